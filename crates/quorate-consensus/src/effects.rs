@@ -1,0 +1,118 @@
+//! What a member wants done. The driver carries it out in the order of the fields.
+
+use crate::config::Config;
+use crate::message::Message;
+use crate::types::{Entry, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
+
+/// The effects of one step; the driver carries them out, clears the value and reuses it.
+///
+/// Order: persist `hard_state` (if any) *before* anything else is done; then `reset_log`, then
+/// `truncate_from`, then `append` are handed to the log (in that order, without waiting for the
+/// disk); `messages` may leave at once, in parallel to the log's sync. The core sends
+/// acknowledgements only after [`crate::Event::Persisted`].
+#[derive(Default, Debug)]
+pub struct Effects {
+    pub hard_state: Option<HardState>,
+    /// A snapshot was accepted: the log restarts after `meta.last`.
+    pub reset_log: Option<SnapshotMeta>,
+    /// Entries from here on were overwritten by a new leader: cut them off before appending.
+    pub truncate_from: Option<Index>,
+    pub append: Vec<Entry>,
+    pub messages: Vec<Message>,
+    /// The commit index moved to here.
+    pub commit: Option<Index>,
+    /// Read these from the log and come back with `Fetched` or `FetchUnavailable`.
+    pub fetches: Vec<Fetch>,
+    /// Peers whose next entry is no longer in the log: send them a snapshot.
+    pub snapshots: Vec<MemberId>,
+    pub reads: Vec<ReadReady>,
+    /// Role, term or leader changed.
+    pub role: Option<RoleState>,
+    /// The configuration in force changed (appended, committed, or rolled back by truncation).
+    pub config: Option<Config>,
+    /// Proposals refused because leadership ended are simply lost: the driver proposes them again
+    /// to the next leader. This only says that it happened.
+    pub stepped_down: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    pub to: MemberId,
+    pub from: Index,
+    pub bytes_max: usize,
+}
+
+/// `index == None`: no leader could confirm the read; ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadReady {
+    pub ctx: u64,
+    pub index: Option<Index>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleState {
+    Follower { term: Term, leader: Option<MemberId> },
+    PreCandidate { term: Term },
+    Candidate { term: Term },
+    Leader { term: Term },
+}
+
+/// A look inside, for status output, policies of the driver, and checkers.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub id: MemberId,
+    pub role: RoleState,
+    pub term: Term,
+    pub leader: Option<MemberId>,
+    pub last: LogPosition,
+    pub persisted: Index,
+    pub commit: Index,
+    pub config: Config,
+    pub config_index: Index,
+    /// Leader only: what it knows of each other member.
+    pub peers: Vec<PeerStatus>,
+    pub lease_valid: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct PeerStatus {
+    pub id: MemberId,
+    pub matched: Index,
+    pub next: Index,
+    /// Milliseconds since the last message from it, `u64::MAX` if none in this term.
+    pub silent_ms: u64,
+    pub snapshotting: bool,
+}
+
+impl Effects {
+    pub fn is_empty(&self) -> bool {
+        self.hard_state.is_none()
+            && self.reset_log.is_none()
+            && self.truncate_from.is_none()
+            && self.append.is_empty()
+            && self.messages.is_empty()
+            && self.commit.is_none()
+            && self.fetches.is_empty()
+            && self.snapshots.is_empty()
+            && self.reads.is_empty()
+            && self.role.is_none()
+            && self.config.is_none()
+            && !self.stepped_down
+    }
+
+    /// Empties it, keeping the allocations.
+    pub fn clear(&mut self) {
+        self.hard_state = None;
+        self.reset_log = None;
+        self.truncate_from = None;
+        self.append.clear();
+        self.messages.clear();
+        self.commit = None;
+        self.fetches.clear();
+        self.snapshots.clear();
+        self.reads.clear();
+        self.role = None;
+        self.config = None;
+        self.stepped_down = false;
+    }
+}

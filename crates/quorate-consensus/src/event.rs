@@ -1,0 +1,88 @@
+//! What a member can be told.
+
+use crate::config::{Config, ConfigChange};
+use crate::message::Message;
+use crate::types::{Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
+use bytes::Bytes;
+
+/// Constants of one member. Times are milliseconds of the driver's monotonic clock.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub id: MemberId,
+    /// Base election timeout; each wait is drawn from `[base, 2 * base)`.
+    pub election_timeout_ms: u64,
+    pub heartbeat_interval_ms: u64,
+    /// Bytes of entries in one Append message.
+    pub append_bytes_max: usize,
+    /// Bytes (and messages) sent to one follower and not yet acknowledged.
+    pub inflight_bytes_max: usize,
+    pub inflight_messages_max: usize,
+    /// Bytes of recent entries kept in memory for followers; unpersisted ones are always kept.
+    pub recent_bytes_max: usize,
+    /// How far clocks of two members may drift apart during one election timeout.
+    pub clock_drift_ms: u64,
+    pub seed: u64,
+}
+
+/// What the disk says at start.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    pub hard_state: HardState,
+    /// The snapshot before the first entry of the log (default: index 0 and an empty config).
+    pub snapshot: SnapshotMeta,
+    /// End of the log (all of it persisted).
+    pub last: LogPosition,
+    /// `(first index, term)` of each run of entries with the same term, ascending, covering
+    /// `snapshot.last.index + 1 ..= last.index`.
+    pub term_runs: Vec<(Index, Term)>,
+    /// Every Config entry in the log, ascending.
+    pub configs: Vec<(Index, Config)>,
+    /// Everything up to here is known to be committed (e.g. the driver recorded it); 0 if unknown.
+    pub commit: Index,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Time passed. Drivers send it at least every quarter of the heartbeat interval.
+    Tick,
+    /// A message arrived.
+    Receive(Message),
+    /// Append these to the log, in order (leader only).
+    Propose(Vec<(EntryKind, Bytes)>),
+    /// The log is on disk up to here. Positions overwritten meanwhile are ignored by the core.
+    Persisted(LogPosition),
+    /// The answer to [`crate::Fetch`]: consecutive entries from `from` on (at least one).
+    Fetched { to: MemberId, from: Index, entries: Vec<Entry> },
+    /// The entries asked for are no longer in the log: the peer needs a snapshot.
+    FetchUnavailable { to: MemberId },
+    /// A snapshot (received by the driver, already durable) is to replace the log.
+    InstallSnapshot { from: MemberId, term: Term, meta: SnapshotMeta },
+    /// The driver delivered (or failed to deliver) the snapshot asked for by `Effects::snapshots`.
+    SnapshotSent { to: MemberId, last: Index, ok: bool },
+    /// Ask for a linearizable read point; answered in `Effects::reads` with the same `ctx`.
+    ReadIndex { ctx: u64 },
+    /// Change the membership (leader only; one change at a time).
+    ChangeMembership(ConfigChange),
+    /// Hand leadership to this voter (leader only).
+    TransferLeadership(MemberId),
+    /// The connection to this peer was reset or refused: its process is probably gone.
+    Unreachable(MemberId),
+    /// The log up to here was purged from disk (everything at or below is snapshotted).
+    Compacted(LogPosition, Config),
+    /// The log disk of this member failed or hangs: give up leadership, do not stand again.
+    StepDown,
+}
+
+/// Why an event was refused. Nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    #[error("this member is not the leader (the leader is {leader:?})")]
+    NotLeader { leader: Option<MemberId> },
+    #[error("another membership change is still under way (log index {index})")]
+    ChangePending { index: Index },
+    #[error("{0}")]
+    BadChange(String),
+    #[error("leadership is being transferred to {to:?}: proposals wait for the new leader")]
+    Transferring { to: MemberId },
+}

@@ -1,0 +1,43 @@
+//! What members say to each other.
+
+use crate::types::{Entry, Index, LogPosition, MemberId, Term};
+
+/// One message between two members. The driver delivers it at most once, in any order, or never.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    pub from: MemberId,
+    pub to: MemberId,
+    /// The sender's term; for a pre-vote (and a granted reply to one) the term it would have.
+    pub term: Term,
+    pub body: MessageBody,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MessageBody {
+    /// Would you vote for me? Changes nothing at the receiver.
+    PreVote { last: LogPosition },
+    PreVoteReply { granted: bool },
+    /// `transfer` is set when the leader itself asked for this election: leases do not refuse it.
+    Vote { last: LogPosition, transfer: bool },
+    VoteReply { granted: bool },
+    /// Entries after `prev`; empty as a probe.
+    Append { prev: LogPosition, entries: Vec<Entry>, commit: Index },
+    /// `matched`: everything up to here is *persisted* at the sender and equal to the leader's log.
+    AppendReply { matched: Index },
+    /// The entry at `rejected` is missing or differs. `hint` is the last position of the
+    /// follower's log that may agree (skip the whole conflicting term).
+    AppendReject { rejected: Index, hint: LogPosition },
+    /// `commit` never passes what the receiver is known to have persisted. `round` numbers the
+    /// leader's heartbeats: a reply proves leadership at the moment that round was sent.
+    Heartbeat { commit: Index, round: u64 },
+    /// `persisted_last`: the end of the sender's persisted log, so that a member that came back with less
+    /// than it once acknowledged is noticed and not over-committed.
+    HeartbeatReply { round: u64, persisted_last: Index },
+    /// A follower asks the leader for a linearizable read point.
+    ReadIndex { ctx: u64 },
+    ReadIndexReply { ctx: u64, index: Index },
+    /// Start an election now: the leader hands over to you.
+    TimeoutNow,
+    /// The receiver has installed the leader's snapshot up to `matched`.
+    SnapshotReply { matched: Index },
+}

@@ -1,0 +1,91 @@
+//! The nouns that every part shares: terms, indexes, entries, positions.
+
+use bytes::Bytes;
+use std::fmt;
+
+/// A Raft term. 0 is "before any election".
+pub type Term = u64;
+
+/// A position in the group log. The first entry has index 1; 0 is "before the log".
+pub type Index = u64;
+
+/// The identity of one *log*: drawn at random when a log directory is created, so a member that
+/// lost its disk comes back as somebody else and can never vote with the old one's memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MemberId(pub u128);
+
+/// What an entry carries. The core interprets `Noop` and `Config`; the others are opaque to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// Appended by a new leader so that entries of former terms can commit.
+    Noop = 0,
+    /// A [`crate::Config`], in force from the moment it is appended.
+    Config = 1,
+    /// A proposal of the layer above.
+    Data = 2,
+    /// A view of the group (who is here), proposed by the leader's driver.
+    View = 3,
+}
+
+/// One entry of the group log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub index: Index,
+    pub term: Term,
+    pub kind: EntryKind,
+    pub data: Bytes,
+}
+
+/// The end of a log, or a point in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct LogPosition {
+    pub term: Term,
+    pub index: Index,
+}
+
+/// What must be on disk before any message of the same [`crate::Effects`] leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HardState {
+    pub term: Term,
+    pub voted_for: Option<MemberId>,
+}
+
+/// The point a state-machine snapshot stands for, and the membership in force there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SnapshotMeta {
+    pub last: LogPosition,
+    pub config: crate::Config,
+}
+
+impl EntryKind {
+    pub fn from_u8(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Self::Noop,
+            1 => Self::Config,
+            2 => Self::Data,
+            3 => Self::View,
+            _ => return None,
+        })
+    }
+}
+
+impl Entry {
+    pub fn position(&self) -> LogPosition {
+        LogPosition { term: self.term, index: self.index }
+    }
+}
+
+impl fmt::Debug for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", (self.0 >> 96) as u32)
+    }
+}
+
+/// The usual 8-4-4-4-12 form of a UUID.
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let h = format!("{:032x}", self.0);
+        write!(f, "{}-{}-{}-{}-{}", &h[..8], &h[8..12], &h[12..16], &h[16..20], &h[20..])
+    }
+}
