@@ -1,1 +1,31 @@
-//! Skeleton.
+//! What members say to each other on a connection: frames, packets, handshake.
+//!
+//! A [`Packet`] is encoded into a [`Body`] (large payloads by reference, not copied), a
+//! [`Fragmenter`] cuts the body into frames of at most [`frame::FRAME_BODY_MAX`] bytes, and at the
+//! other end a [`FrameReader`] checks and puts them together again.
+//!
+//! Invariants, whatever the bytes are:
+//! - no decoder panics;
+//! - no buffer grows beyond what has really arrived, nor beyond the limit its owner set;
+//! - every frame is checksummed with its header, so a length or a type is never acted upon damaged.
+
+mod body;
+mod consensus;
+mod control;
+mod error;
+pub mod frame;
+mod handshake;
+mod packet;
+mod reader;
+
+pub use body::{Body, BodyReader, BodyWriter};
+pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin};
+pub use error::WireError;
+pub use frame::{Fragmenter, FrameType};
+pub use handshake::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
+pub use handshake::{PROTOCOL_MAX, PROTOCOL_MIN};
+pub use packet::Packet;
+pub use reader::{FrameReader, ReadFailure};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! Why bytes from a peer were not accepted.
+
+/// Always the sender's doing (or that of whoever speaks to the port); the connection is closed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    #[error("these are not Quorate frames (first bytes: {first})")]
+    NotOurs { first: String },
+    #[error(
+        "the peer speaks frame format {theirs}, this member speaks {ours}: \
+         run members of compatible versions"
+    )]
+    FrameFormat { theirs: u8, ours: u8 },
+    #[error("unknown frame type {0}")]
+    FrameType(u8),
+    #[error("a frame claims {length} bytes, the limit is {limit}")]
+    FrameTooLong { length: usize, limit: usize },
+    #[error(
+        "a message grew to {length} bytes, the limit is {limit} (proposal_bytes_max plus slack)"
+    )]
+    MessageTooLong { length: usize, limit: usize },
+    #[error("frame checksum {found:08x} instead of {expected:08x}")]
+    Checksum { expected: u32, found: u32 },
+    #[error("fragments out of order: {0}")]
+    Fragments(&'static str),
+    #[error("{what} ends {missing} bytes too early")]
+    Truncated { what: &'static str, missing: usize },
+    #[error("{extra} bytes too many after {what}")]
+    Trailing { what: &'static str, extra: usize },
+    #[error("{what} has the impossible value {value}")]
+    BadValue { what: &'static str, value: u64 },
+    #[error("{what} is not UTF-8 or too long")]
+    BadText { what: &'static str },
+    #[error("{0}")]
+    BadConfig(String),
+}

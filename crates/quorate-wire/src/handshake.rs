@@ -1,0 +1,196 @@
+//! Who talks to whom, and in which version: the first packets of a connection.
+//!
+//! The side that dials says [`Hello`]; the other answers [`Welcome`] or [`Refusal`]. The layout of
+//! `Hello` up to the version range, and that of `Refusal`, never change, so that any two versions
+//! can tell each other why they do not talk.
+
+use crate::body::{BodyReader, BodyWriter};
+use crate::error::WireError;
+use quorate_consensus::MemberId;
+
+/// Oldest and newest protocol this build speaks.
+pub const PROTOCOL_MIN: u16 = 1;
+pub const PROTOCOL_MAX: u16 = 1;
+
+/// What the dialling side wants of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Want {
+    /// Carry this member's packets to the other side.
+    Peer = 0,
+    /// Ask for admission to the group: one request, one answer.
+    Join = 1,
+    /// Ask how this member is: one request, one answer. Needs no group.
+    Status = 2,
+}
+
+/// One process of one member.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PeerIdentity {
+    pub member: MemberId,
+    pub incarnation: u32,
+    /// 0: belongs to no group yet.
+    pub group: u128,
+    pub group_name: String,
+    /// Node name.
+    pub name: String,
+    /// Group address, `host:port`.
+    pub addr: String,
+    /// Client address.
+    pub incoming: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hello {
+    pub versions: (u16, u16),
+    pub want: Want,
+    pub from: PeerIdentity,
+    /// The member this connection is meant for; refused by any other.
+    pub expects: Option<MemberId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Welcome {
+    /// The version both speak from now on.
+    pub version: u16,
+    pub from: PeerIdentity,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum RefusalCode {
+    Version = 1,
+    /// Another group id or name.
+    OtherGroup = 2,
+    /// Not the member that was expected at this address.
+    OtherMember = 3,
+    /// The dialler reached itself.
+    Yourself = 4,
+    /// Not now (closing, too many connections): try again.
+    Busy = 5,
+    /// An incarnation or identity that cannot be right.
+    Stale = 6,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub code: RefusalCode,
+    /// For the log of the refused side.
+    pub text: String,
+}
+
+impl Hello {
+    /// The newest version that both sides speak.
+    pub fn agree(&self) -> Result<u16, Refusal> {
+        let version = self.versions.1.min(PROTOCOL_MAX);
+        if version >= self.versions.0.max(PROTOCOL_MIN) {
+            return Ok(version);
+        }
+        let text = format!(
+            "no common protocol version: the dialling member speaks {} to {}, this one {} to {}; \
+             upgrade the older of the two",
+            self.versions.0, self.versions.1, PROTOCOL_MIN, PROTOCOL_MAX
+        );
+        Err(Refusal { code: RefusalCode::Version, text })
+    }
+
+    pub(crate) fn encode(&self, out: &mut BodyWriter) {
+        out.u16(self.versions.0);
+        out.u16(self.versions.1);
+        out.u8(self.want as u8);
+        self.from.encode(out);
+        out.u128(self.expects.map_or(0, |id| id.0));
+    }
+
+    /// Fields that a later version appends are skipped, so that it can be refused by name.
+    pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
+        let versions = (body.u16()?, body.u16()?);
+        let want = match body.u8()? {
+            0 => Want::Peer,
+            1 => Want::Join,
+            2 => Want::Status,
+            value => return Err(WireError::BadValue { what: "hello", value: value.into() }),
+        };
+        let from = PeerIdentity::decode(body)?;
+        let expects = Some(MemberId(body.u128()?)).filter(|id| id.0 != 0);
+        body.rest();
+        Ok(Self { versions, want, from, expects })
+    }
+}
+
+impl Welcome {
+    pub(crate) fn encode(&self, out: &mut BodyWriter) {
+        out.u16(self.version);
+        self.from.encode(out);
+    }
+
+    pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
+        Ok(Self { version: body.u16()?, from: PeerIdentity::decode(body)? })
+    }
+}
+
+impl Refusal {
+    pub(crate) fn encode(&self, out: &mut BodyWriter) {
+        out.u8(self.code as u8);
+        out.text(&self.text);
+    }
+
+    pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
+        let code = match body.u8()? {
+            1 => RefusalCode::Version,
+            2 => RefusalCode::OtherGroup,
+            3 => RefusalCode::OtherMember,
+            4 => RefusalCode::Yourself,
+            5 => RefusalCode::Busy,
+            6 => RefusalCode::Stale,
+            value => return Err(WireError::BadValue { what: "refusal", value: value.into() }),
+        };
+        Ok(Self { code, text: body.text()? })
+    }
+}
+
+impl PeerIdentity {
+    pub(crate) fn encode(&self, out: &mut BodyWriter) {
+        out.u128(self.member.0);
+        out.u32(self.incarnation);
+        out.u128(self.group);
+        out.text(&self.group_name);
+        out.text(&self.name);
+        out.text(&self.addr);
+        out.text(&self.incoming);
+    }
+
+    pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
+        Ok(Self {
+            member: MemberId(body.u128()?),
+            incarnation: body.u32()?,
+            group: body.u128()?,
+            group_name: body.text()?,
+            name: body.text()?,
+            addr: body.text()?,
+            incoming: body.text()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(versions: (u16, u16)) -> Hello {
+        Hello { versions, want: Want::Peer, from: PeerIdentity::default(), expects: None }
+    }
+
+    #[test]
+    fn the_newest_common_version_is_chosen() {
+        assert_eq!(hello((1, 7)).agree(), Ok(1));
+        assert_eq!(hello((0, 1)).agree(), Ok(1));
+    }
+
+    #[test]
+    fn a_refusal_names_both_ranges() {
+        let refusal = hello((5, 9)).agree().unwrap_err();
+        assert_eq!(refusal.code, RefusalCode::Version);
+        assert!(refusal.text.contains("5 to 9") && refusal.text.contains("1 to 1"));
+    }
+}
