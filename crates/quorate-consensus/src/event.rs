@@ -21,7 +21,30 @@ pub struct Options {
     pub recent_bytes_max: usize,
     /// How far clocks of two members may drift apart during one election timeout.
     pub clock_drift_ms: u64,
+    /// Whether a leader may answer reads from its lease, without a heartbeat round. A constant of
+    /// the group. It has a price: a lease is a promise of the followers not to elect anybody else
+    /// for an election timeout, so with it [`Event::Unreachable`] cannot cut a failover short.
+    pub lease_reads: bool,
+    /// Must differ from start to start (it also numbers forwarded reads).
     pub seed: u64,
+}
+
+impl Options {
+    /// Defaults for members of one region: election timeout 1 s, heartbeat each 200 ms.
+    pub fn new(id: MemberId, seed: u64) -> Self {
+        Self {
+            id,
+            election_timeout_ms: 1000,
+            heartbeat_interval_ms: 200,
+            append_bytes_max: 1 << 20,
+            inflight_bytes_max: 16 << 20,
+            inflight_messages_max: 256,
+            recent_bytes_max: 64 << 20,
+            clock_drift_ms: 100,
+            lease_reads: false,
+            seed,
+        }
+    }
 }
 
 /// What the disk says at start.
