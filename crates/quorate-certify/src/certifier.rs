@@ -1,0 +1,248 @@
+//! The sequencer: gives every ordered item its seqno and every write set its verdict.
+//!
+//! Invariants:
+//! - Everything that can influence a verdict is in the window: the last W sequenced items, or fewer
+//!   where their keys together exceed a limit. Both limits are constants of the group, and eviction
+//!   follows from the log alone, so all members always hold the same window.
+//! - A write set whose `last_seen` lies below the window fails, so an evicted item can never have
+//!   been a conflict that was missed; and every write set depends on at least the newest evicted
+//!   seqno (the *floor*), so it can never have been a dependency that was missed.
+//! - An item proposed twice passes at most once: within the window its identity is known, and past
+//!   it the copy's `last_seen` (the same bytes) lies below the window.
+
+use crate::index::Index;
+use crate::window::{mix, Class, Item, Window};
+use crate::{flags, Header, Key, Seqno, WriteSet};
+
+/// Write sets in the window; as far back as Galera certifies.
+pub const WINDOW_DEFAULT: u32 = 16384;
+
+/// Keys in the window: at most about 200 MiB of memory, taken only when there are so many.
+pub const KEYS_MAX_DEFAULT: u64 = 1 << 22;
+
+/// Bounds on the window. All members of a group must have the same ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Sequenced items; at least 1.
+    pub window: u32,
+    /// Keys, counted once for every write set that has them. What exceeds it evicts the oldest
+    /// items early. A single write set with more keys still gets its verdict, but then empties the
+    /// window: whatever was concurrent with it fails as [`Outcome::TooOld`].
+    pub keys_max: u64,
+}
+
+/// What became of a write set, the same on every member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    pub seqno: Seqno,
+    pub outcome: Outcome,
+    /// Everything up to this seqno must have been applied before this one is; always below `seqno`.
+    /// For a write set that failed it is the order of what its failure undoes, if anything.
+    pub depends_on: Seqno,
+}
+
+/// Everything but `Ok` leaves a dummy at its seqno.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Ok,
+    /// Somebody else changed the same things and neither saw the other. `with` is the newest such
+    /// write set. If this is a fragment, the transaction must be rolled back here, everywhere.
+    Conflict {
+        with: Seqno,
+    },
+    /// `last_seen` lies outside the window, so nobody can tell. Treat as a conflict.
+    TooOld,
+    /// The same proposal was sequenced before and got its verdict then. This copy means nothing:
+    /// it must not roll back the transaction, nor wake a session.
+    Duplicate,
+}
+
+/// The state after some prefix of the log. Feed it every later item, in order.
+pub struct Certifier {
+    limits: Limits,
+    window: Window,
+    index: Index,
+    /// The last item that everything later depends on: TOI, PA_UNSAFE, rollback, view.
+    barrier: Seqno,
+}
+
+impl Certifier {
+    /// For a new group; the first item gets seqno 1.
+    pub fn new(window: u32) -> Certifier {
+        Certifier::starting_at(Limits { window, keys_max: KEYS_MAX_DEFAULT }, 0)
+    }
+
+    /// For a group that goes on from seqno `position` of another history, of which nothing is
+    /// known but that it is over: write sets that have not seen all of it fail.
+    pub fn starting_at(limits: Limits, position: Seqno) -> Certifier {
+        let limits = Limits { window: limits.window.max(1), ..limits };
+        Certifier {
+            limits,
+            window: Window::new(limits.window as usize, position),
+            index: Index::default(),
+            barrier: position,
+        }
+    }
+
+    /// Assigns the next seqno to a write set and decides its fate.
+    pub fn sequence(&mut self, write_set: &WriteSet) -> Verdict {
+        let header = write_set.header();
+        let seqno = self.seqno() + 1;
+        let mut item = Item {
+            origin: header.origin,
+            serial: header.serial,
+            class: if header.is_toi() { Class::Toi } else { Class::Transaction },
+            keys: 0,
+            digest: 0,
+        };
+        let mut depends_on = self.least_dependency(header, seqno);
+        let outcome = self.decide(write_set, &item, seqno, &mut depends_on);
+        let alone = match outcome {
+            Outcome::Ok => header.has(flags::ISOLATION | flags::PA_UNSAFE | flags::ROLLBACK),
+            Outcome::Duplicate => false,
+            Outcome::Conflict { .. } | Outcome::TooOld => undoes_fragments(header),
+        };
+        if alone {
+            depends_on = seqno - 1;
+            self.barrier = seqno;
+        }
+        if outcome != Outcome::Ok {
+            item.class = Class::Failed;
+        } else if !header.has(flags::ROLLBACK) {
+            item.keys = write_set.keys().len() as u32;
+        }
+        self.admit(item, write_set.keys());
+        Verdict { seqno, outcome, depends_on }
+    }
+
+    /// Assigns the next seqno to a view. Everything later depends on it.
+    pub fn sequence_view(&mut self) -> Seqno {
+        let view = Item { origin: 0, serial: 0, class: Class::View, keys: 0, digest: 0 };
+        self.admit(view, std::iter::empty());
+        self.barrier = self.seqno();
+        self.barrier
+    }
+
+    /// The last seqno that was assigned.
+    pub fn seqno(&self) -> Seqno {
+        self.window.seqno()
+    }
+
+    /// Write sets with a lower `last_seen` fail.
+    pub fn last_seen_min(&self) -> Seqno {
+        self.window.floor()
+    }
+
+    /// Distinct keys in memory (`wsrep_cert_index_size`).
+    pub fn index_len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A number that differs, all but certainly, if the state differs; takes constant time.
+    pub fn digest(&self) -> u64 {
+        [
+            self.window.floor() as u64,
+            self.window.seqno() as u64,
+            self.barrier() as u64,
+            u64::from(self.limits.window),
+            self.limits.keys_max,
+        ]
+        .into_iter()
+        .fold(self.window.digest(), mix)
+    }
+
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// A barrier at or below the floor is covered by the floor.
+    pub(crate) fn barrier(&self) -> Seqno {
+        self.barrier.max(self.window.floor())
+    }
+
+    pub(crate) fn set_barrier(&mut self, barrier: Seqno) {
+        self.barrier = barrier;
+    }
+
+    /// Makes `item` the newest of the window and enters as many of `keys` as it says.
+    pub(crate) fn admit(&mut self, mut item: Item, keys: impl Iterator<Item = Key> + Clone) {
+        let count = item.keys as usize;
+        let identity = [
+            self.seqno() as u64 + 1,
+            item.origin as u64,
+            (item.origin >> 64) as u64,
+            item.serial,
+            item.class as u64,
+        ];
+        let keys = keys.take(count);
+        item.digest = identity.into_iter().chain(keys.clone().map(Key::raw)).fold(0, mix);
+        self.window.push(item);
+        while self.window.keys() > self.limits.keys_max {
+            self.window.evict();
+        }
+        self.index.purge(PURGE_MIN + 2 * count, &self.window);
+        if self.window.floor() < self.window.seqno() {
+            self.index.enter(keys, &self.window);
+        }
+    }
+
+    fn decide(
+        &self,
+        write_set: &WriteSet,
+        item: &Item,
+        seqno: Seqno,
+        depends_on: &mut Seqno,
+    ) -> Outcome {
+        let header = write_set.header();
+        if self.window.has_seen(header.origin, header.serial) {
+            return Outcome::Duplicate;
+        }
+        if header.last_seen < self.window.floor() || header.last_seen >= seqno {
+            return Outcome::TooOld;
+        }
+        if header.has(flags::ISOLATION | flags::ROLLBACK) {
+            return Outcome::Ok;
+        }
+        let mut conflict = 0;
+        let mut dependency = 0;
+        for key in write_set.keys() {
+            let meeting = self.index.meet(key, item, header.last_seen, &self.window);
+            conflict = meeting.conflict.max(conflict);
+            dependency = meeting.dependency.max(dependency);
+        }
+        if conflict > 0 {
+            return Outcome::Conflict { with: conflict };
+        }
+        *depends_on = dependency.max(*depends_on);
+        Outcome::Ok
+    }
+
+    /// What a write set depends on whatever its keys are.
+    fn least_dependency(&self, header: &Header, seqno: Seqno) -> Seqno {
+        let mut least = self.barrier();
+        if header.pa_range != Header::PA_RANGE_ANY {
+            least = least.max(header.last_seen.saturating_sub(Seqno::from(header.pa_range)));
+        }
+        if header.has(flags::IMPLICIT_DEPS) {
+            least = least.max(header.last_seen);
+        }
+        least.min(seqno - 1)
+    }
+}
+
+/// Whether the failure of this write set rolls back fragments that have been applied. Then it takes
+/// locks away from rows, and is ordered like a rollback fragment.
+fn undoes_fragments(header: &Header) -> bool {
+    !header.is_toi() && !header.has(flags::TRX_START)
+}
+
+/// Evicted keys that every item removes from the index, besides two for each that it enters.
+const PURGE_MIN: usize = 32;

@@ -1,0 +1,186 @@
+//! The certifier's state as bytes: for a member's own restart, and for members too far behind.
+//!
+//! ```text
+//! magic "qcrt", version u8 = 1, window u32, keys_max u64, floor i64, barrier i64,
+//! origin count u32, item count u32, key count u64,
+//! origins  u128 each, in order of first appearance
+//! items    class u8, origin's place in the list u32, serial u64, key count u32; oldest first
+//! keys     u64 each, oldest first
+//! checksum XXH3-64 of all before
+//! ```
+//!
+//! All little-endian. Only the window is written: the index follows from it. Equal states give
+//! equal bytes.
+
+use crate::window::{Class, Item};
+use crate::{Certifier, Key, Limits, Seqno};
+use bytes::Bytes;
+use std::collections::HashMap;
+use twox_hash::XxHash3_64;
+
+const MAGIC: [u8; 4] = *b"qcrt";
+const VERSION: u8 = 1;
+const HEAD_LEN: usize = 49;
+const ORIGIN_LEN: usize = 16;
+const ITEM_LEN: usize = 17;
+const CHECKSUM_LEN: usize = 8;
+/// More than any group would configure; bounds what a snapshot can make a member allocate.
+const WINDOW_MAX: u32 = 1 << 20;
+
+/// The snapshot cannot be used. The group's log is unharmed: the member must start from another
+/// snapshot, its own older one or a peer's.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error("certification snapshot of {bytes} bytes is truncated or damaged; start from another")]
+    Damaged { bytes: usize },
+    #[error("certification snapshot has version {0}, this member reads {VERSION}: a newer member wrote it; upgrade this one")]
+    Version(u8),
+    #[error("certification snapshot contradicts itself ({0}) though its checksum is right: its writer has a bug; start from another member's")]
+    Inconsistent(&'static str),
+}
+
+impl Certifier {
+    /// The whole state. [`restore`](Self::restore)d, it gives the same verdicts from here on.
+    pub fn snapshot(&self) -> Bytes {
+        let window = self.window();
+        let mut origins = Vec::new();
+        let mut places = HashMap::new();
+        let mut items = Vec::new();
+        for item in window.items() {
+            let place = *places.entry(item.origin).or_insert_with(|| {
+                origins.push(item.origin);
+                origins.len() as u32 - 1
+            });
+            items.push(item.class as u8);
+            items.extend_from_slice(&place.to_le_bytes());
+            items.extend_from_slice(&item.serial.to_le_bytes());
+            items.extend_from_slice(&item.keys.to_le_bytes());
+        }
+        let body_len = origins.len() * ORIGIN_LEN + items.len() + window.keys() as usize * 8;
+        let mut out = Vec::with_capacity(HEAD_LEN + body_len + CHECKSUM_LEN);
+        out.extend_from_slice(&MAGIC);
+        out.push(VERSION);
+        out.extend_from_slice(&self.limits().window.to_le_bytes());
+        out.extend_from_slice(&self.limits().keys_max.to_le_bytes());
+        out.extend_from_slice(&window.floor().to_le_bytes());
+        out.extend_from_slice(&self.barrier().to_le_bytes());
+        out.extend_from_slice(&(origins.len() as u32).to_le_bytes());
+        out.extend_from_slice(&((items.len() / ITEM_LEN) as u32).to_le_bytes());
+        out.extend_from_slice(&window.keys().to_le_bytes());
+        for origin in &origins {
+            out.extend_from_slice(&origin.to_le_bytes());
+        }
+        out.extend_from_slice(&items);
+        for key in self.index().keys(window) {
+            out.extend_from_slice(&key.raw().to_le_bytes());
+        }
+        out.extend_from_slice(&XxHash3_64::oneshot(&out).to_le_bytes());
+        Bytes::from(out)
+    }
+
+    /// The state that [`snapshot`](Self::snapshot) wrote. The caller compares
+    /// [`limits`](Self::limits) with the group's.
+    pub fn restore(bytes: &[u8]) -> Result<Certifier, RestoreError> {
+        let damaged = RestoreError::Damaged { bytes: bytes.len() };
+        let Some((content, checksum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
+            return Err(damaged);
+        };
+        if XxHash3_64::oneshot(content) != u64::from_le_bytes(*checksum) {
+            return Err(damaged);
+        }
+        let mut reader = Reader(content);
+        if reader.take()? != MAGIC {
+            return Err(damaged);
+        }
+        let [version] = reader.take()?;
+        if version != VERSION {
+            return Err(RestoreError::Version(version));
+        }
+        restore_content(reader)
+    }
+}
+
+fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
+    use RestoreError::Inconsistent;
+    let window = u32::from_le_bytes(reader.take()?);
+    let keys_max = u64::from_le_bytes(reader.take()?);
+    let floor = Seqno::from_le_bytes(reader.take()?);
+    let barrier = Seqno::from_le_bytes(reader.take()?);
+    let origin_count = u32::from_le_bytes(reader.take()?);
+    let item_count = u32::from_le_bytes(reader.take()?);
+    let key_count = u64::from_le_bytes(reader.take()?);
+    if window == 0 || window > WINDOW_MAX {
+        return Err(Inconsistent("window out of bounds"));
+    }
+    if item_count > window || key_count > keys_max {
+        return Err(Inconsistent("more than its own limits allow"));
+    }
+    let seqno = floor.checked_add(Seqno::from(item_count));
+    if floor < 0 || barrier < floor || seqno.is_none_or(|seqno| barrier > seqno) {
+        return Err(Inconsistent("seqnos out of order"));
+    }
+    let origins = reader.records::<ORIGIN_LEN>(u64::from(origin_count))?;
+    let items = reader.records::<ITEM_LEN>(u64::from(item_count))?;
+    let mut keys = reader.records::<{ Key::ENCODED_LEN }>(key_count)?;
+    if !reader.0.is_empty() {
+        return Err(Inconsistent("bytes left over"));
+    }
+
+    let mut certifier = Certifier::starting_at(Limits { window, keys_max }, floor);
+    let mut origins_used = 0;
+    for record in items {
+        let mut record = Reader(record);
+        let [class] = record.take()?;
+        let place = u32::from_le_bytes(record.take()?) as usize;
+        let serial = u64::from_le_bytes(record.take()?);
+        let own_keys = u32::from_le_bytes(record.take()?);
+        let class = *Class::ALL.get(usize::from(class)).ok_or(Inconsistent("unknown class"))?;
+        if place > origins_used || place >= origins.len() {
+            return Err(Inconsistent("unknown origin"));
+        }
+        origins_used = origins_used.max(place + 1);
+        let origin = Reader(origins.clone().nth(place).unwrap_or_default()).take()?;
+        if own_keys as usize > keys.len() {
+            return Err(Inconsistent("too few keys"));
+        }
+        if own_keys > 0 && matches!(class, Class::View | Class::Failed) {
+            return Err(Inconsistent("keys of an item that has none"));
+        }
+        let item =
+            Item { origin: u128::from_le_bytes(origin), serial, class, keys: own_keys, digest: 0 };
+        certifier.admit(item, keys.clone().map(read_key));
+        if own_keys > 0 {
+            keys.nth(own_keys as usize - 1);
+        }
+    }
+    if keys.len() > 0 || origins_used < origins.len() {
+        return Err(Inconsistent("unused keys or origins"));
+    }
+    certifier.set_barrier(barrier);
+    Ok(certifier)
+}
+
+fn read_key(raw: &[u8]) -> Key {
+    Key::from_raw(u64::from_le_bytes(raw.try_into().expect("records have the length of a key")))
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], RestoreError> {
+        let (head, rest) = self.0.split_first_chunk().ok_or(RestoreError::Inconsistent("short"))?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    fn records<const N: usize>(
+        &mut self,
+        count: u64,
+    ) -> Result<std::slice::ChunksExact<'a, u8>, RestoreError> {
+        let len = count.checked_mul(N as u64).filter(|len| *len <= self.0.len() as u64);
+        let len = len.ok_or(RestoreError::Inconsistent("short"))?;
+        let (head, rest) = self.0.split_at(len as usize);
+        self.0 = rest;
+        Ok(head.chunks_exact(N))
+    }
+}

@@ -1,0 +1,155 @@
+//! The last items of the group's history: who proposed what, and in which order.
+//!
+//! Invariant: exactly the items with `floor < seqno <= self.seqno()` are here, at most `items_max`
+//! of them. An item enters once and is evicted once, oldest first; nothing else changes.
+
+use crate::Seqno;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What the window remembers of one sequenced item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub origin: u128,
+    pub serial: u64,
+    pub class: Class,
+    /// Keys that it entered into the index; none unless it passed.
+    pub keys: u32,
+    /// Over everything above, the seqno and the keys.
+    pub digest: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    View = 0,
+    /// Failed: holds a seqno, and its identity so that it cannot come back.
+    Failed = 1,
+    Transaction = 2,
+    /// Passed, in total-order isolation.
+    Toi = 3,
+}
+
+impl Class {
+    pub const ALL: [Class; 4] = [Class::View, Class::Failed, Class::Transaction, Class::Toi];
+}
+
+impl Item {
+    /// Whether two items come from one server, which ordered them itself: they never conflict.
+    /// A TOI is nobody's friend.
+    pub fn is_kin(&self, other: &Item) -> bool {
+        self.class != Class::Toi && other.class != Class::Toi && self.origin == other.origin
+    }
+}
+
+pub struct Window {
+    items: VecDeque<Item>,
+    items_max: usize,
+    floor: Seqno,
+    keys: u64,
+    digest: u64,
+    /// (origin, serial) → the newest item in the window that has it.
+    seen: HashMap<(u128, u64), Seqno, BuildHasherDefault<IdentityHasher>>,
+}
+
+impl Window {
+    pub fn new(items_max: usize, floor: Seqno) -> Window {
+        Window {
+            items: VecDeque::new(),
+            items_max,
+            floor,
+            keys: 0,
+            digest: 0,
+            seen: HashMap::default(),
+        }
+    }
+
+    /// The newest seqno; the floor if the window is empty.
+    pub fn seqno(&self) -> Seqno {
+        self.floor + self.items.len() as Seqno
+    }
+
+    /// The newest evicted seqno.
+    pub fn floor(&self) -> Seqno {
+        self.floor
+    }
+
+    /// Keys that the items here entered, counted with multiplicity.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Combines the digests of the items here.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The item at `seqno`, which must be in the window.
+    pub fn item(&self, seqno: Seqno) -> &Item {
+        &self.items[(seqno - self.floor - 1) as usize]
+    }
+
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    pub fn has_seen(&self, origin: u128, serial: u64) -> bool {
+        self.seen.contains_key(&(origin, serial))
+    }
+
+    /// Appends the next item; evicts the oldest if the window was full.
+    pub fn push(&mut self, item: Item) {
+        if self.items.len() == self.items_max {
+            self.evict();
+        }
+        self.items.push_back(item);
+        self.keys += u64::from(item.keys);
+        self.digest ^= item.digest;
+        if item.class != Class::View {
+            self.seen.insert((item.origin, item.serial), self.seqno());
+        }
+    }
+
+    /// Evicts the oldest item, if there is one.
+    pub fn evict(&mut self) {
+        let Some(item) = self.items.pop_front() else { return };
+        self.floor += 1;
+        self.keys -= u64::from(item.keys);
+        self.digest ^= item.digest;
+        let identity = (item.origin, item.serial);
+        if item.class != Class::View && self.seen.get(&identity) == Some(&self.floor) {
+            self.seen.remove(&identity);
+        }
+    }
+}
+
+/// For identities, which are random (origin) or counted (serial): one multiplication mixes them.
+#[derive(Default)]
+struct IdentityHasher(u64);
+
+impl Hasher for IdentityHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = mix(self.0, number);
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.write_u64(number as u64 ^ (number >> 64) as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// One step of a fast, not cryptographic, digest.
+pub fn mix(digest: u64, number: u64) -> u64 {
+    let product = u128::from(digest ^ number ^ 0x9e37_79b9_7f4a_7c15)
+        * u128::from(0xd6e8_feb8_6659_fd93_u64 ^ number.rotate_left(32));
+    (product as u64) ^ (product >> 64) as u64
+}

@@ -1,0 +1,237 @@
+//! What a member proposes to the group: the bytes, and a view of them.
+//!
+//! ```text
+//! offset  bytes  field            all numbers little-endian
+//!      0      1  version          1
+//!      1      1  kind             see Kind
+//!      2      2  reserved         0
+//!      4      4  flags            wsrep flags
+//!      8     16  origin           wsrep node uuid of the process that proposed it
+//!     24      8  serial           unique within the origin
+//!     32      8  trx id
+//!     40      8  connection id
+//!     48      8  last_seen        signed; last seqno committed at the origin when it was stamped
+//!     56      8  timestamp        ns since 1970, of the origin; informative
+//!     64      8  payload length n
+//!     72      4  key count k
+//!     76      4  pa_range         see Header::pa_range
+//!     80      n  payload
+//!   80+n     8k  keys             see Key
+//! ```
+//!
+//! The payload grows in place behind room kept for the header and the keys follow it, so a
+//! transaction's data is never moved again after it was appended.
+
+use crate::{Key, Seqno};
+use bytes::Bytes;
+
+/// The layout this crate writes, and the only one it reads.
+const VERSION: u8 = 1;
+
+pub(crate) const HEADER_LEN: usize = 80;
+
+/// wsrep flags, bit for bit as the server gives and expects them.
+pub mod flags {
+    pub const TRX_END: u32 = 1 << 0;
+    pub const ROLLBACK: u32 = 1 << 1;
+    pub const ISOLATION: u32 = 1 << 2;
+    pub const PA_UNSAFE: u32 = 1 << 3;
+    pub const COMMUTATIVE: u32 = 1 << 4;
+    pub const NATIVE: u32 = 1 << 5;
+    pub const TRX_START: u32 = 1 << 6;
+    pub const TRX_PREPARE: u32 = 1 << 7;
+    pub const SNAPSHOT: u32 = 1 << 8;
+    pub const IMPLICIT_DEPS: u32 = 1 << 9;
+
+    pub(crate) const KNOWN: u32 = (1 << 10) - 1;
+}
+
+/// What a proposal is. Only [`Kind::WRITE_SET`] is certified and consumes a seqno; other numbers
+/// may be given to other messages that want the same header, and travel through here unread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    pub const WRITE_SET: Kind = Kind(1);
+    pub const STATE_REQUEST: Kind = Kind(2);
+    pub const VOTE: Kind = Kind(3);
+}
+
+/// Everything about a proposal but its keys and its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    pub kind: Kind,
+    /// [`flags`].
+    pub flags: u32,
+    /// The wsrep node uuid of this start of the server: a restarted server is another origin.
+    pub origin: u128,
+    /// Unique within the origin. (origin, serial) identifies the proposal however often it is sent.
+    pub serial: u64,
+    pub trx_id: u64,
+    pub conn_id: u64,
+    /// Everything up to this seqno had been committed at the origin. −1 (undefined) never passes.
+    pub last_seen: Seqno,
+    /// The transaction depends on `last_seen - pa_range` at least. The origin of a streaming
+    /// transaction sets it so that each fragment depends on the one before:
+    /// `last_seen - seqno of the previous fragment`. [`Header::PA_RANGE_ANY`]: no such bound.
+    pub pa_range: u32,
+    /// Nanoseconds since 1970 by the origin's clock; nothing is decided by it.
+    pub timestamp: u64,
+}
+
+impl Header {
+    pub const PA_RANGE_ANY: u32 = u32::MAX;
+
+    /// The header of an ordinary transaction that fits one write set. The rest is zero.
+    pub fn transaction(origin: u128, serial: u64, last_seen: Seqno) -> Header {
+        Header {
+            kind: Kind::WRITE_SET,
+            flags: flags::TRX_START | flags::TRX_END,
+            origin,
+            serial,
+            trx_id: 0,
+            conn_id: 0,
+            last_seen,
+            pa_range: Header::PA_RANGE_ANY,
+            timestamp: 0,
+        }
+    }
+
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Runs in total-order isolation.
+    pub fn is_toi(&self) -> bool {
+        self.has(flags::ISOLATION)
+    }
+
+    pub(crate) fn encode(&self, data_len: u64, key_count: u32) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        out[0] = VERSION;
+        out[1] = self.kind.0;
+        out[4..8].copy_from_slice(&self.flags.to_le_bytes());
+        out[8..24].copy_from_slice(&self.origin.to_le_bytes());
+        out[24..32].copy_from_slice(&self.serial.to_le_bytes());
+        out[32..40].copy_from_slice(&self.trx_id.to_le_bytes());
+        out[40..48].copy_from_slice(&self.conn_id.to_le_bytes());
+        out[48..56].copy_from_slice(&self.last_seen.to_le_bytes());
+        out[56..64].copy_from_slice(&self.timestamp.to_le_bytes());
+        out[64..72].copy_from_slice(&data_len.to_le_bytes());
+        out[72..76].copy_from_slice(&key_count.to_le_bytes());
+        out[76..80].copy_from_slice(&self.pa_range.to_le_bytes());
+        out
+    }
+}
+
+/// A proposal as it came out of the log: the header decoded, the rest read where it lies.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteSet {
+    header: Header,
+    bytes: Bytes,
+    keys_at: usize,
+}
+
+impl WriteSet {
+    /// Checks everything that later reads rely on. Allocates nothing, takes constant time.
+    pub fn parse(bytes: Bytes) -> Result<WriteSet, ParseError> {
+        let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
+            return Err(ParseError::Truncated { bytes: bytes.len() });
+        };
+        if head[0] != VERSION {
+            return Err(ParseError::Version(head[0]));
+        }
+        let header = Header {
+            kind: Kind(head[1]),
+            flags: u32::from_le_bytes(field(head, 4)),
+            origin: u128::from_le_bytes(field(head, 8)),
+            serial: u64::from_le_bytes(field(head, 24)),
+            trx_id: u64::from_le_bytes(field(head, 32)),
+            conn_id: u64::from_le_bytes(field(head, 40)),
+            last_seen: i64::from_le_bytes(field(head, 48)),
+            timestamp: u64::from_le_bytes(field(head, 56)),
+            pa_range: u32::from_le_bytes(field(head, 76)),
+        };
+        if header.kind == Kind(0) || head[2..4] != [0, 0] || header.flags & !flags::KNOWN != 0 {
+            return Err(ParseError::Header);
+        }
+        let data_len = u64::from_le_bytes(field(head, 64));
+        let key_count = u32::from_le_bytes(field(head, 72));
+        let keys_len = u64::from(key_count) * Key::ENCODED_LEN as u64;
+        if data_len.checked_add(keys_len) != Some(body.len() as u64) {
+            return Err(ParseError::Length { bytes: bytes.len(), data_len, key_count });
+        }
+        let keys_at = bytes.len() - keys_len as usize;
+        Ok(WriteSet { header, bytes, keys_at })
+    }
+
+    /// The kind of a proposal, before (or without) parsing it.
+    pub fn peek_kind(bytes: &[u8]) -> Option<Kind> {
+        bytes.get(1).copied().map(Kind)
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub fn keys(&self) -> Keys<'_> {
+        Keys(self.bytes[self.keys_at..].chunks_exact(Key::ENCODED_LEN))
+    }
+
+    /// The transaction's data: a slice of the same buffer, not a copy.
+    pub fn payload(&self) -> Bytes {
+        self.bytes.slice(HEADER_LEN..self.keys_at)
+    }
+
+    /// The whole proposal as it was parsed.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+impl std::fmt::Debug for WriteSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WriteSet")
+            .field("header", &self.header)
+            .field("keys", &self.keys().len())
+            .field("payload_bytes", &(self.keys_at - HEADER_LEN))
+            .finish()
+    }
+}
+
+/// The keys of a write set, in the order in which they were first appended.
+#[derive(Clone)]
+pub struct Keys<'a>(std::slice::ChunksExact<'a, u8>);
+
+impl Iterator for Keys<'_> {
+    type Item = Key;
+
+    fn next(&mut self) -> Option<Key> {
+        let raw = self.0.next()?.try_into().expect("chunks have the length of a key");
+        Some(Key::from_raw(u64::from_le_bytes(raw)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Keys<'_> {}
+
+/// The bytes are no write set. They were in the group's log, so a member proposed them: this is a
+/// bug or a newer version there, and every member must treat the entry in the same way.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ParseError {
+    #[error("proposal of {bytes} bytes is shorter than its {HEADER_LEN}-byte header")]
+    Truncated { bytes: usize },
+    #[error("proposal has layout version {0}, this member reads {VERSION}: it was proposed by a newer member; upgrade this one")]
+    Version(u8),
+    #[error("proposal header has no kind, unknown flags or a set reserved field")]
+    Header,
+    #[error("proposal is {bytes} bytes long but announces {data_len} payload bytes and {key_count} keys")]
+    Length { bytes: usize, data_len: u64, key_count: u32 },
+}
+
+fn field<const N: usize>(head: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
+    head[at..at + N].try_into().expect("fields lie within the header")
+}
