@@ -1,0 +1,226 @@
+//! The command line. Help texts are the manual: they say what happens and show an example.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(
+    name = "quorate",
+    version,
+    about = "Run and watch a group of MariaDB servers that lose no committed transaction",
+    long_about = "Runs MariaDB servers on this machine as one highly available database: a \
+        transaction that a client saw committed is on the disks of a majority of the servers, \
+        whatever crashes.\n\n\
+        A cluster is a directory. Each server in it (node1, node2, ...) has a folder with its \
+        data, its consensus log, its configuration and its error log.",
+    after_help = EXIT_CODES,
+    after_long_help = concat!(
+        "Examples:\n",
+        "  quorate up                 make a cluster of three servers, or start the one that is here\n",
+        "  quorate status             who is alive, who leads, how far everybody is\n",
+        "  quorate sql node1          open a client on node1\n",
+        "  quorate kill node1         kill -9, to see that nothing is lost\n",
+        "  quorate up                 start whatever is not running\n",
+        "  quorate down --wipe        stop everything and delete the data\n\n",
+        "Exit codes:\n",
+        "  0   done; status: every node is Synced\n",
+        "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
+        "  2   status: no node accepts writes, or nothing runs\n",
+        "  64  wrong command line\n",
+        "  69  software is missing (the message names the package)\n",
+        "  75  time limit passed; servers keep running\n\n",
+        "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
+        "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
+    )
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub place: Place,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or degraded, 2 no node accepts writes, \
+    64 usage, 69 software missing, 75 time limit. More: quorate --help, quorate COMMAND --help";
+
+#[derive(Args, Clone)]
+pub struct Place {
+    /// The cluster's directory
+    #[arg(long, global = true, env = "QUORATE_DIR", value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    Up(Up),
+    Status(Status),
+    Down(Down),
+    /// Start one node and wait until it is Synced
+    #[command(
+        long_about = "Starts one node of an existing cluster and waits until it is Synced. \
+        Its position is read from its own data first; what it missed comes from the logs."
+    )]
+    Start(OneNode),
+    /// Stop one node cleanly
+    #[command(long_about = "Stops one node cleanly (SIGTERM). The others go on without it.")]
+    Stop(Stop),
+    /// Stop one node cleanly, start it again and wait until it is Synced
+    Restart(OneNode),
+    /// Kill one node as a crash would (kill -9)
+    #[command(
+        long_about = "Kills one node as a crash would (SIGKILL): nothing is flushed, nobody is \
+        told. `quorate up` or `quorate start NODE` brings it back; every transaction that was \
+        acknowledged is still there.\n\nExample:\n  quorate kill node2 && quorate status; quorate up"
+    )]
+    Kill(Kill),
+    /// Open the MariaDB client on a node
+    #[command(
+        long_about = "Replaces itself by the MariaDB client, connected to the node's socket. \
+        What follows the node is handed to the client.\n\n\
+        Examples:\n  quorate sql node1\n  quorate sql node2 -- -e 'SELECT 1'\n  \
+        quorate sql node1 < dump.sql"
+    )]
+    Sql(Sql),
+    /// Show a node's error log
+    Logs(Logs),
+}
+
+#[derive(Args)]
+#[command(
+    about = "Make a cluster, or start what is stopped, and wait until every node is Synced",
+    long_about = "Makes a cluster, or starts what is stopped, and waits until every node is Synced.\n\n\
+        In a new directory it makes and starts N servers. In an existing one it starts the nodes \
+        that do not run, all at once: no order, no bootstrap step, also after a crash of all of \
+        them. Nodes that run are left alone; a larger --nodes adds nodes.\n\n\
+        The servers go on running after this command has ended.\n\n\
+        Ports: node number i listens on base + 10*i for clients, +1 for the group, +2 and +3 for \
+        state transfer, all on 127.0.0.1.\n\n\
+        Your own server options go to DIR/extra.cnf, which every node reads last.\n\n\
+        Examples:\n  quorate up\n  quorate up --nodes 5 --dir /srv/db --base-port 4000\n  \
+        quorate up --provider-options 'evs.suspect_timeout=PT2S'"
+)]
+pub struct Up {
+    /// How many servers [default: 3, or as many as the cluster has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub nodes: Option<u16>,
+
+    /// Where the ports begin [default: 3400, or what the cluster has]
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1024..=65000))]
+    pub base_port: Option<u16>,
+
+    /// The wsrep provider that the servers load [default: libquorate.so beside this command]
+    #[arg(long, env = "QUORATE_PROVIDER", value_name = "PATH")]
+    pub provider: Option<PathBuf>,
+
+    /// Options of the provider, as in wsrep_provider_options: `key=value;key=value`
+    #[arg(long, value_name = "OPTIONS")]
+    pub provider_options: Option<String>,
+
+    /// Server program to run [default: mariadbd from PATH, /usr/sbin]
+    #[arg(long, value_name = "PATH")]
+    pub mariadbd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub limit: Limit,
+
+    /// Start this node with --wsrep-new-cluster, before the others (for providers that need it)
+    #[arg(long, hide = true, value_name = "NODE")]
+    pub new_cluster_on: Option<String>,
+}
+
+#[derive(Args, Clone, Copy)]
+pub struct Limit {
+    /// Seconds to wait before giving up (servers keep running)
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Show every node: address, role, state, position, log size",
+    long_about = "Shows every node: address, role, state, last committed seqno, size of its log.\n\n\
+        Exit code 0: every node is Synced. 1: degraded, writes are still accepted by some node. \
+        2: no node accepts writes, or nothing runs.\n\n\
+        Example:\n  quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
+)]
+pub struct Status {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Stop every node cleanly",
+    long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A server that does not \
+        stop within the time limit is named and left alone, unless --force is given: then it is \
+        killed. No acknowledged transaction is lost either way."
+)]
+pub struct Down {
+    /// Delete the cluster's directory afterwards: all data, all logs
+    #[arg(long)]
+    pub wipe: bool,
+
+    /// Kill servers that do not stop in time
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seconds to wait for a clean stop
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+}
+
+#[derive(Args)]
+pub struct OneNode {
+    /// The node, as `status` names it (node2, or just 2)
+    pub node: String,
+
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+#[derive(Args)]
+pub struct Stop {
+    /// The node, as `status` names it (node2, or just 2)
+    pub node: String,
+
+    /// Kill the server if it does not stop in time
+    #[arg(long)]
+    pub force: bool,
+
+    /// Seconds to wait for a clean stop
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+}
+
+#[derive(Args)]
+pub struct Kill {
+    /// The nodes, as `status` names them (node2, or just 2); several die together
+    #[arg(required = true)]
+    pub nodes: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Sql {
+    /// The node, as `status` names it (node2, or just 2)
+    pub node: String,
+
+    /// Arguments for the MariaDB client
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+#[derive(Args)]
+pub struct Logs {
+    /// The node, as `status` names it (node2, or just 2)
+    pub node: String,
+
+    /// Keep printing what is added
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// How many lines from the end; 0 for all
+    #[arg(short = 'n', long, default_value_t = 50)]
+    pub lines: usize,
+}

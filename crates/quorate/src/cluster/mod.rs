@@ -1,0 +1,92 @@
+//! A cluster on this machine: one directory that says everything.
+//!
+//! ```text
+//! DIR/quorate.json     what the cluster is and which processes run it (state.rs)
+//! DIR/extra.cnf        server options of the user; written once, never overwritten
+//! DIR/node1/my.cnf     generated at each start (config.rs)
+//! DIR/node1/data       MariaDB's datadir; state transfer may replace all of it
+//! DIR/node1/log        the consensus log: outside the datadir, for that reason
+//! DIR/node1/error.log  also mariadb.sock, mariadbd.pid, tmp
+//! ```
+//!
+//! Invariant: only a directory that was empty, or that holds our state file, is ever written to
+//! or deleted.
+
+mod account;
+mod config;
+mod directory;
+mod node;
+mod ports;
+mod state;
+
+pub use account::Account;
+pub use config::write_config;
+pub use directory::{prepare, resolve_dir, Lock};
+pub use node::Node;
+pub use ports::{check_free, Ports, DEFAULT_BASE};
+pub use state::{NodeState, State};
+
+use crate::server::ProcessId;
+use anyhow::{bail, Context, Result};
+use std::path::{Path, PathBuf};
+
+/// An open cluster: its directory and what the state file says.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub dir: PathBuf,
+    pub account: Account,
+    pub state: State,
+}
+
+impl Cluster {
+    /// Opens the cluster in `dir`; an error if there is none.
+    pub fn open(dir: &Path) -> Result<Cluster> {
+        let state = State::read(dir)?.with_context(|| {
+            format!(
+                "no cluster in {}: `quorate up --dir {0}` makes one; --dir or QUORATE_DIR says \
+                 where to look",
+                dir.display()
+            )
+        })?;
+        let account = Account::named(&state.account)?;
+        Ok(Cluster { dir: dir.to_owned(), account, state })
+    }
+
+    pub fn node(&self, number: u16) -> Node {
+        Node::new(&self.dir, number, self.state.nodes[usize::from(number) - 1].ports)
+    }
+
+    pub fn nodes(&self) -> Vec<Node> {
+        self.state.nodes.iter().map(|node| self.node(node.number)).collect()
+    }
+
+    pub fn node_state(&mut self, number: u16) -> &mut NodeState {
+        &mut self.state.nodes[usize::from(number) - 1]
+    }
+
+    /// Finds a node by `node2` or `2`.
+    pub fn find(&self, name: &str) -> Result<Node> {
+        let found = self
+            .state
+            .nodes
+            .iter()
+            .find(|node| node.name == name || node.number.to_string() == name);
+        match found {
+            Some(node) => Ok(self.node(node.number)),
+            None => {
+                let names: Vec<&str> = self.state.nodes.iter().map(|n| n.name.as_str()).collect();
+                bail!("no node {name:?} in {}; it has {}", self.dir.display(), names.join(", "))
+            }
+        }
+    }
+
+    /// The node's process, if it is alive.
+    pub fn process(&self, node: &Node) -> Option<ProcessId> {
+        let process = self.state.nodes[usize::from(node.number) - 1].process?;
+        process.is_alive().then_some(process)
+    }
+
+    pub fn save(&self) -> Result<()> {
+        self.state.write(&self.dir)
+    }
+}

@@ -1,0 +1,105 @@
+//! The state file, `quorate.json`: replaced as a whole, so a reader never sees half of it.
+
+use super::ports::Ports;
+use crate::server::ProcessId;
+use anyhow::{bail, Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "quorate.json";
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct State {
+    pub format: u32,
+    /// `wsrep_cluster_name`.
+    pub name: String,
+    pub base_port: u16,
+    /// The group's uuid, once node1 began it.
+    pub group: Option<String>,
+    /// The provider that the user chose ...
+    pub provider: PathBuf,
+    /// ... and where the servers load it from.
+    pub provider_loaded: PathBuf,
+    /// What the user added to `wsrep_provider_options`.
+    pub provider_options: String,
+    pub mariadbd: PathBuf,
+    /// The system account that the servers run as.
+    pub account: String,
+    pub nodes: Vec<NodeState>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeState {
+    pub name: String,
+    /// Counts from 1, in the order of this list.
+    pub number: u16,
+    pub ports: Ports,
+    pub process: Option<ProcessId>,
+}
+
+impl State {
+    pub fn new(base_port: u16, account: &str) -> State {
+        State {
+            format: FORMAT,
+            name: "quorate".to_owned(),
+            group: None,
+            provider_loaded: PathBuf::new(),
+            base_port,
+            provider: PathBuf::new(),
+            provider_options: String::new(),
+            mariadbd: PathBuf::new(),
+            account: account.to_owned(),
+            nodes: Vec::new(),
+        }
+    }
+
+    pub fn add_node(&mut self) {
+        let number = self.nodes.len() as u16 + 1;
+        self.nodes.push(NodeState {
+            name: format!("node{number}"),
+            number,
+            ports: Ports::of(self.base_port, number),
+            process: None,
+        });
+    }
+
+    /// `None`: the directory holds no cluster.
+    pub fn read(dir: &Path) -> Result<Option<State>> {
+        let path = dir.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| {
+                    format!("reading {} (is the cluster another user's?)", path.display())
+                })
+            }
+        };
+        let state: State = serde_json::from_slice(&text).with_context(|| {
+            format!("{} is damaged; the nodes' data beside it is not touched", path.display())
+        })?;
+        if state.format != FORMAT {
+            bail!(
+                "{} has format {}, this command knows {FORMAT}: use the command that made it",
+                path.display(),
+                state.format
+            );
+        }
+        Ok(Some(state))
+    }
+
+    pub fn write(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(FILE);
+        let new = dir.join(format!("{FILE}.new"));
+        fs::write(&new, serde_json::to_vec_pretty(self)?)
+            .and_then(|()| fs::rename(&new, &path))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(FILE).exists()
+    }
+}

@@ -1,0 +1,62 @@
+//! The subcommands.
+
+mod client;
+mod down;
+mod status;
+mod up;
+
+use crate::args::{Cli, Command};
+use crate::cluster::{resolve_dir, Cluster, Lock, Node};
+use anyhow::{bail, Result};
+
+/// Runs the command and returns its exit code.
+pub fn run(cli: Cli) -> Result<u8> {
+    let dir = resolve_dir(cli.place.dir.as_deref())?;
+    match cli.command {
+        Command::Up(args) => up::up(&dir, &args),
+        Command::Status(args) => status::status(&Cluster::open(&dir)?, &args),
+        Command::Down(args) => down::down(&dir, &args),
+        Command::Start(args) => {
+            let (mut cluster, lock) = lock(&dir)?;
+            let node = cluster.find(&args.node)?;
+            up::start(&mut cluster, lock, vec![node], args.limit)
+        }
+        Command::Stop(args) => {
+            let (cluster, _lock) = lock(&dir)?;
+            let node = cluster.find(&args.node)?;
+            down::stop(&cluster, &[node], args.timeout, args.force)
+        }
+        Command::Restart(args) => {
+            let (mut cluster, lock) = lock(&dir)?;
+            let node = cluster.find(&args.node)?;
+            match down::stop(&cluster, std::slice::from_ref(&node), args.limit.timeout, false)? {
+                crate::failure::OK => up::start(&mut cluster, lock, vec![node], args.limit),
+                code => Ok(code),
+            }
+        }
+        Command::Kill(args) => {
+            let cluster = Cluster::open(&dir)?;
+            let nodes: Vec<Node> =
+                args.nodes.iter().map(|name| cluster.find(name)).collect::<Result<_>>()?;
+            down::kill(&cluster, &nodes)
+        }
+        Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
+        Command::Logs(args) => client::logs(&Cluster::open(&dir)?, &args),
+    }
+}
+
+/// Opens the cluster for starting or stopping its processes.
+fn lock(dir: &std::path::Path) -> Result<(Cluster, Lock)> {
+    Cluster::open(dir)?;
+    let lock = Lock::take(dir)?;
+    // Read again: a command that held the lock may have changed it.
+    Ok((Cluster::open(dir)?, lock))
+}
+
+/// An error unless the node's process is there.
+fn require_running(cluster: &Cluster, node: &Node) -> Result<crate::server::ProcessId> {
+    match cluster.process(node) {
+        Some(process) => Ok(process),
+        None => bail!("{} does not run; start it with: quorate start {0}", node.name),
+    }
+}

@@ -1,0 +1,21 @@
+//! `quorate status`
+
+use crate::args::Status;
+use crate::cluster::Cluster;
+use crate::failure::{FAILED, NO_PRIMARY, OK};
+use crate::view::{Health, Report};
+use anyhow::Result;
+
+pub fn status(cluster: &Cluster, args: &Status) -> Result<u8> {
+    let report = Report::collect(cluster);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(match report.health {
+        Health::Synced => OK,
+        Health::Degraded => FAILED,
+        Health::NoPrimary => NO_PRIMARY,
+    })
+}

@@ -1,0 +1,204 @@
+//! `quorate up`, `start`: make a cluster, start what is stopped, wait until it is Synced.
+//!
+//! A new cluster: the system tables are installed once and copied to every node, node1 begins
+//! the group, the others join at seqno 0, which their equal content stands for, so that nobody
+//! needs a state transfer. Any later start: every node recovers its position and starts, all at
+//! once; the group's log has the rest.
+
+use crate::args::{Limit, Up};
+use crate::cluster::{self, check_free, Account, Cluster, Lock, Node, State, DEFAULT_BASE};
+use crate::failure::{Failure, FAILED, OK, TIMED_OUT, USAGE};
+use crate::server::{self, Outcome, Start, Watched};
+use crate::sql;
+use crate::view::{Progress, Report};
+use anyhow::{bail, Context, Result};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DEFAULT_NODES: u16 = 3;
+
+pub fn up(dir: &Path, args: &Up) -> Result<u8> {
+    let existing = State::read(dir)?;
+    let account = match &existing {
+        Some(state) => Account::named(&state.account)?,
+        None => Account::choose()?,
+    };
+    cluster::prepare(dir, &account)?;
+    let lock = Lock::take(dir)?;
+    let mut cluster = open_or_new(dir, account, args)?;
+    let progress = Progress::new();
+    let end = Instant::now() + Duration::from_secs(args.limit.timeout);
+
+    if cluster.state.group.is_none() {
+        let code = found(&mut cluster, &progress, end)?;
+        if code != OK {
+            return Ok(code);
+        }
+    }
+    let mut watched = Vec::new();
+    if let Some(name) = &args.new_cluster_on {
+        let node = cluster.find(name)?;
+        let mut start = beginning(&cluster, &node)?;
+        start.new_cluster = true;
+        watched.push(server::launch(&mut cluster, &node, &start)?);
+        code_of(&server::wait_synced(&cluster, &mut watched, &progress, end));
+    }
+    let nodes = cluster.nodes();
+    start_and_watch(&mut cluster, lock, nodes, &progress, end)
+}
+
+/// Starts `nodes` of an existing cluster.
+pub fn start(cluster: &mut Cluster, lock: Lock, nodes: Vec<Node>, limit: Limit) -> Result<u8> {
+    server::place_provider(cluster)?;
+    if cluster.state.group.is_none() {
+        bail!("{} was never completed: run `quorate up`", cluster.dir.display());
+    }
+    let end = Instant::now() + Duration::from_secs(limit.timeout);
+    start_and_watch(cluster, lock, nodes, &Progress::new(), end)
+}
+
+/// Reads the cluster, or begins a new one, with what the arguments change.
+fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
+    server::require_programs()?;
+    let mut state = match State::read(dir)? {
+        Some(state) => state,
+        None => State::new(args.base_port.unwrap_or(DEFAULT_BASE), &account.name),
+    };
+    if let Some(port) = args.base_port.filter(|port| *port != state.base_port) {
+        let message = format!(
+            "the cluster in {} has its ports from {}, not {port}: they cannot be changed; leave \
+             out --base-port, or make another cluster with --dir",
+            dir.display(),
+            state.base_port
+        );
+        return Err(Failure::new(USAGE, message).into());
+    }
+    match &args.provider {
+        Some(path) => state.provider = server::find_provider(Some(path))?,
+        None if state.provider.is_file() => {}
+        None => state.provider = server::find_provider(None)?,
+    }
+    if let Some(options) = &args.provider_options {
+        state.provider_options = options.clone();
+    }
+    match &args.mariadbd {
+        Some(path) => state.mariadbd = std::path::absolute(path)?,
+        None if state.mariadbd.is_file() => {}
+        None => state.mariadbd = server::find_mariadbd()?,
+    }
+    let has = state.nodes.len() as u16;
+    let wanted = args.nodes.unwrap_or(if has == 0 { DEFAULT_NODES } else { has });
+    if wanted < has {
+        let message = format!(
+            "the cluster in {} has {has} nodes: --nodes can add nodes, not remove them",
+            dir.display()
+        );
+        return Err(Failure::new(USAGE, message).into());
+    }
+    (has..wanted).for_each(|_| state.add_node());
+    let mut cluster = Cluster { dir: dir.to_owned(), account, state };
+    server::place_provider(&mut cluster)?;
+    cluster.save()?;
+    Ok(cluster)
+}
+
+/// Makes the datadirs of a new cluster and begins its group on node1.
+fn found(cluster: &mut Cluster, progress: &Progress, end: Instant) -> Result<u8> {
+    let founder = cluster.node(1);
+    let mut watched = match cluster.process(&founder) {
+        // An earlier command was interrupted here.
+        Some(process) => vec![Watched::running(&founder, process)],
+        None => {
+            for node in cluster.nodes() {
+                check_free(&node.name, &node.ports)?;
+            }
+            let line = progress.node("new cluster");
+            line.stage("installing system tables");
+            server::make_datadirs(cluster)?;
+            line.done("system tables installed");
+            let mut start = beginning(cluster, &founder)?;
+            start.new_cluster = true;
+            vec![server::launch(cluster, &founder, &start)?]
+        }
+    };
+    let code = code_of(&server::wait_synced(cluster, &mut watched, progress, end));
+    if code == OK {
+        let status = sql::wsrep_status(&founder.socket(), cluster.account.database_user())
+            .with_context(|| format!("asking {} for the group's identity", founder.name))?;
+        let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
+        cluster.state.group = Some(group.to_owned());
+        cluster.save()?;
+    }
+    Ok(code)
+}
+
+fn start_and_watch(
+    cluster: &mut Cluster,
+    lock: Lock,
+    nodes: Vec<Node>,
+    progress: &Progress,
+    end: Instant,
+) -> Result<u8> {
+    let (running, stopped): (Vec<Node>, Vec<Node>) =
+        nodes.into_iter().partition(|node| cluster.process(node).is_some());
+    for node in &stopped {
+        check_free(&node.name, &node.ports)?;
+        server::prepare(cluster, node)?;
+    }
+    // One node that cannot start (its disk, say) keeps no other from starting.
+    let starts: Vec<Result<Start>> = thread::scope(|scope| {
+        let cluster = &*cluster;
+        let recoveries: Vec<_> =
+            stopped.iter().map(|node| scope.spawn(move || beginning(cluster, node))).collect();
+        recoveries.into_iter().map(|r| r.join().expect("a recovery thread panicked")).collect()
+    });
+    let mut code = OK;
+    let mut watched: Vec<Watched> = Vec::new();
+    for (node, start) in stopped.iter().zip(starts) {
+        match start.and_then(|start| server::launch(cluster, node, &start)) {
+            Ok(server) => watched.push(server),
+            Err(error) => {
+                progress.say(&format!("{error:#}"));
+                code = FAILED;
+            }
+        }
+    }
+    watched.extend(running.iter().filter_map(|n| Some(Watched::running(n, cluster.process(n)?))));
+    watched.sort_by_key(|server| server.node.number);
+    drop(lock);
+
+    let waited = code_of(&server::wait_synced(cluster, &mut watched, progress, end));
+    print!("{}", Report::collect(cluster));
+    if let Some(server) = watched.first() {
+        println!("\nConnect: {}", connect_command(cluster, &server.node));
+    }
+    Ok(code.max(waited))
+}
+
+/// Where a node that is not running stands.
+fn beginning(cluster: &Cluster, node: &Node) -> Result<Start> {
+    let none = Start { new_cluster: false, position: None };
+    if !server::has_data(node) {
+        return Ok(none);
+    }
+    let recovered = server::recovered_position(node, &cluster.account, &cluster.state.mariadbd)?;
+    let position = match (recovered, &cluster.state.group) {
+        (Some(position), _) => Some(position),
+        (None, Some(group)) if server::is_template(node) => Some(format!("{group}:0")),
+        (None, _) => None,
+    };
+    Ok(Start { position, ..none })
+}
+
+fn connect_command(cluster: &Cluster, node: &Node) -> String {
+    format!("mariadb -u {} -S {}", cluster.account.database_user(), node.socket().display())
+}
+
+fn code_of(outcomes: &[Outcome]) -> u8 {
+    match () {
+        () if outcomes.contains(&Outcome::Failed) => FAILED,
+        () if outcomes.contains(&Outcome::TimedOut) => TIMED_OUT,
+        () => OK,
+    }
+}

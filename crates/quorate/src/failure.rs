@@ -1,0 +1,41 @@
+//! Exit codes, and the one error type that carries its own.
+
+use std::fmt;
+
+/// Done; for `status`: every node is Synced.
+pub const OK: u8 = 0;
+/// The command failed; for `status`: some node is not Synced, the cluster still accepts writes.
+pub const FAILED: u8 = 1;
+/// `status` only: no node accepts writes.
+pub const NO_PRIMARY: u8 = 2;
+/// The command line is wrong.
+pub const USAGE: u8 = 64;
+/// Software that must be installed first is missing.
+pub const MISSING_SOFTWARE: u8 = 69;
+/// The time limit passed; servers may still be on their way.
+pub const TIMED_OUT: u8 = 75;
+
+/// An error with an exit code other than [`FAILED`].
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+}
+
+impl Failure {
+    pub fn new(code: u8, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    error.downcast_ref::<Failure>().map_or(FAILED, |failure| failure.code)
+}

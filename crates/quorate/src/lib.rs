@@ -1,0 +1,22 @@
+//! The `quorate` command: runs a cluster of MariaDB servers on one machine, watches it, stops it.
+//!
+//! What lives where:
+//!
+//! * [`args`]: the command line, and with it the help a user reads.
+//! * [`cluster`]: a cluster's directory, its state file, ports and generated configuration.
+//! * [`server`]: one server as a process: its datadir, position recovery, start, signals, error log.
+//! * [`sql`]: asking a running server.
+//! * [`view`]: what a person or a script is shown (progress, table, JSON).
+//! * [`commands`]: the subcommands, each a short story over the modules above.
+//! * [`failure`]: exit codes.
+//!
+//! Everything that is known about a cluster is in its directory; the command keeps nothing
+//! elsewhere and no daemon runs beside the servers.
+
+pub mod args;
+pub mod cluster;
+pub mod commands;
+pub mod failure;
+pub mod server;
+pub mod sql;
+pub mod view;

@@ -1,0 +1,103 @@
+//! Datadirs of a new cluster.
+
+use super::launch::prepare;
+use super::software::find_program;
+use crate::cluster::{Cluster, Node};
+use anyhow::{bail, Context, Result};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+/// Present as long as the datadir is the copy that its cluster began with: a state transfer
+/// clears the datadir first, and this file with it.
+const TEMPLATE_MARK: &str = "quorate_template";
+/// The state transfer scripts keep this file while they work.
+const TRANSFER_MARK: &str = "sst_in_progress";
+
+/// True if the datadir holds a whole database; otherwise state transfer fills it.
+pub fn has_data(node: &Node) -> bool {
+    let data = node.data();
+    data.join("mysql").is_dir() && !data.join(TRANSFER_MARK).exists()
+}
+
+/// True if the datadir began as the common template: where it has no position, that is seqno 0.
+pub fn is_template(node: &Node) -> bool {
+    node.data().join(TEMPLATE_MARK).exists()
+}
+
+/// Installs the system tables once and copies them to every node that has no data, so that all
+/// begin with equal content and none needs a state transfer. Complete datadirs are kept: an
+/// interrupted command may have begun a group on them.
+pub fn make_datadirs(cluster: &Cluster) -> Result<()> {
+    let template = cluster.dir.join("template");
+    let lacking: Vec<Node> = cluster.nodes().into_iter().filter(|node| !has_data(node)).collect();
+    for node in &lacking {
+        prepare(cluster, node)?;
+    }
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    remove(&template)?;
+    fs::create_dir(&template).with_context(|| format!("making {}", template.display()))?;
+    cluster.account.own(&template, 0o700)?;
+    install(&template, cluster)?;
+    for node in &lacking {
+        copy(&template, &node.data())?;
+    }
+    remove(&template)
+}
+
+/// Copies under another name first, so that an interrupted copy is never taken for data.
+fn copy(template: &Path, data: &Path) -> Result<()> {
+    let unfinished = data.with_extension("new");
+    remove(&unfinished)?;
+    let output = Command::new("cp")
+        .args(["-a", "--reflink=auto", "--sparse=always"])
+        .args([template, &unfinished])
+        .output()
+        .context("running cp")?;
+    if !output.status.success() {
+        bail!("copying {} failed: {}", template.display(), text(&output.stderr));
+    }
+    remove(data)?;
+    fs::rename(&unfinished, data).with_context(|| format!("making {}", data.display()))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("clearing {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Installs the system tables into `data`.
+fn install(data: &Path, cluster: &Cluster) -> Result<()> {
+    let program = find_program("mariadb-install-db").context("mariadb-install-db vanished")?;
+    let account = &cluster.account;
+    let mut command = Command::new(program);
+    command
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", data.display()))
+        .args(["--skip-test-db", "--skip-name-resolve"])
+        .arg("--auth-root-authentication-method=socket")
+        .arg(format!("--auth-root-socket-user={}", account.name))
+        .args(account.switch.then(|| format!("--user={}", account.name)));
+    let output = command.output().context("running mariadb-install-db")?;
+    if !output.status.success() || !data.join("mysql").is_dir() {
+        bail!(
+            "mariadb-install-db failed in {}:\n{}{}",
+            data.display(),
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+    let mark = data.join(TEMPLATE_MARK);
+    fs::write(&mark, "").with_context(|| format!("writing {}", mark.display()))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,122 @@
+//! A process that can be told from a later one with the same pid, and that may not be our child.
+
+use anyhow::{Context, Result};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// A pid together with its start time, in clock ticks since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub pid: i32,
+    started: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    Running,
+    /// Stopped by SIGSTOP.
+    Paused,
+    Gone,
+}
+
+impl ProcessId {
+    /// The process that has `pid` now.
+    pub fn of(pid: u32) -> Result<ProcessId> {
+        let pid = i32::try_from(pid).context("pid out of range")?;
+        let (_, started) = stat(pid).with_context(|| format!("process {pid} is already gone"))?;
+        Ok(ProcessId { pid, started })
+    }
+
+    pub fn activity(&self) -> Activity {
+        match stat(self.pid) {
+            Some((state, started)) if started == self.started => match state {
+                'Z' | 'X' => Activity::Gone,
+                'T' => Activity::Paused,
+                _ => Activity::Running,
+            },
+            _ => Activity::Gone,
+        }
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.activity() != Activity::Gone
+    }
+
+    /// Sends a signal; `false` if the process is already gone.
+    pub fn signal(&self, signal: Signal) -> Result<bool> {
+        let Some(handle) = self.handle()? else { return Ok(false) };
+        match pidfd_send_signal(&handle, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(error) => Err(error).with_context(|| format!("signalling process {}", self.pid)),
+        }
+    }
+
+    /// Waits until the process is gone; `false` if `limit` passed first.
+    pub fn wait_gone(&self, limit: Duration) -> Result<bool> {
+        let end = Instant::now() + limit;
+        let Some(handle) = self.handle()? else { return Ok(true) };
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).context("time limit out of range")?;
+            match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&left)) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).context("waiting for a process"),
+            }
+        }
+    }
+
+    /// A handle that cannot come to mean another process; `None` if this one is gone.
+    fn handle(&self) -> Result<Option<OwnedFd>> {
+        let pid = Pid::from_raw(self.pid).context("pid 0 in the state file")?;
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::SRCH) => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("opening process {pid:?}")),
+        };
+        // Checked after opening: from here on the handle stands for what was checked.
+        Ok(self.is_alive().then_some(handle))
+    }
+}
+
+/// State letter and start time.
+fn stat(pid: i32) -> Option<(char, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold spaces and parentheses itself.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_followed_to_its_end() {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let process = ProcessId::of(child.id()).unwrap();
+        assert_eq!(process.activity(), Activity::Running);
+        assert!(!process.wait_gone(Duration::from_millis(1)).unwrap());
+        assert!(process.signal(Signal::KILL).unwrap());
+        assert!(process.wait_gone(Duration::from_secs(10)).unwrap());
+        child.wait().unwrap();
+        assert_eq!(process.activity(), Activity::Gone);
+        assert!(!process.signal(Signal::KILL).unwrap());
+    }
+
+    #[test]
+    fn another_start_time_is_another_process() {
+        let own = ProcessId::of(std::process::id()).unwrap();
+        let earlier = ProcessId { started: own.started - 1, ..own };
+        assert!(own.is_alive() && !earlier.is_alive());
+        assert!(!earlier.signal(Signal::KILL).unwrap());
+    }
+}

@@ -1,0 +1,68 @@
+//! The position that a node's own data has: `mariadbd --wsrep-recover`.
+//!
+//! The provider is loaded before InnoDB, so it can only learn the position from the command line
+//! (`--wsrep_start_position`); without it a node that crashed would need a state transfer.
+
+use crate::cluster::{Account, Node};
+use anyhow::{bail, Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+const MARK: &str = "WSREP: Recovered position:";
+const UNDEFINED: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Recovers InnoDB and returns its position as `uuid:seqno`; `None` if it was never part of a
+/// group, or crashed before its first position was flushed. The server must not be running.
+pub fn recovered_position(
+    node: &Node,
+    account: &Account,
+    mariadbd: &Path,
+) -> Result<Option<String>> {
+    let mut command = Command::new(mariadbd);
+    command
+        .arg(format!("--defaults-file={}", node.config().display()))
+        .args(["--wsrep-recover", "--disable-log-error"])
+        .arg(format!("--pid-file={}", node.dir.join("recover.pid").display()));
+    if account.switch {
+        command.arg(format!("--user={}", account.name));
+    }
+    let output = command.output().with_context(|| format!("running {}", mariadbd.display()))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    match find_position(&text) {
+        Some(position) if position.starts_with(UNDEFINED) => Ok(None),
+        Some(position) => Ok(Some(position.to_owned())),
+        None => bail!(
+            "{}: the position in {} cannot be recovered; mariadbd --wsrep-recover says:\n{}",
+            node.name,
+            node.data().display(),
+            errors(&text)
+        ),
+    }
+}
+
+fn find_position(text: &str) -> Option<&str> {
+    text.lines().rev().find_map(|line| line.split_once(MARK)?.1.split_whitespace().next())
+}
+
+fn errors(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("[ERROR]")).collect();
+    if lines.is_empty() {
+        text.to_owned()
+    } else {
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_position_counts() {
+        let text = "x\n2026-01-01 [Note] WSREP: Recovered position: a:1\n\
+                    2026-01-01 [Note] WSREP: Recovered position: \
+                    6b1f5e9c-c0ae-11f0-9d5b-3e2bbd2b2d1f:4711,0-1-5\ny";
+        assert_eq!(find_position(text), Some("6b1f5e9c-c0ae-11f0-9d5b-3e2bbd2b2d1f:4711,0-1-5"));
+        assert_eq!(find_position("nothing"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Finding what must be installed: the server, its tools, our provider.
+
+use crate::cluster::Cluster;
+use crate::failure::{Failure, MISSING_SOFTWARE};
+use anyhow::{bail, Context, Result};
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Directories that an ordinary user's PATH often lacks.
+const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+const PROVIDER: &str = "libquorate.so";
+
+/// Programs that nodes need beside the server, with Debian's packages.
+const NEEDED: [(&str, &str); 6] = [
+    ("mariadb-install-db", "mariadb-server-core"),
+    ("mariadb", "mariadb-client-core"),
+    ("mariadb-backup", "mariadb-backup"),
+    ("wsrep_sst_mariabackup", "mariadb-server"),
+    ("socat", "socat"),
+    ("setsid", "util-linux"),
+];
+
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(SYSTEM_PROGRAMS.iter().map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+pub fn find_mariadbd() -> Result<PathBuf> {
+    find_program("mariadbd").ok_or_else(|| missing("mariadbd", &["mariadb-server"]))
+}
+
+/// One error that names all packages which are missing.
+pub fn require_programs() -> Result<()> {
+    let absent: Vec<_> = NEEDED.iter().filter(|(name, _)| find_program(name).is_none()).collect();
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let programs: Vec<&str> = absent.iter().map(|(program, _)| *program).collect();
+    let packages: Vec<&str> = absent.iter().map(|(_, package)| *package).collect();
+    Err(missing(&programs.join(", "), &packages))
+}
+
+/// The provider given, or ours: beside this program, or in `../lib/quorate`.
+pub fn find_provider(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = asked {
+        let path = std::path::absolute(path)?;
+        if !path.is_file() {
+            bail!("provider {} does not exist", path.display());
+        }
+        return Ok(path);
+    }
+    let program = env::current_exe().context("finding this program's own path")?;
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let places = [beside.join(PROVIDER), beside.join("../lib/quorate").join(PROVIDER)];
+    places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
+        let looked: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+        Failure::new(
+            MISSING_SOFTWARE,
+            format!(
+                "{PROVIDER} is neither {}: build it (cargo build --release) or say where it is \
+                 (--provider)",
+                looked.join(" nor ")
+            ),
+        )
+        .into()
+    })
+}
+
+/// Sets where the servers load the provider from: in place, or a copy in the cluster's directory
+/// if their account cannot read it there (below root's home, typically).
+pub fn place_provider(cluster: &mut Cluster) -> Result<()> {
+    const WORLD_READABLE: u32 = 0o004;
+    let source = cluster.state.provider.clone();
+    let mode = source
+        .metadata()
+        .with_context(|| format!("reading the provider {}", source.display()))?
+        .permissions()
+        .mode();
+    if cluster.account.blocked_at(&source).is_none() && mode & WORLD_READABLE != 0 {
+        cluster.state.provider_loaded = source;
+        return Ok(());
+    }
+    let folder = cluster.dir.join("lib");
+    let copy = folder.join(source.file_name().context("the provider's path names no file")?);
+    let unfinished = copy.with_extension("new");
+    // Renamed into place: a running server keeps the file that it has mapped.
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::copy(&source, &unfinished).map(drop))
+        .and_then(|()| fs::rename(&unfinished, &copy))
+        .with_context(|| format!("copying {} to {}", source.display(), copy.display()))?;
+    cluster.account.admit(&folder, 0o750)?;
+    cluster.account.admit(&copy, 0o640)?;
+    cluster.state.provider_loaded = copy;
+    Ok(())
+}
+
+fn missing(programs: &str, packages: &[&str]) -> anyhow::Error {
+    let message =
+        format!("{programs}: not installed; on Debian: apt-get install {}", packages.join(" "));
+    Failure::new(MISSING_SOFTWARE, message).into()
+}

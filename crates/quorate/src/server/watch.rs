@@ -1,0 +1,138 @@
+//! Watching servers that were just started until they are Synced, or are not going to be.
+
+use super::error_log;
+use super::process::{Activity, ProcessId};
+use crate::cluster::{Cluster, Node};
+use crate::sql;
+use crate::view::{NodeLine, Progress};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A server cannot be asked to report; it is asked this often.
+const POLL: Duration = Duration::from_millis(50);
+/// When one server has failed, the others are given this long: they may have been waiting for it.
+const GRACE: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Synced,
+    Failed,
+    TimedOut,
+}
+
+/// A server to be watched.
+#[derive(Debug)]
+pub struct Watched {
+    pub node: Node,
+    pub process: ProcessId,
+    /// Known if this command started it; then its exit status can be told.
+    pub child: Option<Child>,
+    /// What its error log says from here on concerns this start.
+    pub log_start: u64,
+}
+
+impl Watched {
+    /// A server that was running before this command.
+    pub fn running(node: &Node, process: ProcessId) -> Watched {
+        let log_start = error_log::length(&node.error_log());
+        Watched { node: node.clone(), process, child: None, log_start }
+    }
+
+    /// Why it will not become Synced, if its process says so.
+    fn ended(&mut self) -> Option<String> {
+        let status = match &mut self.child {
+            // Also collects the child, which would else look alive as a zombie.
+            Some(child) => child.try_wait().ok().flatten(),
+            None => None,
+        };
+        match (status, self.process.activity()) {
+            (Some(status), _) => Some(format!("the server ended ({status})")),
+            (None, Activity::Gone) => Some("the server ended".to_owned()),
+            (None, Activity::Paused) => Some(format!(
+                "the server is paused (SIGSTOP); let it go on with: kill -CONT {}",
+                self.process.pid
+            )),
+            (None, Activity::Running) => None,
+        }
+    }
+}
+
+/// Watches all of `servers` at once; a server that ends is reported when it ends.
+/// The result is in the order of `servers`.
+pub fn wait_synced(
+    cluster: &Cluster,
+    servers: &mut [Watched],
+    progress: &Progress,
+    end: Instant,
+) -> Vec<Outcome> {
+    let failed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watchers: Vec<_> = servers
+            .iter_mut()
+            .map(|server| {
+                let line = progress.node(&server.node.name);
+                let failed = &failed;
+                scope.spawn(move || watch(cluster, server, &line, progress, end, failed))
+            })
+            .collect();
+        watchers.into_iter().map(|watcher| watcher.join().unwrap_or(Outcome::Failed)).collect()
+    })
+}
+
+fn watch(
+    cluster: &Cluster,
+    server: &mut Watched,
+    line: &NodeLine,
+    progress: &Progress,
+    end: Instant,
+    failed: &AtomicBool,
+) -> Outcome {
+    let user = cluster.account.database_user();
+    let mut end = end;
+    if server.child.is_some() {
+        line.stage("starting");
+    }
+    loop {
+        if let Some(reason) = server.ended() {
+            failed.store(true, Ordering::Relaxed);
+            line.fail("failed");
+            progress.say(&with_log(server, &reason));
+            return Outcome::Failed;
+        }
+        match sql::wsrep_status(&server.node.socket(), user) {
+            Ok(status) if status.is_synced() => {
+                line.done("Synced");
+                return Outcome::Synced;
+            }
+            Ok(status) => line.stage(status.state()),
+            // Not listening yet: what it logs is the best news of it.
+            Err(_) => line.detail(&latest(server)),
+        }
+        if failed.load(Ordering::Relaxed) {
+            end = end.min(Instant::now() + GRACE);
+        }
+        if Instant::now() >= end {
+            line.fail("not Synced in time");
+            progress.say(&with_log(server, "not Synced in time; the server keeps running"));
+            return Outcome::TimedOut;
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn with_log(server: &Watched, reason: &str) -> String {
+    let log = server.node.error_log();
+    let lines = error_log::errors_since(&log, server.log_start);
+    let lines: Vec<String> = lines.iter().map(|line| format!("    {line}")).collect();
+    let path = log.display();
+    format!("{}: {reason}. From {path}:\n{}", server.node.name, lines.join("\n"))
+}
+
+fn latest(server: &Watched) -> String {
+    let lines = error_log::tail(&server.node.error_log(), 1);
+    let line = lines.first().map_or("", String::as_str);
+    // `2026-01-01 10:00:00 0 [Note] WSREP: text`
+    line.split_once("] ").map_or(line, |(_, text)| text).to_owned()
+}

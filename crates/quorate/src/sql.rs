@@ -1,0 +1,66 @@
+//! Asking a running server, through its unix socket.
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// A server that is stopped (SIGSTOP) or overloaded does not answer; nobody waits longer.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Given so that the driver does not ask for it: a server that has no primary view refuses.
+const PACKET_BYTES_MAX: usize = 16 << 20;
+
+/// Connects; every read and write is given up after `timeout`.
+pub fn connect(socket: &Path, user: &str, timeout: Duration) -> mysql::Result<Conn> {
+    let options = OptsBuilder::new()
+        .socket(Some(socket.display().to_string()))
+        .user(Some(user))
+        .prefer_socket(false)
+        .read_timeout(Some(timeout))
+        .write_timeout(Some(timeout))
+        .max_allowed_packet(Some(PACKET_BYTES_MAX));
+    Conn::new(options)
+}
+
+/// The server's `wsrep_` status variables.
+pub fn wsrep_status(socket: &Path, user: &str) -> mysql::Result<WsrepStatus> {
+    let mut connection = connect(socket, user, STATUS_TIMEOUT)?;
+    let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")?;
+    Ok(WsrepStatus(rows.into_iter().collect()))
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WsrepStatus(HashMap<String, String>);
+
+impl WsrepStatus {
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.get(name)?.parse().ok()
+    }
+
+    pub fn is_synced(&self) -> bool {
+        const SYNCED: i64 = 4;
+        self.number("wsrep_local_state") == Some(SYNCED) && self.is_ready()
+    }
+
+    /// True if the node takes reads and writes.
+    pub fn is_ready(&self) -> bool {
+        self.get("wsrep_ready") == Some("ON")
+    }
+
+    /// As tools show it: `Synced`, `Donor/Desynced`, ...; `Non-primary` takes precedence.
+    pub fn state(&self) -> &str {
+        let comment = self.get("wsrep_local_state_comment").unwrap_or("");
+        match self.get("wsrep_cluster_status") {
+            Some("Primary") if comment.is_empty() => "Connected",
+            Some("Primary") => comment,
+            Some("non-Primary") => "Non-primary",
+            _ if comment.is_empty() => "Disconnected",
+            _ => comment,
+        }
+    }
+}

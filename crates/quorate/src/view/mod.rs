@@ -1,0 +1,7 @@
+//! What a person or a script is shown.
+
+mod progress;
+mod report;
+
+pub use progress::{NodeLine, Progress};
+pub use report::{Health, NodeReport, Report};

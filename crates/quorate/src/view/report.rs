@@ -1,0 +1,193 @@
+//! The state of a cluster, as a table and as JSON.
+
+use crate::cluster::{Cluster, Node};
+use crate::server::Activity;
+use crate::sql::{self, WsrepStatus};
+use serde::Serialize;
+use std::fmt;
+use std::path::Path;
+use std::thread;
+
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub cluster: String,
+    pub dir: String,
+    pub health: Health,
+    pub nodes: Vec<NodeReport>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Every node is Synced.
+    Synced,
+    /// Some node is not, but some node accepts writes.
+    Degraded,
+    /// No node accepts writes.
+    NoPrimary,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NodeReport {
+    pub name: String,
+    /// Where clients connect.
+    pub address: String,
+    pub socket: String,
+    pub pid: Option<i32>,
+    /// `Leader`, `Follower`, `Learner`; none if the node is down or its provider has no roles.
+    pub role: Option<String>,
+    /// wsrep's words, or `Down`, `Paused`, `No answer`.
+    pub state: String,
+    pub ready: bool,
+    /// Last committed.
+    pub seqno: Option<i64>,
+    pub term: Option<i64>,
+    pub log_bytes: Option<u64>,
+}
+
+impl Report {
+    pub fn collect(cluster: &Cluster) -> Report {
+        let user = cluster.account.database_user();
+        let nodes: Vec<NodeReport> = thread::scope(|scope| {
+            let workers: Vec<_> = cluster
+                .state
+                .nodes
+                .iter()
+                .map(|state| {
+                    let node = cluster.node(state.number);
+                    let process = state.process;
+                    scope.spawn(move || {
+                        let activity = process.map_or(Activity::Gone, |p| p.activity());
+                        NodeReport::of(&node, activity, process.map(|p| p.pid), user)
+                    })
+                })
+                .collect();
+            workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+        });
+        let health = match () {
+            () if nodes.iter().all(|node| node.state == "Synced" && node.ready) => Health::Synced,
+            () if nodes.iter().any(|node| node.ready) => Health::Degraded,
+            () => Health::NoPrimary,
+        };
+        let dir = cluster.dir.display().to_string();
+        Report { cluster: cluster.state.name.clone(), dir, health, nodes }
+    }
+}
+
+impl NodeReport {
+    fn of(node: &Node, activity: Activity, pid: Option<i32>, user: &str) -> NodeReport {
+        let (state, status) = match activity {
+            Activity::Gone => ("Down".to_owned(), None),
+            Activity::Paused => ("Paused".to_owned(), None),
+            Activity::Running => match sql::wsrep_status(&node.socket(), user) {
+                Ok(status) => (status.state().to_owned(), Some(status)),
+                Err(_) => ("No answer".to_owned(), None),
+            },
+        };
+        let status = status.unwrap_or_else(WsrepStatus::default);
+        let number = |name| status.number(name).filter(|value| *value >= 0);
+        let log_bytes = number("wsrep_quorate_log_bytes").map(|bytes| bytes as u64);
+        NodeReport {
+            name: node.name.clone(),
+            address: node.address(),
+            socket: node.socket().display().to_string(),
+            pid: pid.filter(|_| activity != Activity::Gone),
+            role: status.get("wsrep_quorate_role").map(str::to_owned),
+            state,
+            ready: status.is_ready(),
+            seqno: number("wsrep_last_committed"),
+            term: number("wsrep_quorate_term"),
+            log_bytes: log_bytes.or_else(|| folder_bytes(&node.log())),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows = vec![["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LOG"].map(String::from)];
+        rows.extend(self.nodes.iter().map(|node| {
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            [
+                node.name.clone(),
+                node.address.clone(),
+                or_dash(node.role.clone()),
+                node.state.clone(),
+                or_dash(node.seqno.map(|seqno| seqno.to_string())),
+                or_dash(node.log_bytes.map(human_bytes)),
+            ]
+        }));
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths: [usize; 6] = std::array::from_fn(width);
+        for row in &rows {
+            let cells: Vec<String> =
+                row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            writeln!(f, "{}", cells.join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Space that the files of a folder take on disk; `None` if there is no such folder.
+fn folder_bytes(folder: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    const BLOCK_BYTES: u64 = 512;
+    let entries = folder.read_dir().ok()?;
+    Some(
+        entries.flatten().filter_map(|e| e.metadata().ok()).map(|m| m.blocks() * BLOCK_BYTES).sum(),
+    )
+}
+
+fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(human_bytes(17), "17 B");
+        assert_eq!(human_bytes(64 << 20), "64.0 MiB");
+        assert_eq!(human_bytes(1536), "1.5 KiB");
+    }
+
+    #[test]
+    fn the_table_lines_up() {
+        let node = |name: &str, state: &str| NodeReport {
+            name: name.into(),
+            address: "127.0.0.1:3410".into(),
+            socket: String::new(),
+            pid: None,
+            role: None,
+            state: state.into(),
+            ready: false,
+            seqno: None,
+            term: None,
+            log_bytes: None,
+        };
+        let report = Report {
+            cluster: "c".into(),
+            dir: "/d".into(),
+            health: Health::NoPrimary,
+            nodes: vec![node("node1", "Down"), node("node2", "Non-primary")],
+        };
+        assert_eq!(
+            report.to_string(),
+            "NODE   ADDRESS         ROLE  STATE        SEQNO  LOG\n\
+             node1  127.0.0.1:3410  -     Down         -      -\n\
+             node2  127.0.0.1:3410  -     Non-primary  -      -\n"
+        );
+    }
+}
