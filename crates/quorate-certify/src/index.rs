@@ -152,10 +152,13 @@ impl Index {
                 forget(&mut self.users, key, by);
             }
         }
-        if self.entered.capacity() > ENTERED_KEPT
-            && self.entered.len() < self.entered.capacity() / 8
-        {
-            self.entered.shrink_to(self.entered.len() * 2);
+    }
+
+    /// Gives back what a huge transaction needed, once it is purged.
+    pub fn shrink(&mut self) {
+        self.users.shrink();
+        if self.entered.len() < self.entered.capacity() / 16 {
+            self.entered.shrink_to(self.entered.len() * 4);
         }
     }
 }
@@ -175,6 +178,3 @@ fn expand(low: u32, window: &Window) -> Seqno {
     let now = window.seqno();
     now - Seqno::from((now as u32).wrapping_sub(low))
 }
-
-/// Keys; a smaller capacity of the queue is not worth giving back.
-const ENTERED_KEPT: usize = 1 << 16;

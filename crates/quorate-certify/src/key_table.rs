@@ -3,7 +3,7 @@
 //! Open addressing with linear probing, the home slot taken from the *high* bits of the key: the
 //! four types of one path (lowest bits) share a home and usually a cache line, so one probe finds
 //! them all. Deletion shifts back, so there are no tombstones and nothing to clean up. At most half
-//! full; grows and shrinks by halves, so neither costs more than a constant per operation.
+//! full; grows by doubling, and shrinks only when told to.
 
 use crate::Key;
 
@@ -84,8 +84,14 @@ impl<V: Copy + Default> KeyTable<V> {
             }
         }
         self.slots[hole].0 = 0;
-        if self.slots.len() > SLOTS_MIN && self.len * 16 < self.slots.len() {
-            self.resize(self.slots.len() / 4);
+    }
+
+    /// Gives memory back if the table is far too large for what it holds. Takes time proportional
+    /// to its size, so it is not for the path of every write set.
+    pub fn shrink(&mut self) {
+        let enough = (self.len * 4).next_power_of_two();
+        if enough < self.slots.len() / 4 {
+            self.resize(enough);
         }
     }
 
@@ -190,8 +196,10 @@ mod tests {
             assert_eq!(table.get_mut(key(i)).copied(), Some(i));
             table.remove(key(i));
         }
-        assert!(table.slots.len() < full / 16 && table.len() == 0);
+        assert!(table.slots.len() == full && table.len() == 0);
         table.get_or_insert(key(1), 1);
+        table.shrink();
+        assert!(table.slots.len() == SLOTS_MIN && table.get_mut(key(1)).is_some());
         table.clear();
         assert_eq!((table.len(), table.get_mut(key(1))), (0, None));
     }

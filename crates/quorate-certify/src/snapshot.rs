@@ -26,6 +26,8 @@ const ITEM_LEN: usize = 17;
 const CHECKSUM_LEN: usize = 8;
 /// More than any group would configure; bounds what a snapshot can make a member allocate.
 const WINDOW_MAX: u32 = 1 << 20;
+/// Far beyond any history, and far from overflow.
+const SEQNO_MAX: Seqno = 1 << 60;
 
 /// The snapshot cannot be used. The group's log is unharmed: the member must start from another
 /// snapshot, its own older one or a peer's.
@@ -115,9 +117,11 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
     if item_count > window || key_count > keys_max {
         return Err(Inconsistent("more than its own limits allow"));
     }
-    let seqno = floor.checked_add(Seqno::from(item_count));
-    if floor < 0 || barrier < floor || seqno.is_none_or(|seqno| barrier > seqno) {
-        return Err(Inconsistent("seqnos out of order"));
+    if !(0..SEQNO_MAX).contains(&floor) {
+        return Err(Inconsistent("seqno out of bounds"));
+    }
+    if !(floor..=floor + Seqno::from(item_count)).contains(&barrier) {
+        return Err(Inconsistent("barrier outside the window"));
     }
     let origins = reader.records::<ORIGIN_LEN>(u64::from(origin_count))?;
     let items = reader.records::<ITEM_LEN>(u64::from(item_count))?;

@@ -1,0 +1,144 @@
+//! What a verdict costs: `cargo run --release -p quorate-certify --example cost`.
+
+use quorate_certify::*;
+use std::time::{Duration, Instant};
+
+const ROUNDS: u64 = 400_000;
+const BATCH: u64 = 1000;
+
+fn main() {
+    println!(
+        "{:<44} {:>9} {:>9} {:>9}",
+        "write sets of random rows, three origins", "mean", "99.9 %", "keys in"
+    );
+    println!("{:<44} {:>9} {:>9} {:>9}", "", "ns each", "ns", "index");
+    for (rows, tables, spread) in
+        [(1, 4, 200_000), (10, 4, 200_000), (10, 4, 100_000_000), (100, 4, 200_000)]
+    {
+        verdicts(rows, tables, spread);
+    }
+    huge();
+    build();
+    snapshots();
+}
+
+/// Steady state: the window is full before the clock starts.
+fn verdicts(rows: u64, tables: u64, spread: u64) {
+    let mut random = Random(1);
+    let mut certifier = Certifier::new(WINDOW_DEFAULT);
+    let (mut times, mut passed) = (Vec::new(), 0u64);
+    let rounds = ROUNDS / rows.max(4) * 4;
+    for round in 0..rounds / BATCH + u64::from(WINDOW_DEFAULT) / BATCH + 1 {
+        let warm = round > u64::from(WINDOW_DEFAULT) / BATCH;
+        let batch: Vec<WriteSet> = (0..BATCH)
+            .map(|n| {
+                let last_seen = (certifier.seqno() + n as i64 - 64).max(0);
+                transaction(&mut random, round * BATCH + n, last_seen, rows, tables, spread)
+            })
+            .collect();
+        for write_set in &batch {
+            let start = Instant::now();
+            let verdict = certifier.sequence(write_set);
+            let took = start.elapsed();
+            if warm {
+                times.push(took.as_nanos() as u64);
+                passed += u64::from(verdict.outcome == Outcome::Ok);
+            }
+        }
+    }
+    times.sort_unstable();
+    let measured = times.len();
+    println!(
+        "{:<44} {:>9} {:>9} {:>9}",
+        format!("{rows} rows of {spread}, {:.1} % pass", 100.0 * passed as f64 / measured as f64),
+        times.iter().sum::<u64>() / measured as u64,
+        times[measured - measured / 1000 - 1],
+        certifier.index_len(),
+    );
+}
+
+/// A transaction of a million rows, and what those pay whose arrival evicts it.
+fn huge() {
+    let mut random = Random(2);
+    let mut certifier = Certifier::new(WINDOW_DEFAULT);
+    let giant = transaction(&mut random, 0, 0, 1_000_000, 1, u64::MAX);
+    let start = Instant::now();
+    certifier.sequence(&giant);
+    println!("one write set of 1,000,000 rows: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    let mut worst = Duration::ZERO;
+    for serial in 1..100_000 {
+        let seen = certifier.seqno();
+        let write_set = transaction(&mut random, serial, seen, 10, 4, 200_000);
+        let start = Instant::now();
+        certifier.sequence(&write_set);
+        worst = worst.max(start.elapsed());
+    }
+    println!("worst of the 100,000 after it: {:.0} µs", worst.as_secs_f64() * 1e6);
+}
+
+fn build() {
+    let mut builder = WriteSetBuilder::new();
+    let row = vec![7u8; 200];
+    let start = Instant::now();
+    for serial in 0..ROUNDS {
+        for n in 0..10u64 {
+            let id = (serial * 10 + n).to_be_bytes();
+            builder.append_key(&[b"sbtest", b"sbtest1", &id], KeyType::Update);
+            builder.append_data(&row);
+        }
+        std::hint::black_box(builder.finish(&Header::transaction(1, serial, 0)));
+    }
+    let each = start.elapsed().as_nanos() as f64 / ROUNDS as f64;
+    println!("building one of 10 rows, 2 KiB of data: {each:.0} ns");
+}
+
+fn snapshots() {
+    let mut random = Random(3);
+    let mut certifier = Certifier::new(WINDOW_DEFAULT);
+    for serial in 0..20_000 {
+        let seen = certifier.seqno();
+        certifier.sequence(&transaction(&mut random, serial, seen, 10, 4, 200_000));
+    }
+    let start = Instant::now();
+    let snapshot = certifier.snapshot();
+    let wrote = start.elapsed();
+    let start = Instant::now();
+    let restored = Certifier::restore(&snapshot).expect("own snapshot");
+    let read = start.elapsed();
+    assert_eq!(restored.digest(), certifier.digest());
+    println!(
+        "snapshot, 10 rows each: {:.2} MB, written in {:.1} ms, read in {:.1} ms",
+        snapshot.len() as f64 / 1e6,
+        wrote.as_secs_f64() * 1e3,
+        read.as_secs_f64() * 1e3,
+    );
+}
+
+fn transaction(
+    random: &mut Random,
+    serial: u64,
+    last_seen: Seqno,
+    rows: u64,
+    tables: u64,
+    spread: u64,
+) -> WriteSet {
+    let mut builder = WriteSetBuilder::new();
+    for _ in 0..rows {
+        let table = [b"sbtest".as_slice(), &[random.below(tables) as u8]].concat();
+        let id = random.below(spread).to_be_bytes();
+        builder.append_key(&[b"sbtest", &table, &id], KeyType::Update);
+    }
+    let origin = u128::from(random.below(3)) << 64;
+    let bytes = builder.finish(&Header::transaction(origin, serial, last_seen));
+    WriteSet::parse(bytes).expect("own bytes")
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((u128::from(mixed ^ (mixed >> 29)) * u128::from(bound)) >> 64) as u64
+    }
+}

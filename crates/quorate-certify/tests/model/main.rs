@@ -1,0 +1,186 @@
+//! Random histories: the certifier against the model, against itself restored from a snapshot, and
+//! against garbage.
+
+mod plain;
+#[path = "../support/mod.rs"]
+mod support;
+
+use plain::Model;
+use proptest::prelude::*;
+use quorate_certify::*;
+use support::write_set;
+use twox_hash::XxHash3_64;
+
+#[derive(Clone, Debug)]
+enum Step {
+    View,
+    Propose {
+        header: Header,
+        lag: Seqno,
+        keys: Vec<Key>,
+    },
+    /// The proposal made that many steps ago arrives again.
+    Repeat {
+        back: usize,
+    },
+    /// One of two certifiers is replaced by its snapshot.
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = (0u64..12, 0usize..4).prop_map(|(p, t)| support::key(p, KeyType::ALL[t]));
+    let keys = prop_oneof![
+        20 => prop::collection::vec(key.clone(), 0..6),
+        1 => prop::collection::vec(key, 0..60),
+    ];
+    let all = flags::TRX_START | flags::TRX_END;
+    let flags = prop_oneof![
+        20 => Just(all),
+        2 => Just(flags::TRX_START),
+        2 => Just(0),
+        2 => Just(flags::TRX_END | flags::PA_UNSAFE),
+        1 => Just(flags::ROLLBACK | flags::PA_UNSAFE),
+        1 => Just(flags::ROLLBACK),
+        2 => Just(all | flags::ISOLATION),
+        1 => Just(all | flags::PA_UNSAFE),
+        1 => Just(all | flags::IMPLICIT_DEPS),
+    ];
+    let range = prop_oneof![4 => Just(Header::PA_RANGE_ANY), 1 => 0u32..8];
+    let lag = prop_oneof![20 => 1i64..6, 5 => 1i64..30, 1 => -2i64..100];
+    let propose =
+        (flags, 1u128..4, range, lag, keys).prop_map(|(flags, origin, pa_range, lag, keys)| {
+            let header = Header { flags, pa_range, ..Header::transaction(origin, 0, 0) };
+            Step::Propose { header, lag, keys }
+        });
+    prop_oneof![
+        1 => Just(Step::View),
+        40 => propose,
+        3 => (0usize..40).prop_map(|back| Step::Repeat { back }),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (1u32..24, 1u64..120).prop_map(|(window, keys_max)| Limits { window, keys_max })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn agrees_with_the_model(limits in limits(), steps in prop::collection::vec(step(), 0..300)) {
+        let mut model = Model::new(limits);
+        let mut steady = Certifier::starting_at(limits, 0);
+        let mut restarted = Certifier::starting_at(limits, 0);
+        let mut proposals: Vec<WriteSet> = Vec::new();
+        for (serial, step) in steps.into_iter().enumerate() {
+            let proposal = match step {
+                Step::View => {
+                    let seqno = model.sequence_view();
+                    prop_assert_eq!(steady.sequence_view(), seqno);
+                    prop_assert_eq!(restarted.sequence_view(), seqno);
+                    continue;
+                }
+                Step::Restart => {
+                    let snapshot = restarted.snapshot();
+                    prop_assert_eq!(&snapshot, &steady.snapshot());
+                    restarted = Certifier::restore(&snapshot).expect("own snapshot");
+                    prop_assert_eq!(restarted.snapshot(), snapshot);
+                    continue;
+                }
+                Step::Propose { header, lag, keys } => {
+                    let last_seen = model.seqno() + 1 - lag;
+                    write_set(&Header { serial: serial as u64, last_seen, ..header }, &keys)
+                }
+                Step::Repeat { back } => match proposals.iter().rev().nth(back) {
+                    Some(proposal) => proposal.clone(),
+                    None => continue,
+                },
+            };
+            let expected = model.sequence(&proposal);
+            prop_assert_eq!(steady.sequence(&proposal), expected);
+            prop_assert_eq!(restarted.sequence(&proposal), expected);
+            prop_assert_eq!(steady.digest(), restarted.digest());
+            prop_assert!(expected.depends_on < expected.seqno);
+            proposals.push(proposal);
+        }
+    }
+
+    /// However late a copy comes, and whatever the limits: one of them passes at most.
+    #[test]
+    fn passes_at_most_once(limits in limits(), order in prop::collection::vec(0u64..40, 0..400)) {
+        let mut certifier = Certifier::starting_at(limits, 0);
+        let mut made = std::collections::HashMap::new();
+        let mut passed = std::collections::HashSet::new();
+        for serial in order {
+            let last_seen = certifier.seqno();
+            let proposal = made.entry(serial).or_insert_with(|| {
+                let keys = [support::key(serial % 7, KeyType::Update)];
+                write_set(&Header::transaction(1, serial, last_seen), &keys)
+            });
+            if certifier.sequence(proposal).outcome == Outcome::Ok {
+                prop_assert!(passed.insert(serial), "serial {} passed twice", serial);
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_snapshots_are_refused(
+        steps in prop::collection::vec(step(), 0..60),
+        at in any::<prop::sample::Index>(),
+        flip in 1u8..,
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let snapshot = grown(steps).snapshot();
+        let mut mutant = snapshot.to_vec();
+        mutant[at.index(snapshot.len())] ^= flip;
+        prop_assert!(Certifier::restore(&mutant).is_err());
+        prop_assert!(Certifier::restore(&snapshot[..cut.index(snapshot.len())]).is_err());
+    }
+
+    /// A snapshot that is wrong under a right checksum is refused, or is a state like any other.
+    #[test]
+    fn forged_snapshots_never_panic(
+        steps in prop::collection::vec(step(), 0..60),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        probe in prop::collection::vec(step(), 1..10),
+    ) {
+        let mut forged = grown(steps).snapshot().to_vec();
+        forged.truncate(forged.len() - 8);
+        for (at, value) in edits {
+            // Half of the edits hit the 49 bytes of limits, seqnos and counts.
+            let len = if value & 1 == 0 { 49 } else { forged.len() };
+            let at = at.index(len);
+            forged[at] = value;
+        }
+        let checksum = XxHash3_64::oneshot(&forged);
+        forged.extend_from_slice(&checksum.to_le_bytes());
+        if let Ok(mut certifier) = Certifier::restore(&forged) {
+            let again = Certifier::restore(&certifier.snapshot()).expect("own snapshot");
+            prop_assert_eq!(again.digest(), certifier.digest());
+            feed(&mut certifier, probe);
+        }
+    }
+}
+
+fn grown(steps: Vec<Step>) -> Certifier {
+    let mut certifier = Certifier::starting_at(Limits { window: 16, keys_max: 100 }, 0);
+    feed(&mut certifier, steps);
+    certifier
+}
+
+fn feed(certifier: &mut Certifier, steps: Vec<Step>) {
+    for (serial, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::View => {
+                certifier.sequence_view();
+            }
+            Step::Propose { header, lag, keys } => {
+                let last_seen = certifier.seqno() + 1 - lag;
+                let header = Header { serial: serial as u64, last_seen, ..header };
+                certifier.sequence(&write_set(&header, &keys));
+            }
+            Step::Repeat { .. } | Step::Restart => {}
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The write-set codec: what goes in comes out, and nothing else is believed.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use quorate_certify::*;
+use std::collections::BTreeMap;
+
+fn key_type() -> impl Strategy<Value = KeyType> {
+    prop::sample::select(KeyType::ALL.to_vec())
+}
+
+fn header() -> impl Strategy<Value = Header> {
+    let identity = (1u8.., 0u32..1 << 10, any::<u128>(), any::<u64>());
+    let session = (any::<u64>(), any::<u64>(), any::<i64>(), any::<u32>(), any::<u64>());
+    (identity, session).prop_map(|((kind, flags, origin, serial), session)| {
+        let (trx_id, conn_id, last_seen, pa_range, timestamp) = session;
+        let kind = Kind(kind);
+        Header { kind, flags, origin, serial, trx_id, conn_id, last_seen, pa_range, timestamp }
+    })
+}
+
+type Path = Vec<Vec<u8>>;
+
+/// Few different parts, so that paths share prefixes and repeat.
+fn paths() -> impl Strategy<Value = Vec<(Path, KeyType)>> {
+    let part = prop::collection::vec(b'a'..b'd', 0..3);
+    prop::collection::vec((prop::collection::vec(part, 0..4), key_type()), 0..80)
+}
+
+fn append(builder: &mut WriteSetBuilder, path: &Path, key_type: KeyType) {
+    let parts: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
+    builder.append_key(&parts, key_type);
+}
+
+proptest! {
+    #[test]
+    fn round_trips(header in header(), data in prop::collection::vec(any::<Vec<u8>>(), 0..6)) {
+        let mut builder = WriteSetBuilder::new();
+        for fragment in 0..3u8 {
+            builder.append_key(&[b"db", &[fragment]], KeyType::Update);
+            for piece in &data {
+                builder.append_data(piece);
+            }
+            prop_assert_eq!(builder.data_len(), data.concat().len());
+            let len = builder.encoded_len();
+            let bytes = builder.finish(&header);
+            prop_assert_eq!(bytes.len(), len);
+            prop_assert!(builder.is_empty());
+            prop_assert_eq!(WriteSet::peek_kind(&bytes), Some(header.kind));
+            let parsed = WriteSet::parse(bytes.clone()).expect("own bytes");
+            prop_assert_eq!(parsed.header(), &header);
+            prop_assert_eq!(parsed.payload(), data.concat());
+            prop_assert_eq!(parsed.keys().len(), 3);
+            prop_assert_eq!(parsed.bytes(), &bytes);
+        }
+    }
+
+    /// Every prefix as REFERENCE, the leaf as its type, each path once with its strongest type.
+    #[test]
+    fn builder_keeps_the_strongest_type(paths in paths()) {
+        let mut builder = WriteSetBuilder::new();
+        let mut expected = BTreeMap::from([(Path::new(), KeyType::PREFIX)]);
+        for (path, key_type) in &paths {
+            append(&mut builder, path, *key_type);
+            for len in 0..=path.len() {
+                let own = if len == path.len() { *key_type } else { KeyType::PREFIX };
+                let known = expected.entry(path[..len].to_vec()).or_insert(own);
+                *known = own.max(*known);
+            }
+        }
+        let bytes = builder.finish(&Header::transaction(1, 1, 0));
+        let mut got: Vec<Key> = WriteSet::parse(bytes).expect("own bytes").keys().collect();
+        let mut want: Vec<Key> = Vec::new();
+        for (path, key_type) in &expected {
+            // The leaf of a single-key write set, found by what its prefixes are not.
+            let mut single = WriteSetBuilder::new();
+            append(&mut single, path, KeyType::Exclusive);
+            let bytes = single.finish(&Header::transaction(1, 1, 0));
+            let keys: Vec<Key> = WriteSet::parse(bytes).expect("own bytes").keys().collect();
+            let leaf = keys.into_iter().find(|key| key.key_type() == KeyType::Exclusive);
+            want.push(leaf.expect("has a leaf").with_type(*key_type));
+        }
+        got.sort();
+        want.sort();
+        prop_assert_eq!(got, want);
+    }
+
+    #[test]
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        read_all(bytes);
+    }
+
+    #[test]
+    fn mutants_never_panic(
+        header in header(),
+        data in any::<Vec<u8>>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        len in 0usize..400,
+    ) {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_key(&[b"db", b"t", b"1"], KeyType::Exclusive);
+        builder.append_data(&data);
+        let mut bytes = builder.finish(&header).to_vec();
+        for (at, value) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        read_all(bytes.clone());
+        bytes.resize(len, 0);
+        read_all(bytes);
+    }
+}
+
+fn read_all(bytes: Vec<u8>) {
+    let bytes = Bytes::from(bytes);
+    if let Ok(write_set) = WriteSet::parse(bytes.clone()) {
+        assert_eq!(write_set.payload().len() + write_set.keys().len() * 8 + 80, bytes.len());
+        assert!(write_set.keys().all(|key| key.path() != 0));
+        Certifier::new(4).sequence(&write_set);
+    }
+    assert!(Certifier::restore(&bytes).is_err());
+}
+
+#[test]
+fn damage_is_named() {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_data(b"data");
+    let good = builder.finish(&Header::transaction(1, 1, 0)).to_vec();
+    let with = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        WriteSet::parse(Bytes::from(bytes)).expect_err("damaged")
+    };
+    assert_eq!(with(0, 2), ParseError::Version(2));
+    assert_eq!(with(1, 0), ParseError::Header);
+    assert_eq!(with(2, 1), ParseError::Header);
+    assert_eq!(with(6, 1), ParseError::Header);
+    assert!(matches!(with(64, 5), ParseError::Length { .. }));
+    assert!(matches!(with(71, 0xff), ParseError::Length { .. }));
+    assert!(matches!(with(75, 0xff), ParseError::Length { .. }));
+    let short = Bytes::copy_from_slice(&good[..79]);
+    assert_eq!(WriteSet::parse(short), Err(ParseError::Truncated { bytes: 79 }));
+}
+
+/// The layout is on disk in every group: a change is a protocol change.
+#[test]
+fn layout_is_frozen() {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_key(&[b"d"], KeyType::Exclusive);
+    builder.append_data(b"payload");
+    let bytes = builder.finish(&Header {
+        kind: Kind::WRITE_SET,
+        flags: flags::TRX_START | flags::TRX_END,
+        origin: 0x0f0e0d0c_0b0a0908_07060504_03020100,
+        serial: 0x10,
+        trx_id: 0x20,
+        conn_id: 0x30,
+        last_seen: -1,
+        pa_range: 0x50,
+        timestamp: 0x60,
+    });
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = concat!(
+        "0101000041000000",
+        "000102030405060708090a0b0c0d0e0f",
+        "1000000000000000",
+        "2000000000000000",
+        "3000000000000000",
+        "ffffffffffffffff",
+        "6000000000000000",
+        "0700000000000000",
+        "02000000",
+        "50000000",
+        "7061796c6f6164",
+        "51756f726174652e",
+    );
+    assert_eq!(&hex[..expected.len()], expected);
+    assert_eq!(bytes.len(), 80 + 7 + 16);
+}
+
+/// The data is where it was appended: `finish` moved neither it nor the buffer.
+#[test]
+fn payload_is_not_copied() {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_key(&[b"db", b"t", b"1"], KeyType::Exclusive);
+    builder.append_data(&[7; 1000]);
+    let bytes = builder.finish(&Header::transaction(1, 1, 0));
+    let write_set = WriteSet::parse(bytes.clone()).expect("own bytes");
+    assert_eq!(write_set.payload().as_ptr(), bytes[80..].as_ptr());
+}
