@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+const LOCK: &str = ".lock";
 const SYSTEM_DIR: &str = "/var/lib/quorate";
 /// Longest path of a unix socket (`sun_path`, with its ending zero).
 const SOCKET_PATH_MAX: usize = 107;
@@ -57,8 +58,9 @@ pub fn prepare(dir: &Path, account: &Account) -> Result<()> {
     }
     if !State::exists(dir) {
         match fs::read_dir(dir) {
-            Ok(mut entries) => {
-                if entries.next().is_some() {
+            Ok(entries) => {
+                // Our own lock is left where an earlier command failed before it made anything.
+                if entries.flatten().any(|entry| entry.file_name() != LOCK) {
                     bail!(
                         "{shown} is not empty and holds no cluster: it is left alone; choose \
                            another --dir, or empty it"
@@ -84,7 +86,7 @@ pub struct Lock {
 
 impl Lock {
     pub fn take(dir: &Path) -> Result<Lock> {
-        let path = dir.join(".lock");
+        let path = dir.join(LOCK);
         let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}

@@ -14,7 +14,7 @@ pub fn run(cli: Cli) -> Result<u8> {
     let dir = resolve_dir(cli.place.dir.as_deref())?;
     match cli.command {
         Command::Up(args) => up::up(&dir, &args),
-        Command::Status(args) => status::status(&Cluster::open(&dir)?, &args),
+        Command::Status(args) => status::status(&dir, &args),
         Command::Down(args) => down::down(&dir, &args),
         Command::Start(args) => {
             let (mut cluster, lock) = lock(&dir)?;

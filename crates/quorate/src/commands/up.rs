@@ -146,13 +146,7 @@ fn start_and_watch(
         check_free(&node.name, &node.ports)?;
         server::prepare(cluster, node)?;
     }
-    // One node that cannot start (its disk, say) keeps no other from starting.
-    let starts: Vec<Result<Start>> = thread::scope(|scope| {
-        let cluster = &*cluster;
-        let recoveries: Vec<_> =
-            stopped.iter().map(|node| scope.spawn(move || beginning(cluster, node))).collect();
-        recoveries.into_iter().map(|r| r.join().expect("a recovery thread panicked")).collect()
-    });
+    let starts = beginnings(cluster, &stopped, progress);
     let mut code = OK;
     let mut watched: Vec<Watched> = Vec::new();
     for (node, start) in stopped.iter().zip(starts) {
@@ -174,6 +168,23 @@ fn start_and_watch(
         println!("\nConnect: {}", connect_command(cluster, &server.node));
     }
     Ok(code.max(waited))
+}
+
+/// Where nodes that are not running stand, all recovered at once. One that cannot be recovered
+/// (its disk, say) keeps no other from starting.
+fn beginnings(cluster: &Cluster, nodes: &[Node], progress: &Progress) -> Vec<Result<Start>> {
+    if nodes.is_empty() {
+        return Vec::new();
+    }
+    let line = progress.node("positions");
+    line.stage("recovering, from each node's own data");
+    let starts = thread::scope(|scope| {
+        let recoveries: Vec<_> =
+            nodes.iter().map(|node| scope.spawn(move || beginning(cluster, node))).collect();
+        recoveries.into_iter().map(|r| r.join().expect("a recovery thread panicked")).collect()
+    });
+    line.done("recovered");
+    starts
 }
 
 /// Where a node that is not running stands.
