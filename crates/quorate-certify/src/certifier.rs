@@ -18,7 +18,7 @@ use crate::{flags, Header, Key, Seqno, WriteSet};
 pub const WINDOW_DEFAULT: u32 = 16384;
 
 /// Keys in the window: at most about 200 MiB of memory, taken only when there are so many.
-pub const KEYS_MAX_DEFAULT: u64 = 1 << 22;
+pub const KEYS_MAX_DEFAULT: u64 = 3 << 20;
 
 /// Bounds on the window. All members of a group must have the same ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -108,6 +108,10 @@ impl Index {
     /// Enters the keys of the newest item of the window.
     pub fn enter(&mut self, keys: impl Iterator<Item = Key>, window: &Window) {
         let seqno = window.seqno();
+        // A huge transaction pays for growing; the small ones after it find room.
+        let expected = window.item(seqno).keys as usize;
+        self.users.reserve(expected + expected / 4);
+        self.entered.reserve(expected + expected / 4);
         let now = seqno as u32;
         let newcomer = window.item(seqno);
         let mut count = 0;

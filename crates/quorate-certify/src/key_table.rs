@@ -52,8 +52,7 @@ impl<V: Copy + Default> KeyTable<V> {
         let (at, inserted) = match self.find(key) {
             Ok(at) => (at, false),
             Err(mut at) => {
-                if (self.len + 1) * 2 > self.slots.len() {
-                    self.resize(self.slots.len() * 2);
+                if self.reserve(1) {
                     at = self.free_slot(key.raw());
                 }
                 self.slots[at] = (key.raw(), value);
@@ -84,6 +83,16 @@ impl<V: Copy + Default> KeyTable<V> {
             }
         }
         self.slots[hole].0 = 0;
+    }
+
+    /// Makes room for `more` entries; true if that moved the others.
+    pub fn reserve(&mut self, more: usize) -> bool {
+        let enough = ((self.len + more) * 2).next_power_of_two();
+        let grows = enough > self.slots.len();
+        if grows {
+            self.resize(enough);
+        }
+        grows
     }
 
     /// Gives memory back if the table is far too large for what it holds. Takes time proportional
