@@ -1,1 +1,36 @@
-//! Skeleton.
+//! `libquorate.so`: the wsrep provider. MariaDB loads it where it would load Galera.
+//!
+//! ```text
+//!  server ──ffi──▶ Node ──▶ replicate (local transactions) ──propose──▶ Group (log, consensus)
+//!    ▲                                                                       │ committed, in order
+//!    └──host── session (recv threads) ◀──queue── Sequencer (seqno, verdict) ◀┘
+//! ```
+//!
+//! - `abi`, `host`, `ffi`: the interface as raw types, its callbacks, its function table.
+//! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins.
+//! - `replicate`, `trx`, `toi`: what local sessions do.
+//! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order.
+//! - `transfer`, `grastate`: coming in from nothing. `pause`, `wait`, `options`, `stats`,
+//!   `counters`, `address`: what the names say.
+
+mod abi;
+mod address;
+mod connect;
+mod counters;
+pub mod ffi;
+mod grastate;
+mod host;
+mod link;
+mod node;
+mod options;
+mod order;
+mod pause;
+mod queue;
+mod replicate;
+mod sequencer;
+mod session;
+mod stats;
+mod toi;
+mod transfer;
+mod trx;
+mod wait;

@@ -1,0 +1,82 @@
+//! Addresses as Galera's users write them: `gcomm://a,b:4567?gmcast.listen_addr=tcp://0.0.0.0:1`.
+
+/// A parsed `wsrep_cluster_address`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ClusterUrl {
+    /// `host:port` of the members to look for.
+    pub seeds: Vec<String>,
+    /// Options after the question mark, as `name=value;name=value`.
+    pub options: String,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
+pub struct BadUrl(pub String);
+
+pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
+    let bad = || BadUrl(url.to_string());
+    let rest = url.strip_prefix("gcomm://").ok_or_else(bad)?;
+    let (hosts, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let seeds = hosts
+        .split(',')
+        .map(str::trim)
+        .filter(|h| !h.is_empty())
+        .map(|h| with_port(h, default_port).ok_or_else(bad))
+        .collect::<Result<_, _>>()?;
+    Ok(ClusterUrl { seeds, options: query.replace('&', ";") })
+}
+
+/// `host`, `host:port`, `[v6]`, `[v6]:port`, a bare v6 address, each perhaps after `tcp://`;
+/// `None` if the port is none.
+pub fn with_port(address: &str, default_port: u16) -> Option<String> {
+    let address = address.strip_prefix("tcp://").unwrap_or(address);
+    if let Some(v6) = address.strip_prefix('[') {
+        let (host, rest) = v6.split_once(']')?;
+        let port = match rest {
+            "" => default_port,
+            _ => rest.strip_prefix(':')?.parse().ok()?,
+        };
+        return Some(format!("[{host}]:{port}"));
+    }
+    match address.matches(':').count() {
+        0 => Some(format!("{address}:{default_port}")),
+        1 => {
+            let (host, port) = address.split_once(':')?;
+            let port: u16 = port.parse().ok()?;
+            Some(format!("{host}:{port}"))
+        }
+        _ => Some(format!("[{address}]:{default_port}")),
+    }
+}
+
+/// The host part of `host:port`.
+pub fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_ports_and_options() {
+        let url = parse_url("gcomm://10.0.0.1,b:4030,[::1]:5?pc.weight=1&base_port=9", 4567).unwrap();
+        assert_eq!(url.seeds, ["10.0.0.1:4567", "b:4030", "[::1]:5"]);
+        assert_eq!(url.options, "pc.weight=1;base_port=9");
+        assert_eq!(parse_url("gcomm://", 4567).unwrap(), ClusterUrl::default());
+    }
+
+    #[test]
+    fn what_is_not_an_address_is_refused() {
+        for bad in ["", "tcp://a", "gcomm://a:port", "gcomm://[::1", "gcomm://[::1]x"] {
+            assert!(parse_url(bad, 1).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bare_ipv6_gets_brackets() {
+        assert_eq!(with_port("::1", 7).as_deref(), Some("[::1]:7"));
+        assert_eq!(with_port("tcp://0.0.0.0:9", 7).as_deref(), Some("0.0.0.0:9"));
+        assert_eq!(host_of("[::1]:7"), "[::1]");
+    }
+}

@@ -1,0 +1,131 @@
+//! What is counted for the status variables, and the small switches read on hot paths.
+
+use quorate_certify::WriteSetBuilder;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// A joined node with at most this many write sets waiting counts as synced.
+const SYNCED_LAG_MAX: i64 = 64;
+
+pub struct Counters {
+    /// Client addresses of the members of the last view, comma-separated.
+    pub incoming: parking_lot::Mutex<String>,
+    pub recv_threads: AtomicUsize,
+    pub replicated: AtomicU64,
+    pub replicated_bytes: AtomicU64,
+    pub repl_keys: AtomicU64,
+    pub repl_data_bytes: AtomicU64,
+    pub received: AtomicU64,
+    pub received_bytes: AtomicU64,
+    pub local_commits: AtomicU64,
+    pub local_cert_failures: AtomicU64,
+    pub local_replays: AtomicU64,
+    pub causal_reads: AtomicU64,
+    distance_sum: AtomicU64,
+    distance_count: AtomicU64,
+    catch_up: AtomicI64,
+    max_ws_size: AtomicU64,
+    log_conflicts: AtomicBool,
+}
+
+impl Counters {
+    pub fn new() -> Self {
+        Self {
+            incoming: parking_lot::Mutex::new(String::new()),
+            recv_threads: AtomicUsize::new(0),
+            replicated: AtomicU64::new(0),
+            replicated_bytes: AtomicU64::new(0),
+            repl_keys: AtomicU64::new(0),
+            repl_data_bytes: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            local_commits: AtomicU64::new(0),
+            local_cert_failures: AtomicU64::new(0),
+            local_replays: AtomicU64::new(0),
+            causal_reads: AtomicU64::new(0),
+            distance_sum: AtomicU64::new(0),
+            distance_count: AtomicU64::new(0),
+            catch_up: AtomicI64::new(i64::MAX),
+            max_ws_size: AtomicU64::new(u64::MAX),
+            log_conflicts: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over the options that hot paths read.
+    pub fn configure(&self, options: &crate::options::Options) {
+        self.max_ws_size.store(options.bytes("repl.max_ws_size"), Relaxed);
+        self.log_conflicts.store(options.flag("cert.log_conflicts"), Relaxed);
+    }
+
+    pub fn max_ws_size(&self) -> u64 {
+        self.max_ws_size.load(Relaxed)
+    }
+
+    pub fn log_conflicts(&self) -> bool {
+        self.log_conflicts.load(Relaxed)
+    }
+
+    pub fn note_local(&self, builder: &WriteSetBuilder) {
+        self.replicated.fetch_add(1, Relaxed);
+        self.replicated_bytes.fetch_add(builder.encoded_len() as u64, Relaxed);
+        self.repl_keys.fetch_add(builder.key_count() as u64, Relaxed);
+        self.repl_data_bytes.fetch_add(builder.data_len() as u64, Relaxed);
+    }
+
+    pub fn received(&self, bytes: usize) {
+        self.received.fetch_add(1, Relaxed);
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub fn local_commit(&self) {
+        self.local_commits.fetch_add(1, Relaxed);
+    }
+
+    pub fn cert_failure(&self) {
+        self.local_cert_failures.fetch_add(1, Relaxed);
+    }
+
+    pub fn local_replay(&self) {
+        self.local_replays.fetch_add(1, Relaxed);
+    }
+
+    pub fn sequenced(&self, seqno: i64, depends_on: i64) {
+        self.distance_sum.fetch_add((seqno - depends_on.max(0)).max(0) as u64, Relaxed);
+        self.distance_count.fetch_add(1, Relaxed);
+    }
+
+    /// Average distance between a write set and the last one it depends on.
+    pub fn cert_deps_distance(&self) -> f64 {
+        match self.distance_count.load(Relaxed) {
+            0 => 0.0,
+            n => self.distance_sum.load(Relaxed) as f64 / n as f64,
+        }
+    }
+
+    /// The seqno that a joined node has to reach to be synced.
+    pub fn set_catch_up(&self, seqno: i64) {
+        self.catch_up.store(seqno, Relaxed);
+    }
+
+    pub fn reached(&self, applied: i64, sequenced: i64) -> bool {
+        applied >= self.catch_up.load(Relaxed) && sequenced - applied <= SYNCED_LAG_MAX
+    }
+
+    pub fn reset(&self) {
+        for counter in [
+            &self.replicated,
+            &self.replicated_bytes,
+            &self.repl_keys,
+            &self.repl_data_bytes,
+            &self.received,
+            &self.received_bytes,
+            &self.local_commits,
+            &self.local_cert_failures,
+            &self.local_replays,
+            &self.causal_reads,
+            &self.distance_sum,
+            &self.distance_count,
+        ] {
+            counter.store(0, Relaxed);
+        }
+    }
+}

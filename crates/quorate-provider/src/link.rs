@@ -1,0 +1,206 @@
+//! A connection to the group: the member, its wsrep identity, what it has proposed, and how far
+//! the sequencer is.
+
+use crate::trx::{Handle, Trx};
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::MemberId;
+use quorate_group::{Group, GroupError, View};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The wsrep identity of one process of a member: another after each restart, so that streaming
+/// transactions of a former process are recognised as orphans.
+pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
+    member.0.wrapping_add(u128::from(incarnation) << 32)
+}
+
+pub struct Link {
+    pub group: Arc<Group>,
+    pub history: u128,
+    pub node: u128,
+    pub member: MemberId,
+    pub incarnation: u32,
+    /// Where this node's database stands when the connection begins; `None`: needs a transfer.
+    pub start: Option<i64>,
+    pub progress: Progress,
+    pending: Mutex<HashMap<u64, Arc<Handle>>>,
+    serial: AtomicU64,
+    primary: AtomicBool,
+    closing: AtomicBool,
+}
+
+impl Link {
+    pub fn new(
+        group: Arc<Group>,
+        history: u128,
+        member: MemberId,
+        incarnation: u32,
+        start: Option<i64>,
+    ) -> Self {
+        Self {
+            group,
+            history,
+            node: node_uuid(member, incarnation),
+            member,
+            incarnation,
+            start,
+            progress: Progress::new(),
+            pending: Mutex::new(HashMap::new()),
+            serial: AtomicU64::new(1),
+            primary: AtomicBool::new(true),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    pub fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Registers who waits for the fate of `serial`; before it is proposed.
+    pub fn expect(&self, serial: u64, handle: Arc<Handle>) {
+        self.pending.lock().insert(serial, handle);
+    }
+
+    /// Takes the one who waits for `serial`, and ends its being proposed again.
+    pub fn settle(&self, serial: u64) -> Option<Arc<Handle>> {
+        let handle = self.pending.lock().remove(&serial);
+        self.group.decided(serial);
+        handle
+    }
+
+    /// May new proposals be made? False without a quorum and while leaving.
+    pub fn open_for_writes(&self) -> bool {
+        self.primary.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
+    }
+
+    /// No fate will be waited for any longer.
+    pub fn abandoned(&self) -> bool {
+        !self.open_for_writes()
+    }
+
+    pub fn set_primary(&self, primary: bool) {
+        self.primary.store(primary, Ordering::Release);
+        if !primary {
+            self.nudge_all();
+        }
+    }
+
+    pub fn primary(&self) -> bool {
+        self.primary.load(Ordering::Acquire)
+    }
+
+    pub fn begin_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.progress.wake();
+    }
+
+    pub fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Wakes all who wait for a fate, to look whether they still should.
+    pub fn nudge_all(&self) {
+        let waiting: Vec<_> = self.pending.lock().values().cloned().collect();
+        waiting.iter().filter_map(|h| h.local()).for_each(Trx::nudge);
+    }
+
+    pub fn open_transactions(&self) -> usize {
+        self.pending.lock().len()
+    }
+
+    /// A linearizable read point as a seqno: everything acknowledged before the call is at or
+    /// below it.
+    pub fn barrier(&self, deadline: Instant) -> Result<Option<i64>, GroupError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let index = self.group.barrier(left)?;
+        Ok(self.progress.wait_index(index, deadline, || self.closing()))
+    }
+}
+
+/// How far the sequencer is, and the first view with this process in it.
+pub struct Progress {
+    inner: Mutex<ProgressInner>,
+    changed: Condvar,
+    waiting: AtomicU64,
+    seqno: AtomicI64,
+}
+
+struct ProgressInner {
+    index: u64,
+    first_view: Option<(i64, View)>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            inner: Mutex::new(ProgressInner { index: 0, first_view: None }),
+            changed: Condvar::new(),
+            waiting: AtomicU64::new(0),
+            seqno: AtomicI64::new(-1),
+        }
+    }
+
+    /// The last seqno given out by the sequencer. Published before its fate or event is.
+    pub fn seqno(&self) -> i64 {
+        self.seqno.load(Ordering::Acquire)
+    }
+
+    pub fn set_seqno(&self, seqno: i64) {
+        self.seqno.store(seqno, Ordering::Release);
+    }
+
+    pub fn set_index(&self, index: u64) {
+        self.inner.lock().index = index;
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    pub fn index(&self) -> u64 {
+        self.inner.lock().index
+    }
+
+    pub fn set_first_view(&self, seqno: i64, view: &View) {
+        let mut inner = self.inner.lock();
+        if inner.first_view.is_none() {
+            inner.first_view = Some((seqno, view.clone()));
+            self.changed.notify_all();
+        }
+    }
+
+    pub fn wake(&self) {
+        let _inner = self.inner.lock();
+        self.changed.notify_all();
+    }
+
+    /// Blocks until the group has a view with this process in it; `None` if `give_up`.
+    pub fn wait_first_view(&self, give_up: impl Fn() -> bool) -> Option<(i64, View)> {
+        let mut inner = self.inner.lock();
+        loop {
+            if let Some(found) = &inner.first_view {
+                return Some(found.clone());
+            }
+            if give_up() {
+                return None;
+            }
+            self.changed.wait(&mut inner);
+        }
+    }
+
+    /// Blocks until the sequencer has passed `index`; the seqno reached, or `None` in time.
+    fn wait_index(&self, index: u64, deadline: Instant, give_up: impl Fn() -> bool) -> Option<i64> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let mut inner = self.inner.lock();
+        while inner.index < index && !give_up() {
+            if self.changed.wait_until(&mut inner, deadline).timed_out() {
+                break;
+            }
+        }
+        let reached = inner.index >= index;
+        drop(inner);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        reached.then(|| self.seqno())
+    }
+}

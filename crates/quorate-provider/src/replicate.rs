@@ -1,0 +1,308 @@
+//! Local transactions: certify, commit order, release, replay, brute-force abort.
+
+use crate::abi::{status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t};
+use crate::host::{ApplyCall, HostCtx};
+use crate::link::Link;
+use crate::node::{LocalState, Node};
+use crate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
+use bytes::Bytes;
+use quorate_certify::{flags, Header, Kind};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What `certify` tells the server beside its status.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered {
+    pub seqno: i64,
+    pub depends_on: i64,
+}
+
+impl Node {
+    /// Proposes the collected write set and blocks until its fate is decided.
+    pub fn certify(
+        &self,
+        handle: &Arc<Handle>,
+        conn_id: u64,
+        ws_flags: u32,
+    ) -> (wsrep_status_t, Option<Ordered>) {
+        let Some(trx) = handle.local() else { return (status::TRX_MISSING, None) };
+        let mut state = trx.lock();
+        state.conn_id = conn_id;
+        if state.phase == Phase::MustAbort {
+            state.phase = Phase::Aborting;
+            return (status::CONN_FAIL, None);
+        }
+        let link = match self.link() {
+            Some(link) if self.accepts_writes(&link) => link,
+            _ => {
+                state.phase = Phase::Aborting;
+                return (status::CONN_FAIL, None);
+            }
+        };
+        if state.builder.encoded_len() as u64 > self.counters.max_ws_size() {
+            return (status::SIZE_EXCEEDED, None);
+        }
+        let header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        self.counters.note_local(&state.builder);
+        let data = state.builder.finish(&header);
+        state.phase = Phase::Sending;
+        drop(state);
+
+        if let Err(refused) = self.send(&link, header.serial, handle, data) {
+            trx.lock().phase = Phase::Aborting;
+            return (refused, None);
+        }
+        let mut state = trx.await_fate(trx.lock(), || link.abandoned());
+        let Some(fate) = state.fate.clone() else {
+            drop(state);
+            // The sequencer may have decided between the two locks: then the fate counts.
+            let settled = link.settle(header.serial);
+            state = trx.lock();
+            match (settled, state.fate.clone()) {
+                (_, Some(fate)) => return self.told(&mut state, &fate),
+                (Some(_), None) => {
+                    state.phase = Phase::Aborting;
+                    return (status::CONN_FAIL, None);
+                }
+                // The sequencer holds the handle: its verdict is on the way.
+                (None, None) => {
+                    state = trx.await_fate(state, || false);
+                    return match state.fate.clone() {
+                        Some(fate) => self.told(&mut state, &fate),
+                        None => (status::FATAL, None),
+                    };
+                }
+            }
+        };
+        self.told(&mut state, &fate)
+    }
+
+    /// Translates a fate into what the interface's table of phases asks for.
+    fn told(
+        &self,
+        state: &mut crate::trx::TrxState,
+        fate: &Fate,
+    ) -> (wsrep_status_t, Option<Ordered>) {
+        let ordered = Some(Ordered { seqno: fate.seqno, depends_on: fate.depends_on });
+        if !fate.certified {
+            state.phase = Phase::Aborting;
+            self.counters.cert_failure();
+            return (status::TRX_FAIL, ordered);
+        }
+        if state.phase == Phase::MustAbort {
+            return if fate.flags & flags::TRX_END != 0 {
+                state.phase = Phase::MustReplay;
+                (status::BF_ABORT, ordered)
+            } else {
+                state.phase = Phase::Aborting;
+                (status::TRX_FAIL, ordered)
+            };
+        }
+        state.phase = Phase::Ordered;
+        (status::OK, ordered)
+    }
+
+    fn accepts_writes(&self, link: &Link) -> bool {
+        link.open_for_writes()
+            && matches!(
+                self.local_state(),
+                LocalState::Joined | LocalState::Synced | LocalState::Donor
+            )
+    }
+
+    pub fn header(
+        &self,
+        link: &Link,
+        kind: Kind,
+        ws_flags: u32,
+        trx_id: u64,
+        conn_id: u64,
+    ) -> Header {
+        let mut header = Header::transaction(link.node, link.next_serial(), self.apply.last_left());
+        header.kind = kind;
+        header.flags = ws_flags;
+        header.trx_id = trx_id;
+        header.conn_id = conn_id;
+        header.timestamp =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        header
+    }
+
+    /// Registers the waiter and proposes.
+    pub fn send(
+        &self,
+        link: &Link,
+        serial: u64,
+        handle: &Arc<Handle>,
+        data: Bytes,
+    ) -> Result<(), wsrep_status_t> {
+        link.expect(serial, handle.clone());
+        if let Err(e) = link.group.propose(serial, data) {
+            link.settle(serial);
+            self.warn(&format!("A write set could not be proposed: {e}; its transaction is rolled back, nothing was committed"));
+            return Err(status::CONN_FAIL);
+        }
+        Ok(())
+    }
+
+    /// Sends the end of a streaming transaction that was rolled back; waits for nothing.
+    pub fn rollback_fragment(&self, trx_id: u64) -> wsrep_status_t {
+        let link = match self.link() {
+            Some(link) if self.accepts_writes(&link) => link,
+            _ => return status::CONN_FAIL,
+        };
+        let header =
+            self.header(&link, Kind::WRITE_SET, flags::ROLLBACK | flags::PA_UNSAFE, trx_id, u64::MAX);
+        let data = quorate_certify::WriteSetBuilder::new().finish(&header);
+        self.trxs.remove(trx_id);
+        match link.group.propose(header.serial, data) {
+            Ok(()) => status::OK,
+            Err(_) => status::CONN_FAIL,
+        }
+    }
+
+    pub fn commit_order_enter(&self, handle: &Handle) -> wsrep_status_t {
+        match handle {
+            Handle::Local(trx) => match trx.enter_commit(&self.commit) {
+                EnterResult::Entered => status::OK,
+                EnterResult::Replay => status::BF_ABORT,
+                EnterResult::Failed => status::TRX_FAIL,
+            },
+            Handle::Remote(remote) => {
+                self.enter_remote(remote);
+                status::OK
+            }
+        }
+    }
+
+    pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> wsrep_status_t {
+        if !error.is_empty() {
+            self.note_apply_error(handle, error);
+        }
+        match handle {
+            Handle::Local(trx) => trx.leave_commit(&self.commit),
+            Handle::Remote(remote) => self.leave_remote(remote),
+        }
+        status::OK
+    }
+
+    pub fn enter_remote(&self, remote: &Remote) {
+        if *remote.progress.lock() == RemoteProgress::Applying {
+            self.commit.enter(remote.seqno, false);
+            *remote.progress.lock() = RemoteProgress::Inside;
+        }
+    }
+
+    pub fn leave_remote(&self, remote: &Remote) {
+        let mut progress = remote.progress.lock();
+        if *progress == RemoteProgress::Inside {
+            *progress = RemoteProgress::Left;
+            self.commit.leave(remote.seqno);
+        }
+    }
+
+    /// Ends a transaction or a fragment: it becomes visible, or is forgotten.
+    pub fn release(&self, handle: &Handle) -> wsrep_status_t {
+        let Some(trx) = handle.local() else { return status::OK };
+        let mut state = trx.lock();
+        if state.phase == Phase::MustAbort {
+            state.phase = Phase::Aborting;
+        }
+        if state.phase == Phase::Committed {
+            let Some(fate) = state.fate.take() else { return status::OK };
+            state.commit_entered = false;
+            state.commit_left = false;
+            let ends = fate.flags & flags::TRX_END != 0;
+            state.phase = if ends { Phase::Committed } else { Phase::Executing };
+            drop(state);
+            self.apply.leave(fate.seqno);
+            self.counters.local_commit();
+            if ends {
+                self.trxs.remove(trx.id);
+            }
+            return status::OK;
+        }
+        if state.deferred_abort {
+            state.deferred_abort = false;
+            return status::BF_ABORT;
+        }
+        let fate = state.fate.take();
+        let (entered, left) = (state.commit_entered, state.commit_left);
+        state.phase = Phase::RolledBack;
+        drop(state);
+        if let Some(fate) = fate {
+            if !entered {
+                self.commit.skip(fate.seqno);
+            } else if !left {
+                self.commit.leave(fate.seqno);
+            }
+            self.apply.leave(fate.seqno);
+        }
+        self.trxs.remove(trx.id);
+        status::OK
+    }
+
+    /// Applies the write set of a local transaction that was aborted after it was certified.
+    pub fn replay(&self, handle: &Arc<Handle>, ctx: HostCtx) -> wsrep_status_t {
+        let Some(trx) = handle.local() else { return status::TRX_MISSING };
+        let mut state = trx.lock();
+        let Some(fate) = state.fate.clone() else { return status::CONN_FAIL };
+        if !fate.certified {
+            state.phase = Phase::Aborting;
+            return status::TRX_FAIL;
+        }
+        let conn_id = state.conn_id;
+        state.phase = Phase::Replaying;
+        drop(state);
+        self.counters.local_replay();
+        self.apply.wait(fate.depends_on);
+        self.commit.wait_left(fate.seqno - 1);
+        let Some(link) = self.link() else { return status::NODE_FAIL };
+        let call = ApplyCall {
+            handle: Arc::as_ptr(handle).cast_mut().cast(),
+            trx_id: trx.id,
+            flags: fate.flags,
+            data: &fate.payload,
+            meta: meta(&link, &fate, link.node, trx.id, conn_id),
+        };
+        match self.host.apply(ctx, &call) {
+            Ok(_) => status::OK,
+            Err(()) => {
+                self.inconsistent(&format!("replaying the local transaction {} (seqno {}) failed", trx.id, fate.seqno));
+                status::NODE_FAIL
+            }
+        }
+    }
+
+    /// A brute-force transaction asks for a victim to be aborted. Never blocks.
+    pub fn abort_certification(&self, bf_seqno: i64, victim: u64) -> (wsrep_status_t, i64) {
+        let Some(handle) = self.trxs.get(victim) else { return (status::OK, -1) };
+        match handle.local().map(|trx: &Trx| trx.abort(bf_seqno, &self.commit)) {
+            Some(Abort::Done(seqno)) => (status::OK, seqno),
+            Some(Abort::NotAllowed(seqno)) => (status::NOT_ALLOWED, seqno),
+            None => (status::OK, -1),
+        }
+    }
+
+    fn note_apply_error(&self, handle: &Handle, error: &[u8]) {
+        let seqno = match handle {
+            Handle::Local(trx) => trx.lock().seqno(),
+            Handle::Remote(remote) => remote.seqno,
+        };
+        let text = String::from_utf8_lossy(error);
+        self.warn(&format!("Applying seqno {seqno} gave an error: {}", text.trim_end_matches('\0')));
+    }
+}
+
+/// The interface's meta data of an ordered write set.
+pub fn meta(link: &Link, fate: &Fate, origin: u128, trx: u64, conn: u64) -> wsrep_trx_meta_t {
+    wsrep_trx_meta_t {
+        gtid: wsrep_gtid_t { uuid: raw_uuid(link.history), seqno: fate.seqno },
+        stid: wsrep_stid_t { node: raw_uuid(origin), trx, conn },
+        depends_on: fate.depends_on,
+    }
+}
+
+pub fn raw_uuid(id: u128) -> wsrep_uuid_t {
+    wsrep_uuid_t { data: id.to_be_bytes() }
+}

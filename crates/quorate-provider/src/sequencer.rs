@@ -1,0 +1,184 @@
+//! The layer between the group's log and the server: each committed entry gets its seqno and its
+//! verdict here, on the one sequencer thread, in log order.
+//!
+//! Invariants:
+//! - everything that decides a seqno or a verdict comes from the log (the [`Certifier`]), so all
+//!   members agree; what is local (who waits, where this database stands) only decides whom to tell;
+//! - `progress.seqno` is published before the fate or the event that carries that seqno;
+//! - this thread waits for nobody: not for appliers, not for clients, not for memory.
+
+use crate::link::{node_uuid, Link};
+use crate::node::Node;
+use crate::queue::{Event, WriteSetEvent};
+use crate::transfer::{StateOutcome, StateRequest};
+use crate::trx::Fate;
+use bytes::Bytes;
+use quorate_certify::{Certifier, Kind, Outcome, WriteSet};
+use quorate_group::{Committed, StateMachine, View};
+use std::sync::Arc;
+
+pub struct Sequencer {
+    node: Arc<Node>,
+    link: Arc<Link>,
+    certifier: Certifier,
+    /// Seqnos up to here are in the database already: only the index needs them.
+    start: i64,
+    limits: quorate_certify::Limits,
+}
+
+impl Sequencer {
+    pub fn new(node: Arc<Node>, link: Arc<Link>, fresh: Certifier) -> Self {
+        let (start, limits) = (link.start.unwrap_or(-1), fresh.limits());
+        Self { node, link, certifier: fresh, start, limits }
+    }
+
+    fn data(&mut self, index: u64, data: Bytes) {
+        let write_set = match WriteSet::parse(data) {
+            Ok(ws) => ws,
+            Err(e) => {
+                // Committed, so every member sees the same bytes and passes over them alike.
+                self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"));
+                return;
+            }
+        };
+        match write_set.header().kind {
+            Kind::WRITE_SET => self.write_set(index, &write_set),
+            Kind::STATE_REQUEST => self.state_request(&write_set),
+            crate::transfer::STATE_OUTCOME => self.state_outcome(&write_set),
+            other => self.node.warn(&format!(
+                "Log entry {index} is of kind {}, which this version does not know: passed over",
+                other.0
+            )),
+        }
+    }
+
+    fn write_set(&mut self, index: u64, write_set: &WriteSet) {
+        let verdict = self.certifier.sequence(write_set);
+        let header = write_set.header();
+        let certified = verdict.outcome == Outcome::Ok;
+        let link = self.link.clone();
+        link.progress.set_seqno(verdict.seqno);
+        let mine = if header.origin == link.node { link.settle(header.serial) } else { None };
+        if !certified {
+            self.note_conflict(write_set, &verdict.outcome, verdict.seqno);
+        }
+        if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
+            trx.decide(Fate {
+                seqno: verdict.seqno,
+                depends_on: verdict.depends_on,
+                certified,
+                flags: header.flags,
+                payload: write_set.payload(),
+            });
+        } else if verdict.seqno > self.start {
+            self.node.counters.received(write_set.bytes().len());
+            self.node.queue.push(Event::WriteSet(WriteSetEvent {
+                index,
+                seqno: verdict.seqno,
+                depends_on: verdict.depends_on,
+                certified,
+                entry: Some(write_set.bytes().clone()),
+            }));
+        }
+        self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
+    }
+
+    fn note_conflict(&self, write_set: &WriteSet, outcome: &Outcome, seqno: i64) {
+        if self.node.counters.log_conflicts() {
+            let h = write_set.header();
+            self.node.info(&format!(
+                "seqno {seqno} failed certification: {outcome:?} (transaction {} of {:032x}, last seen {})",
+                h.trx_id, h.origin, h.last_seen
+            ));
+        }
+    }
+
+    fn view(&mut self, view: View) {
+        let link = self.link.clone();
+        let seqno = self.certifier.sequence_view();
+        link.progress.set_seqno(seqno);
+        let mine =
+            view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
+        if mine {
+            link.progress.set_first_view(seqno, &view);
+        }
+        if seqno > self.start {
+            self.node.queue.push(Event::View { seqno, view, mine });
+        }
+    }
+
+    fn state_request(&self, write_set: &WriteSet) {
+        let Some(request) = StateRequest::decode(&write_set.payload()) else { return };
+        let link = &self.link;
+        decided_if_mine(write_set, link);
+        if request.donor == link.node {
+            self.node.queue.push(Event::Donate {
+                seqno: self.certifier.seqno(),
+                request: request.message,
+                joiner: request.joiner,
+            });
+        }
+    }
+
+    fn state_outcome(&self, write_set: &WriteSet) {
+        let Some(outcome) = StateOutcome::decode(&write_set.payload()) else { return };
+        let link = &self.link;
+        decided_if_mine(write_set, link);
+        if outcome.joiner == link.node {
+            self.node.transfer.donor_said(outcome.code);
+        }
+    }
+}
+
+impl StateMachine for Sequencer {
+    fn apply(&mut self, entry: Committed) {
+        let index = match entry {
+            Committed::Data { index, data } => {
+                self.data(index, data);
+                index
+            }
+            Committed::View { index, view } => {
+                self.view(view);
+                index
+            }
+        };
+        self.link.progress.set_index(index);
+    }
+
+    fn snapshot(&mut self) -> Bytes {
+        self.certifier.snapshot()
+    }
+
+    fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
+        let certifier = if snapshot.is_empty() {
+            Certifier::starting_at(self.limits, 0)
+        } else {
+            Certifier::restore(&snapshot).map_err(|e| e.to_string())?
+        };
+        let link = self.link.clone();
+        let running = link.progress.seqno() >= 0;
+        if running && certifier.seqno() > link.progress.seqno() {
+            // The log was replaced under a running server: write sets in between never came by.
+            self.node.inconsistent(
+                "this node was so far behind that the group's log no longer reaches back to it; restart it to fetch the state from another node",
+            );
+        }
+        link.progress.set_seqno(certifier.seqno());
+        link.progress.set_index(index);
+        self.certifier = certifier;
+        Ok(())
+    }
+}
+
+/// Keeps the group from sending again what has been seen in the log, for entries without a fate.
+fn decided_if_mine(write_set: &WriteSet, link: &Link) {
+    let header = write_set.header();
+    if header.origin == link.node {
+        link.group.decided(header.serial);
+    }
+}
+
+/// Whether a view has this member's process in it.
+pub fn index_in(view: &View, node: u128) -> Option<usize> {
+    view.members.iter().position(|m| node_uuid(m.id, m.incarnation) == node)
+}

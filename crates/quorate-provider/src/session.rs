@@ -1,0 +1,305 @@
+//! The recv threads: what the server hears from the group, in order.
+
+use crate::abi::view_status;
+use crate::host::{ApplyCall, HostCtx, HostMember, HostView};
+use crate::link::{node_uuid, Link};
+use crate::node::{LocalState, Node};
+use crate::queue::{Event, Popped, WriteSetEvent};
+use crate::replicate::meta;
+use crate::sequencer::index_in;
+use crate::trx::{Fate, Handle, Remote, RemoteProgress};
+use parking_lot::Mutex;
+use quorate_certify::{flags, WriteSet};
+use quorate_group::View;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// How a recv thread ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecvEnd {
+    /// The connection was closed, or the server asked this thread to leave.
+    Done,
+    /// The server refused a callback, or the node may not go on.
+    Failed,
+}
+
+
+impl Node {
+    /// One applier thread's life. The server starts one first and others later.
+    pub fn recv(&self, ctx: HostCtx) -> RecvEnd {
+        self.counters.recv_threads.fetch_add(1, Ordering::AcqRel);
+        let end = self.recv_loop(ctx);
+        self.counters.recv_threads.fetch_sub(1, Ordering::AcqRel);
+        end
+    }
+
+    fn recv_loop(&self, ctx: HostCtx) -> RecvEnd {
+        loop {
+            let event = match self.queue.pop() {
+                Popped::Event(event) => event,
+                Popped::Closed => return RecvEnd::Done,
+            };
+            let Some(link) = self.link() else { return RecvEnd::Failed };
+            let exclusive = !matches!(event, Event::WriteSet(_));
+            let outcome = self.handle_event(ctx, &link, event);
+            if exclusive {
+                self.queue.finish_exclusive();
+            }
+            match outcome {
+                Ok(false) => self.check_synced(&link),
+                Ok(true) => {
+                    let last = self.counters.recv_threads.load(Ordering::Acquire) <= 1;
+                    if !last {
+                        return RecvEnd::Done;
+                    }
+                }
+                Err(what) => {
+                    self.error(&what);
+                    return RecvEnd::Failed;
+                }
+            }
+        }
+    }
+
+    /// `Ok(true)`: the server wants this thread to leave the loop.
+    fn handle_event(&self, ctx: HostCtx, link: &Link, event: Event) -> Result<bool, String> {
+        match event {
+            Event::Connect => self.introduce(ctx, link)?,
+            Event::WriteSet(ws) => return self.apply_write_set(ctx, link, ws),
+            Event::View { seqno, view, mine } => self.primary_view(ctx, link, seqno, &view, mine)?,
+            Event::NonPrimary => self.non_primary_view(ctx, link)?,
+            Event::Donate { seqno, request, joiner } => {
+                self.donate(ctx, link, seqno, &request, joiner)
+            }
+            Event::Synced => self.synced()?,
+            Event::Final => self.final_view(ctx, link)?,
+        }
+        Ok(false)
+    }
+
+    /// The first words to the server: who it is, where it stands, or that it needs a transfer.
+    fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
+        let first = link.progress.wait_first_view(|| link.closing());
+        let Some((seqno, view)) = first else { return Ok(()) };
+        match link.start {
+            Some(start) if seqno <= start => Err(format!(
+                "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
+                 it has transactions that the group never acknowledged, or belongs to another past of it. \
+                 Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
+            )),
+            Some(start) => {
+                let at = self.host_view(link, start, &view);
+                self.host.connected(&at).map_err(|()| refused("the connection"))?;
+                self.host.view(ctx, &at).map_err(|()| refused("the first view"))?;
+                self.set_local_state(LocalState::Joined);
+                self.counters.set_catch_up(seqno);
+                Ok(())
+            }
+            None => {
+                let at = self.host_view(link, seqno, &view);
+                self.host.connected(&at).map_err(|()| refused("the connection"))?;
+                self.set_local_state(LocalState::Joiner);
+                let position = self.receive_state(link, &view)?;
+                if position.is_none() {
+                    return Ok(()); // closing
+                }
+                self.set_local_state(LocalState::Joined);
+                self.counters.set_catch_up(seqno.max(link.progress.seqno()));
+                Ok(())
+            }
+        }
+    }
+
+    fn primary_view(
+        &self,
+        ctx: HostCtx,
+        link: &Link,
+        seqno: i64,
+        view: &View,
+        mine: bool,
+    ) -> Result<(), String> {
+        self.apply.wait(seqno - 1);
+        if mine {
+            // last_committed is still below the view here, so that the server records its seqno.
+            let shown = self.host_view(link, seqno, view);
+            self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
+            self.record_view(link, view);
+            let incoming: Vec<&str> = view.members.iter().map(|m| m.incoming.as_str()).collect();
+            *self.counters.incoming.lock() = incoming.join(",");
+            if self.local_state() == LocalState::Undefined {
+                self.set_local_state(LocalState::Joined);
+            }
+            self.counters.set_catch_up(seqno);
+        }
+        self.commit.skip(seqno);
+        self.apply.leave(seqno);
+        Ok(())
+    }
+
+    fn non_primary_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
+        if link.primary() {
+            return Ok(()); // contact came back before its turn
+        }
+        self.warn("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
+        let mut shown = self.host_view(link, self.apply.last_left(), &self.own_view(link));
+        shown.status = view_status::NON_PRIMARY;
+        shown.number = -1;
+        self.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
+        self.set_local_state(LocalState::Undefined);
+        Ok(())
+    }
+
+    fn final_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
+        let at = self.apply.last_left();
+        let shown = HostView {
+            uuid: link.history.to_be_bytes(),
+            seqno: at,
+            number: -1,
+            status: view_status::DISCONNECTED,
+            my_index: -1,
+            members: Vec::new(),
+            proto_ver: self.config.proto_ver,
+        };
+        let result = self.host.view(ctx, &shown).map_err(|()| refused("the final view"));
+        if self.local_state() != LocalState::Error {
+            self.set_local_state(LocalState::Undefined);
+            self.record_closed(link, at);
+        }
+        link.group.close();
+        self.queue.close();
+        result
+    }
+
+    fn synced(&self) -> Result<(), String> {
+        if self.local_state() != LocalState::Joined {
+            return Ok(());
+        }
+        self.set_local_state(LocalState::Synced);
+        self.host.synced().map_err(|()| refused("being synced"))
+    }
+
+    /// Once a joined node has reached what it had to catch up with, it is synced.
+    pub fn check_synced(&self, link: &Link) {
+        if self.local_state() == LocalState::Joined
+            && self.pause.desync_count() == 0
+            && self.counters.reached(self.apply.last_left(), link.progress.seqno())
+        {
+            self.queue.push(Event::Synced);
+        }
+    }
+
+    fn apply_write_set(
+        &self,
+        ctx: HostCtx,
+        link: &Link,
+        event: WriteSetEvent,
+    ) -> Result<bool, String> {
+        let entry = match event.entry {
+            Some(entry) => entry,
+            None => link.group.read(event.index).map_err(|e| {
+                format!("log entry {} cannot be read back to apply it: {e}", event.index)
+            })?,
+        };
+        let write_set = WriteSet::parse(entry).map_err(|e| e.to_string())?;
+        let header = write_set.header().clone();
+        let handle = Arc::new(Handle::Remote(Remote {
+            seqno: event.seqno,
+            progress: Mutex::new(RemoteProgress::Applying),
+        }));
+        let payload = write_set.payload();
+        let fate = Fate {
+            seqno: event.seqno,
+            depends_on: event.depends_on,
+            certified: event.certified,
+            flags: delivered_flags(header.flags, event.certified),
+            payload: payload.clone(),
+        };
+        self.apply.wait(event.depends_on);
+        let call = ApplyCall {
+            handle: Arc::as_ptr(&handle).cast_mut().cast(),
+            trx_id: header.trx_id,
+            flags: fate.flags,
+            data: if event.certified { &payload } else { &[] },
+            meta: meta(link, &fate, header.origin, header.trx_id, header.conn_id),
+        };
+        let applied = if self.local_state() == LocalState::Error {
+            Ok(false)
+        } else {
+            self.host.apply(ctx, &call)
+        };
+        if let Handle::Remote(remote) = &*handle {
+            self.enter_remote(remote);
+            self.leave_remote(remote);
+        }
+        self.apply.leave(event.seqno);
+        match applied {
+            Ok(exit) => Ok(exit),
+            Err(()) => {
+                self.inconsistent(&format!("the write set of seqno {} could not be applied", event.seqno));
+                Ok(false)
+            }
+        }
+    }
+
+    /// This database can no longer follow the group: it leaves, so that nobody reads from it.
+    pub fn inconsistent(&self, why: &str) {
+        self.error(&format!(
+            "Inconsistent: {why}. The node leaves the group; the others are not affected and lose nothing. \
+             Restart it; if it fails again, empty its data directory to fetch the state anew"
+        ));
+        self.set_local_state(LocalState::Error);
+        if let Some(link) = self.link() {
+            link.begin_closing();
+            link.nudge_all();
+            self.queue.push(Event::Final);
+        }
+    }
+
+    /// A group view as the server knows views.
+    pub fn host_view(&self, link: &Link, seqno: i64, view: &View) -> HostView {
+        HostView {
+            uuid: link.history.to_be_bytes(),
+            seqno,
+            number: view.number as i64,
+            status: view_status::PRIMARY,
+            my_index: index_in(view, link.node).map_or(-1, |i| i as i32),
+            members: view
+                .members
+                .iter()
+                .map(|m| HostMember {
+                    id: node_uuid(m.id, m.incarnation).to_be_bytes(),
+                    name: m.name.clone(),
+                    incoming: m.incoming.clone(),
+                })
+                .collect(),
+            proto_ver: self.config.proto_ver,
+        }
+    }
+
+    fn own_view(&self, link: &Link) -> View {
+        View {
+            number: 0,
+            members: vec![quorate_group::ViewMember {
+                id: link.member,
+                incarnation: link.incarnation,
+                name: self.config.name.clone(),
+                incoming: self.config.incoming.clone(),
+                addr: String::new(),
+            }],
+        }
+    }
+}
+
+/// A write set that failed is still delivered, so that the position advances; but not as an
+/// isolated action, which the server would execute.
+fn delivered_flags(original: u32, certified: bool) -> u32 {
+    if certified {
+        original
+    } else {
+        (original & !flags::ISOLATION) | flags::ROLLBACK
+    }
+}
+
+fn refused(what: &str) -> String {
+    format!("the server refused {what}: the node cannot go on; see the lines above, mend it and restart the node")
+}

@@ -1,0 +1,81 @@
+//! Total order isolation: DDL runs alone, at the same place in the order on every node.
+
+use crate::abi::{status, wsrep_status_t};
+use crate::node::Node;
+use crate::replicate::Ordered;
+use crate::trx::{Handle, Phase, Trx};
+use parking_lot::Mutex;
+use quorate_certify::{flags, KeyType, Kind};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Isolated actions under way, by connection.
+pub struct ToiTable(Mutex<HashMap<u64, Arc<Handle>>>);
+
+impl ToiTable {
+    pub fn new() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+}
+
+impl Node {
+    /// Orders the action and blocks until it may run. With an `Ordered` and a failure, the caller
+    /// still ends it.
+    pub fn toi_start(
+        &self,
+        conn_id: u64,
+        keys: &[Vec<&[u8]>],
+        action: &[&[u8]],
+        ws_flags: u32,
+    ) -> (wsrep_status_t, Option<Ordered>) {
+        let Some(link) = self.link().filter(|l| l.open_for_writes()) else {
+            return (status::CONN_FAIL, None);
+        };
+        let handle = Arc::new(Handle::Local(Trx::new(u64::MAX)));
+        let Some(trx) = handle.local() else { return (status::FATAL, None) };
+        let mut state = trx.lock();
+        keys.iter().for_each(|k| state.builder.append_key(k, KeyType::Exclusive));
+        action.iter().for_each(|a| state.builder.append_data(a));
+        let header =
+            self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
+        let data = state.builder.finish(&header);
+        state.phase = Phase::Sending;
+        drop(state);
+        if let Err(refused) = self.send(&link, header.serial, &handle, data) {
+            return (refused, None);
+        }
+        let mut state = trx.await_fate(trx.lock(), || link.abandoned());
+        if state.fate.is_none() {
+            drop(state);
+            if link.settle(header.serial).is_some() {
+                return (status::CONN_FAIL, None);
+            }
+            state = trx.await_fate(trx.lock(), || false);
+        }
+        let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
+        state.commit_entered = true;
+        drop(state);
+        self.apply.wait(fate.seqno - 1);
+        self.commit.enter(fate.seqno, false);
+        self.toi.0.lock().insert(conn_id, handle.clone());
+        let ordered = Ordered { seqno: fate.seqno, depends_on: fate.depends_on };
+        let code = if fate.certified { status::OK } else { status::TRX_FAIL };
+        (code, Some(ordered))
+    }
+
+    /// The action has run (or was given up): everybody else goes on.
+    pub fn toi_end(&self, conn_id: u64, error: &[u8]) -> wsrep_status_t {
+        let Some(handle) = self.toi.0.lock().remove(&conn_id) else {
+            return status::CONN_FAIL;
+        };
+        let Some(trx) = handle.local() else { return status::FATAL };
+        let seqno = trx.lock().seqno();
+        if !error.is_empty() {
+            let text = String::from_utf8_lossy(error);
+            self.info(&format!("Isolated action of seqno {seqno} failed: {}", text.trim_end_matches('\0')));
+        }
+        self.commit.leave(seqno);
+        self.apply.leave(seqno);
+        status::OK
+    }
+}

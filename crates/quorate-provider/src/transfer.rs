@@ -1,0 +1,305 @@
+//! State transfer by the server's own scripts: for a node whose position the log does not cover.
+//!
+//! The joiner's request is an entry of the group log, addressed to one donor, so that the donor
+//! serves it at a place in the total order that is after the joiner's arrival. A donor that is
+//! busy says so by another entry, and the joiner asks the next one.
+
+use crate::host::HostCtx;
+use crate::link::{node_uuid, Link};
+use crate::node::{LocalState, Node};
+use crate::order::GateKeeper;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use quorate_certify::{Kind, WriteSetBuilder};
+use quorate_group::View;
+use std::time::{Duration, Instant};
+
+/// Kind of a log entry that tells a joiner how its donor fared. Consumes no seqno.
+pub const STATE_OUTCOME: Kind = Kind(16);
+
+/// A donor that is busy: ask another.
+pub const DONOR_BUSY: i32 = -libc::EAGAIN;
+
+/// How long to wait before asking busy donors again.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateRequest {
+    pub donor: u128,
+    pub joiner: u128,
+    /// What the joiner's script printed: `method NUL address NUL`.
+    pub message: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateOutcome {
+    pub joiner: u128,
+    /// 0, or a negative errno.
+    pub code: i32,
+}
+
+impl StateRequest {
+    pub fn encode(&self) -> Vec<u8> {
+        [&self.donor.to_be_bytes()[..], &self.joiner.to_be_bytes(), &self.message].concat()
+    }
+
+    pub fn decode(data: &Bytes) -> Option<Self> {
+        Some(Self {
+            donor: u128::from_be_bytes(data.get(..16)?.try_into().ok()?),
+            joiner: u128::from_be_bytes(data.get(16..32)?.try_into().ok()?),
+            message: data.slice(32..),
+        })
+    }
+}
+
+impl StateOutcome {
+    pub fn encode(&self) -> Vec<u8> {
+        [&self.joiner.to_be_bytes()[..], &self.code.to_be_bytes()].concat()
+    }
+
+    pub fn decode(data: &[u8]) -> Option<Self> {
+        Some(Self {
+            joiner: u128::from_be_bytes(data.get(..16)?.try_into().ok()?),
+            code: i32::from_be_bytes(data.get(16..20)?.try_into().ok()?),
+        })
+    }
+}
+
+/// What the joining recv thread waits for.
+pub struct Transfer {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Joiner: what the server received.
+    received: Option<Result<i64, i32>>,
+    /// Joiner: what the donor asked last has said.
+    donor_code: Option<i32>,
+    /// Donor: whom it serves.
+    serving: Option<u128>,
+    /// Donors to choose from, as the server was told (`wsrep_sst_donor`).
+    preferred: String,
+}
+
+impl Transfer {
+    pub fn new() -> Self {
+        Self { inner: Mutex::new(Inner::default()), changed: Condvar::new() }
+    }
+
+    pub fn begin_connection(&self, preferred: &str) {
+        *self.inner.lock() = Inner { preferred: preferred.to_string(), ..Inner::default() };
+    }
+
+    pub fn donor_said(&self, code: i32) {
+        self.inner.lock().donor_code = Some(code);
+        self.changed.notify_all();
+    }
+
+    pub fn wake(&self) {
+        let _inner = self.inner.lock();
+        self.changed.notify_all();
+    }
+}
+
+impl Node {
+    /// Joiner: has the server fetch the state. `None` if the connection is being closed.
+    pub fn receive_state(&self, link: &Link, view: &View) -> Result<Option<i64>, String> {
+        self.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
+        let message = self.host.sst_request().map_err(|()| {
+            "the state transfer could not be prepared (see the lines above; check wsrep_sst_method and its address): the node cannot join"
+                .to_string()
+        })?;
+        if message.is_empty() {
+            return Err("this node needs a state transfer, but wsrep_sst_method allows none: set it to mariabackup or rsync and restart".into());
+        }
+        let donors = self.donors(link, view)?;
+        for (turn, donor) in donors.iter().cycle().enumerate() {
+            self.info(&format!("Requesting state transfer from {}", donor.name));
+            self.propose_request(link, node_uuid(donor.id, donor.incarnation), &message)?;
+            match self.await_transfer(link) {
+                Waited::Received(result) => return self.received(result).map(Some),
+                Waited::Closing => return Ok(None),
+                Waited::Refused => {
+                    self.info(&format!("{} cannot donate now", donor.name));
+                    if (turn + 1) % donors.len() == 0 {
+                        if let Some(end) = self.pause_before_asking_again(link) {
+                            return end.and_then(|r| self.received(r).map(Some));
+                        }
+                    }
+                }
+            }
+        }
+        Err("no member of the group can donate its state".into())
+    }
+
+    fn received(&self, result: Result<i64, i32>) -> Result<i64, String> {
+        result.map_err(|code| {
+            format!(
+                "the state transfer failed (code {code}); the lines of the transfer script above say why. \
+                 No other node is affected. Restart this node to try again"
+            )
+        })
+    }
+
+    fn propose_request(&self, link: &Link, donor: u128, message: &[u8]) -> Result<(), String> {
+        self.transfer.inner.lock().donor_code = None;
+        let request =
+            StateRequest { donor, joiner: link.node, message: Bytes::copy_from_slice(message) };
+        self.propose_small(link, Kind::STATE_REQUEST, &request.encode())
+    }
+
+    fn propose_small(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_data(payload);
+        let header = self.header(link, kind, 0, u64::MAX, u64::MAX);
+        link.group
+            .propose(header.serial, builder.finish(&header))
+            .map_err(|e| format!("a state transfer message could not be sent to the group: {e}"))
+    }
+
+    fn await_transfer(&self, link: &Link) -> Waited {
+        let mut inner = self.transfer.inner.lock();
+        loop {
+            if let Some(result) = inner.received.take() {
+                return Waited::Received(result);
+            }
+            if inner.donor_code == Some(DONOR_BUSY) {
+                return Waited::Refused;
+            }
+            if link.closing() {
+                return Waited::Closing;
+            }
+            self.transfer.changed.wait(&mut inner);
+        }
+    }
+
+    /// All donors were busy: gives them a moment. Some: the wait ended for another reason.
+    fn pause_before_asking_again(&self, link: &Link) -> Option<Result<Result<i64, i32>, String>> {
+        let until = Instant::now() + ASK_AGAIN;
+        let mut inner = self.transfer.inner.lock();
+        while Instant::now() < until && !link.closing() {
+            if let Some(result) = inner.received.take() {
+                return Some(Ok(result));
+            }
+            self.transfer.changed.wait_until(&mut inner, until);
+        }
+        link.closing().then(|| Err("the node is being shut down".to_string()))
+    }
+
+    /// Whom to ask, best first: the configured ones, else followers before the leader.
+    fn donors(
+        &self,
+        link: &Link,
+        view: &View,
+    ) -> Result<Vec<quorate_group::ViewMember>, String> {
+        let leader = link.group.status().leader;
+        let preferred = self.transfer.inner.lock().preferred.clone();
+        let mut others: Vec<_> = view.members.iter().filter(|m| m.id != link.member).collect();
+        others.sort_by_key(|m| Some(m.id) == leader);
+        let names: Vec<&str> = preferred.split(',').map(str::trim).collect();
+        let mut chosen: Vec<_> = names
+            .iter()
+            .filter_map(|n| others.iter().find(|m| !n.is_empty() && m.name == *n).copied())
+            .collect();
+        let any_other = names.last().is_none_or(|n| n.is_empty()) || chosen.is_empty();
+        if any_other {
+            chosen.extend(others.iter().filter(|m| !names.contains(&m.name.as_str())).copied());
+        }
+        if chosen.is_empty() {
+            return Err(
+                "this node needs a state transfer, but it is alone in the group: its position is unknown \
+                 and nobody can send it the state. If its data is the one to go on with, restart it with \
+                 the position that 'mariadbd --wsrep-recover' prints (--wsrep_start_position)"
+                    .into(),
+            );
+        }
+        Ok(chosen.into_iter().cloned().collect())
+    }
+
+    /// The server has received a state (or failed to): called on a thread of its own.
+    pub fn sst_received(&self, uuid: u128, seqno: i64, code: i32) -> bool {
+        let Some(link) = self.link() else { return false };
+        let result = if code != 0 {
+            Err(code)
+        } else if uuid != link.history || seqno < 0 {
+            self.error("The state transfer brought a state of another group, or without a position");
+            Err(-libc::EINVAL)
+        } else {
+            self.commit.set_position(seqno);
+            self.apply.set_position(seqno);
+            self.queue.discard_upto(seqno);
+            self.info(&format!("State transfer complete: position {seqno}"));
+            Ok(seqno)
+        };
+        let good = result.is_ok();
+        self.transfer.inner.lock().received = Some(result);
+        self.transfer.changed.notify_all();
+        good
+    }
+
+    /// Donor: starts sending, with commits held still until the script has taken its place.
+    pub fn donate(&self, ctx: HostCtx, link: &Link, seqno: i64, request: &[u8], joiner: u128) {
+        self.apply.wait(seqno);
+        let can = matches!(self.local_state(), LocalState::Synced | LocalState::Joined)
+            && self.transfer.inner.lock().serving.is_none();
+        if !can {
+            self.tell_joiner(link, joiner, DONOR_BUSY);
+            return;
+        }
+        self.transfer.inner.lock().serving = Some(joiner);
+        self.set_local_state(LocalState::Donor);
+        let at = self.commit.close_gate(GateKeeper::Donor, seqno);
+        self.apply.wait(at);
+        let started = self.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
+        self.commit.open_gate(GateKeeper::Donor);
+        if started.is_err() {
+            self.warn("The state transfer to a joining node could not be started; this node goes on, the joiner has to ask again");
+            self.transfer.inner.lock().serving = None;
+            self.set_local_state(LocalState::Joined);
+            self.tell_joiner(link, joiner, -libc::ECANCELED);
+        }
+    }
+
+    /// Donor: the script has ended.
+    pub fn sst_sent(&self, code: i32) {
+        let joiner = self.transfer.inner.lock().serving.take();
+        let Some(link) = self.link() else { return };
+        if let Some(joiner) = joiner {
+            self.tell_joiner(&link, joiner, code);
+        }
+        if self.local_state() == LocalState::Donor && self.pause.desync_count() == 0 {
+            self.set_local_state(LocalState::Joined);
+            self.check_synced(&link);
+        }
+    }
+
+    fn tell_joiner(&self, link: &Link, joiner: u128, code: i32) {
+        let outcome = StateOutcome { joiner, code };
+        if let Err(e) = self.propose_small(link, STATE_OUTCOME, &outcome.encode()) {
+            self.warn(&e);
+        }
+    }
+}
+
+enum Waited {
+    Received(Result<i64, i32>),
+    Refused,
+    Closing,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_log_and_garbage_is_refused() {
+        let request = StateRequest { donor: 7, joiner: 9, message: Bytes::from_static(b"rsync\0x\0") };
+        assert_eq!(StateRequest::decode(&Bytes::from(request.encode())), Some(request));
+        let outcome = StateOutcome { joiner: 9, code: -11 };
+        assert_eq!(StateOutcome::decode(&outcome.encode()), Some(outcome));
+        assert_eq!(StateRequest::decode(&Bytes::from_static(b"short")), None);
+        assert_eq!(StateOutcome::decode(b"short"), None);
+    }
+}

@@ -1,0 +1,288 @@
+//! A local transaction from its first key to its release, and the table of them.
+//!
+//! Invariants:
+//! - a fate is set at most once a fragment, by the sequencer, in seqno order; a transaction whose
+//!   write set may be in any log stays in `Sending` (or `MustAbort`) until then;
+//! - once commit order is entered for a commit fragment, nothing aborts the transaction;
+//! - whoever has a fate leaves commit order and apply order exactly once for its seqno.
+
+use crate::order::{CommitOrder, Entered};
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use quorate_certify::{flags, WriteSetBuilder};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Where a local transaction stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Executing,
+    /// Marked by a brute-force transaction; the owner notices at its next call.
+    MustAbort,
+    /// Proposed, fate unknown.
+    Sending,
+    /// Ordered and certified.
+    Ordered,
+    /// Waiting for, or inside, commit order.
+    Committing,
+    /// Commit order left.
+    Committed,
+    /// Certified but aborted here: to be applied again from its write set.
+    MustReplay,
+    Replaying,
+    /// Failed certification, or aborted without replay.
+    Aborting,
+    RollingBack,
+    RolledBack,
+}
+
+/// What the log decided about a fragment.
+#[derive(Clone, Debug)]
+pub struct Fate {
+    pub seqno: i64,
+    pub depends_on: i64,
+    pub certified: bool,
+    pub flags: u32,
+    /// What the server gave as data, for a replay.
+    pub payload: Bytes,
+}
+
+pub struct TrxState {
+    pub phase: Phase,
+    pub builder: WriteSetBuilder,
+    pub conn_id: u64,
+    pub fate: Option<Fate>,
+    pub commit_entered: bool,
+    pub commit_left: bool,
+    /// A fragment was aborted inside commit order: told at its release.
+    pub deferred_abort: bool,
+}
+
+pub struct Trx {
+    pub id: u64,
+    state: Mutex<TrxState>,
+    decided: Condvar,
+}
+
+/// A write set of another member (or an orphaned one of our own) while the server applies it.
+pub struct Remote {
+    pub seqno: i64,
+    pub progress: Mutex<RemoteProgress>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RemoteProgress {
+    Applying,
+    Inside,
+    Left,
+}
+
+/// What a write-set handle of the server points to.
+pub enum Handle {
+    Local(Trx),
+    Remote(Remote),
+}
+
+/// How a brute-force abort went, and the victim's seqno (-1 if not ordered).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Abort {
+    Done(i64),
+    NotAllowed(i64),
+}
+
+/// The outcome of waiting for commit order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EnterResult {
+    Entered,
+    /// Commit fragment: roll back and replay.
+    Replay,
+    /// Other fragment: roll back.
+    Failed,
+}
+
+impl TrxState {
+    pub fn seqno(&self) -> i64 {
+        self.fate.as_ref().map_or(-1, |f| f.seqno)
+    }
+
+    fn is_commit_fragment(&self) -> bool {
+        self.fate.as_ref().is_some_and(|f| f.flags & flags::TRX_END != 0)
+    }
+
+    fn interrupted(&mut self) -> EnterResult {
+        if self.is_commit_fragment() {
+            self.phase = Phase::MustReplay;
+            EnterResult::Replay
+        } else {
+            self.phase = Phase::Aborting;
+            EnterResult::Failed
+        }
+    }
+}
+
+impl Trx {
+    pub fn new(id: u64) -> Self {
+        let state = TrxState {
+            phase: Phase::Executing,
+            builder: WriteSetBuilder::new(),
+            conn_id: 0,
+            fate: None,
+            commit_entered: false,
+            commit_left: false,
+            deferred_abort: false,
+        };
+        Self { id, state: Mutex::new(state), decided: Condvar::new() }
+    }
+
+    pub fn lock(&self) -> parking_lot::MutexGuard<'_, TrxState> {
+        self.state.lock()
+    }
+
+    /// Called by the sequencer: the log has decided.
+    pub fn decide(&self, fate: Fate) {
+        let mut state = self.state.lock();
+        debug_assert!(state.fate.is_none());
+        state.fate = Some(fate);
+        drop(state);
+        self.decided.notify_all();
+    }
+
+    /// Wakes the owner to look again (the group is gone).
+    pub fn nudge(&self) {
+        let _state = self.state.lock();
+        self.decided.notify_all();
+    }
+
+    /// Blocks until there is a fate, or `give_up` says so.
+    pub fn await_fate<'a>(
+        &'a self,
+        mut state: parking_lot::MutexGuard<'a, TrxState>,
+        give_up: impl Fn() -> bool,
+    ) -> parking_lot::MutexGuard<'a, TrxState> {
+        while state.fate.is_none() && !give_up() {
+            self.decided.wait(&mut state);
+        }
+        state
+    }
+
+    /// Enters commit order for the current fragment. The interface's table of phases is here.
+    pub fn enter_commit(&self, order: &CommitOrder) -> EnterResult {
+        let mut state = self.state.lock();
+        let seqno = state.seqno();
+        debug_assert!(seqno >= 0, "commit order without a seqno in {:?}", state.phase);
+        match state.phase {
+            Phase::MustAbort => return state.interrupted(),
+            Phase::Ordered => state.phase = Phase::Committing,
+            Phase::Aborting => state.phase = Phase::RollingBack,
+            _ => {}
+        }
+        if state.commit_entered {
+            return EnterResult::Entered;
+        }
+        let interruptible = state.phase == Phase::Committing;
+        drop(state);
+        let entered = order.enter(seqno, interruptible);
+        let mut state = self.state.lock();
+        if entered == Entered::Interrupted {
+            return state.interrupted();
+        }
+        state.commit_entered = true;
+        if state.phase == Phase::MustAbort {
+            // Only a fragment that does not commit can be marked once inside.
+            return state.interrupted();
+        }
+        EnterResult::Entered
+    }
+
+    pub fn leave_commit(&self, order: &CommitOrder) {
+        let mut state = self.state.lock();
+        if !state.commit_entered || state.commit_left {
+            return;
+        }
+        state.commit_left = true;
+        let seqno = state.seqno();
+        match state.phase {
+            Phase::MustAbort => {
+                state.phase = Phase::Aborting;
+                state.deferred_abort = true;
+            }
+            Phase::RollingBack => state.phase = Phase::RolledBack,
+            Phase::Aborting => {}
+            _ => state.phase = Phase::Committed,
+        }
+        drop(state);
+        order.leave(seqno);
+    }
+
+    /// A transaction ordered at `bf_seqno` (0 or less: a KILL or an operation without order) wants
+    /// this one out of its way. Never blocks.
+    pub fn abort(&self, bf_seqno: i64, order: &CommitOrder) -> Abort {
+        let mut state = self.state.lock();
+        let seqno = state.seqno();
+        if seqno >= 0 && seqno < bf_seqno && state.is_commit_fragment() {
+            return Abort::NotAllowed(seqno);
+        }
+        match state.phase {
+            Phase::Executing | Phase::Sending | Phase::Ordered => {
+                state.phase = Phase::MustAbort;
+                Abort::Done(seqno)
+            }
+            Phase::Committing => {
+                if order.interrupt(seqno) || !state.is_commit_fragment() {
+                    state.phase = Phase::MustAbort;
+                    Abort::Done(seqno)
+                } else {
+                    Abort::NotAllowed(seqno)
+                }
+            }
+            Phase::Committed if !state.is_commit_fragment() => Abort::Done(seqno),
+            _ => Abort::NotAllowed(seqno),
+        }
+    }
+}
+
+const SHARDS: usize = 64;
+
+/// Local transactions by the server's id, for those who know no handle (brute-force aborts).
+pub struct TrxTable {
+    shards: Vec<Mutex<HashMap<u64, Arc<Handle>>>>,
+}
+
+impl TrxTable {
+    pub fn new() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::new(HashMap::new())).collect() }
+    }
+
+    fn shard(&self, id: u64) -> &Mutex<HashMap<u64, Arc<Handle>>> {
+        &self.shards[(id % SHARDS as u64) as usize]
+    }
+
+    pub fn get(&self, id: u64) -> Option<Arc<Handle>> {
+        self.shard(id).lock().get(&id).cloned()
+    }
+
+    pub fn get_or_create(&self, id: u64) -> Arc<Handle> {
+        self.shard(id)
+            .lock()
+            .entry(id)
+            .or_insert_with(|| Arc::new(Handle::Local(Trx::new(id))))
+            .clone()
+    }
+
+    pub fn remove(&self, id: u64) {
+        self.shard(id).lock().remove(&id);
+    }
+
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|s| s.lock().len()).sum()
+    }
+}
+
+impl Handle {
+    pub fn local(&self) -> Option<&Trx> {
+        match self {
+            Handle::Local(trx) => Some(trx),
+            Handle::Remote(_) => None,
+        }
+    }
+}
