@@ -1,5 +1,50 @@
 //! The durable log of one member: preallocated, recycled segments, group commit, recovery; and the
 //! small checksummed file of term, vote and identity.
+//!
+//! ```text
+//!  append ─> queue ─> writer ──pwrite, fdatasync──> log-…1  log-…2  log-…3   (segments)
+//!    │                  │  └─ OnSync(position)                      ▲
+//!    └─> cache ─> read  └─ "next segment, please" ─> keeper ────────┘
+//!                  └──────── sparse index ─> segments      meta: term, vote, identity
+//! ```
+//!
+//! What holds:
+//!
+//! * The log is written strictly forward. A truncation, a reset, the end of a segment are records
+//!   like any other; recovery replays them in order ([`replay`]). So there is no place where a
+//!   crash could bring back what was taken out after something newer was written.
+//! * What `OnSync` reported is on disk, and is found again by every later open, or the open is
+//!   refused ([`scan`] says how a torn write is told from damage, and what remains).
+//! * Bytes of a recycled segment, and the remains of torn writes, never pass as entries
+//!   ([`record`]).
+//! * A failed write or sync is final. Readers are still served.
+//! * Appends wait for nothing but the sync before theirs: the next segment is prepared by the
+//!   keeper, and preallocated space never runs out.
 
-mod api;
-pub use api::*;
+mod cache;
+mod directory;
+mod disk;
+mod error;
+mod index;
+mod keeper;
+mod meta;
+mod options;
+mod reader;
+mod record;
+mod recovery;
+mod replay;
+mod scan;
+mod segment;
+mod shared;
+mod snapshot_file;
+mod state;
+mod supply;
+mod tail;
+mod term_runs;
+mod wal;
+mod writer;
+
+pub use error::{ReadError, WalError};
+pub use options::{Identity, Recovered, WalOptions, WalStats};
+pub use snapshot_file::{SnapshotFile, SnapshotFiles};
+pub use wal::{OnSync, Wal};

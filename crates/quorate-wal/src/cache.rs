@@ -1,0 +1,68 @@
+//! Recent entries in memory: everything not yet on disk, and as much before it as fits.
+
+use quorate_consensus::{Entry, Index};
+use std::collections::VecDeque;
+
+/// Consecutive entries, the newest always included.
+pub(crate) struct Cache {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Cache {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Cache { entries: VecDeque::new(), bytes: 0, bytes_max }
+    }
+
+    pub(crate) fn first_index(&self) -> Option<Index> {
+        self.entries.front().map(|e| e.index)
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) {
+        debug_assert!(self.entries.back().is_none_or(|e| e.index + 1 == entry.index));
+        self.bytes += weight(&entry);
+        self.entries.push_back(entry);
+    }
+
+    /// Everything after `last` was cut off.
+    pub(crate) fn truncate(&mut self, last: Index) {
+        while self.entries.back().is_some_and(|e| e.index > last) {
+            let entry = self.entries.pop_back().expect("looked at it");
+            self.bytes -= weight(&entry);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
+    /// Drops the oldest entries beyond the limit, none after `persisted`.
+    pub(crate) fn evict(&mut self, persisted: Index) {
+        while self.bytes > self.bytes_max
+            && self.entries.front().is_some_and(|e| e.index <= persisted)
+        {
+            let entry = self.entries.pop_front().expect("looked at it");
+            self.bytes -= weight(&entry);
+        }
+    }
+
+    /// Clones entries from `from` on (which the cache must hold) until `bytes_max` of data.
+    pub(crate) fn read(&self, from: Index, bytes_max: usize, out: &mut Vec<Entry>) {
+        let Some(first) = self.first_index() else { return };
+        let mut bytes = 0;
+        for entry in self.entries.range((from - first) as usize..) {
+            if bytes > 0 && bytes + entry.data.len() > bytes_max {
+                break;
+            }
+            bytes += entry.data.len().max(1);
+            out.push(entry.clone());
+        }
+    }
+}
+
+/// What an entry costs in memory.
+fn weight(entry: &Entry) -> usize {
+    std::mem::size_of::<Entry>() + entry.data.len()
+}

@@ -1,0 +1,114 @@
+//! The few file operations the log is made of.
+//!
+//! Two implementations: the file system ([`RealDisk`]), and one in memory that forgets what was
+//! not synced (tests). Nothing above this module names a system call.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One directory. Names are plain file names in it.
+pub(crate) trait Disk: Send + Sync {
+    fn dir(&self) -> &Path;
+    fn list(&self) -> io::Result<Vec<String>>;
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Creates the file, or empties it.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Replaces `to` if it exists.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes creations, renames and removals durable.
+    fn sync_dir(&self) -> io::Result<()>;
+    fn random(&self) -> io::Result<u128>;
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+}
+
+pub(crate) trait DiskFile: Send + Sync {
+    fn len(&self) -> io::Result<u64>;
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes the contents (and the length) durable.
+    fn sync_data(&self) -> io::Result<()>;
+    /// A hint that this range is read soon.
+    fn will_need(&self, offset: u64, bytes: u64);
+}
+
+pub(crate) struct RealDisk {
+    dir: PathBuf,
+}
+
+impl RealDisk {
+    pub(crate) fn new(dir: &Path) -> Self {
+        RealDisk { dir: dir.to_path_buf() }
+    }
+}
+
+impl Disk for RealDisk {
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        fs::read_dir(&self.dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(OpenOptions::new().read(true).write(true).open(self.path(name))?))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let path = self.path(name);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        Ok(Arc::new(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn random(&self) -> io::Result<u128> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(io::Error::from)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
+}
+
+impl DiskFile for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        FileExt::read_exact_at(self, buf, offset)
+    }
+
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        FileExt::write_all_at(self, buf, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn will_need(&self, offset: u64, bytes: u64) {
+        // Only a hint: a file system that does not know it reads as well without.
+        let bytes = std::num::NonZeroU64::new(bytes);
+        let _ = rustix::fs::fadvise(self, offset, bytes, rustix::fs::Advice::WillNeed);
+    }
+}

@@ -1,0 +1,113 @@
+//! What can go wrong, grouped by where the remedy lies: the disk, damaged data, the configuration,
+//! or the caller.
+
+use quorate_consensus::{Index, LogPosition};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a log can not be opened, or failed for good.
+#[derive(Debug, thiserror::Error)]
+pub enum WalError {
+    // The disk.
+    #[error(
+        "cannot {action} {path}: {source}. A failed write or sync is final for this node: it \
+         acknowledges nothing any more, what it acknowledged before is not affected. Check the \
+         disk and its kernel messages, then restart the node",
+        path = path.display()
+    )]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(
+        "no space to {action} {path}: {source}. The log needs room for one more segment; nothing \
+         acknowledged is lost. Free space on the file system of {dir}, then restart the node",
+        path = path.display(), dir = dir.display()
+    )]
+    Full { action: &'static str, dir: PathBuf, path: PathBuf, source: io::Error },
+
+    // Damaged data.
+    #[error(
+        "{file} is damaged at byte {offset}: {what}. Entries that this node acknowledged may be \
+         lost here; the other members hold them. Move the directory {dir} away and start the node \
+         again: it rejoins as a new member by state transfer",
+        file = file.display(), dir = parent(file).display()
+    )]
+    Damaged { file: PathBuf, offset: u64, what: String },
+    #[error(
+        "{file} is missing: the log goes on after it, or says that it must be there. Entries that \
+         this node acknowledged may be lost; the other members hold them. Put the file back, or \
+         move the directory {dir} away and start the node again: it rejoins as a new member by \
+         state transfer",
+        file = file.display(), dir = parent(file).display()
+    )]
+    Missing { file: PathBuf },
+
+    #[error(
+        "{file} is no intact snapshot: {what}. An older one serves as well if the log reaches back \
+         to it; else move the directory away and start the node again: it rejoins by state transfer",
+        file = file.display()
+    )]
+    SnapshotDamaged { file: PathBuf, what: String },
+
+    // The configuration.
+    #[error(
+        "the log directory {dir} is in use by process {pid}: two nodes can not share one. Give \
+         this node a directory of its own, or stop the other",
+        dir = dir.display()
+    )]
+    InUse { dir: PathBuf, pid: String },
+    #[error(
+        "{dir} is no log directory ({what}) and was left untouched. Name an empty directory, or \
+         one that does not exist yet",
+        dir = dir.display()
+    )]
+    Foreign { dir: PathBuf, what: String },
+    #[error(
+        "{file} has format version {found}, this release reads version {supported}. Start the \
+         release that wrote it",
+        file = file.display()
+    )]
+    Version { file: PathBuf, found: u32, supported: u32 },
+    #[error("{dir} holds no log, and creating one was not asked for", dir = dir.display())]
+    NoLog { dir: PathBuf },
+
+    // The caller.
+    #[error("the log in {dir} is closed", dir = dir.display())]
+    Closed { dir: PathBuf },
+    #[error("bug: entry {entry:?} was appended to a log that ends at {last:?}")]
+    OutOfOrder { entry: LogPosition, last: LogPosition },
+    #[error("log index {index}: an entry of {bytes} bytes is longer than a record can be")]
+    EntryTooLong { index: Index, bytes: u64 },
+}
+
+/// Why entries can not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Below the base.
+    #[error("log index {index} was purged (the log starts after {base})")]
+    Purged { index: Index, base: Index },
+    #[error(transparent)]
+    Wal(#[from] Arc<WalError>),
+}
+
+/// Turns an I/O error into one that says what was done to which file.
+pub(crate) trait IoContext<T> {
+    fn doing(self, action: &'static str, path: &Path) -> Result<T, WalError>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn doing(self, action: &'static str, path: &Path) -> Result<T, WalError> {
+        self.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WalError::Full {
+                action,
+                dir: parent(path).to_path_buf(),
+                path: path.to_path_buf(),
+                source,
+            },
+            _ => WalError::Io { action, path: path.to_path_buf(), source },
+        })
+    }
+}
+
+fn parent(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
+}

@@ -1,0 +1,38 @@
+//! The keeper: prepares the next segment and recycles released ones, off the writer's path.
+
+use crate::error::WalError;
+use crate::shared::Shared;
+use crate::state::Released;
+use crate::supply::Job;
+use std::sync::Arc;
+
+/// Runs until the log is closed or fails.
+pub(crate) fn run(shared: &Shared) {
+    while let Some(job) = shared.supply.next_job() {
+        if carry_out(shared, job).is_err() {
+            // The meta file could not be written: final, and the writer reports it.
+            return;
+        }
+    }
+}
+
+pub(crate) fn carry_out(shared: &Shared, job: Job) -> Result<(), Arc<WalError>> {
+    match job {
+        Job::Make { sequence, spare } => shared.supply.prepare(sequence, spare),
+        Job::Retire(released) => retire(shared, released)?,
+    }
+    Ok(())
+}
+
+/// First the meta file says where the log begins now: from then on it does not matter which of the
+/// files before are still there.
+fn retire(shared: &Shared, released: Vec<Released>) -> Result<(), Arc<WalError>> {
+    let Some(newest) = released.last() else { return Ok(()) };
+    let (first_segment, base) = (newest.first_segment, newest.base);
+    shared.save_meta(|meta| {
+        meta.first_segment = first_segment;
+        meta.base = base;
+    })?;
+    shared.supply.recycle(released.into_iter().flat_map(|r| r.segments).collect());
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The meta file: term, vote, identity, and where the log begins.
+//!
+//! Two slots, each a sector of its own, at 0 and 4096:
+//!
+//! ```text
+//! 0 magic "QUORMETA" | 8 u32 version | 12 u32 crc32c of 16..160 seeded with 0..12
+//! 16 u64 sequence | 24 u64 term | 32 u128 vote | 48 u64 has vote | 56 u128 member | 72 u128 group
+//! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index | zero to 160
+//! ```
+//!
+//! Invariant: outside of [`MetaFile::save`] both slots hold the same, so that one damaged slot
+//! never costs a vote. `save` writes and syncs the slot that does *not* hold the content in force,
+//! then the other: a torn write leaves the old or the new content whole.
+
+use crate::disk::{Disk, DiskFile};
+use crate::error::{IoContext, WalError};
+use crc32c::{crc32c, crc32c_append};
+use quorate_consensus::{HardState, LogPosition, MemberId};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) const META_NAME: &str = "meta";
+/// Under this name the file is created; an interrupted creation leaves it behind.
+pub(crate) const META_TMP_NAME: &str = "meta.tmp";
+const MAGIC: &[u8; 8] = b"QUORMETA";
+const VERSION: u32 = 1;
+const SLOT_STRIDE: u64 = 4096;
+const SLOT_BYTES: usize = 512;
+const USED_BYTES: usize = 160;
+
+use crate::options::Identity;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Meta {
+    pub(crate) identity: Identity,
+    pub(crate) hard_state: HardState,
+    /// Sequence number of the segment the log begins in; segments before it are garbage. 0: the
+    /// directory is still being created.
+    pub(crate) first_segment: u64,
+    /// The position before the first entry kept, when `first_segment` was last moved.
+    pub(crate) base: LogPosition,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlotError {
+    /// Not even the magic.
+    Foreign,
+    Version(u32),
+    Damaged,
+}
+
+/// One slot: its sequence number and content. Never panics, whatever the bytes are.
+pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
+    let bytes: &[u8; USED_BYTES] =
+        bytes.get(..USED_BYTES).and_then(|b| b.try_into().ok()).ok_or(SlotError::Foreign)?;
+    if &bytes[0..8] != MAGIC {
+        return Err(SlotError::Foreign);
+    }
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+    let u128_at = |at: usize| u128::from_le_bytes(bytes[at..at + 16].try_into().expect("16"));
+    if u32_at(12) != slot_crc(bytes) {
+        return Err(SlotError::Damaged);
+    }
+    if u32_at(8) != VERSION {
+        return Err(SlotError::Version(u32_at(8)));
+    }
+    let identity = Identity {
+        member: MemberId(u128_at(56)),
+        group: u128_at(72),
+        incarnation: u64_at(88) as u32,
+    };
+    let voted_for = (u64_at(48) != 0).then(|| MemberId(u128_at(32)));
+    let hard_state = HardState { term: u64_at(24), voted_for };
+    let base = LogPosition { term: u64_at(104), index: u64_at(112) };
+    Ok((u64_at(16), Meta { identity, hard_state, first_segment: u64_at(96), base }))
+}
+
+fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
+    let mut bytes = [0; SLOT_BYTES];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, MAGIC);
+    put(8, &VERSION.to_le_bytes());
+    put(16, &sequence.to_le_bytes());
+    put(24, &meta.hard_state.term.to_le_bytes());
+    put(32, &meta.hard_state.voted_for.unwrap_or_default().0.to_le_bytes());
+    put(48, &u64::from(meta.hard_state.voted_for.is_some()).to_le_bytes());
+    put(56, &meta.identity.member.0.to_le_bytes());
+    put(72, &meta.identity.group.to_le_bytes());
+    put(88, &u64::from(meta.identity.incarnation).to_le_bytes());
+    put(96, &meta.first_segment.to_le_bytes());
+    put(104, &meta.base.term.to_le_bytes());
+    put(112, &meta.base.index.to_le_bytes());
+    let crc = slot_crc(bytes[..USED_BYTES].try_into().expect("fixed size"));
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn slot_crc(bytes: &[u8; USED_BYTES]) -> u32 {
+    crc32c_append(crc32c(&bytes[..12]), &bytes[16..])
+}
+
+/// The open file and what it holds.
+pub(crate) struct MetaFile {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    sequence: u64,
+    /// The slot that certainly holds `content`.
+    in_force: u64,
+    content: Meta,
+}
+
+impl MetaFile {
+    /// Creates the file whole: it gets its name when both slots are on disk.
+    pub(crate) fn create(disk: &dyn Disk, content: Meta) -> Result<Self, WalError> {
+        let path = disk.path(META_NAME);
+        let file = disk.create(META_TMP_NAME).doing("create", &path)?;
+        let mut meta = MetaFile { path, file, sequence: 0, in_force: 0, content };
+        meta.save(content)?;
+        disk.rename(META_TMP_NAME, META_NAME).doing("create", &meta.path)?;
+        disk.sync_dir().doing("sync", disk.dir())?;
+        Ok(meta)
+    }
+
+    pub(crate) fn open(disk: &dyn Disk) -> Result<Self, WalError> {
+        let path = disk.path(META_NAME);
+        let file = disk.open(META_NAME).doing("open", &path)?;
+        let len = file.len().doing("look at", &path)?;
+        let mut slots = [Err(SlotError::Foreign); 2];
+        for (number, slot) in slots.iter_mut().enumerate() {
+            let offset = number as u64 * SLOT_STRIDE;
+            let mut bytes = [0; USED_BYTES];
+            if len >= offset + USED_BYTES as u64 {
+                file.read_exact_at(&mut bytes, offset).doing("read", &path)?;
+                *slot = decode_slot(&bytes);
+            }
+        }
+        let (in_force, sequence, content) = match slots {
+            [Ok((a, _)), Ok((b, newer))] if b > a => (1, b, newer),
+            [Ok((a, older)), _] => (0, a, older),
+            [_, Ok((b, only))] => (1, b, only),
+            [Err(a), Err(b)] => return Err(refusal(disk, path, a, b)),
+        };
+        Ok(MetaFile { path, file, sequence, in_force, content })
+    }
+
+    pub(crate) fn content(&self) -> Meta {
+        self.content
+    }
+
+    /// Durable when it returns. An error leaves open which content the disk holds: it is final.
+    pub(crate) fn save(&mut self, content: Meta) -> Result<(), WalError> {
+        let sequence = self.sequence + 1;
+        let bytes = encode_slot(sequence, &content);
+        for slot in [1 - self.in_force, self.in_force] {
+            self.file.write_all_at(&bytes, slot * SLOT_STRIDE).doing("write", &self.path)?;
+            self.file.sync_data().doing("sync", &self.path)?;
+        }
+        self.sequence = sequence;
+        self.content = content;
+        Ok(())
+    }
+}
+
+fn refusal(disk: &dyn Disk, path: PathBuf, a: SlotError, b: SlotError) -> WalError {
+    match (a, b) {
+        (SlotError::Foreign, SlotError::Foreign) => WalError::Foreign {
+            dir: disk.dir().to_path_buf(),
+            what: "its file `meta` is not one of a log".into(),
+        },
+        (SlotError::Version(found), _) | (_, SlotError::Version(found)) => {
+            WalError::Version { file: path, found, supported: VERSION }
+        }
+        _ => WalError::Damaged {
+            file: path,
+            offset: 0,
+            what: "both copies of term, vote and identity are unreadable".into(),
+        },
+    }
+}

@@ -1,0 +1,80 @@
+//! What a log is opened with, and what it says about itself.
+
+use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId, Term};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a log directory is kept.
+#[derive(Clone, Debug)]
+pub struct WalOptions {
+    pub dir: PathBuf,
+    /// Size of a preallocated segment in bytes (default 64 MiB), rounded up to whole 4 KiB pages.
+    /// A record that does not fit gets a segment of its own size.
+    pub segment_bytes: u64,
+    /// Bytes of recent entries kept in memory for readers (default 64 MiB); entries not yet
+    /// synced are kept whatever they add up to.
+    pub cache_bytes: usize,
+    /// [`crate::Wal::release`] keeps at least this many bytes of log (default 1 GiB) ...
+    pub retain_bytes: u64,
+    /// ... and, if set, everything younger than this (default: unset).
+    pub retain_age: Option<Duration>,
+}
+
+impl WalOptions {
+    /// The defaults, for the log in `dir`.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        WalOptions {
+            dir: dir.into(),
+            segment_bytes: 64 << 20,
+            cache_bytes: 64 << 20,
+            retain_bytes: 1 << 30,
+            retain_age: None,
+        }
+    }
+}
+
+/// Who this log belongs to; drawn when the directory is created, kept in its `meta` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub member: MemberId,
+    /// 0 until the member belongs to a group.
+    pub group: u128,
+    /// Counts the starts of this member; stepped (durably) at each open.
+    pub incarnation: u32,
+}
+
+/// What recovery found.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    pub identity: Identity,
+    pub hard_state: HardState,
+    /// Position just before the first entry kept (what `reset` or `release` left).
+    pub base: LogPosition,
+    /// End of the log; all of it is on disk.
+    pub last: LogPosition,
+    /// `(first index, term)` of each run of entries with the same term, ascending, covering
+    /// everything after `base`.
+    pub term_runs: Vec<(Index, Term)>,
+    /// All entries that are not `EntryKind::Data`, ascending.
+    pub special: Vec<Entry>,
+    /// Bytes of an incomplete last write that were cut off, for the log line of the node. None
+    /// of them was ever acknowledged.
+    pub torn_bytes: u64,
+}
+
+/// Counters since the log was opened, and its size now.
+#[derive(Clone, Debug, Default)]
+pub struct WalStats {
+    /// Bytes on disk in segments that hold entries.
+    pub bytes: u64,
+    pub segments: u64,
+    /// Synced batches. The three times are of the whole batch: write and sync.
+    pub syncs: u64,
+    pub sync_us_sum: u64,
+    pub sync_us_max: u64,
+    /// Entries on disk since the log was opened.
+    pub entries: u64,
+    /// What is wrong but not (yet) in the way, e.g. that the next segment could not be prepared
+    /// because the disk is full.
+    pub warning: Option<String>,
+}

@@ -1,0 +1,95 @@
+//! Reading a segment back, record by record, and judging what stands behind the first bad one.
+//!
+//! A crash can damage only the write that was under way: everything before it was synced. Each
+//! record says how far its segment was synced when it was written, each segment is synced and ended
+//! by an `End` record before anything is written to the next. So, with the first bad record at `b`:
+//!
+//! * a genuine record behind it, not older than the last good one, that says `synced > b`, or any
+//!   genuine record in a later segment: `b` was on disk once and is **damaged**. Refused.
+//! * otherwise everything behind `b` belongs to the last write (or to an even older cut-off one):
+//!   a **torn tail**. The log ends at `b`; nothing behind was ever acknowledged. What stands there
+//!   is never taken for part of the log later, because each start of the node writes a record with
+//!   a higher incarnation first.
+//!
+//! What remains: damage inside the *last* synced write looks like a torn one if nothing was
+//! written after it. The writer narrows this by a `Mark` record when it becomes idle, when it is
+//! closed, and at each open; it remains for the last batch before a crash under load.
+
+use crate::record::{decode_head, Head, RecordKind, HEAD_BYTES};
+use crate::segment::HEADER_BYTES;
+
+/// What the next record must follow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chain {
+    /// Of the record before; `None` if that was purged.
+    pub(crate) crc: Option<u32>,
+    pub(crate) incarnation: u32,
+}
+
+/// How far a segment is good.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    /// Where the first bad record, or the end of the log, stands.
+    pub(crate) end: u64,
+    /// The records prove that everything before this was synced.
+    pub(crate) synced: u64,
+    /// The segment ends with its `End` record.
+    pub(crate) sealed: bool,
+}
+
+/// Visits the good records of a segment in order, with offset and data.
+pub(crate) fn walk<E>(
+    bytes: &[u8],
+    nonce: u64,
+    chain: &mut Chain,
+    mut visit: impl FnMut(u64, &Head, &[u8]) -> Result<(), E>,
+) -> Result<Walk, E> {
+    let mut walk = Walk { end: HEADER_BYTES, synced: HEADER_BYTES, sealed: false };
+    while !walk.sealed {
+        let Some(rest) = bytes.get(walk.end as usize..) else { break };
+        let Some(found) = decode_head(rest, nonce, walk.end) else { break };
+        let Some(data) = found.data(rest) else { break };
+        let head = &found.head;
+        if chain.crc.is_some_and(|crc| crc != head.prev) || head.incarnation < chain.incarnation {
+            break;
+        }
+        visit(walk.end, head, data)?;
+        *chain = Chain { crc: Some(found.crc), incarnation: head.incarnation };
+        walk.synced = walk.synced.max(head.synced.min(walk.end));
+        walk.sealed = head.kind == RecordKind::End;
+        walk.end += found.record_bytes() as u64;
+    }
+    Ok(walk)
+}
+
+/// What stands at and behind a bad record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// No genuine record.
+    Nothing,
+    /// Genuine records of the write that was under way, up to `end`.
+    Torn { end: u64 },
+    /// The record at `offset` was written when the bad one was already on disk.
+    Synced { offset: u64 },
+}
+
+/// Looks at every place at and behind `bad` for genuine records that are not older than
+/// `incarnation`.
+pub(crate) fn behind(bytes: &[u8], nonce: u64, bad: u64, incarnation: u32) -> Behind {
+    let mut result = Behind::Nothing;
+    let mut at = bad as usize;
+    while at + HEAD_BYTES <= bytes.len() {
+        match decode_head(&bytes[at..], nonce, at as u64) {
+            Some(found) if found.head.incarnation >= incarnation => {
+                if found.head.synced > bad {
+                    return Behind::Synced { offset: at as u64 };
+                }
+                let end = (at + found.record_bytes()).min(bytes.len());
+                result = Behind::Torn { end: end as u64 };
+                at = end;
+            }
+            _ => at += 8,
+        }
+    }
+    result
+}

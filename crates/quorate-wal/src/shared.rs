@@ -1,0 +1,188 @@
+//! What the handle, the writer and the keeper share, and how a log is opened.
+
+use crate::directory::{classify, Contents};
+use crate::disk::Disk;
+use crate::error::{IoContext, WalError};
+use crate::index::Placement;
+use crate::meta::{Meta, MetaFile};
+use crate::options::{Identity, Recovered, WalOptions};
+use crate::recovery::{recover, Found};
+use crate::segment::{Segment, PAGE_BYTES};
+use crate::state::State;
+use crate::supply::{is_spare_name, Supply};
+use crate::tail::{End, Tail};
+use crate::writer::Writer;
+use quorate_consensus::{HardState, LogPosition, MemberId};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+pub(crate) struct Shared {
+    pub(crate) options: WalOptions,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) supply: Supply,
+    pub(crate) wake: Condvar,
+    meta: Mutex<MetaFile>,
+    state: Mutex<State>,
+}
+
+impl Shared {
+    /// Opens (or creates) the log on a disk that nobody else uses. Starts no threads.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        options: WalOptions,
+        create: bool,
+    ) -> Result<(Arc<Shared>, Writer, Recovered), WalError> {
+        let mut meta = match classify(&*disk)? {
+            Contents::Log => MetaFile::open(&*disk)?,
+            Contents::Empty if create => MetaFile::create(&*disk, fresh_meta(&*disk)?)?,
+            Contents::Empty => return Err(WalError::NoLog { dir: disk.dir().to_path_buf() }),
+        };
+        let member = meta.content().identity.member;
+        let supply = Supply::new(disk.clone(), member, options.segment_bytes);
+        let found = match meta.content().first_segment {
+            0 => create_log(&*disk, &supply)?,
+            first => recover(&*disk, member, first)?,
+        };
+        check_reaches_base(&meta.content(), &found)?;
+
+        // From here on the directory is changed. The incarnation is durable before a record
+        // carries it, and the log is proven to be on disk before a record says so.
+        let mut content = meta.content();
+        content.identity.incarnation += 1;
+        meta.save(content)?;
+        let spares = tidy(&*disk, &found.leftovers, &supply)?;
+        if let Some((segment, range)) = &found.unproven {
+            rewrite(segment, range.clone())?;
+        }
+        supply.restock(found.next, spares);
+        let mut tail = Tail::resume(found.end, content.identity.incarnation, &supply)?;
+        if content.first_segment == 0 {
+            content.first_segment = tail.segment().sequence();
+            meta.save(content)?;
+        }
+
+        let mut replay = found.replay;
+        let recovered = Recovered {
+            identity: content.identity,
+            hard_state: content.hard_state,
+            base: replay.base,
+            last: replay.last,
+            term_runs: replay.runs.to_vec(),
+            special: std::mem::take(&mut replay.special),
+            torn_bytes: found.torn_bytes,
+        };
+        let cache_bytes = options.cache_bytes;
+        let mut state = State::new(replay.base, replay.last, replay.runs, found.index, cache_bytes);
+        tail.placements().for_each(|p| state.index.apply(p));
+        supply.want(tail.segment().sequence() + 1);
+        let shared = Arc::new(Shared {
+            options,
+            disk,
+            supply,
+            wake: Condvar::new(),
+            meta: Mutex::new(meta),
+            state: Mutex::new(state),
+        });
+        let writer = Writer::new(shared.clone(), tail);
+        Ok((shared, writer, recovered))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panics under this lock")
+    }
+
+    /// Changes the meta file; durable when it returns. A failure is final for the log.
+    pub(crate) fn save_meta(&self, change: impl FnOnce(&mut Meta)) -> Result<(), Arc<WalError>> {
+        let mut meta = self.meta.lock().expect("no panics under this lock");
+        self.check_open()?;
+        let mut content = meta.content();
+        change(&mut content);
+        if content == meta.content() {
+            return Ok(());
+        }
+        meta.save(content).map_err(|error| self.fail(error))
+    }
+
+    pub(crate) fn check_open(&self) -> Result<(), Arc<WalError>> {
+        let state = self.state();
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        if state.closing {
+            return Err(Arc::new(WalError::Closed { dir: self.disk.dir().to_path_buf() }));
+        }
+        Ok(())
+    }
+
+    /// Nothing is written or acknowledged from here on; the writer says so once. Returns the
+    /// first reason.
+    pub(crate) fn fail(&self, error: WalError) -> Arc<WalError> {
+        let mut state = self.state();
+        let error = state.failed.get_or_insert_with(|| Arc::new(error)).clone();
+        self.wake.notify_all();
+        error
+    }
+}
+
+fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
+    let member = disk.random().doing("draw a member id for", disk.dir())?;
+    let member = MemberId(member);
+    Ok(Meta {
+        identity: Identity { member, group: 0, incarnation: 0 },
+        hard_state: HardState::default(),
+        first_segment: 0,
+        base: LogPosition::default(),
+    })
+}
+
+/// The first segment of a new log. What an interrupted creation left is overwritten.
+fn create_log(disk: &dyn Disk, supply: &Supply) -> Result<Found, WalError> {
+    let names = disk.list().doing("list", disk.dir())?;
+    let leftovers = names.into_iter().filter(|name| is_spare_name(name)).collect();
+    let segment = supply.take(1, PAGE_BYTES)?;
+    let mut index = crate::index::SparseIndex::default();
+    index.apply(Placement::Segment(segment.clone()));
+    let offset = crate::segment::HEADER_BYTES;
+    let end = End { segment, offset, crc: 0, last: LogPosition::default() };
+    let replay = Default::default();
+    Ok(Found { replay, index, end, torn_bytes: 0, unproven: None, next: None, leftovers })
+}
+
+/// The log once reached its base: if it ends before, its end is gone.
+fn check_reaches_base(meta: &Meta, found: &Found) -> Result<(), WalError> {
+    let replay = &found.replay;
+    if replay.was_reset || replay.last.index >= meta.base.index {
+        return Ok(());
+    }
+    let (last, base) = (replay.last.index, meta.base.index);
+    let what = format!("the log ends at index {last} here, but was purged up to {base} before");
+    Err(found.end.segment.damaged(found.end.offset, what))
+}
+
+/// Removes leftovers; returns those that can be recycled.
+fn tidy(disk: &dyn Disk, names: &[String], supply: &Supply) -> Result<Vec<String>, WalError> {
+    let mut spares = Vec::new();
+    for name in names {
+        let path = disk.path(name);
+        if spares.len() < Supply::SPARES_MAX && is_spare_name(name) {
+            let file = disk.open(name).doing("open", &path)?;
+            if file.len().doing("look at", &path)? == supply.segment_bytes() {
+                spares.push(name.clone());
+                continue;
+            }
+        }
+        disk.remove(name).doing("delete", &path)?;
+    }
+    // Also makes durable whatever names the last start of the node left undecided.
+    disk.sync_dir().doing("sync", disk.dir())?;
+    Ok(spares)
+}
+
+/// After a crash of the node alone, its last write may exist only in the kernel's memory, or (if
+/// its sync failed) be taken for clean there: writing the same bytes again settles it.
+fn rewrite(segment: &Segment, range: Range<u64>) -> Result<(), WalError> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    segment.read(&mut bytes, range.start)?;
+    segment.write(&bytes, range.start)?;
+    segment.sync()
+}

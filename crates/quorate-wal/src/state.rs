@@ -1,0 +1,207 @@
+//! The log as its users see it: what they queued counts at once, what the disk holds follows.
+//!
+//! Invariants: `base <= last`; `persisted` never covers an entry that a queued truncation or reset
+//! takes back or that was appended after one; the cache holds every entry after `persisted`; the
+//! index holds every entry that the cache does not.
+
+use crate::cache::Cache;
+use crate::error::WalError;
+use crate::index::{Placement, SparseIndex};
+use crate::options::{WalOptions, WalStats};
+use crate::segment::Segment;
+use crate::term_runs::TermRuns;
+use quorate_consensus::{Entry, Index, LogPosition, Term};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Work for the writer, in order.
+pub(crate) enum Op {
+    Append(Entry),
+    /// Nothing after this position counts any more.
+    Truncate(LogPosition),
+    Reset(LogPosition),
+}
+
+pub(crate) struct State {
+    pub(crate) base: LogPosition,
+    pub(crate) last: LogPosition,
+    pub(crate) persisted: LogPosition,
+    pub(crate) runs: TermRuns,
+    pub(crate) cache: Cache,
+    pub(crate) index: SparseIndex,
+    pub(crate) stats: WalStats,
+    pub(crate) failed: Option<Arc<WalError>>,
+    pub(crate) closing: bool,
+    /// The writer waits to be woken.
+    pub(crate) idle: bool,
+    queue: Vec<Op>,
+    /// The lowest index that a queued truncation leaves.
+    queued_cut: Option<Index>,
+    queued_reset: bool,
+}
+
+/// Segments that are no longer part of the log.
+pub(crate) struct Released {
+    pub(crate) base: LogPosition,
+    pub(crate) first_segment: u64,
+    pub(crate) segments: Vec<Arc<Segment>>,
+}
+
+impl State {
+    pub(crate) fn new(
+        base: LogPosition,
+        last: LogPosition,
+        runs: TermRuns,
+        index: SparseIndex,
+        cache_bytes: usize,
+    ) -> Self {
+        State {
+            base,
+            last,
+            persisted: last,
+            runs,
+            cache: Cache::new(cache_bytes),
+            index,
+            stats: WalStats::default(),
+            failed: None,
+            closing: false,
+            idle: false,
+            queue: Vec::new(),
+            queued_cut: None,
+            queued_reset: false,
+        }
+    }
+
+    pub(crate) fn is_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), WalError> {
+        for entry in entries {
+            if entry.index != self.last.index + 1 || entry.term < self.last.term {
+                return Err(WalError::OutOfOrder { entry: entry.position(), last: self.last });
+            }
+            self.last = entry.position();
+            self.runs.push(self.last);
+            self.cache.push(entry.clone());
+            self.queue.push(Op::Append(entry.clone()));
+        }
+        Ok(())
+    }
+
+    /// Cuts off `from` and everything behind it, never the base.
+    pub(crate) fn truncate(&mut self, from: Index) {
+        let index = from.saturating_sub(1).max(self.base.index);
+        if index >= self.last.index {
+            return;
+        }
+        let term = self.term_at(index).expect("between base and last");
+        self.last = LogPosition { term, index };
+        self.runs.truncate(index);
+        self.cache.truncate(index);
+        if self.persisted.index > index {
+            self.persisted = self.last;
+        }
+        self.queued_cut = Some(self.queued_cut.map_or(index, |cut| cut.min(index)));
+        self.queue.push(Op::Truncate(self.last));
+    }
+
+    pub(crate) fn reset(&mut self, base: LogPosition) {
+        self.base = base;
+        self.last = base;
+        self.persisted = LogPosition::default();
+        self.runs.clear();
+        self.cache.clear();
+        self.queue.clear();
+        self.queue.push(Op::Reset(base));
+        self.queued_cut = None;
+        self.queued_reset = true;
+    }
+
+    /// Moves what is queued into `batch` (which is empty).
+    pub(crate) fn take_queue(&mut self, batch: &mut Vec<Op>) {
+        debug_assert!(batch.is_empty());
+        std::mem::swap(&mut self.queue, batch);
+        self.queued_cut = None;
+        self.queued_reset = false;
+    }
+
+    /// A batch is on disk, up to `written`. Returns how much of it still counts.
+    pub(crate) fn batch_synced(
+        &mut self,
+        written: LogPosition,
+        placements: impl Iterator<Item = Placement>,
+    ) -> Option<LogPosition> {
+        for placement in placements {
+            self.stats.entries += u64::from(matches!(placement, Placement::Entry { .. }));
+            self.index.apply(placement);
+        }
+        if self.queued_reset {
+            return None;
+        }
+        self.persisted = match self.queued_cut {
+            Some(index) if index < written.index => {
+                let term = self.term_at(index)?;
+                LogPosition { term, index }
+            }
+            _ => written,
+        };
+        self.cache.evict(self.persisted.index);
+        Some(self.persisted)
+    }
+
+    pub(crate) fn term_at(&self, index: Index) -> Option<Term> {
+        if index == self.base.index {
+            return Some(self.base.term);
+        }
+        if index < self.base.index || index > self.last.index {
+            return None;
+        }
+        self.runs.term_at(index)
+    }
+
+    /// Takes out the oldest segments as far as `upto` and the retention of `options` allow.
+    /// `now` is since 1970.
+    pub(crate) fn release(
+        &mut self,
+        upto: Index,
+        options: &WalOptions,
+        now: Duration,
+    ) -> Option<Released> {
+        if self.queued_reset {
+            return None;
+        }
+        let segments = self.index.segments();
+        let mut kept_bytes: u64 = segments.iter().map(|s| s.used).sum();
+        let mut found = None;
+        for (number, segment) in segments.iter().enumerate() {
+            kept_bytes -= segment.used;
+            let Some(sealed_at) = segment.sealed_at else { break };
+            let young = options.retain_age.is_some_and(|age| now < sealed_at.saturating_add(age));
+            if young || kept_bytes < options.retain_bytes {
+                break;
+            }
+            match self.index.first_index_without(number + 1) {
+                Some(first) if first <= upto.saturating_add(1) => found = Some((number + 1, first)),
+                _ => break,
+            }
+        }
+        let (count, first) = found?;
+        let index = (first - 1).max(self.base.index);
+        let term = self.term_at(index)?;
+        self.base = LogPosition { term, index };
+        self.runs.release(index);
+        Some(self.take_out(count))
+    }
+
+    /// After a reset is on disk: nothing before the current segment counts.
+    pub(crate) fn release_all(&mut self) -> Released {
+        self.take_out(self.index.segments().len() - 1)
+    }
+
+    fn take_out(&mut self, count: usize) -> Released {
+        let segments = self.index.release(count);
+        let first_segment = self.index.segments()[0].segment.sequence();
+        Released { base: self.base, first_segment, segments }
+    }
+}

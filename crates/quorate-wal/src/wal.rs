@@ -1,0 +1,238 @@
+//! The handle.
+
+use crate::directory::Lock;
+use crate::disk::RealDisk;
+use crate::error::{ReadError, WalError};
+use crate::keeper;
+use crate::options::{Recovered, WalOptions, WalStats};
+use crate::reader::read_planned;
+use crate::shared::Shared;
+use crate::state::State;
+use crate::tail::since_1970;
+use quorate_consensus::{Entry, HardState, Index, LogPosition, Term};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+/// Called on the writer thread after each sync (`Ok`: on disk up to here) and once on failure
+/// (final: nothing is acknowledged afterwards).
+///
+/// The position is exact when it is reported: entries that a truncation or reset queued before
+/// that takes back are not in it. A receiver that hands it to another thread should take
+/// [`Wal::persisted`] there instead: that knows of truncations queued in between.
+pub type OnSync = Box<dyn Fn(Result<LogPosition, Arc<WalError>>) + Send>;
+
+/// Handle of an open log; clones share it, the last one to go closes it. One writer thread, one
+/// that keeps segments ready; readers on any thread.
+#[derive(Clone)]
+pub struct Wal {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    writer: JoinHandle<()>,
+    keeper: JoinHandle<()>,
+    _lock: Lock,
+}
+
+impl Wal {
+    /// Opens (creating it if `create` and empty) and locks the directory, repairs a torn tail,
+    /// refuses a hole in the middle, and starts the writer thread.
+    pub fn open(
+        options: WalOptions,
+        create: bool,
+        on_sync: OnSync,
+    ) -> Result<(Wal, Recovered), WalError> {
+        let disk = RealDisk::new(&options.dir);
+        let lock = Lock::take(&disk, create)?;
+        let (shared, writer, recovered) = Shared::open(Arc::new(disk), options, create)?;
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.into()).spawn(run)
+        };
+        let for_keeper = shared.clone();
+        let dir = &shared.options.dir;
+        let keeper = spawn("quorate-keeper", Box::new(move || keeper::run(&for_keeper)));
+        let writer = spawn("quorate-log", Box::new(move || writer.run(on_sync)));
+        let running = match (writer, keeper) {
+            (Ok(writer), Ok(keeper)) => Running { writer, keeper, _lock: lock },
+            (writer, keeper) => {
+                close(&shared);
+                let mut cause = None;
+                for thread in [writer, keeper] {
+                    match thread {
+                        Ok(thread) => join(thread),
+                        Err(error) => cause = Some(error),
+                    }
+                }
+                let source = cause.expect("one of them failed");
+                let path = dir.clone();
+                return Err(WalError::Io { action: "start a thread for", path, source });
+            }
+        };
+        let inner = Inner { shared, running: Mutex::new(Some(running)) };
+        Ok((Wal { inner: Arc::new(inner) }, recovered))
+    }
+
+    /// Queues consecutive entries; returns at once. They are readable immediately. Before the
+    /// caller queues an entry whose index is at or below the last one, it calls `truncate`.
+    /// Ignored once the log failed or is closed.
+    pub fn append(&self, entries: &[Entry]) {
+        self.queue(|state| state.append(entries));
+    }
+
+    /// Queues the removal of everything from `from` on. Never reaches below the base.
+    pub fn truncate(&self, from: Index) {
+        self.queue(|state| {
+            state.truncate(from);
+            Ok(())
+        });
+    }
+
+    /// Queues: forget everything, the log continues after `base`. `OnSync` reports `base` when done.
+    pub fn reset(&self, base: LogPosition) {
+        self.queue(|state| {
+            state.reset(base);
+            Ok(())
+        });
+    }
+
+    /// Durable when it returns. Called rarely (elections), so it may block for a sync.
+    pub fn save_hard_state(&self, state: HardState) -> Result<(), Arc<WalError>> {
+        self.inner.shared.save_meta(|meta| meta.hard_state = state)
+    }
+
+    /// Durable when it returns.
+    pub fn save_group(&self, group: u128) -> Result<(), Arc<WalError>> {
+        self.inner.shared.save_meta(|meta| meta.identity.group = group)
+    }
+
+    /// Adds entries from `from` on to `out`: at least one if there is one, at most about
+    /// `bytes_max` of data. From the cache where possible, else from disk with read-ahead.
+    pub fn read(
+        &self,
+        from: Index,
+        bytes_max: usize,
+        out: &mut Vec<Entry>,
+    ) -> Result<(), ReadError> {
+        let plan = {
+            let state = self.inner.shared.state();
+            let base = state.base.index;
+            if from <= base {
+                return Err(ReadError::Purged { index: from, base });
+            }
+            if from > state.last.index {
+                return Ok(());
+            }
+            let cached = state.cache.first_index();
+            if cached.is_some_and(|first| from >= first) {
+                state.cache.read(from, bytes_max, out);
+                return Ok(());
+            }
+            state.index.plan(from, cached.unwrap_or(state.last.index + 1), bytes_max)
+        };
+        read_planned(&plan, from, bytes_max, out)
+    }
+
+    /// The term of the entry at `index` or of the base.
+    pub fn term_at(&self, index: Index) -> Option<Term> {
+        self.inner.shared.state().term_at(index)
+    }
+
+    /// Entries up to here are covered by a snapshot: segments wholly below may be recycled, as
+    /// far as retention allows. Returns the new base if anything was purged; the files follow in
+    /// the background.
+    pub fn release(&self, upto: Index) -> Option<LogPosition> {
+        let shared = &self.inner.shared;
+        let released = shared.state().release(upto, &shared.options, since_1970())?;
+        let base = released.base;
+        shared.supply.retire(released);
+        Some(base)
+    }
+
+    /// Position just before the first entry.
+    pub fn base(&self) -> LogPosition {
+        self.inner.shared.state().base
+    }
+
+    /// The last entry queued.
+    pub fn last(&self) -> LogPosition {
+        self.inner.shared.state().last
+    }
+
+    /// What of the log, as queued so far, is on disk. `(0, 0)` while a reset is under way.
+    pub fn persisted(&self) -> LogPosition {
+        self.inner.shared.state().persisted
+    }
+
+    pub fn stats(&self) -> WalStats {
+        let shared = &self.inner.shared;
+        let warning = shared.supply.warning();
+        let state = shared.state();
+        let segments = state.index.segments();
+        WalStats {
+            bytes: segments.iter().map(|s| s.segment.size()).sum(),
+            segments: segments.len() as u64,
+            warning,
+            ..state.stats.clone()
+        }
+    }
+
+    /// Syncs what is queued, stops the writer thread and joins it. Idempotent.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    fn queue(&self, change: impl FnOnce(&mut State) -> Result<(), WalError>) {
+        let shared = &self.inner.shared;
+        let mut state = shared.state();
+        if state.failed.is_some() || state.closing {
+            return;
+        }
+        if let Err(error) = change(&mut state) {
+            drop(state);
+            shared.fail(error);
+            return;
+        }
+        let wake = std::mem::take(&mut state.idle);
+        drop(state);
+        if wake {
+            shared.wake.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        close(&self.shared);
+        let running = self.running.lock().expect("no panics under this lock").take();
+        if let Some(Running { writer, keeper, _lock }) = running {
+            join(writer);
+            join(keeper);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn close(shared: &Shared) {
+    shared.state().closing = true;
+    shared.wake.notify_all();
+    shared.supply.close();
+}
+
+/// From within a callback the thread can not wait for itself; it ends by itself then.
+fn join(thread: JoinHandle<()>) {
+    if thread.thread().id() != thread::current().id() {
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
