@@ -1,33 +1,372 @@
-//! The state machine.
+//! The state machine: what a member remembers, and which event goes where.
+//!
+//! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
+//! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
+//! receiving), [`commit`], [`read`], [`membership`], [`transfer`].
+//!
+//! Invariants:
+//! - `hard` never goes back, and `Effects::hard_state` leaves with the first effects after a change.
+//! - `commit` never goes back and is at most the end of the log.
+//! - A member that was told to step down (`retired`) promises nothing any more: it sends neither
+//!   votes nor acknowledgements, so it need not remember terms either.
 
-use crate::effects::{Effects, Status};
+mod commit;
+mod election;
+mod follow;
+mod heartbeat;
+mod membership;
+mod read;
+mod replicate;
+mod transfer;
+
+#[cfg(test)]
+mod tests;
+
+use crate::config::Config;
+use crate::effects::{Effects, PeerStatus, RoleState, Status};
 use crate::event::{Event, Options, Restored, StepError};
-use crate::types::MemberId;
+use crate::history::ConfigHistory;
+use crate::log::Log;
+use crate::message::{Message, MessageBody, TERM_MAX};
+use crate::progress::{Progress, State};
+use crate::rng::Rng;
+use crate::types::{HardState, Index, LogPosition, MemberId, Term};
+use election::Ballot;
+use heartbeat::Rounds;
+use read::{ForwardedReads, LeaderReads};
+use std::collections::BTreeMap;
+use transfer::Transfer;
 
-pub struct Consensus {}
+/// One member of the group. See the crate documentation for how to drive it.
+pub struct Consensus {
+    options: Options,
+    rng: Rng,
+    now_ms: u64,
+    hard: HardState,
+    /// What the driver was last told to persist.
+    hard_told: HardState,
+    log: Log,
+    configs: ConfigHistory,
+    commit: Index,
+    role: Role,
+    role_told: RoleState,
+    leader: Option<MemberId>,
+    /// When a leader was last heard: until an election timeout later nobody else gets a vote.
+    leader_heard_ms: Option<u64>,
+    /// When to stand for election, unless a leader is heard before.
+    election_due_ms: u64,
+    /// The leader is probably dead: until then, repeat lost pre-votes quickly.
+    hurry_until_ms: u64,
+    /// End of the part of the log that this term's leader has shown to equal its own.
+    verified: Index,
+    /// The highest index acknowledged to this term's leader.
+    acknowledged: Index,
+    reads: ForwardedReads,
+    retired: bool,
+}
+
+enum Role {
+    Follower,
+    PreCandidate(Ballot),
+    Candidate(Ballot),
+    Leader(Box<Leadership>),
+}
+
+/// What only a leader has.
+struct Leadership {
+    /// Everybody else that gets the log.
+    peers: BTreeMap<MemberId, Progress>,
+    started_ms: u64,
+    /// The first entry of this term; once it is committed, so is everything before.
+    noop: Index,
+    rounds: Rounds,
+    reads: LeaderReads,
+    transfer: Option<Transfer>,
+    /// Somebody was allowed to stand in spite of the lease.
+    lease_given_up: bool,
+}
 
 impl Consensus {
     /// A member as the disk left it. With an empty config it waits to be added by a leader.
-    pub fn new(_options: Options, _restored: Restored, _now_ms: u64) -> Self {
-        todo!()
+    pub fn new(options: Options, restored: Restored, now_ms: u64) -> Self {
+        let base = restored.snapshot.last;
+        let last = restored.last.max(base);
+        let log = Log::new(base, last, &restored.term_runs, options.recent_bytes_max);
+        let hard_told = restored.hard_state;
+        // A log that is ahead of the term file (which cannot be, unless a file was replaced) must
+        // not make the member vote twice in a term it has seen.
+        let mut hard = hard_told;
+        if log.last().term > hard.term {
+            hard = HardState { term: log.last().term, voted_for: None };
+        }
+        let mut rng = Rng::new(options.seed);
+        let reads = ForwardedReads::new(rng.next() ^ now_ms.rotate_left(32));
+        let configs = ConfigHistory::new(restored.snapshot.config, base.index, restored.configs);
+        let mut member = Self {
+            rng,
+            now_ms,
+            hard,
+            hard_told,
+            configs,
+            commit: restored.commit.clamp(base.index, log.last().index),
+            log,
+            role: Role::Follower,
+            role_told: RoleState::Follower { term: hard.term, leader: None },
+            leader: None,
+            // Before its restart it may have promised a leader not to vote.
+            leader_heard_ms: options.lease_reads.then_some(now_ms),
+            election_due_ms: now_ms,
+            hurry_until_ms: 0,
+            verified: 0,
+            acknowledged: 0,
+            reads,
+            retired: false,
+            options,
+        };
+        if !member.config().is_sole_voter(member.options.id) {
+            member.wait_for_leader();
+        }
+        member
     }
 
-    /// Takes one event at `now_ms` (never goes back) and adds what is to be done to `effects`.
-    pub fn step(&mut self, _now_ms: u64, _event: Event, _effects: &mut Effects) -> Result<(), StepError> {
-        todo!()
+    /// Takes one event at `now_ms` (never goes back) and adds what is to be done to `effects`,
+    /// which may hold the effects of earlier steps.
+    pub fn step(
+        &mut self,
+        now_ms: u64,
+        event: Event,
+        effects: &mut Effects,
+    ) -> Result<(), StepError> {
+        self.now_ms = self.now_ms.max(now_ms);
+        let outcome = self.dispatch(event, effects);
+        self.tell_changes(effects);
+        outcome
     }
 
-    pub fn status(&self, _now_ms: u64) -> Status {
-        todo!()
+    pub fn status(&self, now_ms: u64) -> Status {
+        let now_ms = self.now_ms.max(now_ms);
+        Status {
+            id: self.options.id,
+            role: self.role_state(),
+            term: self.hard.term,
+            leader: self.leader,
+            last: self.log.last(),
+            persisted: self.log.persisted(),
+            commit: self.commit,
+            config: self.config().clone(),
+            config_index: self.configs.index(),
+            peers: self.peer_statuses(now_ms),
+            lease_valid: self.lease_valid(now_ms),
+        }
     }
 
     pub fn id(&self) -> MemberId {
-        todo!()
+        self.options.id
     }
+
     pub fn is_leader(&self) -> bool {
-        todo!()
+        matches!(self.role, Role::Leader(_))
     }
+
     pub fn leader(&self) -> Option<MemberId> {
-        todo!()
+        self.leader
+    }
+
+    fn dispatch(&mut self, event: Event, fx: &mut Effects) -> Result<(), StepError> {
+        match event {
+            Event::Tick => self.tick(fx),
+            Event::Receive(message) => self.receive(message, fx),
+            Event::Propose(batch) => return self.propose(batch, fx),
+            Event::Persisted(position) => self.on_persisted(position, fx),
+            Event::Fetched { to, from, entries } => self.on_fetched(to, from, entries, fx),
+            Event::FetchUnavailable { to } => self.on_fetch_unavailable(to, fx),
+            Event::InstallSnapshot { from, term, meta } => {
+                self.install_snapshot(from, term, meta, fx);
+            }
+            Event::SnapshotSent { to, last, ok } => self.on_snapshot_sent(to, last, ok),
+            Event::ReadIndex { ctx } => self.read_index(ctx, fx),
+            Event::ChangeMembership(change) => return self.change_membership(change, fx),
+            Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
+            Event::Unreachable(peer) => self.on_unreachable(peer, fx),
+            Event::Compacted(upto, _) => self.on_compacted(upto),
+            Event::StepDown => self.retire(fx),
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, fx: &mut Effects) {
+        self.expire_reads(fx);
+        if self.is_leader() {
+            self.tick_leader(fx);
+        } else if self.now_ms >= self.election_due_ms {
+            self.stand(fx);
+        }
+    }
+
+    /// Rules on terms that hold for every message, then the message itself.
+    fn receive(&mut self, message: Message, fx: &mut Effects) {
+        let me = self.options.id;
+        if self.retired || message.to != me || message.from == me || !message.is_sound() {
+            return;
+        }
+        let Message { from, term, body, .. } = message;
+        match body {
+            MessageBody::PreVote { last } => return self.on_pre_vote(from, term, last, fx),
+            MessageBody::PreVoteReply { granted: true } => {
+                return self.on_pre_vote_reply(from, term, true, fx);
+            }
+            // A member that was cut off, or removed, must not depose a leader others hear.
+            MessageBody::Vote { transfer: false, .. } if self.lease_refuses_votes() => return,
+            _ => {}
+        }
+        if term > self.hard.term {
+            self.become_follower(term, None, fx);
+        } else if term < self.hard.term {
+            return self.answer_stale(from, &body, fx);
+        }
+        match body {
+            MessageBody::PreVote { .. } => {}
+            MessageBody::PreVoteReply { granted } => {
+                self.on_pre_vote_reply(from, term, granted, fx)
+            }
+            MessageBody::Vote { last, transfer } => self.on_vote(from, last, transfer, fx),
+            MessageBody::VoteReply { granted } => self.on_vote_reply(from, granted, fx),
+            MessageBody::Append { prev, entries, commit } => {
+                self.on_append(from, prev, entries, commit, fx);
+            }
+            MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
+                self.on_acknowledged(from, matched, fx);
+            }
+            MessageBody::AppendReject { rejected, hint } => {
+                self.on_append_reject(from, rejected, hint, fx);
+            }
+            MessageBody::Heartbeat { commit, round } => self.on_heartbeat(from, commit, round, fx),
+            MessageBody::HeartbeatReply { round, persisted_last } => {
+                self.on_heartbeat_reply(from, round, persisted_last, fx);
+            }
+            MessageBody::ReadIndex { ctx } => self.on_remote_read(from, ctx, fx),
+            MessageBody::ReadIndexReply { ctx, index } => {
+                self.on_read_reply(from, ctx, index, fx);
+            }
+            MessageBody::TimeoutNow => self.on_timeout_now(from, fx),
+        }
+    }
+
+    /// A leader of a former term learns from the answer that it is one.
+    fn answer_stale(&mut self, from: MemberId, body: &MessageBody, fx: &mut Effects) {
+        match body {
+            MessageBody::Append { .. } | MessageBody::Heartbeat { .. } => {
+                let persisted_last = self.log.persisted();
+                self.send(from, MessageBody::HeartbeatReply { round: 0, persisted_last }, fx);
+            }
+            MessageBody::Vote { .. } => {
+                self.send(from, MessageBody::VoteReply { granted: false }, fx);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_persisted(&mut self, position: LogPosition, fx: &mut Effects) {
+        if self.retired || !self.log.mark_persisted(position) {
+            return;
+        }
+        if self.is_leader() {
+            self.advance_commit(fx);
+        } else {
+            self.acknowledge(false, fx);
+        }
+    }
+
+    fn on_compacted(&mut self, upto: LogPosition) {
+        let durable = self.commit.min(self.log.persisted());
+        if upto.index > self.log.base().index && upto.index <= durable && self.log.contains(upto) {
+            self.log.compact(upto);
+            self.configs.compact(upto.index);
+        }
+    }
+
+    /// Follower of `leader` (or of nobody known yet) in `term`, which is not below the current.
+    fn become_follower(&mut self, term: Term, leader: Option<MemberId>, fx: &mut Effects) {
+        if term > self.hard.term {
+            self.hard = HardState { term, voted_for: None };
+            self.verified = 0;
+            self.acknowledged = 0;
+        }
+        if let Role::Leader(leadership) = &mut self.role {
+            leadership.reads.fail_all(fx);
+            fx.stepped_down = true;
+        }
+        self.role = Role::Follower;
+        self.set_leader(leader, fx);
+        self.wait_for_leader();
+    }
+
+    fn set_leader(&mut self, leader: Option<MemberId>, fx: &mut Effects) {
+        if self.leader == leader {
+            return;
+        }
+        if self.leader.is_some() {
+            self.reads.fail_forwarded(fx);
+        }
+        self.leader = leader;
+        self.forward_reads(fx);
+    }
+
+    fn config(&self) -> &Config {
+        self.configs.current()
+    }
+
+    fn leadership(&mut self) -> Option<&mut Leadership> {
+        match &mut self.role {
+            Role::Leader(leadership) => Some(leadership),
+            _ => None,
+        }
+    }
+
+    fn send(&self, to: MemberId, body: MessageBody, fx: &mut Effects) {
+        self.send_in(self.hard.term, to, body, fx);
+    }
+
+    fn send_in(&self, term: Term, to: MemberId, body: MessageBody, fx: &mut Effects) {
+        fx.messages.push(Message { from: self.options.id, to, term, body });
+    }
+
+    fn role_state(&self) -> RoleState {
+        let term = self.hard.term;
+        match self.role {
+            Role::Follower => RoleState::Follower { term, leader: self.leader },
+            Role::PreCandidate(_) => RoleState::PreCandidate { term },
+            Role::Candidate(_) => RoleState::Candidate { term },
+            Role::Leader(_) => RoleState::Leader { term },
+        }
+    }
+
+    fn tell_changes(&mut self, fx: &mut Effects) {
+        if self.hard != self.hard_told {
+            self.hard_told = self.hard;
+            fx.hard_state = Some(self.hard);
+        }
+        let role = self.role_state();
+        if role != self.role_told {
+            self.role_told = role;
+            fx.role = Some(role);
+        }
+    }
+
+    fn peer_statuses(&self, now_ms: u64) -> Vec<PeerStatus> {
+        let Role::Leader(leadership) = &self.role else {
+            return Vec::new();
+        };
+        let status = |peer: &Progress| PeerStatus {
+            id: peer.id,
+            matched: peer.matched,
+            next: peer.next,
+            silent_ms: peer.heard_ms.map_or(u64::MAX, |heard| now_ms.saturating_sub(heard)),
+            snapshotting: peer.state == State::Snapshot,
+        };
+        leadership.peers.values().map(status).collect()
     }
 }
+
+// A term at the limit can neither be left nor be reached by honest elections.
+const _: () = assert!(TERM_MAX < Term::MAX);

@@ -4,7 +4,8 @@ use crate::config::Config;
 use crate::message::Message;
 use crate::types::{Entry, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
 
-/// The effects of one step; the driver carries them out, clears the value and reuses it.
+/// The effects of one step (or of several in a row); the driver carries them out, clears the value
+/// and reuses it.
 ///
 /// Order: persist `hard_state` (if any) *before* anything else is done; then `reset_log`, then
 /// `truncate_from`, then `append` are handed to the log (in that order, without waiting for the
@@ -19,7 +20,8 @@ pub struct Effects {
     pub truncate_from: Option<Index>,
     pub append: Vec<Entry>,
     pub messages: Vec<Message>,
-    /// The commit index moved to here.
+    /// The commit index moved to here. A majority has it on disk; this member's own sync of the
+    /// last entries may still be under way (see [`Status::persisted`]).
     pub commit: Option<Index>,
     /// Read these from the log and come back with `Fetched` or `FetchUnavailable`.
     pub fetches: Vec<Fetch>,
@@ -85,6 +87,21 @@ pub struct PeerStatus {
 }
 
 impl Effects {
+    /// Cuts the log off; what an earlier step wanted appended there never was.
+    pub(crate) fn truncate(&mut self, from: Index) {
+        while self.append.last().is_some_and(|entry| entry.index >= from) {
+            self.append.pop();
+        }
+        self.truncate_from = Some(self.truncate_from.map_or(from, |earlier| earlier.min(from)));
+    }
+
+    /// Replaces the log by a snapshot.
+    pub(crate) fn restart_log(&mut self, meta: SnapshotMeta) {
+        self.append.clear();
+        self.truncate_from = None;
+        self.reset_log = Some(meta);
+    }
+
     pub fn is_empty(&self) -> bool {
         self.hard_state.is_none()
             && self.reset_log.is_none()

@@ -9,12 +9,19 @@ mod config;
 mod core;
 mod effects;
 mod event;
+mod history;
+mod log;
 mod message;
+mod progress;
+mod quorum;
+mod rng;
 mod types;
 
 pub use crate::config::{Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole};
 pub use crate::core::Consensus;
-pub use crate::effects::{Effects, Fetch, ReadReady, RoleState, Status, PeerStatus};
+pub use crate::effects::{Effects, Fetch, PeerStatus, ReadReady, RoleState, Status};
 pub use crate::event::{Event, Options, Restored, StepError};
 pub use crate::message::{Message, MessageBody};
-pub use crate::types::{Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
+pub use crate::types::{
+    Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term,
+};

@@ -1,6 +1,7 @@
 //! What members say to each other.
 
-use crate::types::{Entry, Index, LogPosition, MemberId, Term};
+use crate::config::Config;
+use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Term};
 
 /// One message between two members. The driver delivers it at most once, in any order, or never.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,29 +16,102 @@ pub struct Message {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MessageBody {
     /// Would you vote for me? Changes nothing at the receiver.
-    PreVote { last: LogPosition },
-    PreVoteReply { granted: bool },
+    PreVote {
+        last: LogPosition,
+    },
+    PreVoteReply {
+        granted: bool,
+    },
     /// `transfer` is set when the leader itself asked for this election: leases do not refuse it.
-    Vote { last: LogPosition, transfer: bool },
-    VoteReply { granted: bool },
+    Vote {
+        last: LogPosition,
+        transfer: bool,
+    },
+    VoteReply {
+        granted: bool,
+    },
     /// Entries after `prev`; empty as a probe.
-    Append { prev: LogPosition, entries: Vec<Entry>, commit: Index },
+    Append {
+        prev: LogPosition,
+        entries: Vec<Entry>,
+        commit: Index,
+    },
     /// `matched`: everything up to here is *persisted* at the sender and equal to the leader's log.
-    AppendReply { matched: Index },
+    AppendReply {
+        matched: Index,
+    },
     /// The entry at `rejected` is missing or differs. `hint` is the last position of the
     /// follower's log that may agree (skip the whole conflicting term).
-    AppendReject { rejected: Index, hint: LogPosition },
+    AppendReject {
+        rejected: Index,
+        hint: LogPosition,
+    },
     /// `commit` never passes what the receiver is known to have persisted. `round` numbers the
-    /// leader's heartbeats: a reply proves leadership at the moment that round was sent.
-    Heartbeat { commit: Index, round: u64 },
+    /// leader's heartbeats: a reply proves leadership at the moment that round was sent. Round 0
+    /// only brings the commit index and wants no reply.
+    Heartbeat {
+        commit: Index,
+        round: u64,
+    },
     /// `persisted_last`: the end of the sender's persisted log, so that a member that came back with less
     /// than it once acknowledged is noticed and not over-committed.
-    HeartbeatReply { round: u64, persisted_last: Index },
+    HeartbeatReply {
+        round: u64,
+        persisted_last: Index,
+    },
     /// A follower asks the leader for a linearizable read point.
-    ReadIndex { ctx: u64 },
-    ReadIndexReply { ctx: u64, index: Index },
+    ReadIndex {
+        ctx: u64,
+    },
+    ReadIndexReply {
+        ctx: u64,
+        index: Index,
+    },
     /// Start an election now: the leader hands over to you.
     TimeoutNow,
     /// The receiver has installed the leader's snapshot up to `matched`.
-    SnapshotReply { matched: Index },
+    SnapshotReply {
+        matched: Index,
+    },
+}
+
+/// Terms and indexes beyond these are nobody's honest ones: at a million a second it takes a
+/// hundred thousand years to get there. So arithmetic on what a peer sent cannot overflow.
+pub(crate) const TERM_MAX: Term = 1 << 62;
+pub(crate) const INDEX_MAX: Index = 1 << 62;
+
+impl Message {
+    /// Whether an honest member can have sent this. Everything else is ignored.
+    pub(crate) fn is_sound(&self) -> bool {
+        let position = |p: &LogPosition| p.index <= INDEX_MAX && p.term <= self.term;
+        self.term <= TERM_MAX
+            && match &self.body {
+                MessageBody::PreVote { last } | MessageBody::Vote { last, .. } => position(last),
+                MessageBody::Append { prev, entries, .. } => {
+                    position(prev) && follow_each_other(*prev, entries, self.term)
+                }
+                MessageBody::AppendReject { rejected, hint } => {
+                    *rejected <= INDEX_MAX && hint.index <= INDEX_MAX
+                }
+                _ => true,
+            }
+    }
+}
+
+/// Whether these entries can stand after `prev` in the log of a leader of `term`.
+pub(crate) fn follow_each_other(prev: LogPosition, entries: &[Entry], term: Term) -> bool {
+    let mut last = prev;
+    entries.iter().all(|entry| {
+        let follows = entry.index == last.index + 1
+            && entry.index <= INDEX_MAX
+            && (last.term..=term).contains(&entry.term)
+            && (entry.kind != EntryKind::Config || governs(entry));
+        last = entry.position();
+        follows
+    })
+}
+
+/// Whether a membership entry can be read, and leaves somebody to decide.
+fn governs(entry: &Entry) -> bool {
+    Config::decode(&entry.data).is_ok_and(|config| config.voters().next().is_some())
 }

@@ -1,0 +1,80 @@
+use super::*;
+use crate::rng::Rng;
+
+fn info(role: MemberRole, addr: &str, name: &str) -> MemberInfo {
+    MemberInfo { role, addr: addr.into(), name: name.into() }
+}
+
+fn sample() -> Config {
+    Config {
+        members: BTreeMap::from([
+            (MemberId(1), info(MemberRole::Voter, "127.0.0.1:4567", "node1")),
+            (MemberId(7), info(MemberRole::Learner, "[::1]:4567", "knoten-ä")),
+            (MemberId(u128::MAX), info(MemberRole::Voter, "", "")),
+        ]),
+        outgoing: vec![MemberId(1), MemberId(5)],
+    }
+}
+
+#[test]
+fn what_is_encoded_decodes_to_the_same() {
+    for config in [sample(), Config::default()] {
+        assert_eq!(Config::decode(&config.encode()).unwrap(), config);
+    }
+}
+
+#[test]
+fn any_truncation_and_any_surplus_is_refused() {
+    let bytes = sample().encode();
+    for len in 0..bytes.len() {
+        assert!(Config::decode(&bytes[..len]).is_err(), "{len} of {} bytes", bytes.len());
+    }
+    let mut longer = bytes.to_vec();
+    longer.push(0);
+    assert_eq!(Config::decode(&longer).unwrap_err().0, "1 bytes too many");
+}
+
+#[test]
+fn versions_roles_and_order_are_checked() {
+    let refusal = |change: fn(&mut Vec<u8>)| {
+        let mut bytes = sample().encode().to_vec();
+        change(&mut bytes);
+        Config::decode(&bytes).unwrap_err().0
+    };
+    assert!(refusal(|b| b[0] = 2).contains("version 2"));
+    assert!(refusal(|b| b[21] = 9).contains("role 9"));
+    assert!(refusal(|b| b[5] = 8).contains("out of order"));
+    assert!(refusal(|b| b[26] = 0xff).contains("UTF-8"));
+}
+
+/// Whatever decodes must be exactly what `encode` would have made of it.
+#[test]
+fn random_and_mutated_bytes_never_panic_and_never_alias() {
+    let mut rng = Rng::new(42);
+    let valid = sample().encode();
+    for round in 0..200_000 {
+        let bytes: Vec<u8> = if round % 2 == 0 {
+            let len = rng.between(0, 64) as usize;
+            (0..len).map(|i| if i == 0 { 1 } else { rng.next() as u8 & 3 }).collect()
+        } else {
+            let mut bytes = valid.to_vec();
+            for _ in 0..rng.between(1, 4) {
+                let at = rng.between(0, bytes.len() as u64) as usize;
+                bytes[at] = rng.next() as u8;
+            }
+            bytes
+        };
+        if let Ok(config) = Config::decode(&bytes) {
+            assert_eq!(config.encode(), bytes);
+        }
+    }
+}
+
+#[test]
+fn voters_of_both_halves_vote() {
+    let config = sample();
+    assert!(config.is_voter(MemberId(1)) && config.is_voter(MemberId(5)));
+    assert!(!config.is_voter(MemberId(7)) && !config.is_voter(MemberId(2)));
+    let everybody: Vec<u128> = config.everybody().map(|id| id.0).collect();
+    assert_eq!(everybody, [1, 7, u128::MAX, 5]);
+}

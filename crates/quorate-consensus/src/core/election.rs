@@ -1,0 +1,248 @@
+//! Elections: when to stand, who gets a vote.
+//!
+//! Invariants:
+//! - At most one vote a term, on disk before it leaves (`Effects::hard_state`).
+//! - Nobody stands for real before a quorum has said that it would vote (pre-vote), except at the
+//!   leader's own request.
+//! - Only voters of the latest configuration in the log stand.
+
+use super::{Consensus, Role};
+use crate::effects::Effects;
+use crate::message::{MessageBody, TERM_MAX};
+use crate::quorum::{self, Tally};
+use crate::types::{HardState, LogPosition, MemberId, Term};
+use std::collections::BTreeMap;
+
+/// Answers so far, the own one included.
+pub(super) struct Ballot {
+    answers: BTreeMap<MemberId, bool>,
+    opened_ms: u64,
+}
+
+impl Consensus {
+    /// Draws the next wait for a leader.
+    pub(super) fn wait_for_leader(&mut self) {
+        let base = self.options.election_timeout_ms.max(1);
+        let wait = self.rng.between(base, base.saturating_mul(2));
+        self.election_due_ms = self.now_ms.saturating_add(wait);
+    }
+
+    /// A leader of this term spoke.
+    pub(super) fn hear_leader(&mut self, leader: MemberId, fx: &mut Effects) {
+        if !matches!(self.role, Role::Follower) {
+            self.become_follower(self.hard.term, Some(leader), fx);
+        }
+        self.set_leader(Some(leader), fx);
+        self.leader_heard_ms = Some(self.now_ms);
+        self.hurry_until_ms = 0;
+        self.wait_for_leader();
+    }
+
+    /// Whether a leader is in office, as far as this member knows. With `lease_reads` it has
+    /// promised so much to the leader it heard last, even if it lost sight of it since.
+    pub(super) fn lease_refuses_votes(&self) -> bool {
+        if self.is_leader() {
+            return true;
+        }
+        let within =
+            |heard: u64| self.now_ms < heard.saturating_add(self.options.election_timeout_ms);
+        (self.leader.is_some() || self.options.lease_reads)
+            && self.leader_heard_ms.is_some_and(within)
+    }
+
+    /// Stands for election if it may.
+    pub(super) fn stand(&mut self, fx: &mut Effects) {
+        self.wait_for_leader();
+        if !self.may_stand() {
+            return;
+        }
+        if self.now_ms < self.hurry_until_ms {
+            self.election_due_ms = self.now_ms + self.hurried_wait();
+        }
+        self.set_leader(None, fx);
+        self.role = Role::PreCandidate(Ballot::open(self.options.id, self.now_ms));
+        let body = MessageBody::PreVote { last: self.log.last() };
+        self.ask_voters(self.hard.term + 1, body, fx);
+        self.count_pre_votes(fx);
+    }
+
+    /// Stands for real in the next term; `transfer` at the leader's request.
+    pub(super) fn campaign(&mut self, transfer: bool, fx: &mut Effects) {
+        if !self.may_stand() {
+            return;
+        }
+        let term = self.hard.term + 1;
+        self.become_follower(term, None, fx);
+        self.hard = HardState { term, voted_for: Some(self.options.id) };
+        self.role = Role::Candidate(Ballot::open(self.options.id, self.now_ms));
+        self.ask_voters(term, MessageBody::Vote { last: self.log.last(), transfer }, fx);
+        self.count_votes(fx);
+    }
+
+    pub(super) fn on_pre_vote(
+        &mut self,
+        from: MemberId,
+        term: Term,
+        last: LogPosition,
+        fx: &mut Effects,
+    ) {
+        let granted = term > self.hard.term
+            && last >= self.log.last()
+            && !self.lease_refuses_votes()
+            && !self.outranks(from, last);
+        if granted {
+            if matches!(self.role, Role::PreCandidate(_)) {
+                // One of two that stand at the same moment gives way, or they split the votes.
+                self.role = Role::Follower;
+                self.election_due_ms = self.election_due_ms.max(self.now_ms + self.hurried_wait());
+            }
+            self.send_in(term, from, MessageBody::PreVoteReply { granted }, fx);
+        } else {
+            self.send(from, MessageBody::PreVoteReply { granted }, fx);
+        }
+    }
+
+    pub(super) fn on_pre_vote_reply(
+        &mut self,
+        from: MemberId,
+        term: Term,
+        granted: bool,
+        fx: &mut Effects,
+    ) {
+        let Role::PreCandidate(ballot) = &mut self.role else {
+            return;
+        };
+        let current = !granted || term == self.hard.term + 1;
+        if current && self.configs.current().is_voter(from) {
+            ballot.answers.insert(from, granted);
+            self.count_pre_votes(fx);
+        }
+    }
+
+    pub(super) fn on_vote(
+        &mut self,
+        from: MemberId,
+        last: LogPosition,
+        transfer: bool,
+        fx: &mut Effects,
+    ) {
+        let free = self.hard.voted_for.is_none_or(|voted| voted == from);
+        let granted = free
+            && matches!(self.role, Role::Follower | Role::PreCandidate(_))
+            && self.leader.is_none()
+            && last >= self.log.last();
+        if granted {
+            self.hard.voted_for = Some(from);
+            self.role = Role::Follower;
+            self.wait_for_leader();
+            if transfer {
+                self.leader_heard_ms = None;
+            }
+        }
+        self.send(from, MessageBody::VoteReply { granted }, fx);
+    }
+
+    pub(super) fn on_vote_reply(&mut self, from: MemberId, granted: bool, fx: &mut Effects) {
+        let Role::Candidate(ballot) = &mut self.role else {
+            return;
+        };
+        if self.configs.current().is_voter(from) {
+            ballot.answers.insert(from, granted);
+            self.count_votes(fx);
+        }
+    }
+
+    /// The connection to `peer` broke. A leader stops sending ahead; a follower takes it that the
+    /// leader's process is gone and asks the others at once whether they think so too.
+    pub(super) fn on_unreachable(&mut self, peer: MemberId, fx: &mut Effects) {
+        if let Some(leadership) = self.leadership() {
+            if let Some(progress) = leadership.peers.get_mut(&peer) {
+                progress.connection_lost();
+            }
+            return;
+        }
+        if self.leader != Some(peer) || self.retired {
+            return;
+        }
+        let timeout_ms = self.options.election_timeout_ms;
+        if self.options.lease_reads {
+            // The promise holds, but not a moment longer.
+            let promised = self.leader_heard_ms.unwrap_or(self.now_ms).saturating_add(timeout_ms);
+            self.election_due_ms = self.election_due_ms.min(promised);
+            return;
+        }
+        self.leader_heard_ms = None;
+        self.hurry_until_ms = self.now_ms.saturating_add(timeout_ms.saturating_mul(2));
+        self.set_leader(None, fx);
+        self.stand(fx);
+    }
+
+    fn may_stand(&self) -> bool {
+        !self.retired
+            && self.hard.term < TERM_MAX
+            && !self.is_leader()
+            && self.config().is_voter(self.options.id)
+    }
+
+    /// Whether this member is in the same pre-vote with a better claim (a log as good, a higher
+    /// id) and may still get `other`'s vote. Only for a moment, lest it stand in the way for good.
+    fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
+        let Role::PreCandidate(ballot) = &self.role else {
+            return false;
+        };
+        last == self.log.last()
+            && self.options.id > other
+            && ballot.answers.get(&other) != Some(&false)
+            && self.now_ms < ballot.opened_ms.saturating_add(self.options.heartbeat_interval_ms)
+    }
+
+    fn ask_voters(&self, term: Term, body: MessageBody, fx: &mut Effects) {
+        let config = self.config();
+        for id in config.everybody().filter(|id| config.is_voter(*id) && *id != self.options.id) {
+            self.send_in(term, id, body.clone(), fx);
+        }
+    }
+
+    fn count_pre_votes(&mut self, fx: &mut Effects) {
+        let Role::PreCandidate(ballot) = &self.role else {
+            return;
+        };
+        match ballot.tally(self.configs.current()) {
+            Tally::Won => self.campaign(false, fx),
+            Tally::Lost => self.role = Role::Follower,
+            Tally::Pending => {}
+        }
+    }
+
+    fn count_votes(&mut self, fx: &mut Effects) {
+        let Role::Candidate(ballot) = &self.role else {
+            return;
+        };
+        match ballot.tally(self.configs.current()) {
+            Tally::Won => self.become_leader(fx),
+            Tally::Lost => {
+                self.role = Role::Follower;
+                if self.now_ms < self.hurry_until_ms {
+                    self.election_due_ms = self.now_ms + self.hurried_wait();
+                }
+            }
+            Tally::Pending => {}
+        }
+    }
+
+    /// About a heartbeat interval.
+    fn hurried_wait(&mut self) -> u64 {
+        let interval = self.options.heartbeat_interval_ms;
+        self.rng.between(interval / 2, interval + interval / 2)
+    }
+}
+
+impl Ballot {
+    fn open(own: MemberId, now_ms: u64) -> Self {
+        Self { answers: BTreeMap::from([(own, true)]), opened_ms: now_ms }
+    }
+
+    fn tally(&self, config: &crate::config::Config) -> Tally {
+        quorum::tally(config, |voter| self.answers.get(&voter).copied())
+    }
+}

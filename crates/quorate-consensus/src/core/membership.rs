@@ -1,0 +1,144 @@
+//! Membership changes, as entries of the log.
+//!
+//! Invariants:
+//! - A configuration is in force from the moment it is appended, and out of force when truncated.
+//! - One change at a time: the next is refused until the last one is committed, out of its joint
+//!   phase, and an entry of the leader's own term is committed (otherwise two leaders could decide
+//!   by majorities that do not overlap).
+//! - Voter sets that follow each other differ by one member, or are bridged by a joint
+//!   configuration.
+
+use super::Consensus;
+use crate::config::{Config, ConfigChange, MemberInfo};
+use crate::effects::Effects;
+use crate::event::StepError;
+use crate::progress::Progress;
+use crate::types::{EntryKind, Index, MemberId};
+use std::collections::BTreeSet;
+
+/// Longest address or name, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Members of a group, learners included.
+const MEMBERS_MAX: usize = 256;
+
+impl Consensus {
+    pub(super) fn change_membership(
+        &mut self,
+        change: ConfigChange,
+        fx: &mut Effects,
+    ) -> Result<(), StepError> {
+        self.check_accepts_proposals()?;
+        if let Some(index) = self.pending_change() {
+            return Err(StepError::ChangePending { index });
+        }
+        let config = changed(self.config(), change).map_err(StepError::BadChange)?;
+        self.append_config(config, fx);
+        Ok(())
+    }
+
+    /// The leader's latest configuration was committed: go on to what it calls for.
+    pub(super) fn on_config_committed(&mut self, fx: &mut Effects) {
+        if self.commit < self.configs.index() {
+            return;
+        }
+        if self.config().is_joint() {
+            let left = Config { outgoing: Vec::new(), ..self.config().clone() };
+            self.append_config(left, fx);
+        } else if !self.config().is_incoming_voter(self.options.id) {
+            self.abdicate(fx);
+        }
+    }
+
+    /// Stops sending to removed members that know of their removal, or had time to learn of it.
+    pub(super) fn dismiss_departed(&mut self) {
+        let (config_index, commit, now_ms) = (self.configs.index(), self.commit, self.now_ms);
+        let patience_ms = self.options.election_timeout_ms;
+        let Some(leadership) = self.leadership() else {
+            return;
+        };
+        leadership.peers.retain(|_, peer| {
+            peer.departing_since_ms.is_none_or(|since_ms| {
+                let knows = peer.matched.min(peer.commit_told) >= config_index;
+                let late = commit >= config_index && now_ms >= since_ms.saturating_add(patience_ms);
+                !(knows || late)
+            })
+        });
+    }
+
+    fn append_config(&mut self, config: Config, fx: &mut Effects) {
+        let data = config.encode();
+        self.configs.push(self.log.last().index + 1, config.clone());
+        self.match_peers_to(&config);
+        fx.config = Some(config);
+        self.append_own([(EntryKind::Config, data)], fx);
+    }
+
+    fn match_peers_to(&mut self, config: &Config) {
+        let (own, now_ms, next) = (self.options.id, self.now_ms, self.log.last().index + 1);
+        let Some(leadership) = self.leadership() else {
+            return;
+        };
+        let members: BTreeSet<MemberId> = config.everybody().filter(|id| *id != own).collect();
+        for peer in leadership.peers.values_mut() {
+            let departed = !members.contains(&peer.id);
+            let since_ms = peer.departing_since_ms.unwrap_or(now_ms);
+            peer.departing_since_ms = departed.then_some(since_ms);
+        }
+        for id in members {
+            leadership.peers.entry(id).or_insert_with(|| Progress::new(id, next));
+        }
+    }
+
+    /// The index that has to be committed before the next change.
+    fn pending_change(&self) -> Option<Index> {
+        let super::Role::Leader(leadership) = &self.role else {
+            return None;
+        };
+        let needed = self.configs.index().max(leadership.noop);
+        (self.commit < needed || self.config().is_joint()).then_some(needed)
+    }
+}
+
+/// The configuration after `change`, joint if more than one voter comes or goes.
+fn changed(config: &Config, change: ConfigChange) -> Result<Config, String> {
+    let ConfigChange::Update { put, remove } = change;
+    let mut next = Config { members: config.members.clone(), outgoing: Vec::new() };
+    let mut touched = BTreeSet::new();
+    for (id, info) in put {
+        check_info(id, &info)?;
+        if !touched.insert(id) {
+            return Err(format!("member {id} is put twice"));
+        }
+        next.members.insert(id, info);
+    }
+    for id in remove {
+        if !touched.insert(id) {
+            return Err(format!("member {id} is removed and named a second time"));
+        }
+        if next.members.remove(&id).is_none() {
+            return Err(format!("{id} cannot be removed: it is not a member"));
+        }
+    }
+    if next.members == config.members {
+        return Err("the membership is already as asked for".into());
+    }
+    if next.voters().next().is_none() {
+        return Err("no voter would be left".into());
+    }
+    if next.members.len() > MEMBERS_MAX {
+        return Err(format!("a group has at most {MEMBERS_MAX} members"));
+    }
+    let before: BTreeSet<MemberId> = config.voters().collect();
+    let after: BTreeSet<MemberId> = next.voters().collect();
+    if before.symmetric_difference(&after).count() > 1 {
+        next.outgoing = before.into_iter().collect();
+    }
+    Ok(next)
+}
+
+fn check_info(id: MemberId, info: &MemberInfo) -> Result<(), String> {
+    if info.addr.len() > TEXT_BYTES_MAX || info.name.len() > TEXT_BYTES_MAX {
+        return Err(format!("address and name of {id} may have {TEXT_BYTES_MAX} bytes at most"));
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! A leader: takes proposals, sends the log ahead of acknowledgements, repairs what got lost.
+//!
+//! Entries leave for the followers in the same step in which they are handed to the own disk.
+//! Bodies come from memory; what is no longer there is fetched by the driver, one fetch a follower.
+
+use super::{Consensus, Leadership, Role, Rounds};
+use crate::effects::{Effects, Fetch};
+use crate::event::{Options, StepError};
+use crate::log::{self, Log};
+use crate::message::{follow_each_other, Message, MessageBody};
+use crate::progress::{Progress, State};
+use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Term};
+use bytes::Bytes;
+
+impl Consensus {
+    pub(super) fn become_leader(&mut self, fx: &mut Effects) {
+        let own = self.options.id;
+        let next = self.log.last().index + 1;
+        let peers = self.config().everybody().filter(|id| *id != own);
+        let leadership = Leadership {
+            peers: peers.map(|id| (id, Progress::new(id, next))).collect(),
+            started_ms: self.now_ms,
+            noop: next,
+            rounds: Rounds::default(),
+            reads: Default::default(),
+            transfer: None,
+            lease_given_up: false,
+        };
+        self.role = Role::Leader(Box::new(leadership));
+        self.set_leader(Some(own), fx);
+        self.hurry_until_ms = 0;
+        self.append_own([(EntryKind::Noop, Bytes::new())], fx);
+        self.start_round(fx);
+    }
+
+    pub(super) fn propose(
+        &mut self,
+        batch: Vec<(EntryKind, Bytes)>,
+        fx: &mut Effects,
+    ) -> Result<(), StepError> {
+        self.check_accepts_proposals()?;
+        if batch.iter().any(|(kind, _)| *kind == EntryKind::Config) {
+            let hint = "a membership entry is proposed by a ChangeMembership event, not as data";
+            return Err(StepError::BadChange(hint.into()));
+        }
+        self.append_own(batch, fx);
+        Ok(())
+    }
+
+    pub(super) fn check_accepts_proposals(&self) -> Result<(), StepError> {
+        match &self.role {
+            Role::Leader(leadership) => match &leadership.transfer {
+                Some(transfer) => Err(StepError::Transferring { to: transfer.to }),
+                None => Ok(()),
+            },
+            _ => Err(StepError::NotLeader { leader: self.leader }),
+        }
+    }
+
+    /// Appends to the own log and sends to everybody at the same moment.
+    pub(super) fn append_own(
+        &mut self,
+        batch: impl IntoIterator<Item = (EntryKind, Bytes)>,
+        fx: &mut Effects,
+    ) {
+        let term = self.hard.term;
+        for (kind, data) in batch {
+            let entry = Entry { index: self.log.last().index + 1, term, kind, data };
+            fx.append.push(entry.clone());
+            self.log.append(entry);
+        }
+        self.send_to_all(fx);
+    }
+
+    pub(super) fn send_to_all(&mut self, fx: &mut Effects) {
+        let Role::Leader(leadership) = &mut self.role else {
+            return;
+        };
+        let sender = Sender {
+            id: self.options.id,
+            term: self.hard.term,
+            commit: self.commit,
+            log: &self.log,
+            options: &self.options,
+        };
+        for peer in leadership.peers.values_mut() {
+            sender.send(peer, fx);
+        }
+    }
+
+    fn send_to(&mut self, to: MemberId, fx: &mut Effects) {
+        self.with_peer(to, fx, |sender, peer, fx| sender.send(peer, fx));
+    }
+
+    pub(super) fn on_acknowledged(&mut self, from: MemberId, matched: Index, fx: &mut Effects) {
+        let (now_ms, last, base) = (self.now_ms, self.log.last().index, self.log.base().index);
+        let Some(peer) = self.peer_mut(from).filter(|_| matched <= last) else {
+            return;
+        };
+        peer.heard_ms = Some(now_ms);
+        if peer.acknowledge(matched, base) {
+            self.advance_commit(fx);
+        }
+        self.send_to(from, fx);
+        self.tell_commit(fx);
+        self.hand_over_if_ready(from, fx);
+    }
+
+    pub(super) fn on_append_reject(
+        &mut self,
+        from: MemberId,
+        rejected: Index,
+        hint: LogPosition,
+        fx: &mut Effects,
+    ) {
+        let now_ms = self.now_ms;
+        let agree = if hint.index < self.log.base().index {
+            hint.index
+        } else {
+            self.log.last_at_or_below(hint).index
+        };
+        let Some(peer) = self.peer_mut(from) else {
+            return;
+        };
+        peer.heard_ms = Some(now_ms);
+        if peer.reject(rejected, agree) {
+            self.send_to(from, fx);
+        }
+    }
+
+    /// A heartbeat reply came: the peer lives, so what is unanswered is asked for again.
+    pub(super) fn resume(&mut self, to: MemberId, stalled: bool, fx: &mut Effects) {
+        self.with_peer(to, fx, |sender, peer, fx| {
+            if peer.state == (State::Probe { sent: true }) {
+                peer.state = State::Probe { sent: false };
+            } else if peer.state == State::Replicate && stalled {
+                sender.ask_where(peer, fx);
+            }
+            sender.send(peer, fx);
+        });
+    }
+
+    pub(super) fn on_fetched(
+        &mut self,
+        to: MemberId,
+        from: Index,
+        entries: Vec<Entry>,
+        fx: &mut Effects,
+    ) {
+        self.with_peer(to, fx, |sender, peer, fx| {
+            if peer.fetching != Some(from) {
+                return;
+            }
+            peer.fetching = None;
+            if peer.state == State::Replicate && peer.next == from {
+                sender.send_fetched(peer, entries, fx);
+            }
+            sender.send(peer, fx);
+        });
+    }
+
+    pub(super) fn on_fetch_unavailable(&mut self, to: MemberId, fx: &mut Effects) {
+        self.with_peer(to, fx, |sender, peer, fx| {
+            if peer.fetching.take().is_some() && peer.state == State::Replicate {
+                sender.request_snapshot(peer, fx);
+            }
+        });
+    }
+
+    pub(super) fn on_snapshot_sent(&mut self, to: MemberId, last: Index, ok: bool) {
+        let end = self.log.last().index;
+        let Some(peer) = self.peer_mut(to).filter(|peer| peer.state == State::Snapshot) else {
+            return;
+        };
+        peer.probe_from(if ok && last <= end { last + 1 } else { peer.next });
+        // Not before the peer was heard again: a snapshot that cannot be delivered would otherwise
+        // be asked for without a pause.
+        peer.state = State::Probe { sent: true };
+    }
+
+    pub(super) fn peer_mut(&mut self, id: MemberId) -> Option<&mut Progress> {
+        self.leadership()?.peers.get_mut(&id)
+    }
+
+    fn with_peer(
+        &mut self,
+        id: MemberId,
+        fx: &mut Effects,
+        act: impl FnOnce(&Sender<'_>, &mut Progress, &mut Effects),
+    ) {
+        let Role::Leader(leadership) = &mut self.role else {
+            return;
+        };
+        let Some(peer) = leadership.peers.get_mut(&id) else {
+            return;
+        };
+        let sender = Sender {
+            id: self.options.id,
+            term: self.hard.term,
+            commit: self.commit,
+            log: &self.log,
+            options: &self.options,
+        };
+        act(&sender, peer, fx);
+    }
+}
+
+/// What a leader needs at hand to send to any peer.
+struct Sender<'a> {
+    id: MemberId,
+    term: Term,
+    commit: Index,
+    log: &'a Log,
+    options: &'a Options,
+}
+
+impl Sender<'_> {
+    /// Sends whatever the peer's state and window allow.
+    fn send(&self, peer: &mut Progress, fx: &mut Effects) {
+        match peer.state {
+            State::Probe { sent: true } | State::Snapshot => {}
+            State::Probe { sent: false } => self.probe(peer, fx),
+            State::Replicate => {
+                while peer.next <= self.log.last().index && self.send_next(peer, fx) {}
+            }
+        }
+    }
+
+    fn probe(&self, peer: &mut Progress, fx: &mut Effects) {
+        let Some(prev) = self.log.position(peer.next - 1) else {
+            return self.request_snapshot(peer, fx);
+        };
+        let (entries, _) = self.log.recent_from(peer.next, self.options.append_bytes_max);
+        self.append_message(peer, prev, entries, fx);
+        peer.state = State::Probe { sent: true };
+    }
+
+    /// One message of the pipeline; false if it has to wait.
+    fn send_next(&self, peer: &mut Progress, fx: &mut Effects) -> bool {
+        let Some(bytes_max) = peer.window_bytes(self.options) else {
+            return false;
+        };
+        let Some(prev) = self.log.position(peer.next - 1) else {
+            self.request_snapshot(peer, fx);
+            return false;
+        };
+        if peer.next < self.log.recent_first() {
+            if peer.fetching.is_none() {
+                peer.fetching = Some(peer.next);
+                fx.fetches.push(Fetch { to: peer.id, from: peer.next, bytes_max });
+            }
+            return false;
+        }
+        let (entries, bytes) = self.log.recent_from(peer.next, bytes_max);
+        self.pipeline(peer, prev, entries, bytes, fx);
+        true
+    }
+
+    /// Entries read back from the disk. They may be of a log that was truncated since.
+    fn send_fetched(&self, peer: &mut Progress, entries: Vec<Entry>, fx: &mut Effects) {
+        let Some(prev) = self.log.position(peer.next - 1) else {
+            return;
+        };
+        let ours = |entry: &Entry| self.log.contains(entry.position());
+        if entries.is_empty()
+            || !follow_each_other(prev, &entries, self.term)
+            || !entries.iter().all(ours)
+        {
+            return;
+        }
+        let bytes = entries.iter().map(log::cost).sum();
+        self.pipeline(peer, prev, entries, bytes, fx);
+    }
+
+    fn pipeline(
+        &self,
+        peer: &mut Progress,
+        prev: LogPosition,
+        entries: Vec<Entry>,
+        bytes: usize,
+        fx: &mut Effects,
+    ) {
+        peer.sent(prev.index + entries.len() as Index, bytes);
+        self.append_message(peer, prev, entries, fx);
+    }
+
+    /// An empty Append at the end of what was sent: the answer tells what arrived.
+    fn ask_where(&self, peer: &mut Progress, fx: &mut Effects) {
+        match self.log.position(peer.next - 1) {
+            Some(prev) => self.append_message(peer, prev, Vec::new(), fx),
+            None => self.request_snapshot(peer, fx),
+        }
+    }
+
+    fn request_snapshot(&self, peer: &mut Progress, fx: &mut Effects) {
+        if peer.departing_since_ms.is_none() {
+            peer.await_snapshot();
+            fx.snapshots.push(peer.id);
+        }
+    }
+
+    fn append_message(
+        &self,
+        peer: &mut Progress,
+        prev: LogPosition,
+        entries: Vec<Entry>,
+        fx: &mut Effects,
+    ) {
+        let end = prev.index + entries.len() as Index;
+        peer.commit_told = peer.commit_told.max(self.commit.min(end));
+        let body = MessageBody::Append { prev, entries, commit: self.commit };
+        fx.messages.push(Message { from: self.id, to: peer.id, term: self.term, body });
+    }
+}

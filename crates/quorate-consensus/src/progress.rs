@@ -1,0 +1,206 @@
+//! What a leader knows of one other member, and how fast it may send to it.
+//!
+//! Invariants:
+//! - `matched < next`: everything up to `matched` is persisted there and equal to the leader's log.
+//! - In `Replicate`, `matched + 1 .. next` is on its way and accounted for in `inflight`; in `Probe`
+//!   at most one Append is, and `next` stands still; in `Snapshot` nothing is sent.
+//! - At most one fetch from the log is outstanding.
+
+use crate::event::Options;
+use crate::types::{Index, MemberId};
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub id: MemberId,
+    pub matched: Index,
+    pub next: Index,
+    pub state: State,
+    inflight: Inflight,
+    /// First index of the fetch that is outstanding.
+    pub fetching: Option<Index>,
+    /// When the last message of this term came from it.
+    pub heard_ms: Option<u64>,
+    /// The newest heartbeat round it answered, and when that round was sent.
+    pub acked_round: u64,
+    pub acked_round_sent_ms: Option<u64>,
+    /// The newest round sent to it, and what it had persisted for certain at that moment.
+    pub round_sent: u64,
+    matched_at_round: Index,
+    /// `matched` at its last heartbeat reply, to notice that acknowledgements ceased.
+    matched_at_reply: Index,
+    /// The highest commit index it was told and can act on.
+    pub commit_told: Index,
+    /// When it was dropped from the configuration, if so: it still gets the log until it knows.
+    pub departing_since_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Where the logs agree is not known: one Append at a time, `sent` until answered.
+    Probe { sent: bool },
+    /// Logs agree up to `next - 1` if nothing gets lost: send ahead of acknowledgements.
+    Replicate,
+    /// The log no longer reaches back to `next`; the driver delivers a snapshot.
+    Snapshot,
+}
+
+impl Progress {
+    pub fn new(id: MemberId, next: Index) -> Self {
+        Self {
+            id,
+            matched: 0,
+            next,
+            state: State::Probe { sent: false },
+            inflight: Inflight::default(),
+            fetching: None,
+            heard_ms: None,
+            acked_round: 0,
+            acked_round_sent_ms: None,
+            round_sent: 0,
+            matched_at_round: 0,
+            matched_at_reply: 0,
+            commit_told: 0,
+            departing_since_ms: None,
+        }
+    }
+
+    /// Starts over with one careful Append at `next`.
+    pub fn probe_from(&mut self, next: Index) {
+        self.next = next.max(self.matched + 1);
+        self.state = State::Probe { sent: false };
+        self.inflight.clear();
+        self.commit_told = self.commit_told.min(self.matched);
+    }
+
+    /// What was sent may be lost.
+    pub fn connection_lost(&mut self) {
+        if self.state == State::Replicate {
+            self.probe_from(self.matched + 1);
+        }
+    }
+
+    fn replicate(&mut self) {
+        self.next = self.matched + 1;
+        self.state = State::Replicate;
+        self.inflight.clear();
+    }
+
+    pub fn await_snapshot(&mut self) {
+        self.state = State::Snapshot;
+        self.inflight.clear();
+    }
+
+    /// The member persisted everything up to `matched`; true if that is news. `log_base` is where
+    /// the leader's log starts: from there on it can be continued without a snapshot.
+    pub fn acknowledge(&mut self, matched: Index, log_base: Index) -> bool {
+        let advanced = matched > self.matched;
+        if advanced {
+            self.matched = matched;
+            self.inflight.free_upto(matched);
+            self.next = self.next.max(matched + 1);
+        }
+        match self.state {
+            State::Probe { .. } if advanced || matched + 1 >= self.next => self.replicate(),
+            State::Snapshot if self.matched >= log_base => self.replicate(),
+            _ => {}
+        }
+        advanced
+    }
+
+    /// The member has no entry that agrees at `rejected`. `agree` is the last index that may.
+    /// False if the answer is to an Append that does not matter any more.
+    pub fn reject(&mut self, rejected: Index, agree: Index) -> bool {
+        let current = match self.state {
+            State::Probe { .. } => rejected + 1 == self.next,
+            State::Replicate => rejected > self.matched,
+            State::Snapshot => false,
+        };
+        if current {
+            self.probe_from(rejected.min(agree.saturating_add(1)).max(1));
+        }
+        current
+    }
+
+    /// A message with entries up to `last` and of this cost left in `Replicate`.
+    pub fn sent(&mut self, last: Index, bytes: usize) {
+        self.inflight.push(last, bytes);
+        self.next = last + 1;
+    }
+
+    /// Bytes that may be sent now; `None` if the window is closed. An empty window takes any
+    /// message, so that an entry larger than the window passes.
+    pub fn window_bytes(&self, options: &Options) -> Option<usize> {
+        if self.inflight.messages.is_empty() {
+            return Some(options.append_bytes_max);
+        }
+        let open = self.inflight.messages.len() < options.inflight_messages_max
+            && self.inflight.bytes < options.inflight_bytes_max;
+        open.then(|| options.append_bytes_max.min(options.inflight_bytes_max - self.inflight.bytes))
+    }
+
+    pub fn round_leaves(&mut self, round: u64) {
+        self.round_sent = round;
+        self.matched_at_round = self.matched;
+    }
+
+    /// It answered `round`, which was sent at `sent_ms` (unknown if long ago).
+    pub fn round_acknowledged(&mut self, round: u64, sent_ms: Option<u64>) {
+        if round > self.acked_round {
+            self.acked_round = round;
+            self.acked_round_sent_ms = sent_ms.or(self.acked_round_sent_ms);
+        }
+    }
+
+    /// Whether it has less on disk than it acknowledged before `round` was sent: it lost its log.
+    pub fn lost_entries(&self, round: u64, persisted_last: Index) -> bool {
+        round == self.round_sent && persisted_last < self.matched_at_round
+    }
+
+    /// Takes back what it acknowledged.
+    pub fn forget_acknowledged(&mut self, persisted_last: Index) {
+        self.matched = self.matched.min(persisted_last);
+        self.matched_at_round = self.matched;
+        self.probe_from(self.matched + 1);
+    }
+
+    /// Called at each heartbeat reply: whether something sent is unanswered since the last one,
+    /// and may be lost.
+    pub fn stalled(&mut self) -> bool {
+        let stalled = self.matched == self.matched_at_reply && self.matched + 1 < self.next;
+        self.matched_at_reply = self.matched;
+        stalled
+    }
+}
+
+/// Messages with entries that are not acknowledged: last index and cost of each.
+#[derive(Debug, Default)]
+struct Inflight {
+    messages: VecDeque<(Index, usize)>,
+    bytes: usize,
+}
+
+impl Inflight {
+    fn push(&mut self, last: Index, bytes: usize) {
+        self.messages.push_back((last, bytes));
+        self.bytes += bytes;
+    }
+
+    fn free_upto(&mut self, matched: Index) {
+        while let Some(&(last, bytes)) = self.messages.front() {
+            if last > matched {
+                break;
+            }
+            self.messages.pop_front();
+            self.bytes -= bytes;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.messages.clear();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;
