@@ -12,7 +12,7 @@
 
 use crate::index::Index;
 use crate::window::{mix, Class, Item, Window};
-use crate::{flags, Header, Key, Seqno, WriteSet};
+use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
 
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
@@ -84,9 +84,11 @@ impl Certifier {
         }
     }
 
-    /// Assigns the next seqno to a write set and decides its fate.
+    /// Assigns the next seqno to a write set and decides its fate. Proposals of other kinds have no
+    /// seqno and must not come here.
     pub fn sequence(&mut self, write_set: &WriteSet) -> Verdict {
         let header = write_set.header();
+        debug_assert_eq!(header.kind, Kind::WRITE_SET);
         let seqno = self.seqno() + 1;
         let mut item = Item {
             origin: header.origin,

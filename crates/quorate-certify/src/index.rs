@@ -4,7 +4,7 @@
 //! kin to it. That answers "did anybody but *this* server use the key after seqno x" exactly: if
 //! the newest user is not kin to the asker it is the answer, otherwise the second is.
 //!
-//! Eviction from the window only moves its floor: what lies at or below the floor does not count
+//! Eviction from the window only moves its floor: what lies at or below the floor decides nothing
 //! any more. The entries behind it are purged a few at a time with every later item, at twice the
 //! rate at which new ones come in, so that the eviction of a transaction of a million rows is no
 //! pause. The purge changes no answer.
@@ -76,7 +76,9 @@ impl Index {
         self.entered.range(evicted..)
     }
 
-    /// What `newcomer`, which saw everything up to `last_seen`, meets at `key`.
+    /// What `newcomer`, which saw everything up to `last_seen`, meets at `key`. What was evicted but
+    /// not yet purged does not matter: `last_seen` is at the window's floor at least, so it cannot
+    /// conflict, and the floor is a dependency anyway.
     pub fn meet(&self, key: Key, newcomer: &Item, last_seen: Seqno, window: &Window) -> Meeting {
         let mut meeting = Meeting::default();
         for (earlier, users) in self.users.of_path(key) {
@@ -85,9 +87,6 @@ impl Index {
                 continue;
             }
             let newest = expand(users.newest, window);
-            if newest <= window.floor() {
-                continue;
-            }
             meeting.dependency = meeting.dependency.max(newest);
             if relation == Relation::Conflict && newest > last_seen {
                 let foreign = if !window.item(newest).is_kin(newcomer) {
@@ -97,7 +96,7 @@ impl Index {
                 } else {
                     0
                 };
-                if foreign > last_seen && foreign > window.floor() {
+                if foreign > last_seen {
                     meeting.conflict = meeting.conflict.max(foreign);
                 }
             }
@@ -120,7 +119,7 @@ impl Index {
             self.entered.push_back(key);
             let alone = Users { newest: now, stranger: now };
             let (users, inserted) = self.users.get_or_insert(key, alone);
-            if inserted || users.newest == now {
+            if inserted {
                 continue;
             }
             let newest = expand(users.newest, window);
@@ -181,4 +180,28 @@ fn forget(users: &mut KeyTable<Users>, key: Key, by: u32) {
 fn expand(low: u32, window: &Window) -> Seqno {
     let now = window.seqno();
     now - Seqno::from((now as u32).wrapping_sub(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::Class;
+
+    /// An entry that outlived its seqno would be taken for a new one 2³² seqnos later.
+    #[test]
+    fn purge_forgets_strangers_of_keys_in_use() {
+        let key = Key::from_raw(4);
+        let mut index = Index::default();
+        let mut window = Window::new(3, (1 << 32) - 4);
+        for origin in [1, 2, 2, 2, 2] {
+            let item = Item { origin, serial: 0, class: Class::Transaction, keys: 1, digest: 0 };
+            window.push(item);
+            index.purge(9, &window);
+            index.enter([key].into_iter(), &window);
+        }
+        let newest = window.seqno() as u32;
+        let users = index.users.get_mut(key).copied();
+        assert!(users == Some(Users { newest, stranger: newest }));
+        assert_eq!((index.len(), index.keys(&window).count()), (1, 3));
+    }
 }

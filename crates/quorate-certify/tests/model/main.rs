@@ -65,13 +65,18 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
-    fn agrees_with_the_model(limits in limits(), steps in prop::collection::vec(step(), 0..300)) {
-        let mut model = Model::new(limits);
-        let mut steady = Certifier::starting_at(limits, 0);
-        let mut restarted = Certifier::starting_at(limits, 0);
+    fn agrees_with_the_model(
+        limits in limits(),
+        // The index keeps the lowest 32 bits of seqnos.
+        start in prop_oneof![Just(0), Just((1i64 << 32) - 40)],
+        steps in prop::collection::vec(step(), 0..300),
+    ) {
+        let mut model = Model::new(limits, start);
+        let mut steady = Certifier::starting_at(limits, start);
+        let mut restarted = Certifier::starting_at(limits, start);
         let mut proposals: Vec<WriteSet> = Vec::new();
         for (serial, step) in steps.into_iter().enumerate() {
             let proposal = match step {
@@ -161,6 +166,12 @@ proptest! {
             feed(&mut certifier, probe);
         }
     }
+}
+
+/// `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(600), ..default }
 }
 
 fn grown(steps: Vec<Step>) -> Certifier {

@@ -19,8 +19,8 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(limits: Limits) -> Model {
-        Model { limits, window: Vec::new(), floor: 0 }
+    pub fn new(limits: Limits, start: Seqno) -> Model {
+        Model { limits, window: Vec::new(), floor: start }
     }
 
     pub fn seqno(&self) -> Seqno {
