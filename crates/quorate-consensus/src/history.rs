@@ -28,6 +28,14 @@ impl ConfigHistory {
         self.entries.last().map_or(self.base_index, |(index, _)| *index)
     }
 
+    /// The configuration in force at `commit` and those after it: any of them may turn out to be
+    /// the one that counts.
+    pub fn possible(&self, commit: Index) -> impl Iterator<Item = &Config> {
+        let after = self.entries.partition_point(|(index, _)| *index <= commit);
+        let at = after.checked_sub(1).map_or(&self.base, |at| &self.entries[at].1);
+        std::iter::once(at).chain(self.entries[after..].iter().map(|(_, config)| config))
+    }
+
     pub fn push(&mut self, index: Index, config: Config) {
         debug_assert!(index > self.index() || self.entries.is_empty());
         self.entries.push((index, config));
@@ -64,6 +72,10 @@ mod tests {
         let mut history = ConfigHistory::new(outgoing(0), 0, vec![(3, outgoing(3))]);
         history.push(7, outgoing(7));
         assert_eq!((history.index(), history.current()), (7, &outgoing(7)));
+        let possible = |commit| history.possible(commit).cloned().collect::<Vec<_>>();
+        assert_eq!(possible(2), [outgoing(0), outgoing(3), outgoing(7)]);
+        assert_eq!(possible(3), [outgoing(3), outgoing(7)]);
+        assert_eq!(possible(7), [outgoing(7)]);
         assert!(!history.truncate(8));
         assert!(history.truncate(7));
         assert_eq!((history.index(), history.current()), (3, &outgoing(3)));

@@ -4,7 +4,9 @@
 //! - At most one vote a term, on disk before it leaves (`Effects::hard_state`).
 //! - Nobody stands for real before a quorum has said that it would vote (pre-vote), except at the
 //!   leader's own request.
-//! - Only voters of the latest configuration in the log stand.
+//! - Only voters stand. A member whose removal is in its log, but not known to be committed, is
+//!   still one: its log may be the only one that can be elected (Ongaro's thesis, 4.2.2). It wins
+//!   by the votes of the configuration that removes it.
 
 use super::{Consensus, Role};
 use crate::effects::Effects;
@@ -181,7 +183,7 @@ impl Consensus {
         !self.retired
             && self.hard.term < TERM_MAX
             && !self.is_leader()
-            && self.config().is_voter(self.options.id)
+            && self.configs.possible(self.commit).any(|c| c.is_voter(self.options.id))
     }
 
     /// Whether this member is in the same pre-vote with a better claim (a log as good, a higher
