@@ -1,0 +1,414 @@
+//! What must never happen, checked as the run goes on.
+//!
+//! The oracle sees all members at once. It keeps one global history (every entry ever appended,
+//! the committed log, the leader of each term, the digest of the replicated state after each
+//! index) and holds each member's steps against it. Each check costs a constant per entry.
+
+use crate::conflicts::Passed;
+use crate::rng::{mix, mix_bytes};
+use quorate_certify::{Outcome, Seqno, WriteSet};
+use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId, Term};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The rule that was broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    OneLeaderPerTerm,
+    LogMatching,
+    LeaderCompleteness,
+    CommittedNeverChanges,
+    CommitNeedsPersistedMajority,
+    CommitOnlyOwnTerm,
+    AcknowledgeOnlyPersisted,
+    OneVotePerTerm,
+    TermNeverGoesBack,
+    ReadsNeverStale,
+    LeaseSafety,
+    ExactlyOnce,
+    AcknowledgedSurvives,
+    SameVerdictsEverywhere,
+    ConflictsAreCaught,
+    Progress,
+    /// The core asked its driver for something that its contract rules out.
+    Contract,
+    Panic,
+}
+
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub rule: Rule,
+    pub detail: String,
+}
+
+/// One entry that some leader made, as everybody else must have it.
+#[derive(Clone, Copy)]
+struct Known {
+    term: Term,
+    prev_term: Term,
+    hash: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Committed {
+    term: Term,
+    /// The term of the leader that first counted it as committed.
+    counted_in: Term,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Voice {
+    /// The highest term this member spoke in.
+    term: Term,
+    /// Whom it granted its last vote.
+    granted: Option<(Term, MemberId)>,
+    hard: HardState,
+}
+
+/// The fate of one client operation.
+#[derive(Clone, Copy, Default)]
+pub struct OpFate {
+    /// Where it took effect.
+    pub index: Option<Index>,
+    pub acknowledged: bool,
+}
+
+#[derive(Default)]
+pub struct Oracle {
+    known: Vec<Option<Known>>,
+    /// Entries at an index where another one was known first.
+    rivals: Vec<(Index, Known)>,
+    committed: Vec<Committed>,
+    leaders: BTreeMap<Term, MemberId>,
+    voices: Vec<(MemberId, Voice)>,
+    /// Digest of the replicated state after each index.
+    states: Vec<u64>,
+    ops: Vec<OpFate>,
+    passed: Passed,
+    violation: Option<Violation>,
+}
+
+impl Oracle {
+    pub fn fail(&mut self, rule: Rule, detail: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { rule, detail: detail() });
+        }
+    }
+
+    pub fn failed(&self) -> bool {
+        self.violation.is_some()
+    }
+
+    pub fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    /// The highest index that any member knows to be committed.
+    pub fn commit(&self) -> Index {
+        self.committed.len() as Index
+    }
+
+    pub fn committed_term(&self, index: Index) -> Option<Term> {
+        match index {
+            0 => Some(0),
+            _ => self.committed.get(index as usize - 1).map(|c| c.term),
+        }
+    }
+
+    /// An entry was appended to the log of `member`, behind one of `prev_term`. Only the leader of
+    /// a term (`leads`) makes entries of that term.
+    pub fn appended(&mut self, member: MemberId, entry: &Entry, prev_term: Term, leads: bool) {
+        let seen = Known { term: entry.term, prev_term, hash: hash(entry) };
+        match self.find(entry.position()) {
+            Some(known) if known.hash == seen.hash && known.prev_term == prev_term => {}
+            Some(known) => self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?} has another entry {} than its leader made (before it: term {}, \
+                     there {})",
+                    show(entry.position()),
+                    prev_term,
+                    known.prev_term
+                )
+            }),
+            None if leads => self.learn(entry.index, seen),
+            None => self.fail(Rule::LogMatching, || {
+                format!("{member:?} has entry {} that no leader made", show(entry.position()))
+            }),
+        }
+        if prev_term > entry.term {
+            self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?}: entry {} follows one of term {prev_term}",
+                    show(entry.position())
+                )
+            });
+        }
+    }
+
+    /// An entry that was in all logs when the run began.
+    pub fn given(&mut self, entry: &Entry, prev_term: Term) {
+        self.learn(entry.index, Known { term: entry.term, prev_term, hash: hash(entry) });
+    }
+
+    /// An entry as found on disk at a restart.
+    pub fn found(&mut self, member: MemberId, position: LogPosition, prev_term: Term) {
+        let fits = self.find(position).is_some_and(|known| known.prev_term == prev_term);
+        if !fits {
+            self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?} restarted with entry {} behind one of term {prev_term}, which no \
+                     leader made so",
+                    show(position)
+                )
+            });
+        }
+    }
+
+    /// `member` is about to cut entry `position` out of its log.
+    pub fn truncated(&mut self, member: MemberId, position: LogPosition) {
+        if self.committed_term(position.index) == Some(position.term) {
+            self.fail(Rule::CommittedNeverChanges, || {
+                format!("{member:?} cuts off the committed entry {}", show(position))
+            });
+        }
+    }
+
+    /// `member` became leader of `term` with a log that holds `last` and `term_at`.
+    pub fn elected(
+        &mut self,
+        member: MemberId,
+        term: Term,
+        last: Index,
+        term_at: impl Fn(Index) -> Option<Term>,
+    ) {
+        let before = *self.leaders.entry(term).or_insert(member);
+        if before != member {
+            self.fail(Rule::OneLeaderPerTerm, || {
+                format!("{member:?} leads term {term}, and so does {before:?}")
+            });
+        }
+        // Entries counted by leaders of later terms need not be here: this one has already lost.
+        let must_have = self.committed.iter().rposition(|c| c.counted_in < term);
+        if let Some(at) = must_have {
+            let position = LogPosition { term: self.committed[at].term, index: at as Index + 1 };
+            if last < position.index
+                || term_at(position.index).is_some_and(|have| have != position.term)
+            {
+                self.fail(Rule::LeaderCompleteness, || {
+                    format!(
+                        "{member:?} leads term {term} with a log up to {last}, without the \
+                         committed entry {}",
+                        show(position)
+                    )
+                });
+            }
+        }
+    }
+
+    /// `member` holds the entries after `from` up to `upto` committed. `counted_in`: it leads this
+    /// term. Returns the last entry that nobody knew to be committed before.
+    pub fn committing(
+        &mut self,
+        member: MemberId,
+        from: Index,
+        upto: Index,
+        counted_in: Option<Term>,
+        term_at: impl Fn(Index) -> Option<Term>,
+    ) -> Option<LogPosition> {
+        let mut news = None;
+        for index in from + 1..=upto {
+            let Some(term) = term_at(index) else {
+                self.fail(Rule::Contract, || {
+                    format!("{member:?} commits {index}, which its log does not have")
+                });
+                return None;
+            };
+            match self.committed.get(index as usize - 1) {
+                Some(known) if known.term == term => {}
+                Some(known) => {
+                    let known = known.term;
+                    self.fail(Rule::CommittedNeverChanges, || {
+                        format!(
+                            "{member:?} commits {index} of term {term}, others had term {known}"
+                        )
+                    });
+                    return None;
+                }
+                None => match counted_in {
+                    Some(counted_in) => {
+                        self.committed.push(Committed { term, counted_in });
+                        news = Some(LogPosition { term, index });
+                    }
+                    None => {
+                        self.fail(Rule::Contract, || {
+                            format!("{member:?} follows, and commits {index} before any leader did")
+                        });
+                        return None;
+                    }
+                },
+            }
+        }
+        news
+    }
+
+    /// The replicated state of `member` after `index` has this digest.
+    pub fn state(&mut self, member: MemberId, index: Index, digest: u64) {
+        let at = index as usize;
+        if at == self.states.len() {
+            self.states.push(digest);
+        } else if self.states.get(at) != Some(&digest) {
+            self.fail(Rule::SameVerdictsEverywhere, || {
+                format!("after entry {index} {member:?} is in another state than the first to get there")
+            });
+        }
+    }
+
+    /// True if nobody has applied this index before.
+    pub fn is_news(&self, index: Index) -> bool {
+        index as usize >= self.states.len()
+    }
+
+    pub fn new_op(&mut self) -> u32 {
+        self.ops.push(OpFate::default());
+        (self.ops.len() - 1) as u32
+    }
+
+    pub fn ops(&self) -> &[OpFate] {
+        &self.ops
+    }
+
+    /// Operation `op` got its verdict at `index`; told once for each index, in order.
+    pub fn verdict(
+        &mut self,
+        op: u32,
+        index: Index,
+        seqno: Seqno,
+        outcome: Outcome,
+        write_set: &WriteSet,
+    ) {
+        let Some(fate) = self.ops.get_mut(op as usize) else {
+            return self.fail(Rule::ExactlyOnce, || format!("operation {op} was never proposed"));
+        };
+        match (fate.index, outcome) {
+            (None, Outcome::Duplicate) => self.fail(Rule::ExactlyOnce, || {
+                format!("operation {op} at {index} counts as a copy, but there was no first")
+            }),
+            (None, _) => fate.index = Some(index),
+            (Some(first), Outcome::Ok) => self.fail(Rule::ExactlyOnce, || {
+                format!("operation {op} was decided at {first} and takes effect again at {index}")
+            }),
+            // A copy that comes so late that it is only too old.
+            (Some(_), _) => {}
+        }
+        if outcome == Outcome::Ok {
+            if let Some(missed) = self.passed.admit(seqno, write_set) {
+                self.fail(Rule::ConflictsAreCaught, || {
+                    format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
+                });
+            }
+        }
+    }
+
+    /// The client of `op` was told that it is ordered at `index`.
+    pub fn acknowledged(&mut self, op: u32, index: Index) {
+        let fate = &mut self.ops[op as usize];
+        fate.acknowledged = true;
+        if fate.index != Some(index) {
+            let real = fate.index;
+            self.fail(Rule::AcknowledgedSurvives, || {
+                format!("operation {op} was acknowledged at {index} but is at {real:?}")
+            });
+        }
+    }
+
+    /// `member` must put `state` on disk.
+    pub fn hard_state(&mut self, member: MemberId, state: HardState) {
+        let before = std::mem::replace(&mut self.voice(member).hard, state);
+        let changed_vote = state.term == before.term
+            && before.voted_for.is_some()
+            && before.voted_for != state.voted_for;
+        if state.term < before.term || changed_vote {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} replaces {before:?} by {state:?}")
+            });
+        }
+    }
+
+    /// `member` sends a message of its own term.
+    pub fn spoke(&mut self, member: MemberId, term: Term) {
+        let voice = self.voice(member);
+        let before = voice.term;
+        voice.term = before.max(term);
+        if term < before {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} speaks in term {term} after it spoke in term {before}")
+            });
+        }
+    }
+
+    pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
+        let voice = self.voice(member);
+        let before = voice.granted.replace((term, candidate));
+        if let Some((voted_in, other)) = before {
+            if voted_in == term && other != candidate {
+                self.fail(Rule::OneVotePerTerm, || {
+                    format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
+                });
+            }
+        }
+    }
+
+    /// Terms in which somebody led.
+    pub fn terms_led(&self) -> usize {
+        self.leaders.len()
+    }
+
+    fn voice(&mut self, member: MemberId) -> &mut Voice {
+        let at = match self.voices.iter().position(|(id, _)| *id == member) {
+            Some(at) => at,
+            None => {
+                self.voices.push((member, Voice::default()));
+                self.voices.len() - 1
+            }
+        };
+        &mut self.voices[at].1
+    }
+
+    fn find(&self, position: LogPosition) -> Option<Known> {
+        let first = (*self.known.get(position.index as usize)?)?;
+        if first.term == position.term {
+            return Some(first);
+        }
+        let rival = |(i, k): &&(Index, Known)| *i == position.index && k.term == position.term;
+        self.rivals.iter().find(rival).map(|(_, known)| *known)
+    }
+
+    fn learn(&mut self, index: Index, entry: Known) {
+        let at = index as usize;
+        if at >= self.known.len() {
+            self.known.resize(at + 1, None);
+        }
+        match &mut self.known[at] {
+            Some(_) => self.rivals.push((index, entry)),
+            free => *free = Some(entry),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.rule, self.detail)
+    }
+}
+
+/// `index@term`, as traces write positions.
+pub fn show(position: LogPosition) -> String {
+    format!("{}@{}", position.index, position.term)
+}
+
+fn hash(entry: &Entry) -> u64 {
+    mix_bytes(mix(entry.term, u64::from(entry.kind as u8)), &entry.data)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use bytes::Bytes;
+use quorate_consensus::EntryKind;
+
+const A: MemberId = MemberId(1 << 96);
+const B: MemberId = MemberId(2 << 96);
+
+fn entry(index: Index, term: Term, data: &'static str) -> Entry {
+    Entry { index, term, kind: EntryKind::Data, data: Bytes::from_static(data.as_bytes()) }
+}
+
+fn broken(oracle: &mut Oracle) -> Option<Rule> {
+    oracle.take_violation().map(|v| v.rule)
+}
+
+#[test]
+fn two_leaders_in_a_term() {
+    let mut oracle = Oracle::default();
+    oracle.elected(A, 2, 0, |_| None);
+    oracle.elected(A, 2, 0, |_| None);
+    assert_eq!(broken(&mut oracle), None);
+    oracle.elected(B, 2, 0, |_| None);
+    assert_eq!(broken(&mut oracle), Some(Rule::OneLeaderPerTerm));
+}
+
+#[test]
+fn logs_that_do_not_match() {
+    let mut oracle = Oracle::default();
+    oracle.appended(A, &entry(1, 1, "x"), 0, true);
+    oracle.appended(B, &entry(1, 1, "x"), 0, false);
+    oracle.appended(B, &entry(1, 2, "y"), 0, true);
+    assert_eq!(broken(&mut oracle), None, "two terms may differ");
+    oracle.appended(B, &entry(1, 1, "z"), 0, false);
+    assert_eq!(broken(&mut oracle), Some(Rule::LogMatching), "other content");
+    oracle.appended(A, &entry(2, 2, "x"), 2, true);
+    oracle.appended(B, &entry(2, 2, "x"), 1, false);
+    assert_eq!(broken(&mut oracle), Some(Rule::LogMatching), "other predecessor");
+    oracle.appended(B, &entry(3, 2, "x"), 2, false);
+    assert_eq!(broken(&mut oracle), Some(Rule::LogMatching), "out of nowhere");
+}
+
+#[test]
+fn a_leader_without_a_committed_entry() {
+    let mut oracle = Oracle::default();
+    let term = |_| Some(1);
+    assert!(oracle.committing(A, 0, 2, Some(1), term).is_some());
+    oracle.elected(B, 3, 2, term);
+    assert_eq!(broken(&mut oracle), None);
+    oracle.elected(B, 4, 1, term);
+    assert_eq!(broken(&mut oracle), Some(Rule::LeaderCompleteness));
+    assert!(oracle.committing(A, 2, 3, Some(6), |_| Some(6)).is_some());
+    oracle.elected(B, 5, 2, term);
+    assert_eq!(broken(&mut oracle), None, "it cannot know what a later term committed");
+}
+
+#[test]
+fn commits_that_change_or_come_from_nowhere() {
+    let mut oracle = Oracle::default();
+    oracle.committing(A, 0, 1, Some(1), |_| Some(1));
+    assert_eq!(broken(&mut oracle), None);
+    oracle.committing(B, 0, 1, None, |_| Some(2));
+    assert_eq!(broken(&mut oracle), Some(Rule::CommittedNeverChanges));
+    oracle.committing(B, 1, 2, None, |_| Some(2));
+    assert_eq!(broken(&mut oracle), Some(Rule::Contract), "a follower is never first");
+    oracle.truncated(B, LogPosition { term: 1, index: 1 });
+    assert_eq!(broken(&mut oracle), Some(Rule::CommittedNeverChanges));
+}
+
+#[test]
+fn votes_and_terms() {
+    let mut oracle = Oracle::default();
+    oracle.voted(A, 1, A);
+    oracle.voted(A, 1, A);
+    oracle.voted(A, 2, B);
+    assert_eq!(broken(&mut oracle), None);
+    oracle.voted(A, 2, A);
+    assert_eq!(broken(&mut oracle), Some(Rule::OneVotePerTerm));
+    oracle.spoke(B, 5);
+    oracle.spoke(B, 4);
+    assert_eq!(broken(&mut oracle), Some(Rule::TermNeverGoesBack));
+    oracle.hard_state(B, HardState { term: 5, voted_for: None });
+    oracle.hard_state(B, HardState { term: 5, voted_for: Some(A) });
+    assert_eq!(broken(&mut oracle), None);
+    oracle.hard_state(B, HardState { term: 5, voted_for: Some(B) });
+    assert_eq!(broken(&mut oracle), Some(Rule::TermNeverGoesBack));
+}
+
+#[test]
+fn states_that_differ() {
+    let mut oracle = Oracle::default();
+    oracle.state(A, 0, 10);
+    oracle.state(A, 1, 11);
+    oracle.state(B, 1, 11);
+    assert_eq!(broken(&mut oracle), None);
+    oracle.state(B, 0, 12);
+    assert_eq!(broken(&mut oracle), Some(Rule::SameVerdictsEverywhere));
+}

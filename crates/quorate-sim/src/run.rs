@@ -1,0 +1,127 @@
+//! Running seeds: one, or a range of them on several threads.
+
+use crate::oracle::{Rule, Violation};
+use crate::plant::Plant;
+use crate::scenario::Profile;
+use crate::trace::Trace;
+use crate::world::{Report, World};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+/// Lines of the story that a report of a violation carries.
+const STORY_LINES: usize = 40;
+
+/// Seeds a thread takes at a time.
+const CHUNK: u64 = 16;
+
+/// Which seeds, and how.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    pub seeds: Range<u64>,
+    pub jobs: usize,
+    pub profile: Profile,
+    pub plant: Option<Plant>,
+    /// Go on after a violation, up to this many.
+    pub violations_max: usize,
+}
+
+/// What a range of seeds came to.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    pub seeds: u64,
+    pub events: u64,
+    pub committed: u64,
+    /// Sum of the digests of all histories: the same for the same range and build.
+    pub digest: u64,
+    /// Reports of the seeds that broke a rule, lowest seed first.
+    pub broken: Vec<Report>,
+}
+
+/// Runs one seed; if it breaks a rule, runs it again to tell how it came to that.
+pub fn run_seed(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
+    let report = guarded(seed, profile, plant, Trace::Off);
+    match report.violation {
+        Some(_) => guarded(seed, profile, plant, Trace::last(STORY_LINES)),
+        None => report,
+    }
+}
+
+/// Runs one seed and writes its whole story to standard output.
+pub fn replay(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
+    guarded(seed, profile, plant, Trace::All(Box::new(std::io::stdout().lock())))
+}
+
+/// Runs a range of seeds. `progress` is called now and then with how many are done.
+pub fn sweep(options: &SweepOptions, progress: &(dyn Fn(u64) + Sync)) -> Sweep {
+    let next = AtomicU64::new(options.seeds.start);
+    let enough = AtomicBool::new(false);
+    let total = Mutex::new(Sweep::default());
+    let work = || loop {
+        let first = next.fetch_add(CHUNK, Ordering::Relaxed);
+        if first >= options.seeds.end || enough.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut part = Sweep::default();
+        for seed in first..(first + CHUNK).min(options.seeds.end) {
+            part.add(run_seed(seed, options.profile, options.plant));
+        }
+        let mut total = total.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        total.merge(part);
+        enough.store(total.broken.len() >= options.violations_max, Ordering::Relaxed);
+        progress(total.seeds);
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut total = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    total.broken.sort_by_key(|report| report.seed);
+    total.broken.truncate(options.violations_max);
+    total
+}
+
+impl Sweep {
+    fn add(&mut self, report: Report) {
+        self.seeds += 1;
+        self.events += report.events;
+        self.committed += report.committed;
+        self.digest = self.digest.wrapping_add(report.digest);
+        if report.violation.is_some() {
+            self.broken.push(report);
+        }
+    }
+
+    fn merge(&mut self, part: Sweep) {
+        self.seeds += part.seeds;
+        self.events += part.events;
+        self.committed += part.committed;
+        self.digest = self.digest.wrapping_add(part.digest);
+        self.broken.extend(part.broken);
+    }
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// A run in which a panic, of the core or of the simulator, counts as a violation.
+fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, trace: Trace) -> Report {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        panic::set_hook(Box::new(|info| {
+            PANIC.with(|message| *message.borrow_mut() = Some(info.to_string()));
+        }));
+    });
+    let mut world = World::new(seed, profile, plant, trace);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    let mut report = world.report();
+    if outcome.is_err() {
+        let detail = PANIC.with(|message| message.borrow_mut().take()).unwrap_or_default();
+        report.violation = Some(Violation { rule: Rule::Panic, detail });
+    }
+    report
+}

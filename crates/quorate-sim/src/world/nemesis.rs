@@ -1,0 +1,242 @@
+//! What goes wrong, and when.
+
+use super::{Event, Phase, World};
+use crate::member::CrashPoint;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    Crash,
+    CrashLeader,
+    CrashAtPoint,
+    CrashMajority,
+    CrashAll,
+    Pause,
+    Partition,
+    OneWay,
+    Flap,
+    Clog,
+    DiskStall,
+    SyncFailure,
+    Wipe,
+    FalseAlarm,
+}
+
+impl World {
+    pub(super) fn schedule_faults(&mut self) {
+        self.schedule.at(self.scenario.chaos_us, Event::HealCheck);
+        let delay = self.rng.below(self.scenario.fault_every_us * 2);
+        self.schedule.after(delay, Event::Fault);
+        let faults = &self.scenario.faults;
+        if faults.membership || faults.transfer || faults.wipe {
+            let delay = self.rng.below(self.scenario.election_us() * 4);
+            self.schedule.after(delay, Event::Operate);
+        }
+    }
+
+    /// One fault, and the appointment for the next.
+    pub(super) fn fault(&mut self) {
+        if self.phase != Phase::Faults {
+            return;
+        }
+        let every = self.scenario.fault_every_us;
+        let delay = self.rng.range(every / 4, every * 7 / 4);
+        self.schedule.after(delay, Event::Fault);
+        let enabled = self.enabled_faults();
+        let Some(fault) = self.rng.weighted(&enabled) else { return };
+        let m = self.rng.index(self.slots());
+        match fault {
+            Fault::Crash => self.crash_now(m),
+            Fault::CrashLeader => self.crash_leader(),
+            Fault::CrashAtPoint => self.arm_crash(m),
+            Fault::CrashMajority => self.crash_each(700),
+            Fault::CrashAll => self.crash_each(1000),
+            Fault::Pause => {
+                let m = self.leader_or(m);
+                let micros = self.draw_duration();
+                self.pause(m, micros);
+            }
+            Fault::Partition => self.partition(),
+            Fault::OneWay => self.cut_one_way(),
+            Fault::Flap => {
+                let side = self.draw_side();
+                self.flap(side, 6);
+            }
+            Fault::Clog => self.clog(),
+            Fault::DiskStall => {
+                let m = self.leader_or(m);
+                let stall = self.draw_duration();
+                self.members[m].slow_disk_until = self.schedule.now() + stall;
+            }
+            Fault::SyncFailure => {
+                let run = self.members[m].run;
+                self.schedule.after(1, Event::SyncFailed { m, run });
+            }
+            Fault::Wipe => self.wipe_if_harmless(m),
+            Fault::FalseAlarm => {
+                let (run, other) = (self.members[m].run, self.rng.index(self.slots()));
+                let peer = self.members[other].id;
+                self.schedule.after(1, Event::Unreachable { m, run, peer });
+            }
+        }
+    }
+
+    fn enabled_faults(&self) -> [(Fault, u32); 14] {
+        let on = &self.scenario.faults;
+        let weight = |enabled: bool, weight: u32| if enabled { weight } else { 0 };
+        [
+            (Fault::Crash, weight(on.crash, 8)),
+            (Fault::CrashLeader, weight(on.crash, 8)),
+            (Fault::CrashAtPoint, weight(on.crash, 16)),
+            (Fault::CrashMajority, weight(on.crash, 3)),
+            (Fault::CrashAll, weight(on.crash, 4)),
+            (Fault::Pause, weight(on.pause, 12)),
+            (Fault::Partition, weight(on.partition, 16)),
+            (Fault::OneWay, weight(on.one_way, 10)),
+            (Fault::Flap, weight(on.flap, 4)),
+            (Fault::Clog, weight(on.clog, 10)),
+            (Fault::DiskStall, weight(on.disk_stall, 10)),
+            (Fault::SyncFailure, weight(on.sync_failure, 4)),
+            (Fault::Wipe, weight(on.wipe, 5)),
+            (Fault::FalseAlarm, weight(on.false_alarms, 10)),
+        ]
+    }
+
+    // ---- processes ----
+
+    fn crash_now(&mut self, m: usize) {
+        if self.members[m].is_up() {
+            self.crash(m);
+        }
+    }
+
+    fn crash_leader(&mut self) {
+        if let Some(m) = self.any_leader() {
+            self.crash(m);
+        }
+    }
+
+    fn crash_each(&mut self, per_mille: u32) {
+        for m in 0..self.slots() {
+            if self.rng.chance(per_mille) {
+                self.crash_now(m);
+            }
+        }
+    }
+
+    /// The member will die in the middle of one of its next steps.
+    fn arm_crash(&mut self, m: usize) {
+        let m = self.leader_or(m);
+        let sent = self.rng.index(4);
+        let point = self.rng.weighted(&[
+            (CrashPoint::BeforeHardState, 2),
+            (CrashPoint::AfterHardState, 3),
+            (CrashPoint::AfterAppend, 3),
+            (CrashPoint::AfterMessages(sent), 4),
+        ]);
+        self.members[m].crash_at = point;
+    }
+
+    fn wipe_if_harmless(&mut self, m: usize) {
+        if !self.members[m].gone && self.quorums_survive(|slot| slot == m) {
+            self.wipe(m);
+        }
+    }
+
+    /// A leader half of the time, if there is one.
+    fn leader_or(&mut self, m: usize) -> usize {
+        let leader = self.any_leader();
+        if self.rng.chance(500) {
+            leader.unwrap_or(m)
+        } else {
+            m
+        }
+    }
+
+    pub(super) fn any_leader(&mut self) -> Option<usize> {
+        let leads: Vec<usize> =
+            (0..self.slots()).filter(|m| self.members[*m].is_leader()).collect();
+        self.rng.pick(&leads).copied()
+    }
+
+    // ---- links ----
+
+    fn partition(&mut self) {
+        let isolated = self.rng.index(self.slots());
+        let side = match self.rng.below(3) {
+            0 => 1 << isolated,
+            1 => 1 << self.leader_or(isolated),
+            _ => self.draw_side(),
+        };
+        self.net.split(side);
+        self.tell_links(format!("partition, one side {side:#b}"));
+        self.rejoin_later();
+    }
+
+    fn cut_one_way(&mut self) {
+        let links = self.rng.range(1, 4);
+        let both = self.rng.chance(300);
+        for _ in 0..links {
+            let (from, to) = (self.rng.index(self.slots()), self.rng.index(self.slots()));
+            if from != to {
+                self.net.cut(from, to);
+                if both {
+                    self.net.cut(to, from);
+                }
+                self.tell_links(format!("m{from} -> m{to} is cut, both ways: {both}"));
+            }
+        }
+        self.rejoin_later();
+    }
+
+    pub(super) fn flap(&mut self, side: u16, left: u32) {
+        self.net.join_all();
+        if self.phase != Phase::Faults || left == 0 {
+            return;
+        }
+        if left % 2 == 0 {
+            self.net.split(side);
+        }
+        self.tell_links(format!("flapping partition {side:#b}, {left} changes left"));
+        let delay = self.rng.below(self.scenario.election_us());
+        self.schedule.after(delay, Event::Flap { side, left: left - 1 });
+    }
+
+    fn clog(&mut self) {
+        let (from, to) = (self.rng.index(self.slots()), self.rng.index(self.slots()));
+        let until = self.schedule.now() + self.draw_duration();
+        self.net.clog(from, to, until);
+        self.tell_links(format!("m{from} -> m{to} is clogged"));
+    }
+
+    pub(super) fn rejoin(&mut self) {
+        if self.phase == Phase::Faults {
+            self.net.join_all();
+            self.tell_links("all links are whole".into());
+        }
+    }
+
+    fn rejoin_later(&mut self) {
+        let delay = self.draw_duration();
+        self.schedule.after(delay, Event::Rejoin);
+    }
+
+    fn draw_side(&mut self) -> u16 {
+        self.rng.below(1 << self.slots()) as u16
+    }
+
+    /// From a blink to several election timeouts.
+    fn draw_duration(&mut self) -> u64 {
+        let election = self.scenario.election_us();
+        match self.rng.below(3) {
+            0 => self.rng.below(election),
+            1 => self.rng.below(election * 2),
+            _ => self.rng.below(election * 5),
+        }
+    }
+
+    fn tell_links(&mut self, text: String) {
+        if self.tells() {
+            self.note(text);
+        }
+    }
+}

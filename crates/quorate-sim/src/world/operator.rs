@@ -1,0 +1,210 @@
+//! The people who run the group: membership changes, hand-overs, replacing lost members.
+
+use super::{lifecycle::member_info, Event, Phase, World};
+use quorate_consensus::{
+    Config, ConfigChange, Event as CoreEvent, MemberId, MemberInfo, MemberRole,
+};
+use std::rc::Rc;
+
+#[derive(Clone, Copy)]
+enum Act {
+    AddLearner,
+    AddVoter,
+    Promote,
+    Demote,
+    Remove,
+    Swap,
+    Several,
+    Readmit,
+    Replace,
+    Transfer,
+}
+
+impl World {
+    /// One act of the operator at whoever leads, and the appointment for the next.
+    pub(super) fn operate(&mut self) {
+        if self.phase != Phase::Faults {
+            return;
+        }
+        let election = self.scenario.election_us();
+        let delay = self.rng.range(election / 4, election * 3);
+        self.schedule.after(delay, Event::Operate);
+        let Some(leader) = self.any_leader() else { return };
+        if !self.members[leader].runs() {
+            return;
+        }
+        let faults = &self.scenario.faults;
+        let change = |weight: u32| if faults.membership { weight } else { 0 };
+        let acts = [
+            (Act::AddLearner, change(8)),
+            (Act::AddVoter, change(4)),
+            (Act::Promote, change(10)),
+            (Act::Demote, change(4)),
+            (Act::Remove, change(8)),
+            (Act::Swap, change(5)),
+            (Act::Several, change(4)),
+            (Act::Readmit, change(4)),
+            (Act::Replace, if faults.wipe { 30 } else { 0 }),
+            (Act::Transfer, if faults.transfer { 12 } else { 0 }),
+        ];
+        match self.rng.weighted(&acts) {
+            Some(Act::Transfer) => self.transfer(leader),
+            Some(act) => self.change(leader, act),
+            None => {}
+        }
+    }
+
+    fn transfer(&mut self, leader: usize) {
+        let voters: Vec<_> = self.members[leader].disk.live.config().1.voters().collect();
+        let Some(to) = self.rng.pick(&voters).copied() else { return };
+        if self.tells() {
+            self.note(format!("operator: m{leader} shall hand over to {to:?}"));
+        }
+        self.ask(leader, CoreEvent::TransferLeadership(to));
+    }
+
+    fn change(&mut self, leader: usize, act: Act) {
+        let config = Rc::clone(self.members[leader].disk.live.config().1);
+        let (mut put, mut remove) = (Vec::new(), Vec::new());
+        match act {
+            Act::AddLearner => put.extend(self.newcomer(MemberRole::Learner)),
+            Act::AddVoter => put.extend(self.newcomer(MemberRole::Voter)),
+            Act::Promote => put.extend(self.some(&config, MemberRole::Learner, MemberRole::Voter)),
+            Act::Demote => put.extend(self.some(&config, MemberRole::Voter, MemberRole::Learner)),
+            Act::Remove => remove.extend(self.any_of(&config)),
+            Act::Swap => {
+                remove.extend(self.any_of(&config));
+                put.extend(
+                    self.some(&config, MemberRole::Learner, MemberRole::Voter)
+                        .or_else(|| self.newcomer(MemberRole::Voter)),
+                );
+            }
+            Act::Several => {
+                for (id, info) in &config.members {
+                    match self.rng.below(4) {
+                        0 => put.push((*id, flipped(info))),
+                        1 if remove.is_empty() => remove.push(*id),
+                        _ => {}
+                    }
+                }
+            }
+            Act::Readmit => put.extend(self.outsider(&config)),
+            Act::Replace => {
+                remove.extend(config.members.keys().filter(|id| self.is_gone(**id)));
+                if !remove.is_empty() {
+                    let role =
+                        if self.rng.chance(500) { MemberRole::Voter } else { MemberRole::Learner };
+                    put.extend(self.newcomer(role));
+                }
+            }
+            Act::Transfer => unreachable!("not a change"),
+        }
+        put.retain(|(id, _)| !remove.contains(id));
+        if (put.is_empty() && remove.is_empty()) || !self.can_live_with(&config, &put, &remove) {
+            return;
+        }
+        if self.tells() {
+            self.note(format!("operator: m{leader} shall put {put:?} and remove {remove:?}"));
+        }
+        for id in &remove {
+            if let Some(m) = self.slot(*id) {
+                let delay = self.rng.below(self.scenario.election_us() * 8);
+                self.schedule.after(delay, Event::Retire { m });
+            }
+        }
+        self.ask(leader, CoreEvent::ChangeMembership(ConfigChange::Update { put, remove }));
+    }
+
+    fn ask(&mut self, m: usize, event: CoreEvent) {
+        if let Err(refusal) = self.step(m, event) {
+            if self.tells() {
+                self.note(format!("m{m} refuses: {refusal}"));
+            }
+        }
+    }
+
+    /// Whether enough of the voters after the change still have their disks.
+    fn can_live_with(
+        &self,
+        config: &Config,
+        put: &[(MemberId, MemberInfo)],
+        remove: &[MemberId],
+    ) -> bool {
+        let mut after = config.clone();
+        after.outgoing.clear();
+        after.members.extend(put.iter().cloned());
+        after.members.retain(|id, _| !remove.contains(id));
+        self.has_majority(&after.voters().collect::<Vec<_>>(), &|_| false)
+            && self.quorums_survive(|_| false)
+    }
+
+    /// Whether every membership that may be in force somewhere keeps a majority of its disks
+    /// without the members that are `lost`.
+    pub(super) fn quorums_survive(&self, lost: impl Fn(usize) -> bool) -> bool {
+        let (committed_at, committed) = &self.committed_config;
+        let holds = |config: &Config| {
+            self.has_majority(&config.voters().collect::<Vec<_>>(), &lost)
+                && (!config.is_joint() || self.has_majority(&config.outgoing, &lost))
+        };
+        let in_logs = self.members.iter().filter(|m| !m.gone).all(|m| {
+            [&m.disk.live, &m.disk.durable].into_iter().all(|log| {
+                let newer = |c: &&(u64, Rc<Config>)| c.0 > *committed_at;
+                log.configs().iter().filter(newer).all(|(_, config)| holds(config))
+            })
+        });
+        holds(committed) && in_logs
+    }
+
+    fn has_majority(&self, voters: &[MemberId], lost: &impl Fn(usize) -> bool) -> bool {
+        let kept =
+            |id: &&MemberId| self.slot(**id).is_some_and(|m| !self.members[m].gone && !lost(m));
+        voters.iter().filter(kept).count() * 2 > voters.len()
+    }
+
+    fn is_gone(&self, id: MemberId) -> bool {
+        self.slot(id).is_some_and(|m| self.members[m].gone)
+    }
+
+    /// A member of `role`, with another one.
+    fn some(
+        &mut self,
+        config: &Config,
+        role: MemberRole,
+        becomes: MemberRole,
+    ) -> Option<(MemberId, MemberInfo)> {
+        let found: Vec<_> = config.members.iter().filter(|(_, info)| info.role == role).collect();
+        let (id, info) = *self.rng.pick(&found)?;
+        Some((*id, MemberInfo { role: becomes, ..info.clone() }))
+    }
+
+    fn any_of(&mut self, config: &Config) -> Option<MemberId> {
+        let ids: Vec<_> = config.members.keys().copied().collect();
+        self.rng.pick(&ids).copied()
+    }
+
+    fn newcomer(&mut self, role: MemberRole) -> Option<(MemberId, MemberInfo)> {
+        let m = self.spawn_newcomer()?;
+        Some((self.members[m].id, member_info(m, role)))
+    }
+
+    /// Somebody who was removed before comes back with the log it had.
+    fn outsider(&mut self, config: &Config) -> Option<(MemberId, MemberInfo)> {
+        let outside = |m: &usize| {
+            !self.members[*m].gone && !config.members.contains_key(&self.members[*m].id)
+        };
+        let outsiders: Vec<usize> = (0..self.slots()).filter(outside).collect();
+        let m = *self.rng.pick(&outsiders)?;
+        let run = self.members[m].run;
+        self.schedule.after(1, Event::Restart { m, run });
+        let role = if self.rng.chance(500) { MemberRole::Voter } else { MemberRole::Learner };
+        Some((self.members[m].id, member_info(m, role)))
+    }
+}
+
+fn flipped(info: &MemberInfo) -> MemberInfo {
+    let role = match info.role {
+        MemberRole::Voter => MemberRole::Learner,
+        MemberRole::Learner => MemberRole::Voter,
+    };
+    MemberInfo { role, ..info.clone() }
+}
