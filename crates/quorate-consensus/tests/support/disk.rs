@@ -57,9 +57,6 @@ impl View {
     }
 
     fn compact(&mut self, upto: LogPosition) {
-        if upto.index <= self.snapshot.last.index {
-            return;
-        }
         let config = config_at(self, upto.index);
         self.entries.retain(|entry| entry.index > upto.index);
         self.snapshot = SnapshotMeta { last: upto, config };
@@ -125,8 +122,10 @@ impl Disk {
 
     /// Purges up to `upto`, which must be durable.
     pub fn compact(&mut self, upto: LogPosition) {
-        self.written.compact(upto);
-        self.durable.compact(upto);
+        if upto.index > self.written.snapshot.last.index {
+            self.written.compact(upto);
+            self.durable.compact(upto);
+        }
     }
 
     pub fn restored(&self, commit: Index) -> Restored {

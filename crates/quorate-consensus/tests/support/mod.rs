@@ -115,10 +115,11 @@ impl Member {
         self.step_ok(now_ms, event);
     }
 
-    /// A snapshot of everything committed here.
+    /// A snapshot of everything that is committed, and on disk here.
     pub fn snapshot(&self) -> Option<SnapshotMeta> {
-        let view = &self.disk.durable;
-        let index = self.commit.min(view.last().index);
+        let view = &self.disk.written;
+        // What the disk holds at a committed index may still be what is to be overwritten.
+        let index = self.commit.min(self.core.as_ref()?.status(0).persisted);
         let entry = view.get(index).map(|entry| entry.position());
         let last = if index == view.snapshot.last.index { view.snapshot.last } else { entry? };
         Some(SnapshotMeta { last, config: disk::config_at(view, index) })
