@@ -1,5 +1,46 @@
 //! A live member of a group: threads that drive consensus, log and network.
 //! The layer above proposes, and is fed committed entries in order.
+//!
+//! ```text
+//!  client threads ─propose─▶ pending ─┐            ┌─▶ wal.append ─▶ log writer ─on_sync─┐
+//!  receivers ─────packets─────────────┼─▶ driver ──┤                                     │
+//!  log writer ◀───────────────────────┘  (a lock,  ├─▶ outboxes ─▶ sockets               │
+//!       └──────────────persisted──────▶   the core)└─▶ progress ─▶ sequencer ─▶ StateMachine
+//! ```
+//!
+//! There is no core thread: whoever has an event takes the core's lock, steps it, and carries out
+//! what it decides ([`driver`]). So a commit costs no hand-over between threads but those to the
+//! disk, to the network, and to the sequencer.
+//!
+//! Entry point: [`Group::open`].
 
-mod api;
-pub use api::*;
+mod admission;
+mod driver;
+mod error;
+mod group;
+mod join;
+mod keeper;
+mod leave;
+mod machine;
+mod member;
+mod membership;
+mod net;
+mod notices;
+mod open;
+mod options;
+mod pending;
+mod policy;
+mod progress;
+mod reads;
+mod sequencer;
+mod snapshot;
+mod status;
+mod threads;
+mod view;
+
+pub use error::GroupError;
+pub use group::Group;
+pub use machine::{Committed, LogLevel, Observer, StateMachine};
+pub use options::{GroupOptions, OpenInfo};
+pub use status::GroupStatus;
+pub use view::{View, ViewMember};

@@ -1,0 +1,53 @@
+//! Answering those who want to be members.
+
+use crate::machine::LogLevel;
+use crate::member::Member;
+use crate::policy;
+use quorate_consensus::{Event, MemberId, StepError};
+use quorate_wire::{Admission, PeerIdentity};
+
+/// The answer to a join request: the leader admits, everybody else knows whom to ask.
+pub(crate) fn admit(member: &Member, guest: PeerIdentity) -> Admission {
+    let group = *member.group.lock();
+    if group == 0 {
+        let reason = format!("node {} belongs to no group itself yet", member.options.name);
+        return Admission::Later { reason };
+    }
+    member.with_core(|driver| {
+        // Where to find it, should it be one of us that moved.
+        if driver.config.members.contains_key(&guest.member) {
+            let peer = member.peer(driver, guest.member);
+            peer.announced(guest.clone());
+        }
+        let leadership = driver.leadership;
+        if !leadership.is_leader {
+            let Some(leader) = leadership.leader else {
+                let reason = format!("node {} knows no leader at present", member.options.name);
+                return Admission::Later { reason };
+            };
+            let addr = driver.config.members.get(&leader).map(|info| info.addr.clone());
+            return match addr {
+                Some(addr) => Admission::AskLeader { addr },
+                None => Admission::Later { reason: "the leader's address is not known".into() },
+            };
+        }
+        let alive = |id: MemberId| {
+            id == member.id || driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected())
+        };
+        let Some(change) = policy::admission(&driver.config, &guest, alive) else {
+            return Admission::Granted { group };
+        };
+        let PeerIdentity { member: id, name, addr, .. } = &guest;
+        let line = format!("node {name} at {addr} asks for admission as member {id}: {change:?}");
+        match driver.step(member, Event::ChangeMembership(change)) {
+            Ok(()) => {
+                member.log(LogLevel::Info, line);
+                Admission::Granted { group }
+            }
+            Err(refusal @ StepError::BadChange(_)) => {
+                Admission::Refused { reason: refusal.to_string() }
+            }
+            Err(refusal) => Admission::Later { reason: refusal.to_string() },
+        }
+    })
+}

@@ -1,0 +1,299 @@
+//! The consensus core behind its lock, and the carrying out of what it decides.
+//!
+//! There is no thread of its own: whichever thread has an event locks the driver, steps the core
+//! and carries the effects out; packets are put into outboxes under the lock and written after it
+//! is released (`Member::finish`).
+//!
+//! Invariants:
+//! - term and vote are durable before any message of the same step is in an outbox;
+//! - `fed` (what the sequencer may read) is committed *and* on this member's own disk, and never
+//!   goes back: what the layer above has seen, the own log can show again after a crash.
+
+use crate::machine::LogLevel;
+use crate::member::Member;
+use crate::net::peer::Peer;
+use crate::notices::Notice;
+use bytes::Bytes;
+use quorate_consensus::{
+    Config, Consensus, Effects, EntryKind, Event, Index, LogPosition, MemberId, Message, RoleState,
+    StepError, Term,
+};
+use quorate_wal::WalError;
+use quorate_wire::Packet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Proposals given to the core (or to the leader) in one piece.
+const BATCH_BYTES: usize = 1 << 20;
+/// Forwarded proposals that may wait in the outbox to the leader.
+const FORWARD_BYTES: usize = 8 << 20;
+
+pub(crate) struct Driver {
+    pub consensus: Consensus,
+    pub peers: BTreeMap<MemberId, Arc<Peer>>,
+    pub config: Config,
+    pub leadership: Leadership,
+    effects: Effects,
+    /// Peers with something new in the outbox.
+    touched: Vec<Arc<Peer>>,
+    commit: Index,
+    persisted: Index,
+    fed: Index,
+    fed_moved: bool,
+    /// Others' proposals that came while leadership was on its way to somebody who may not take
+    /// it: proposed as soon as that is settled.
+    deferred: Vec<Bytes>,
+}
+
+/// Who leads, as far as this member knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leadership {
+    pub term: Term,
+    pub leader: Option<MemberId>,
+    pub is_leader: bool,
+    pub since: Instant,
+}
+
+impl Driver {
+    pub fn new(consensus: Consensus, config: Config, persisted: Index, commit: Index) -> Self {
+        let leadership =
+            Leadership { term: 0, leader: None, is_leader: false, since: Instant::now() };
+        Self {
+            consensus,
+            peers: BTreeMap::new(),
+            config,
+            leadership,
+            effects: Effects::default(),
+            touched: Vec::new(),
+            commit,
+            persisted,
+            fed: commit.min(persisted),
+            fed_moved: true,
+            deferred: Vec::new(),
+        }
+    }
+
+    /// Steps the core and carries the effects out. A member whose log has failed hears nothing.
+    pub fn step(&mut self, member: &Member, event: Event) -> Result<(), StepError> {
+        if member.has_failed() {
+            return Err(StepError::NotLeader { leader: None });
+        }
+        self.step_unchecked(member, event)
+    }
+
+    /// The log is on disk up to `position`.
+    pub fn persisted(&mut self, member: &Member, position: LogPosition) {
+        if member.wal.term_at(position.index) == Some(position.term) {
+            self.persisted = position.index;
+        }
+        self.ignore_refusal(member, Event::Persisted(position));
+    }
+
+    /// The log has failed: lead no more.
+    pub fn step_down(&mut self, member: &Member) {
+        let stepped = self.step_unchecked(member, Event::StepDown);
+        debug_assert!(stepped.is_ok());
+        self.peers.values().for_each(|peer| peer.break_connection());
+    }
+
+    /// For events that the core cannot refuse in a way that matters to the caller.
+    pub fn ignore_refusal(&mut self, member: &Member, event: Event) {
+        if let Err(refusal) = self.step(member, event) {
+            member.log(LogLevel::Debug, format!("not now: {refusal}"));
+        }
+    }
+
+    /// Proposals of other members. Dropped if this member does not lead: their origin sends them
+    /// again to whoever does.
+    pub fn propose_for_others(&mut self, member: &Member, batch: Vec<Bytes>) {
+        let event = Event::Propose(batch.iter().map(|data| data_entry(data.clone())).collect());
+        if let Err(StepError::Transferring { .. }) = self.step(member, event) {
+            self.deferred.extend(batch);
+        }
+    }
+
+    /// Proposes, or forwards to the leader, what waits. Called before the lock is released.
+    pub fn drain_proposals(&mut self, member: &Member) {
+        while member.pending.take_fresh() {
+            match self.leadership.leader {
+                Some(_) if self.leadership.is_leader => self.propose_pending(member),
+                Some(leader) => self.forward_pending(member, leader),
+                None => {}
+            }
+        }
+    }
+
+    /// Tries again what a transfer of leadership held up.
+    pub fn retry_deferred(&mut self, member: &Member) {
+        if !self.deferred.is_empty() {
+            let batch = std::mem::take(&mut self.deferred);
+            self.propose_for_others(member, batch);
+        }
+        if self.leadership.is_leader && member.pending.has_queued() {
+            member.pending.set_fresh();
+        }
+    }
+
+    pub fn send(&mut self, to: MemberId, packet: Packet) {
+        let Some(peer) = self.peers.get(&to) else { return };
+        if peer.push(packet) && !self.touched.iter().any(|touched| touched.id == to) {
+            self.touched.push(peer.clone());
+        }
+    }
+
+    pub fn take_touched(&mut self) -> Vec<Arc<Peer>> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// How far the sequencer may read, if that has moved.
+    pub fn take_fed(&mut self) -> Option<Index> {
+        std::mem::take(&mut self.fed_moved).then_some(self.fed)
+    }
+
+    fn step_unchecked(&mut self, member: &Member, event: Event) -> Result<(), StepError> {
+        let mut effects = std::mem::take(&mut self.effects);
+        let stepped = self.consensus.step(member.now_ms(), event, &mut effects);
+        if let Err(error) = self.carry_out(member, &mut effects) {
+            member.log_failed(self, &error);
+        }
+        effects.clear();
+        self.effects = effects;
+        stepped
+    }
+
+    fn carry_out(&mut self, member: &Member, effects: &mut Effects) -> Result<(), Arc<WalError>> {
+        if let Some(state) = effects.hard_state {
+            member.wal.save_hard_state(state)?;
+        }
+        if let Some(meta) = &effects.reset_log {
+            member.progress.install(meta.last.index);
+            member.wal.reset(meta.last);
+            self.persisted = 0;
+        }
+        if let Some(from) = effects.truncate_from {
+            member.wal.truncate(from);
+            self.persisted = self.persisted.min(from.saturating_sub(1));
+        }
+        if !effects.append.is_empty() {
+            member.wal.append(&effects.append);
+        }
+        for message in effects.messages.drain(..) {
+            self.send_message(message);
+        }
+        if let Some(commit) = effects.commit {
+            self.commit = self.commit.max(commit);
+        }
+        let fed = self.commit.min(self.persisted);
+        if fed > self.fed {
+            self.fed = fed;
+            self.fed_moved = true;
+        }
+        for fetch in effects.fetches.drain(..) {
+            if let Some(peer) = self.peers.get(&fetch.to) {
+                peer.request_fetch(fetch);
+            }
+        }
+        for to in effects.snapshots.drain(..) {
+            if let Some(peer) = self.peers.get(&to) {
+                peer.request_snapshot();
+            }
+        }
+        for read in effects.reads.drain(..) {
+            member.reads.answer(read.ctx, read.index);
+        }
+        if let Some(config) = effects.config.take() {
+            self.config_changed(member, config);
+        }
+        if let Some(role) = effects.role {
+            self.role_changed(member, role);
+        }
+        Ok(())
+    }
+
+    fn send_message(&mut self, message: Message) {
+        self.send(message.to, Packet::Consensus(message));
+    }
+
+    fn role_changed(&mut self, member: &Member, role: RoleState) {
+        let (term, leader, is_leader) = match role {
+            RoleState::Leader { term } => (term, Some(member.id), true),
+            RoleState::Follower { term, leader } => (term, leader, false),
+            RoleState::PreCandidate { term } | RoleState::Candidate { term } => (term, None, false),
+        };
+        let before = self.leadership;
+        if (before.term, before.leader) == (term, leader) {
+            return;
+        }
+        self.leadership = Leadership { term, leader, is_leader, since: Instant::now() };
+        self.deferred.clear();
+        if leader.is_some() {
+            member.pending.requeue();
+        }
+        member.membership.leader_changed();
+        member.notices.push(Notice::Leader(term, leader));
+    }
+
+    pub fn config_changed(&mut self, member: &Member, config: Config) {
+        for (id, info) in &config.members {
+            if *id != member.id {
+                let peer = member.peer(self, *id);
+                peer.set_config_addr(Some(info.addr.clone()));
+            }
+        }
+        for (id, peer) in &self.peers {
+            if !config.members.contains_key(id) {
+                peer.set_config_addr(None);
+            }
+        }
+        self.config = config;
+        member.membership.changed(self.config.members.contains_key(&member.id));
+        member.notices.wake();
+    }
+
+    fn propose_pending(&mut self, member: &Member) {
+        loop {
+            let batch = member.pending.take(BATCH_BYTES);
+            if batch.is_empty() {
+                return;
+            }
+            let event =
+                Event::Propose(batch.iter().map(|(_, data)| data_entry(data.clone())).collect());
+            match self.step(member, event) {
+                Ok(()) => {}
+                Err(StepError::Transferring { .. }) => {
+                    // For the next leader, or for `retry_deferred` if none comes.
+                    member.pending.put_back(&batch);
+                    return;
+                }
+                // Leadership has just ended: the next leader gets everything.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn forward_pending(&mut self, member: &Member, leader: MemberId) {
+        let Some(peer) = self.peers.get(&leader).cloned() else { return };
+        while peer.is_connected() {
+            if peer.queued_bytes() >= FORWARD_BYTES {
+                member.pending.set_starved();
+                return;
+            }
+            let batch = member.pending.take(BATCH_BYTES);
+            if batch.is_empty() {
+                return;
+            }
+            let batch = batch.into_iter().map(|(_, data)| data).collect();
+            self.send(leader, Packet::Forward(batch));
+        }
+    }
+}
+
+/// After a flush: whether forwarding may go on that had stopped for a full outbox.
+pub(crate) fn has_forward_room(peer: &Peer) -> bool {
+    peer.queued_bytes() < FORWARD_BYTES
+}
+
+fn data_entry(data: Bytes) -> (EntryKind, Bytes) {
+    (EntryKind::Data, data)
+}

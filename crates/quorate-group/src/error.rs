@@ -1,0 +1,79 @@
+//! What can go wrong with a member, grouped by where the remedy lies: its configuration, its disk,
+//! the group, or the caller.
+
+use quorate_consensus::Index;
+use quorate_wal::{ReadError, WalError};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    // The configuration.
+    #[error(
+        "cannot listen on {addr}: {source}. Another process (perhaps another node) uses this \
+         group port, or the address is not this host's. Stop that process, or change the listen \
+         address (base_host, base_port or gmcast.listen_addr) of this node; its data is not \
+         affected"
+    )]
+    Listen { addr: String, source: io::Error },
+    #[error(
+        "node {node} was refused by {addr}: {reason}. Check the group name and the addresses of \
+         the peers (wsrep_cluster_name, wsrep_cluster_address); no data was changed"
+    )]
+    Refused { node: String, addr: String, reason: String },
+
+    // The disk.
+    #[error(transparent)]
+    Wal(#[from] Arc<WalError>),
+    #[error("cannot {action} the snapshot: {reason}")]
+    Snapshot { action: &'static str, reason: String },
+    #[error("the log of this node has failed: {0}")]
+    LogFailed(String),
+    #[error("log index {index} was purged (the log starts after {base})")]
+    Purged { index: Index, base: Index },
+
+    // The group.
+    #[error(
+        "node {node} is not a member of the group after {waited:?}: {reason}. It goes on asking; \
+         check that the peers run and that their addresses are right"
+    )]
+    NotJoined { node: String, waited: Duration, reason: String },
+    #[error("no leader answered within {waited:?}: {what}")]
+    NoLeader { waited: Duration, what: String },
+    #[error(
+        "this node's own state cannot be continued from the log: the log starts after index \
+         {log_base} and no snapshot of it fits the state. The state has to come from another node"
+    )]
+    NeedsStateTransfer { log_base: Index },
+
+    // The caller.
+    #[error("{pending_bytes} bytes of proposals wait for the group already: try again later")]
+    Busy { pending_bytes: usize },
+    #[error("a proposal of {bytes} bytes is longer than the {limit} bytes of proposal_bytes_max")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("the state machine was started already")]
+    AlreadyStarted,
+    #[error("log index {index} is not written yet")]
+    NotWritten { index: Index },
+    #[error("the system has no thread to give (see the limits of the process)")]
+    NoThreads,
+    #[error("this member is closed")]
+    Closed,
+}
+
+impl From<WalError> for GroupError {
+    fn from(error: WalError) -> Self {
+        GroupError::Wal(Arc::new(error))
+    }
+}
+
+impl From<ReadError> for GroupError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Purged { index, base } => GroupError::Purged { index, base },
+            ReadError::Wal(error) => GroupError::Wal(error),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The handle of a running member.
+
+use crate::error::GroupError;
+use crate::leave;
+use crate::machine::{Observer, StateMachine};
+use crate::member::Member;
+use crate::membership::Wait;
+use crate::open;
+use crate::options::{GroupOptions, OpenInfo};
+use crate::sequencer::Sequencer;
+use crate::snapshot::Content;
+use crate::status::GroupStatus;
+use crate::view::View;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_consensus::{Event, Index, SnapshotMeta};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A running member. All methods may be called from any thread. Dropping it closes it, without
+/// taking leave: to the others that is a crash.
+pub struct Group {
+    member: Arc<Member>,
+    started: Mutex<bool>,
+}
+
+impl Group {
+    /// Opens the log directory, starts listening and all threads except the sequencer.
+    pub fn open(
+        options: GroupOptions,
+        observer: Arc<dyn Observer>,
+    ) -> Result<(Group, OpenInfo), GroupError> {
+        let (member, info) = open::open(options, observer)?;
+        Ok((Group { member, started: Mutex::new(false) }, info))
+    }
+
+    /// The group this member belongs to; 0 as long as it belongs to none.
+    pub fn group_id(&self) -> u128 {
+        *self.member.group.lock()
+    }
+
+    /// Blocks until this member belongs to a group (its configuration contains it) or `timeout`.
+    /// Fails at once with [`GroupError::Refused`] when everybody asked refuses for good, as
+    /// another group does. It goes on asking in either case.
+    pub fn wait_joined(&self, timeout: Duration) -> Result<(), GroupError> {
+        let node = || self.member.options.name.clone();
+        match self.member.membership.wait_joined(Instant::now() + timeout) {
+            Wait::Joined => Ok(()),
+            Wait::Closed => Err(GroupError::Closed),
+            Wait::Refused { addr, reason } => {
+                Err(GroupError::Refused { node: node(), addr, reason })
+            }
+            Wait::TimedOut { reason } => {
+                Err(GroupError::NotJoined { node: node(), waited: timeout, reason })
+            }
+        }
+    }
+
+    /// Starts the sequencer thread: restores the newest local snapshot that `accept` takes (it
+    /// decodes the snapshot bytes, newest first; index 0 and no bytes = the empty state, offered
+    /// last if the log reaches back to index 1), then feeds committed entries after it. Returns
+    /// the index it starts from.
+    ///
+    /// [`GroupError::NeedsStateTransfer`] if `accept` takes none: the caller may try again with
+    /// another state machine and an `accept` that takes any.
+    pub fn start(
+        &self,
+        mut machine: Box<dyn StateMachine>,
+        accept: &mut dyn FnMut(Index, &Bytes) -> bool,
+    ) -> Result<Index, GroupError> {
+        let mut started = self.started.lock();
+        if *started {
+            return Err(GroupError::AlreadyStarted);
+        }
+        let (meta, content) = self.starting_point(accept)?;
+        let index = meta.last.index;
+        let view = match content {
+            Some(content) => {
+                let restored = machine.restore(index, content.machine);
+                restored
+                    .map_err(|reason| GroupError::Snapshot { action: "continue from", reason })?;
+                content.view
+            }
+            None => View::default(),
+        };
+        let sequencer = Sequencer::new(machine, meta, view);
+        let member = self.member.clone();
+        if !self.member.threads.spawn("sequencer", move || sequencer.run(&member)) {
+            return Err(GroupError::NoThreads);
+        }
+        *started = true;
+        Ok(index)
+    }
+
+    /// Queues a proposal and returns at once. It is sent again (same bytes) to each new leader
+    /// until `decided(serial)`; so it may be committed more than once: the layer above drops
+    /// duplicates by (member, incarnation, serial), which it puts into `data` itself.
+    /// Serials are unique within this incarnation and ascending.
+    ///
+    /// [`GroupError::Busy`] if 256 MiB of proposals wait already: nothing was queued.
+    pub fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        self.member.propose(serial, data)
+    }
+
+    /// The sequencer saw this proposal committed, or the caller gives it up: stop sending it.
+    pub fn decided(&self, serial: u64) {
+        self.member.pending.decided(serial);
+    }
+
+    /// A linearizable read point: every entry committed before the call is at or below the
+    /// returned index. Callers at the same time share one round.
+    pub fn barrier(&self, timeout: Duration) -> Result<Index, GroupError> {
+        let member = &self.member;
+        let ask = |ctx| {
+            member.with_core(|driver| driver.ignore_refusal(member, Event::ReadIndex { ctx }));
+        };
+        member.reads.wait(timeout, &ask).ok_or_else(|| GroupError::NoLeader {
+            waited: timeout,
+            what: format!("node {} has no read point", member.options.name),
+        })
+    }
+
+    /// Reads the data of a committed entry back from the log (cache or disk): for appliers far
+    /// behind.
+    pub fn read(&self, index: Index) -> Result<Bytes, GroupError> {
+        let mut entries = Vec::with_capacity(1);
+        self.member.wal.read(index, 1, &mut entries)?;
+        match entries.into_iter().next() {
+            Some(entry) if entry.index == index => Ok(entry.data),
+            _ => Err(GroupError::NotWritten { index }),
+        }
+    }
+
+    pub fn status(&self) -> GroupStatus {
+        self.member.status()
+    }
+
+    /// Leaves the group: removed from the voters (dead voters first, where the rest would have no
+    /// majority), and from the view. Then `close`. Past the timeout it stays a (dead) voter.
+    pub fn leave(&self, timeout: Duration) -> Result<(), GroupError> {
+        leave::leave(&self.member, timeout)
+    }
+
+    /// Stops and joins all threads. Idempotent.
+    pub fn close(&self) {
+        self.member.close();
+    }
+
+    fn starting_point(
+        &self,
+        accept: &mut dyn FnMut(Index, &Bytes) -> bool,
+    ) -> Result<(SnapshotMeta, Option<Content>), GroupError> {
+        let member = &self.member;
+        let failed = |reason: String| GroupError::Snapshot { action: "read", reason };
+        for index in member.snapshots.list()? {
+            // A file of which the log does not go on is of no use, a damaged one was reported.
+            let usable = index >= member.wal.base().index;
+            let Some((meta, content)) = member.snapshots.load(index).ok().filter(|_| usable) else {
+                continue;
+            };
+            let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
+            if accept(index, &content.machine) {
+                return Ok((meta, Some(content)));
+            }
+        }
+        let log_base = member.wal.base().index;
+        if log_base == 0 && accept(0, &Bytes::new()) {
+            return Ok((SnapshotMeta::default(), None));
+        }
+        Err(GroupError::NeedsStateTransfer { log_base })
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,325 @@
+//! Housekeeping, a few times a second and whenever something changes: tells the observer, and,
+//! where this member leads, keeps views and membership as they should be.
+
+use crate::driver::{Driver, Leadership};
+use crate::machine::LogLevel;
+use crate::member::Member;
+use crate::net::peer::Known;
+use crate::notices::Notice;
+use crate::policy::{self, Presence};
+use crate::progress::Applied;
+use crate::view::ViewMember;
+use parking_lot::Mutex;
+use quorate_consensus::{ConfigChange, EntryKind, Event, MemberId, Status};
+use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What members have asked this one for, as the leader it is or was. Every request is repeated by
+/// its sender until it is met.
+#[derive(Default)]
+pub(crate) struct Desk {
+    state: Mutex<Requests>,
+}
+
+#[derive(Default)]
+struct Requests {
+    leaving: BTreeSet<MemberId>,
+    /// Somebody was cut off since view of this number, and wants a fresh one.
+    fresh_view: Option<u64>,
+}
+
+impl Desk {
+    pub fn ask_removal(&self, member: &Member, leaver: MemberId) {
+        self.state.lock().leaving.insert(leaver);
+        member.notices.wake();
+    }
+
+    pub fn ask_view(&self, member: &Member, number: u64) {
+        let mut state = self.state.lock();
+        state.fresh_view = state.fresh_view.max(Some(number));
+        drop(state);
+        member.notices.wake();
+    }
+
+    fn leaving(&self) -> Vec<MemberId> {
+        self.state.lock().leaving.iter().copied().collect()
+    }
+
+    fn has_left(&self, id: MemberId) {
+        self.state.lock().leaving.remove(&id);
+    }
+
+    /// Whether somebody needs a view newer than `number`. Older wishes are met.
+    fn wants_view_after(&self, number: u64) -> bool {
+        let mut state = self.state.lock();
+        state.fresh_view = state.fresh_view.filter(|wanted| *wanted >= number);
+        state.fresh_view.is_some()
+    }
+}
+
+/// The thread's own memory.
+pub(crate) struct Keeper<'a> {
+    member: &'a Member,
+    /// When the last leader was lost, if there is none.
+    leaderless: Option<Instant>,
+    /// Ever had contact with a quorum.
+    was_primary: bool,
+    /// Was cut off, and has seen this view last: wants one after it.
+    view_wanted_after: Option<u64>,
+    view_asked: Instant,
+    /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
+    view_proposed: Option<(u64, u64)>,
+}
+
+impl<'a> Keeper<'a> {
+    pub fn new(member: &'a Member) -> Self {
+        Self {
+            member,
+            leaderless: Some(member.opened),
+            was_primary: false,
+            view_wanted_after: None,
+            view_asked: member.opened,
+            view_proposed: None,
+        }
+    }
+
+    /// The thread.
+    pub fn run(mut self) {
+        let patience = self.member.options.heartbeat_interval() / 2;
+        while !self.member.is_stopping() {
+            let notices = self.member.notices.wait(patience);
+            tell(self.member, notices);
+            if !self.member.is_stopping() {
+                self.round();
+            }
+        }
+        tell(self.member, self.member.notices.wait(Duration::ZERO));
+    }
+
+    fn round(&mut self) {
+        let member = self.member;
+        let applied = member.progress.applied();
+        let (status, leadership, known) = {
+            let driver = member.core.lock();
+            let known: BTreeMap<_, _> =
+                driver.peers.iter().map(|(id, peer)| (*id, peer.known())).collect();
+            (driver.consensus.status(member.now_ms()), driver.leadership, known)
+        };
+        self.contact(&leadership, &applied);
+        self.ask_for_admission(&status, &leadership);
+        self.ask_for_view(&leadership, &applied);
+        if leadership.is_leader {
+            self.view(&status, &leadership, &known, &applied);
+            self.membership(&status, &known);
+        }
+        self.leavers(&status, &leadership, &known);
+        member.reads.retry(member.options.election_timeout / 2);
+        member.with_core(|driver| {
+            driver.retry_deferred(member);
+            self.drop_strangers(driver, &known);
+        });
+    }
+
+    /// Reports whether there is contact with a quorum.
+    fn contact(&mut self, leadership: &Leadership, applied: &Applied) {
+        let member = self.member;
+        let primary = member.primary.load(Ordering::Relaxed);
+        if leadership.leader.is_some() {
+            self.leaderless = None;
+            if !primary {
+                member.primary.store(true, Ordering::Relaxed);
+                if self.was_primary {
+                    self.view_wanted_after = Some(applied.view.number);
+                }
+                self.was_primary = true;
+                member.observer.primary(true);
+            }
+            return;
+        }
+        let since = *self.leaderless.get_or_insert_with(Instant::now);
+        if primary && since.elapsed() >= member.options.primary_timeout {
+            member.primary.store(false, Ordering::Relaxed);
+            member.observer.primary(false);
+        }
+    }
+
+    /// A member without a leader for long, or of no group, asks around.
+    fn ask_for_admission(&self, status: &Status, leadership: &Leadership) {
+        let member = self.member;
+        let alone = status.config.members.len() == 1;
+        let belongs = status.config.members.contains_key(&member.id);
+        let lost = self
+            .leaderless
+            .is_some_and(|since| since.elapsed() >= member.options.election_timeout * 2);
+        let needed = !belongs || (lost && leadership.leader.is_none() && !alone);
+        member.membership.set_asking(needed && !member.is_leaving() && !member.has_failed());
+    }
+
+    /// After having been cut off: asks for a view of its own return.
+    fn ask_for_view(&mut self, leadership: &Leadership, applied: &Applied) {
+        let member = self.member;
+        let Some(number) = self.view_wanted_after else { return };
+        if applied.view.number > number {
+            self.view_wanted_after = None;
+            return;
+        }
+        let due = self.view_asked.elapsed() >= member.options.heartbeat_interval();
+        let Some(leader) = leadership.leader.filter(|_| due) else { return };
+        self.view_asked = Instant::now();
+        if leadership.is_leader {
+            member.desk.ask_view(member, number);
+        } else {
+            member.with_core(|driver| driver.send(leader, Packet::ViewRefresh { number }));
+        }
+    }
+
+    /// Proposes the next view, one at a time, from where the own state machine stands.
+    fn view(
+        &mut self,
+        status: &Status,
+        leadership: &Leadership,
+        known: &BTreeMap<MemberId, Known>,
+        applied: &Applied,
+    ) {
+        let member = self.member;
+        let current = &applied.view;
+        let in_flight = self
+            .view_proposed
+            .is_some_and(|(number, term)| term == status.term && number > current.number);
+        // What former leaders proposed is seen once an entry of the own term is.
+        if !applied.started || applied.last.term != status.term || in_flight {
+            return;
+        }
+        let presence = status
+            .config
+            .members
+            .keys()
+            .map(|id| (*id, self.presence(*id, status, leadership, known.get(id))))
+            .collect();
+        let refresh = member.desk.wants_view_after(current.number);
+        let Some(view) = policy::next_view(current, &status.config, &presence, refresh) else {
+            return;
+        };
+        let entry = (EntryKind::View, view.encode());
+        if member.step(Event::Propose(vec![entry])).is_ok() {
+            self.view_proposed = Some((view.number, status.term));
+        }
+    }
+
+    fn presence(
+        &self,
+        id: MemberId,
+        status: &Status,
+        leadership: &Leadership,
+        known: Option<&Known>,
+    ) -> Presence {
+        let member = self.member;
+        if id == member.id {
+            return Presence::Here(view_member(member.identity()));
+        }
+        let Some(known) = known else { return Presence::Unclear };
+        let suspect = member.options.suspect_timeout;
+        let leading = leadership.since.elapsed();
+        if !known.is_connected() {
+            let silent = known.last_contact.elapsed().min(leading);
+            return match known.refused || silent >= suspect {
+                true => Presence::Gone,
+                false => Presence::Unclear,
+            };
+        }
+        let silent = status.peers.iter().find(|peer| peer.id == id).map(|peer| peer.silent_ms);
+        let silent = silent.map_or(leading, |ms| Duration::from_millis(ms).min(leading));
+        if silent >= suspect {
+            return Presence::Gone;
+        }
+        match &known.identity {
+            Some(identity) => Presence::Here(view_member(identity.clone())),
+            None => Presence::Unclear,
+        }
+    }
+
+    /// Voters out of learners that caught up; new addresses of known members.
+    fn membership(&self, status: &Status, known: &BTreeMap<MemberId, Known>) {
+        let member = self.member;
+        if status.config.is_joint() || status.commit < status.config_index {
+            return;
+        }
+        let own = member.identity();
+        let connected = known.values().filter(|known| known.is_connected());
+        let identities = connected.filter_map(|known| known.identity.as_ref()).chain([&own]);
+        let silent_ms = member.options.election_timeout.as_millis() as u64;
+        let change = policy::promotion(status, silent_ms)
+            .or_else(|| policy::readdress(&status.config, identities));
+        if let Some(change) = change {
+            self.change(change);
+        }
+    }
+
+    /// Removes those who asked for it, and tells them once that is committed.
+    fn leavers(&self, status: &Status, leadership: &Leadership, known: &BTreeMap<MemberId, Known>) {
+        let member = self.member;
+        let committed = status.commit >= status.config_index && !status.config.is_joint();
+        for id in member.desk.leaving() {
+            if !status.config.members.contains_key(&id) {
+                if !committed {
+                    continue;
+                }
+                member.desk.has_left(id);
+                if id == member.id {
+                    member.membership.set_left();
+                } else {
+                    let done = Packet::LeaveAnswer(LeaveAnswer::Done);
+                    member.with_core(|driver| driver.send(id, done));
+                }
+            } else if leadership.is_leader && committed {
+                let alive = |id: MemberId| {
+                    id == member.id || known.get(&id).is_some_and(Known::is_connected)
+                };
+                self.change(policy::removal(&status.config, id, alive));
+            } else if !leadership.is_leader && id != member.id {
+                // It asks the next leader.
+                member.desk.has_left(id);
+            }
+        }
+    }
+
+    fn change(&self, change: ConfigChange) {
+        let line = format!("membership: {change:?}");
+        match self.member.step(Event::ChangeMembership(change)) {
+            Ok(()) => self.member.log(LogLevel::Info, line),
+            Err(refusal) => self.member.log(LogLevel::Debug, format!("{line}: {refusal}")),
+        }
+    }
+
+    /// Lets go of peers that are in no configuration and not connected.
+    fn drop_strangers(&self, driver: &mut Driver, known: &BTreeMap<MemberId, Known>) {
+        for (id, known) in known {
+            let stranger = !driver.config.members.contains_key(id) && !known.incoming;
+            if stranger && known.last_contact.elapsed() >= self.member.options.suspect_timeout {
+                self.member.drop_peer(driver, *id);
+            }
+        }
+    }
+}
+
+fn tell(member: &Member, notices: Vec<Notice>) {
+    for notice in notices {
+        match notice {
+            Notice::Leader(term, leader) => member.observer.leader(term, leader),
+            Notice::Fatal(message) => member.observer.fatal(message),
+            Notice::Log(level, message) => member.observer.log(level, message),
+        }
+    }
+}
+
+fn view_member(identity: PeerIdentity) -> ViewMember {
+    ViewMember {
+        id: identity.member,
+        incarnation: identity.incarnation,
+        name: identity.name,
+        incoming: identity.incoming,
+        addr: identity.addr,
+    }
+}

@@ -1,0 +1,90 @@
+//! Taking leave: the way out of the voters that leaves the others able to decide.
+
+use crate::error::GroupError;
+use crate::machine::LogLevel;
+use crate::member::Member;
+use quorate_consensus::{Event, MemberId, MemberRole};
+use quorate_wire::Packet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Between two requests to the leader (which may just be changing).
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+
+pub(crate) fn leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
+    member.leaving.store(true, Ordering::SeqCst);
+    let left = try_leave(member, timeout);
+    if left.is_err() {
+        member.leaving.store(false, Ordering::SeqCst);
+    }
+    left
+}
+
+fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
+    let deadline = Instant::now() + timeout;
+    let mut may_transfer = true;
+    loop {
+        let status = member.core.lock().consensus.status(member.now_ms());
+        let config = &status.config;
+        if !config.members.contains_key(&member.id) && status.commit >= status.config_index {
+            return Ok(());
+        }
+        if config.members.len() == 1 && config.is_voter(member.id) {
+            member.log(LogLevel::Info, "the last member just stops".into());
+            return Ok(());
+        }
+        let other_voters = config.voters().filter(|id| *id != member.id).count();
+        match status.leader {
+            Some(leader) if leader != member.id => {
+                member.with_core(|driver| driver.send(leader, Packet::LeaveRequest));
+            }
+            // A learner (if one lives) is a voter soon.
+            Some(_) if other_voters == 0 && has_living_learner(member) => {}
+            Some(_) if other_voters == 0 => return Ok(()),
+            // The others go on sooner with a new leader at hand.
+            Some(_) if may_transfer => {
+                may_transfer = false;
+                hand_over(member, deadline);
+            }
+            Some(_) => member.desk.ask_removal(member, member.id),
+            None => {}
+        }
+        if member.membership.wait_left(deadline.min(Instant::now() + ASK_INTERVAL)) {
+            return Ok(());
+        }
+        if member.is_stopping() {
+            return Err(GroupError::Closed);
+        }
+        if Instant::now() >= deadline {
+            let what = format!(
+                "node {} stays a voter of the group though it stops ({})",
+                member.options.name,
+                member.membership.reason()
+            );
+            return Err(GroupError::NoLeader { waited: timeout, what });
+        }
+    }
+}
+
+/// Transfers leadership to the voter that is furthest, and waits for it a moment.
+fn hand_over(member: &Member, deadline: Instant) {
+    let transferred = member.with_core(|driver| {
+        let status = driver.consensus.status(member.now_ms());
+        let connected =
+            |id: &MemberId| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected());
+        let voters = status.peers.iter().filter(|peer| status.config.is_voter(peer.id));
+        let best = voters.filter(|peer| connected(&peer.id)).max_by_key(|peer| peer.matched)?.id;
+        driver.step(member, Event::TransferLeadership(best)).ok()
+    });
+    if transferred.is_some() {
+        let patience = deadline.min(Instant::now() + member.options.election_timeout);
+        member.membership.wait_leader_change(patience);
+    }
+}
+
+fn has_living_learner(member: &Member) -> bool {
+    let driver = member.core.lock();
+    let mut learners =
+        driver.config.members.iter().filter(|(_, info)| info.role == MemberRole::Learner);
+    learners.any(|(id, _)| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected()))
+}

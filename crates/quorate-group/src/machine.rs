@@ -1,0 +1,44 @@
+//! The layer above: what it is fed, and what it is told.
+
+use crate::view::View;
+use bytes::Bytes;
+use quorate_consensus::{Index, MemberId, Term};
+
+/// A committed entry for the layer above. `Noop` and `Config` entries are not shown.
+#[derive(Clone, Debug)]
+pub enum Committed {
+    Data { index: Index, data: Bytes },
+    View { index: Index, view: View },
+}
+
+/// The layer above: everything is called on the one sequencer thread, in log order.
+pub trait StateMachine: Send {
+    fn apply(&mut self, entry: Committed);
+    /// The whole state after the last applied entry, for members that must start from it and for
+    /// this member's own restart.
+    fn snapshot(&mut self) -> Bytes;
+    /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
+    /// is the log index the snapshot stands for.
+    fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
+}
+
+/// Local happenings, not part of the log; called on group threads, must not block, and must not
+/// close the group.
+pub trait Observer: Send + Sync {
+    /// `None`: no leader known.
+    fn leader(&self, term: Term, leader: Option<MemberId>);
+    /// This member lost (false) or regained (true) contact with a quorum; see `primary_timeout`.
+    /// After `true` a fresh View entry follows in the log.
+    fn primary(&self, primary: bool);
+    /// The log failed for good: this member has stepped down and acknowledges nothing any more.
+    fn fatal(&self, message: String);
+    fn log(&self, level: LogLevel, message: String);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}

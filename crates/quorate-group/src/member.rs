@@ -1,0 +1,322 @@
+//! What the threads of one member share, and the way events go into the core.
+//!
+//! Lock order: core → (outbox of a peer | pending | reads | progress | notices | membership);
+//! a peer's writer before its outbox. No two others are held together.
+
+use crate::driver::{has_forward_room, Driver};
+use crate::error::GroupError;
+use crate::keeper::Desk;
+use crate::machine::{LogLevel, Observer};
+use crate::membership::Membership;
+use crate::net::acceptor::Acceptor;
+use crate::net::peer::Peer;
+use crate::net::sender;
+use crate::notices::{Notice, Notices};
+use crate::options::GroupOptions;
+use crate::pending::Pending;
+use crate::progress::Progress;
+use crate::reads::Reads;
+use crate::snapshot::Snapshots;
+use crate::status::GroupStatus;
+use crate::threads::Threads;
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use quorate_consensus::{Event, LogPosition, MemberId, MemberRole, StepError};
+use quorate_wal::{Wal, WalError};
+use quorate_wire::PeerIdentity;
+use std::sync::atomic::{fence, AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+pub(crate) struct Member {
+    pub this: Weak<Member>,
+    pub options: GroupOptions,
+    pub id: MemberId,
+    pub incarnation: u32,
+    pub wal: Wal,
+    pub snapshots: Snapshots,
+    pub core: Mutex<Driver>,
+    pub pending: Pending,
+    pub reads: Reads,
+    pub progress: Progress,
+    pub notices: Notices,
+    pub membership: Membership,
+    pub desk: Desk,
+    pub acceptor: Acceptor,
+    pub observer: Arc<dyn Observer>,
+    pub threads: Threads,
+    /// 0 until this member belongs to a group. Locked while it is written to disk.
+    pub group: Mutex<u128>,
+    pub opened: Instant,
+    pub stopping: AtomicBool,
+    pub failed: AtomicBool,
+    /// Taking leave: does not ask to be admitted again.
+    pub leaving: AtomicBool,
+    pub primary: AtomicBool,
+    pub closing: Mutex<bool>,
+}
+
+impl Member {
+    pub fn now_ms(&self) -> u64 {
+        self.opened.elapsed().as_millis() as u64
+    }
+
+    /// Locks the core, runs `work`, and carries on what that caused.
+    pub fn with_core<T>(&self, work: impl FnOnce(&mut Driver) -> T) -> T {
+        let mut driver = self.core.lock();
+        let result = work(&mut driver);
+        self.finish(driver);
+        result
+    }
+
+    pub fn step(&self, event: Event) -> Result<(), StepError> {
+        self.with_core(|driver| driver.step(self, event))
+    }
+
+    /// Releases the core: wakes the sequencer, writes to the peers, and takes care of what other
+    /// threads queued while they found the lock taken.
+    pub fn finish<'a>(&'a self, mut driver: MutexGuard<'a, Driver>) {
+        loop {
+            driver.drain_proposals(self);
+            let touched = driver.take_touched();
+            let fed = driver.take_fed();
+            drop(driver);
+            if let Some(fed) = fed {
+                self.progress.advance(fed);
+            }
+            for peer in &touched {
+                self.flush(peer);
+            }
+            if !self.pending.is_fresh() {
+                return;
+            }
+            match self.core.try_lock() {
+                Some(again) => driver = again,
+                None => return,
+            }
+        }
+    }
+
+    fn flush(&self, peer: &Peer) {
+        peer.flush();
+        if has_forward_room(peer) {
+            self.pending.feed_starved();
+        }
+    }
+
+    /// Writes everything that waits for this peer. For its sender thread.
+    pub fn flush_waiting(&self, peer: &Peer) {
+        peer.flush_waiting();
+        if has_forward_room(peer) {
+            self.pending.feed_starved();
+            self.kick();
+        }
+    }
+
+    /// There is a connection to this peer.
+    pub fn peer_connected(&self, peer: &Peer) {
+        self.log(LogLevel::Info, format!("connected to member {}", peer.id));
+        self.with_core(|driver| {
+            if driver.leadership.leader == Some(peer.id) {
+                self.pending.requeue();
+            }
+        });
+        self.notices.wake();
+    }
+
+    /// The connection to this peer is gone.
+    pub fn peer_disconnected(&self, peer: &Peer) {
+        if !self.is_stopping() {
+            self.log(LogLevel::Info, format!("connection to member {} lost", peer.id));
+            self.peer_unreachable(peer);
+        }
+    }
+
+    /// A connection to or from this peer has ended; its process may have.
+    pub fn peer_unreachable(&self, peer: &Peer) {
+        self.with_core(|driver| driver.ignore_refusal(self, Event::Unreachable(peer.id)));
+        self.notices.wake();
+    }
+
+    pub fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        if self.is_stopping() {
+            return Err(GroupError::Closed);
+        }
+        if self.has_failed() {
+            return Err(self.failure());
+        }
+        let limit = self.options.proposal_bytes_max;
+        if data.len() > limit {
+            return Err(GroupError::TooLarge { bytes: data.len(), limit });
+        }
+        self.pending.push(serial, data)?;
+        self.kick();
+        Ok(())
+    }
+
+    /// Sends what waits, unless another thread holds the core: it looks again when it lets go.
+    pub fn kick(&self) {
+        if let Some(driver) = self.core.try_lock() {
+            self.finish(driver);
+        }
+    }
+
+    /// On the log's writer thread.
+    pub fn on_sync(&self, synced: Result<LogPosition, Arc<WalError>>) {
+        self.with_core(|driver| match synced {
+            Ok(position) => driver.persisted(self, position),
+            Err(error) => self.log_failed(driver, &error),
+        });
+    }
+
+    /// The log failed, for good.
+    pub fn log_failed(&self, driver: &mut Driver, error: &Arc<WalError>) {
+        if !self.failed.swap(true, Ordering::SeqCst) {
+            let node = &self.options.name;
+            self.notices.push(Notice::Fatal(format!("the log of node {node} failed: {error}")));
+            self.membership.set_reason(error.to_string());
+            driver.step_down(self);
+        }
+    }
+
+    pub fn failure(&self) -> GroupError {
+        GroupError::LogFailed(format!("node {} acknowledges nothing any more", self.options.name))
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
+    }
+
+    /// Queued, so that it may be called under any lock.
+    pub fn log(&self, level: LogLevel, message: String) {
+        self.notices.push(Notice::Log(level, message));
+    }
+
+    pub fn identity(&self) -> PeerIdentity {
+        PeerIdentity {
+            member: self.id,
+            incarnation: self.incarnation,
+            group: *self.group.lock(),
+            group_name: self.options.group_name.clone(),
+            name: self.options.name.clone(),
+            addr: self.options.advertise.clone(),
+            incoming: self.options.incoming.clone(),
+        }
+    }
+
+    /// This member belongs to `group` from now on (durably), unless it belongs to one already.
+    pub fn adopt_group(&self, group: u128) -> Result<(), Arc<WalError>> {
+        let mut own = self.group.lock();
+        if *own == 0 && group != 0 {
+            self.wal.save_group(group)?;
+            *own = group;
+        }
+        Ok(())
+    }
+
+    /// The peer of this id, with its sender thread, made if there was none.
+    pub fn peer(&self, driver: &mut Driver, id: MemberId) -> Arc<Peer> {
+        if let Some(peer) = driver.peers.get(&id) {
+            return peer.clone();
+        }
+        let peer = Arc::new(Peer::new(id));
+        driver.peers.insert(id, peer.clone());
+        if self.is_stopping() {
+            peer.stop();
+            return peer;
+        }
+        if let Some(member) = self.this.upgrade() {
+            let served = peer.clone();
+            let name = format!("send-{id:?}");
+            if !self.threads.spawn(&name, move || sender::run(&member, &served)) {
+                self.log(LogLevel::Warn, format!("no thread to send to member {id}"));
+            }
+        }
+        peer
+    }
+
+    /// Lets go of a peer that is neither in the configuration nor connected.
+    pub fn drop_peer(&self, driver: &mut Driver, id: MemberId) {
+        if let Some(peer) = driver.peers.remove(&id) {
+            peer.stop();
+        }
+    }
+
+    pub fn status(&self) -> GroupStatus {
+        let core = {
+            let driver = self.core.lock();
+            driver.consensus.status(self.now_ms())
+        };
+        let applied = self.progress.applied();
+        let stats = self.wal.stats();
+        let of_role = |role| {
+            let members = core.config.members.iter();
+            members.filter(|(_, info)| info.role == role).map(|(id, _)| *id).collect()
+        };
+        GroupStatus {
+            member: self.id,
+            leader: core.leader,
+            is_leader: core.leader == Some(self.id),
+            term: core.term,
+            last_index: core.last.index,
+            persisted_index: core.persisted,
+            commit_index: core.commit,
+            applied_index: applied.last.index,
+            voters: of_role(MemberRole::Voter),
+            learners: of_role(MemberRole::Learner),
+            log_bytes: stats.bytes,
+            first_index: self.wal.base().index + 1,
+            syncs: stats.syncs,
+            sync_us_avg: stats.sync_us_sum as f64 / stats.syncs.max(1) as f64,
+            sync_us_max: stats.sync_us_max,
+            primary: self.primary.load(Ordering::Relaxed),
+            proposals_pending: self.pending.count(),
+            view_number: applied.view.number,
+            log_warning: stats.warning,
+        }
+    }
+
+    /// What a status request is answered with.
+    pub fn report(&self) -> Vec<(String, String)> {
+        let own = self.identity();
+        let head = [
+            ("name", own.name),
+            ("group_name", own.group_name),
+            ("group", format!("{:032x}", own.group)),
+            ("incarnation", own.incarnation.to_string()),
+            ("addr", own.addr),
+            ("incoming", own.incoming),
+        ];
+        let mut lines: Vec<_> =
+            head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        lines.extend(self.status().lines());
+        lines
+    }
+
+    /// Stops and joins everything. Callers wait for each other.
+    pub fn close(&self) {
+        let mut closed = self.closing.lock();
+        if std::mem::replace(&mut *closed, true) {
+            return;
+        }
+        self.stopping.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.acceptor.close();
+        let peers: Vec<_> = self.core.lock().peers.values().cloned().collect();
+        peers.iter().for_each(|peer| peer.stop());
+        self.membership.close();
+        self.progress.stop();
+        self.snapshots.stop();
+        self.notices.wake();
+        self.threads.join();
+        self.wal.close();
+    }
+}

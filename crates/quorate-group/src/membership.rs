@@ -1,0 +1,150 @@
+//! Whether this member belongs to the group, for those who wait for it, and how asking for
+//! admission goes.
+
+use parking_lot::{Condvar, Mutex};
+use std::time::Instant;
+
+#[derive(Default)]
+pub(crate) struct Membership {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    member: bool,
+    closed: bool,
+    /// Admission is to be asked for.
+    asking: bool,
+    /// Counts the leaders and terms seen.
+    leaders: u64,
+    /// A leader answered that our removal is committed.
+    left: bool,
+    /// Why the last attempt to be admitted did not succeed.
+    reason: String,
+    /// Everybody asked refused for good: (address, reason).
+    refused: Option<(String, String)>,
+}
+
+pub(crate) enum Wait {
+    Joined,
+    Closed,
+    Refused { addr: String, reason: String },
+    TimedOut { reason: String },
+}
+
+impl Membership {
+    /// The configuration contains this member, or does not (any more).
+    pub fn changed(&self, member: bool) {
+        self.state.lock().member = member;
+        self.changed.notify_all();
+    }
+
+    pub fn set_left(&self) {
+        self.state.lock().left = true;
+        self.changed.notify_all();
+    }
+
+    pub fn leader_changed(&self) {
+        self.state.lock().leaders += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next change of leader.
+    pub fn wait_leader_change(&self, deadline: Instant) {
+        let mut state = self.state.lock();
+        let before = state.leaders;
+        while state.leaders == before && !state.closed {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return;
+            }
+        }
+    }
+
+    pub fn set_asking(&self, asking: bool) {
+        let mut state = self.state.lock();
+        if state.asking != asking {
+            state.asking = asking;
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until admission is to be asked for; false if closed.
+    pub fn wait_asking(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.asking && !state.closed {
+            self.changed.wait(&mut state);
+        }
+        !state.closed
+    }
+
+    /// Waits until `deadline`, or until there is nothing to ask for; false if closed.
+    pub fn pause_asking(&self, deadline: Instant) -> bool {
+        let mut state = self.state.lock();
+        while state.asking && !state.closed {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        !state.closed
+    }
+
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    pub fn set_reason(&self, reason: String) {
+        self.state.lock().reason = reason;
+    }
+
+    pub fn reason(&self) -> String {
+        self.state.lock().reason.clone()
+    }
+
+    pub fn set_refused(&self, refused: Option<(String, String)>) {
+        self.state.lock().refused = refused;
+        self.changed.notify_all();
+    }
+
+    pub fn wait_joined(&self, deadline: Instant) -> Wait {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return Wait::Closed;
+            }
+            if state.member {
+                return Wait::Joined;
+            }
+            if let Some((addr, reason)) = state.refused.clone() {
+                return Wait::Refused { addr, reason };
+            }
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return Wait::TimedOut { reason: state.reason.clone() };
+            }
+        }
+    }
+
+    /// Waits for the leader's word that this member was removed; false at `deadline`.
+    pub fn wait_left(&self, deadline: Instant) -> bool {
+        let mut state = self.state.lock();
+        while !state.left && !state.closed {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        state.left
+    }
+
+    /// Waits until `deadline`; false if closed.
+    pub fn pause(&self, deadline: Instant) -> bool {
+        let mut state = self.state.lock();
+        while !state.closed {
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                break;
+            }
+        }
+        !state.closed
+    }
+}

@@ -1,0 +1,111 @@
+//! Connecting to an address and introducing oneself.
+
+use super::socket;
+use crate::member::Member;
+use quorate_consensus::MemberId;
+use quorate_wire::{
+    Fragmenter, FrameReader, Hello, Packet, ReadFailure, Refusal, Want, Welcome, WireError,
+    PROTOCOL_MAX, PROTOCOL_MIN,
+};
+use std::io::{self, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How long a host may take to answer a connection attempt, and a process a question.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest packet before both sides know each other.
+pub(crate) const GREETING_BYTES_MAX: usize = 32 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialError {
+    #[error("{0}")]
+    Connect(io::Error),
+    #[error("refused: {}", .0.text)]
+    Refused(Refusal),
+    #[error("{0}")]
+    Protocol(#[from] ReadFailure),
+}
+
+impl DialError {
+    /// The process that was there is not there (any more).
+    pub fn nobody_there(&self) -> bool {
+        use quorate_wire::RefusalCode::{OtherMember, Yourself};
+        match self {
+            DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            DialError::Refused(refusal) => matches!(refusal.code, OtherMember | Yourself),
+            DialError::Protocol(_) => false,
+        }
+    }
+}
+
+/// A connection on which both sides know each other.
+pub(crate) struct Dialled {
+    pub reader: FrameReader<TcpStream>,
+    pub welcome: Welcome,
+}
+
+impl Dialled {
+    pub fn stream(&self) -> &TcpStream {
+        self.reader.stream()
+    }
+
+    /// One question, one answer.
+    pub fn ask(&mut self, member: &Member, question: &Packet) -> Result<Packet, DialError> {
+        write_packet(self.stream(), question).map_err(DialError::Connect)?;
+        read_packet(&mut self.reader, self.welcome.from.member, member.id)
+    }
+}
+
+pub(crate) fn dial(
+    member: &Member,
+    addr: &str,
+    want: Want,
+    expects: Option<MemberId>,
+) -> Result<Dialled, DialError> {
+    let stream = connect(addr).map_err(DialError::Connect)?;
+    let prepared = socket::configure(&stream, member.options.suspect_timeout)
+        .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
+        .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
+    prepared.map_err(DialError::Connect)?;
+    let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
+    let hello = Hello { versions, want, from: member.identity(), expects };
+    write_packet(&stream, &Packet::Hello(hello)).map_err(DialError::Connect)?;
+    let mut reader = FrameReader::new(stream, GREETING_BYTES_MAX);
+    match read_packet(&mut reader, MemberId(0), member.id)? {
+        Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
+        Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
+        other => {
+            let value = (other.frame_type() as u8).into();
+            let error = WireError::BadValue { what: "the answer to hello", value };
+            Err(DialError::Protocol(error.into()))
+        }
+    }
+}
+
+pub(crate) fn write_packet(mut stream: &TcpStream, packet: &Packet) -> io::Result<()> {
+    let mut frames = Vec::new();
+    let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
+    while fragmenter.next_frame(&mut frames) {}
+    stream.write_all(&frames)
+}
+
+fn read_packet(
+    reader: &mut FrameReader<TcpStream>,
+    from: MemberId,
+    to: MemberId,
+) -> Result<Packet, DialError> {
+    let (frame_type, body) = reader.next_packet()?;
+    Packet::decode(frame_type, body, from, to).map_err(|error| DialError::Protocol(error.into()))
+}
+
+fn connect(addr: &str) -> io::Result<TcpStream> {
+    let mut last = None;
+    for socket_addr in addr.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&socket_addr, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address")))
+}

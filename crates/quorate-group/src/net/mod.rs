@@ -1,0 +1,19 @@
+//! Connections to the other members.
+//!
+//! Each member dials each other member, and a connection carries packets one way: from the side
+//! that dialled. So a pair of members has two connections and there is nothing to resolve when
+//! both dial at once; a newer connection from the same member replaces the older one.
+//!
+//! ```text
+//!  any thread ──push (under the core's lock)──▶ Peer outbox ──flush──▶ socket    (peer, writer)
+//!  sender thread, one a peer: dials, writes what did not fit, reads the log for it (sender)
+//!  acceptor thread ──▶ receiver thread, one a connection: handshake, packets ──▶ core
+//! ```
+
+pub(crate) mod acceptor;
+pub(crate) mod dial;
+pub(crate) mod peer;
+pub(crate) mod receiver;
+pub(crate) mod sender;
+pub(crate) mod socket;
+pub(crate) mod writer;

@@ -1,0 +1,398 @@
+//! What this member has of another one: an outbox, a connection to it, and knowledge about it.
+//!
+//! Invariants:
+//! - packets of one lane leave in the order of `push`; they are pushed under the core's lock;
+//! - after a push, somebody writes: the pusher, the thread that holds the writer, or, when the
+//!   socket is full, the sender thread;
+//! - the outbox holds nothing while there is no connection, and at most [`OUTBOX_BYTES_MAX`] (plus
+//!   one packet): a peer that takes so little is cut off, and the core probes it anew.
+
+use super::writer::{Pumped, Writer};
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::{Fetch, MemberId};
+use quorate_wire::{Packet, PeerIdentity};
+use std::collections::VecDeque;
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The core's window to one follower is far below this.
+pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
+
+pub(crate) struct Peer {
+    pub id: MemberId,
+    outbox: Mutex<Outbox>,
+    /// Wakes the sender thread.
+    wake: Condvar,
+    writer: Mutex<Writer>,
+}
+
+pub(crate) struct Outbox {
+    urgent: VecDeque<Packet>,
+    bulk: VecDeque<Packet>,
+    bytes: usize,
+    /// Outgoing connection, for shutting it down from any thread.
+    outgoing: Option<TcpStream>,
+    broken: bool,
+    blocked: bool,
+    probe: bool,
+    fetches: VecDeque<Fetch>,
+    snapshot_wanted: bool,
+    redial: bool,
+    stop: bool,
+    incoming: Option<Incoming>,
+    next_connection: u64,
+    known: Known,
+}
+
+struct Incoming {
+    connection: u64,
+    stream: TcpStream,
+}
+
+/// What was learned about the process at the other side.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// From its last handshake.
+    pub identity: Option<PeerIdentity>,
+    /// Group address of the configuration.
+    pub config_addr: Option<String>,
+    pub incoming: bool,
+    pub outgoing: bool,
+    /// The last attempt to dial was refused by its host (nobody listens), or by another member.
+    pub refused: bool,
+    /// When there last was a connection, or the peer was first heard of.
+    pub last_contact: Instant,
+}
+
+impl Known {
+    pub fn is_connected(&self) -> bool {
+        self.incoming || self.outgoing
+    }
+}
+
+/// What the sender thread is to do next.
+pub(crate) enum Work {
+    Stop,
+    Reconnect,
+    /// Their connection to us has ended: find out whether ours has, too.
+    Probe,
+    /// Write what did not fit into the socket.
+    Write,
+    Fetch(Fetch),
+    Snapshot,
+}
+
+impl Peer {
+    pub fn new(id: MemberId) -> Self {
+        let known = Known {
+            identity: None,
+            config_addr: None,
+            incoming: false,
+            outgoing: false,
+            refused: false,
+            last_contact: Instant::now(),
+        };
+        let outbox = Outbox {
+            urgent: VecDeque::new(),
+            bulk: VecDeque::new(),
+            bytes: 0,
+            outgoing: None,
+            broken: false,
+            blocked: false,
+            probe: false,
+            fetches: VecDeque::new(),
+            snapshot_wanted: false,
+            redial: false,
+            stop: false,
+            incoming: None,
+            next_connection: 0,
+            known,
+        };
+        Self {
+            id,
+            outbox: Mutex::new(outbox),
+            wake: Condvar::new(),
+            writer: Mutex::new(Writer::default()),
+        }
+    }
+
+    /// Puts a packet in the outbox; false (and the packet is gone) without a connection.
+    pub fn push(&self, packet: Packet) -> bool {
+        let mut outbox = self.outbox.lock();
+        if outbox.outgoing.is_none() || outbox.broken {
+            return false;
+        }
+        let size = packet.size_hint();
+        if outbox.bytes > 0 && outbox.bytes + size > OUTBOX_BYTES_MAX {
+            outbox.broken = true;
+            self.wake.notify_one();
+            return false;
+        }
+        outbox.bytes += size;
+        match packet.is_urgent() {
+            true => outbox.urgent.push_back(packet),
+            false => outbox.bulk.push_back(packet),
+        }
+        true
+    }
+
+    pub fn queued_bytes(&self) -> usize {
+        self.outbox.lock().bytes
+    }
+
+    /// Writes what is in the outbox without waiting, unless another thread is at it (which then
+    /// writes ours too).
+    pub fn flush(&self) {
+        loop {
+            let Some(mut writer) = self.writer.try_lock() else { return };
+            let pumped = writer.pump(&self.outbox, false);
+            drop(writer);
+            let mut outbox = self.outbox.lock();
+            match pumped {
+                Pumped::Drained if outbox.is_empty() => return,
+                Pumped::Drained => continue,
+                Pumped::Blocked => outbox.blocked = true,
+                Pumped::Broken(None) => return,
+                Pumped::Broken(Some(_)) => outbox.broken = true,
+            }
+            self.wake.notify_one();
+            return;
+        }
+    }
+
+    /// Writes everything, waiting for the socket. Only the sender thread calls it.
+    pub fn flush_waiting(&self) {
+        loop {
+            let pumped = self.writer.lock().pump(&self.outbox, true);
+            let mut outbox = self.outbox.lock();
+            match pumped {
+                Pumped::Drained if outbox.is_empty() => return,
+                Pumped::Drained | Pumped::Blocked => continue,
+                Pumped::Broken(_) => {
+                    outbox.broken = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes `stream` the connection to write to. False if the peer was stopped meanwhile.
+    pub fn connect(&self, stream: TcpStream) -> bool {
+        let Ok(handle) = stream.try_clone() else { return false };
+        let mut writer = self.writer.lock();
+        let mut outbox = self.outbox.lock();
+        if outbox.stop {
+            return false;
+        }
+        writer.connect(stream);
+        outbox.outgoing = Some(handle);
+        outbox.broken = false;
+        outbox.known.outgoing = true;
+        outbox.known.refused = false;
+        outbox.known.last_contact = Instant::now();
+        true
+    }
+
+    /// Forgets the connection and all that waited for it.
+    pub fn disconnect(&self) {
+        self.shut_outgoing();
+        let mut writer = self.writer.lock();
+        let mut outbox = self.outbox.lock();
+        writer.disconnect();
+        outbox.outgoing = None;
+        outbox.urgent.clear();
+        outbox.bulk.clear();
+        outbox.bytes = 0;
+        outbox.broken = false;
+        outbox.blocked = false;
+        outbox.probe = false;
+        outbox.known.outgoing = false;
+        outbox.known.last_contact = Instant::now();
+    }
+
+    /// Ends the outgoing connection: a writer that waits returns, the sender thread dials again.
+    pub fn break_connection(&self) {
+        self.shut_outgoing();
+        self.outbox.lock().broken = true;
+        self.wake.notify_one();
+    }
+
+    /// Registers an accepted connection, in place of an older one. Its number is given back to
+    /// [`Peer::incoming_closed`].
+    pub fn incoming_opened(&self, stream: TcpStream, identity: PeerIdentity) -> u64 {
+        let mut outbox = self.outbox.lock();
+        let restarted = outbox
+            .known
+            .identity
+            .as_ref()
+            .is_some_and(|known| known.incarnation != identity.incarnation);
+        outbox.next_connection += 1;
+        let connection = outbox.next_connection;
+        if let Some(old) = outbox.incoming.replace(Incoming { connection, stream }) {
+            shut(&old.stream);
+        }
+        if restarted {
+            // Our connection leads to the process before this one.
+            outbox.broken = true;
+        }
+        outbox.known.identity = Some(identity);
+        outbox.known.incoming = true;
+        outbox.known.refused = false;
+        outbox.known.last_contact = Instant::now();
+        outbox.redial = true;
+        self.wake.notify_one();
+        connection
+    }
+
+    /// True if it was the current one: the peer is (for now) not heard any more.
+    pub fn incoming_closed(&self, connection: u64) -> bool {
+        let mut outbox = self.outbox.lock();
+        let current =
+            outbox.incoming.as_ref().is_some_and(|incoming| incoming.connection == connection);
+        if current {
+            outbox.incoming = None;
+            outbox.known.incoming = false;
+            outbox.known.last_contact = Instant::now();
+            outbox.probe = outbox.outgoing.is_some();
+            self.wake.notify_one();
+        }
+        current
+    }
+
+    /// What it said of itself on a connection of another kind: where to dial it.
+    pub fn announced(&self, identity: PeerIdentity) {
+        let mut outbox = self.outbox.lock();
+        let moved = outbox.known.identity.as_ref().map(|known| &known.addr) != Some(&identity.addr);
+        if !outbox.known.incoming {
+            outbox.known.identity = Some(identity);
+        }
+        if moved || outbox.outgoing.is_none() {
+            outbox.redial = true;
+            self.wake.notify_one();
+        }
+    }
+
+    pub fn learn(&self, identity: PeerIdentity) {
+        self.outbox.lock().known.identity = Some(identity);
+    }
+
+    pub fn set_config_addr(&self, addr: Option<String>) {
+        let mut outbox = self.outbox.lock();
+        if outbox.known.config_addr != addr {
+            outbox.known.config_addr = addr;
+            outbox.redial = true;
+            self.wake.notify_one();
+        }
+    }
+
+    pub fn set_refused(&self) {
+        self.outbox.lock().known.refused = true;
+    }
+
+    pub fn known(&self) -> Known {
+        self.outbox.lock().known.clone()
+    }
+
+    pub fn is_connected(&self) -> bool {
+        let outbox = self.outbox.lock();
+        outbox.outgoing.is_some() && !outbox.broken
+    }
+
+    pub fn request_fetch(&self, fetch: Fetch) {
+        self.outbox.lock().fetches.push_back(fetch);
+        self.wake.notify_one();
+    }
+
+    pub fn request_snapshot(&self) {
+        self.outbox.lock().snapshot_wanted = true;
+        self.wake.notify_one();
+    }
+
+    pub fn stop(&self) {
+        let mut outbox = self.outbox.lock();
+        outbox.stop = true;
+        for stream in outbox.outgoing.iter().chain(outbox.incoming.iter().map(|i| &i.stream)) {
+            shut(stream);
+        }
+        self.wake.notify_all();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.outbox.lock().stop
+    }
+
+    /// While connected: waits for the next thing to do.
+    pub fn next_work(&self) -> Work {
+        let mut outbox = self.outbox.lock();
+        loop {
+            if outbox.stop {
+                return Work::Stop;
+            }
+            if outbox.broken {
+                return Work::Reconnect;
+            }
+            if std::mem::take(&mut outbox.probe) {
+                return Work::Probe;
+            }
+            if std::mem::take(&mut outbox.blocked) {
+                return Work::Write;
+            }
+            if let Some(fetch) = outbox.fetches.pop_front() {
+                return Work::Fetch(fetch);
+            }
+            if std::mem::take(&mut outbox.snapshot_wanted) {
+                return Work::Snapshot;
+            }
+            self.wake.wait(&mut outbox);
+        }
+    }
+
+    /// While not connected: waits before the next dial, at most `backoff`; cut short when the
+    /// peer dialled us or its address changed. False if stopped.
+    pub fn wait_redial(&self, backoff: Duration) -> bool {
+        let deadline = Instant::now() + backoff;
+        let mut outbox = self.outbox.lock();
+        while !outbox.stop && !outbox.redial {
+            if self.wake.wait_until(&mut outbox, deadline).timed_out() {
+                break;
+            }
+        }
+        outbox.redial = false;
+        !outbox.stop
+    }
+
+    /// What the core asked for and nobody has served: fetches, and whether a snapshot.
+    pub fn take_requests(&self) -> (VecDeque<Fetch>, bool) {
+        let mut outbox = self.outbox.lock();
+        (std::mem::take(&mut outbox.fetches), std::mem::take(&mut outbox.snapshot_wanted))
+    }
+
+    fn shut_outgoing(&self) {
+        if let Some(stream) = &self.outbox.lock().outgoing {
+            shut(stream);
+        }
+    }
+}
+
+impl Outbox {
+    pub fn pop_urgent(&mut self) -> Option<Packet> {
+        let packet = self.urgent.pop_front()?;
+        self.bytes -= packet.size_hint();
+        Some(packet)
+    }
+
+    pub fn pop_bulk(&mut self) -> Option<Packet> {
+        let packet = self.bulk.pop_front()?;
+        self.bytes -= packet.size_hint();
+        Some(packet)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.urgent.is_empty() && self.bulk.is_empty()
+    }
+}
+
+/// A socket that is closed already is as good.
+fn shut(stream: &TcpStream) {
+    let _closed = stream.shutdown(Shutdown::Both);
+}

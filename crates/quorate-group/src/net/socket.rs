@@ -1,0 +1,60 @@
+//! Socket options, and a write that never waits.
+
+use rustix::net::sockopt;
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// No delay, and an end to connections whose other side has silently gone: unacknowledged data
+/// or unanswered probes for `silence` close it.
+pub(crate) fn configure(stream: &TcpStream, silence: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let fd = stream.as_fd();
+    let probe = Duration::from_secs(1);
+    sockopt::set_socket_keepalive(fd, true)?;
+    sockopt::set_tcp_keepidle(fd, silence.max(probe))?;
+    sockopt::set_tcp_keepintvl(fd, probe)?;
+    sockopt::set_tcp_keepcnt(fd, 3)?;
+    sockopt::set_tcp_user_timeout(fd, silence.as_millis().min(u32::MAX.into()) as u32)?;
+    Ok(())
+}
+
+/// Writes what fits into the socket's buffer now.
+pub(crate) fn send_now(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    use rustix::net::{send, SendFlags};
+    loop {
+        match send(stream.as_fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(sent) => return Ok(sent),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Writes, waiting for room.
+pub(crate) fn send_waiting(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    use rustix::net::{send, SendFlags};
+    loop {
+        match send(stream.as_fd(), bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) => return Ok(sent),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Makes a thread that waits in `accept` return.
+pub(crate) fn wake_acceptor(listener: &std::net::TcpListener) -> io::Result<()> {
+    rustix::net::shutdown(listener.as_fd(), rustix::net::Shutdown::Both).map_err(io::Error::from)
+}
+
+/// Whether the other side has ended the connection, waiting for that at most `patience`. For
+/// connections on which the other side has nothing to say.
+pub(crate) fn has_ended(stream: &TcpStream, patience: Duration) -> bool {
+    use rustix::event::{poll, PollFd, PollFlags, Timespec};
+    let timeout =
+        Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+    let mut fds = [PollFd::new(stream, PollFlags::IN | PollFlags::RDHUP)];
+    matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
+}

@@ -1,0 +1,85 @@
+//! The writing end of a connection: packets to frames to the socket.
+
+use super::peer::Outbox;
+use super::socket::{send_now, send_waiting};
+use parking_lot::Mutex;
+use quorate_wire::{Fragmenter, Packet};
+use std::io;
+use std::net::TcpStream;
+
+/// Bytes gathered for one system call.
+const GATHER: usize = 128 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Writer {
+    stream: Option<TcpStream>,
+    buffer: Vec<u8>,
+    sent: usize,
+    /// The large packet that is under way.
+    bulk: Option<Fragmenter>,
+}
+
+pub(crate) enum Pumped {
+    /// Nothing is left to write.
+    Drained,
+    /// The socket's buffer is full.
+    Blocked,
+    /// There is no (working) connection.
+    Broken(Option<io::Error>),
+}
+
+impl Writer {
+    pub fn connect(&mut self, stream: TcpStream) {
+        *self = Writer { stream: Some(stream), ..Writer::default() };
+    }
+
+    pub fn disconnect(&mut self) {
+        *self = Writer::default();
+    }
+
+    /// Writes until the outbox is empty; or, unless `wait`, until the socket is full.
+    pub fn pump(&mut self, outbox: &Mutex<Outbox>, wait: bool) -> Pumped {
+        let Some(stream) = self.stream.take() else { return Pumped::Broken(None) };
+        let send = if wait { send_waiting } else { send_now };
+        let pumped = loop {
+            if self.sent == self.buffer.len() {
+                self.fill(outbox);
+                if self.buffer.is_empty() {
+                    break Pumped::Drained;
+                }
+            }
+            match send(&stream, &self.buffer[self.sent..]) {
+                Ok(sent) => self.sent += sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Pumped::Blocked,
+                Err(error) => break Pumped::Broken(Some(error)),
+            }
+        };
+        self.stream = Some(stream);
+        pumped
+    }
+
+    /// Urgent packets first, then frames of bulk ones, until there is enough for one write.
+    fn fill(&mut self, outbox: &Mutex<Outbox>) {
+        self.buffer.clear();
+        self.sent = 0;
+        while self.buffer.len() < GATHER {
+            let urgent = outbox.lock().pop_urgent();
+            if let Some(packet) = urgent {
+                let mut frames = fragments(&packet);
+                while frames.next_frame(&mut self.buffer) {}
+                continue;
+            }
+            if self.bulk.is_none() {
+                self.bulk = outbox.lock().pop_bulk().as_ref().map(fragments);
+            }
+            let Some(frames) = &mut self.bulk else { return };
+            if !frames.next_frame(&mut self.buffer) {
+                self.bulk = None;
+            }
+        }
+    }
+}
+
+fn fragments(packet: &Packet) -> Fragmenter {
+    Fragmenter::new(packet.frame_type(), packet.encode())
+}

@@ -1,0 +1,330 @@
+//! From a directory to a running member.
+
+use crate::driver::Driver;
+use crate::error::GroupError;
+use crate::join;
+use crate::keeper::{Desk, Keeper};
+use crate::machine::{LogLevel, Observer};
+use crate::member::Member;
+use crate::membership::Membership;
+use crate::net::acceptor::Acceptor;
+use crate::notices::{Notice, Notices};
+use crate::options::{GroupOptions, OpenInfo};
+use crate::pending::Pending;
+use crate::progress::Progress;
+use crate::reads::Reads;
+use crate::snapshot::Snapshots;
+use crate::threads::Threads;
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::{
+    Config, Consensus, Entry, EntryKind, Event, HardState, Index, LogPosition, MemberId,
+    MemberInfo, MemberRole, Options, Restored, SnapshotMeta,
+};
+use quorate_wal::{OnSync, Recovered, Wal, WalError, WalOptions};
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+pub(crate) fn open(
+    options: GroupOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<(Arc<Member>, OpenInfo), GroupError> {
+    // First, so that a port in use leaves the directory as it was.
+    let acceptor = Acceptor::bind(&options.listen)?;
+    let syncs = Arc::new(Syncs::default());
+    let wal_options = WalOptions {
+        segment_bytes: options.segment_bytes,
+        retain_bytes: options.retain_bytes,
+        ..WalOptions::new(&options.dir)
+    };
+    let (wal, mut recovered) = Wal::open(wal_options, true, syncs.receiver())?;
+    report_recovery(&options, &recovered, &*observer);
+    let fresh = recovered.last.index == 0;
+    if options.bootstrap {
+        bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
+    } else if recovered.identity.group == 0 && is_half_bootstrapped(&recovered) {
+        finish_bootstrap(&wal, &mut recovered, &*observer)?;
+    }
+
+    let snapshots = Snapshots::new(&options.dir);
+    let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
+    let restored = restore(&recovered, newest.map(|(meta, _)| meta));
+    let identity = recovered.identity;
+    let info = OpenInfo {
+        member: identity.member,
+        incarnation: identity.incarnation,
+        group: identity.group,
+        fresh,
+    };
+    let member = Arc::new_cyclic(|this: &Weak<Member>| {
+        let config = latest_config(&restored);
+        let commit = restored.commit;
+        let core_options = core_options(&options, identity.member);
+        let consensus = Consensus::new(core_options, restored, 0);
+        let failed = this.clone();
+        let on_panic = move |what: &str| {
+            if let Some(member) = failed.upgrade() {
+                let node = &member.options.name;
+                member.notices.push(Notice::Fatal(format!("a bug stopped node {node}: {what}")));
+            }
+        };
+        let membership = Membership::default();
+        membership.changed(config.members.contains_key(&identity.member));
+        Member {
+            this: this.clone(),
+            options,
+            id: identity.member,
+            incarnation: identity.incarnation,
+            core: Mutex::new(Driver::new(consensus, config, recovered.last.index, commit)),
+            wal,
+            snapshots,
+            pending: Pending::default(),
+            reads: Reads::default(),
+            progress: Progress::default(),
+            notices: Notices::default(),
+            membership,
+            desk: Desk::default(),
+            acceptor,
+            observer,
+            threads: Threads::new(Box::new(on_panic)),
+            group: Mutex::new(identity.group),
+            opened: Instant::now(),
+            stopping: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            primary: AtomicBool::new(false),
+            closing: Mutex::new(false),
+        }
+    });
+    syncs.connect(&member);
+    start_threads(&member)?;
+    Ok((member, info))
+}
+
+fn start_threads(member: &Arc<Member>) -> Result<(), GroupError> {
+    let spawn = |name: &str, body: fn(&Arc<Member>)| {
+        let served = member.clone();
+        member.threads.spawn(name, move || body(&served))
+    };
+    let started = spawn("accept", |member| member.acceptor.run(member))
+        && spawn("tick", |member| tick(member))
+        && spawn("keeper", |member| Keeper::new(member).run())
+        && spawn("join", |member| join::run(member))
+        && spawn("snapshot", |member| member.snapshots.run(member));
+    if !started {
+        member.close();
+        return Err(GroupError::NoThreads);
+    }
+    member.with_core(|driver| {
+        let config = driver.config.clone();
+        driver.config_changed(member, config);
+    });
+    Ok(())
+}
+
+/// The thread that is the core's clock.
+fn tick(member: &Member) {
+    let interval = member.options.heartbeat_interval() / 4;
+    while member.membership.pause(Instant::now() + interval) {
+        member.with_core(|driver| driver.ignore_refusal(member, Event::Tick));
+    }
+}
+
+fn core_options(options: &GroupOptions, id: MemberId) -> Options {
+    let election_timeout_ms = options.election_timeout.as_millis().max(10) as u64;
+    Options {
+        election_timeout_ms,
+        heartbeat_interval_ms: (options.heartbeat_interval().as_millis() as u64).max(1),
+        clock_drift_ms: election_timeout_ms / 10,
+        ..Options::new(id, random() as u64)
+    }
+}
+
+/// What the core starts from. A snapshot stands for a committed state; where the log starts below
+/// it, its configuration is at least as new as that before the log's first entry, and whatever
+/// the log has after the snapshot is newer.
+fn restore(recovered: &Recovered, newest: Option<SnapshotMeta>) -> Restored {
+    let covered = newest.filter(|meta| meta.last.index >= recovered.base.index);
+    let commit = covered.as_ref().map_or(0, |meta| meta.last.index).min(recovered.last.index);
+    let configs = recovered
+        .special
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Config)
+        .filter_map(|entry| Some((entry.index, Config::decode(&entry.data).ok()?)))
+        .collect();
+    Restored {
+        hard_state: recovered.hard_state,
+        snapshot: SnapshotMeta {
+            last: recovered.base,
+            config: covered.map(|meta| meta.config).unwrap_or_default(),
+        },
+        last: recovered.last,
+        term_runs: recovered.term_runs.clone(),
+        configs,
+        commit,
+    }
+}
+
+fn latest_config(restored: &Restored) -> Config {
+    let latest = restored.configs.last().map(|(_, config)| config);
+    latest.unwrap_or(&restored.snapshot.config).clone()
+}
+
+fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn Observer) {
+    let (base, last) = (recovered.base.index, recovered.last.index);
+    let dir = options.dir.display();
+    observer.log(
+        LogLevel::Info,
+        format!(
+            "log {dir}: member {}, start {}, entries {} to {last}",
+            recovered.identity.member,
+            recovered.identity.incarnation,
+            base + 1
+        ),
+    );
+    if recovered.torn_bytes > 0 {
+        let torn = recovered.torn_bytes;
+        let line = format!(
+            "log {dir}: an incomplete last write of {torn} bytes was cut off; \
+             nothing of it was ever acknowledged"
+        );
+        observer.log(LogLevel::Info, line);
+    }
+}
+
+/// A new group of one: its configuration is the log's first entry, its id is saved when that is
+/// on disk. An existing log is never touched.
+fn bootstrap(
+    options: &GroupOptions,
+    wal: &Wal,
+    recovered: &mut Recovered,
+    syncs: &Syncs,
+    observer: &dyn Observer,
+) -> Result<(), GroupError> {
+    let identity = recovered.identity;
+    if identity.group != 0 || (recovered.last.index > 0 && !is_half_bootstrapped(recovered)) {
+        let line = format!(
+            "log {} belongs to group {:032x}: bootstrap is ignored, the node returns to its group",
+            options.dir.display(),
+            identity.group
+        );
+        observer.log(LogLevel::Warn, line);
+        return Ok(());
+    }
+    if recovered.last.index == 0 {
+        let info = MemberInfo {
+            role: MemberRole::Voter,
+            addr: options.advertise.clone(),
+            name: options.name.clone(),
+        };
+        let members = [(identity.member, info)].into_iter().collect();
+        let config = Config { members, outgoing: Vec::new() };
+        let entry = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
+        let state = HardState { term: 1, voted_for: Some(identity.member) };
+        wal.save_hard_state(state)?;
+        wal.append(std::slice::from_ref(&entry));
+        syncs.wait(entry.position())?;
+        recovered.hard_state = state;
+        recovered.last = entry.position();
+        recovered.term_runs = vec![(1, 1)];
+        recovered.special = vec![entry];
+    }
+    finish_bootstrap(wal, recovered, observer)
+}
+
+/// A crash between the two steps of `bootstrap`: nobody else can have heard of this group.
+fn is_half_bootstrapped(recovered: &Recovered) -> bool {
+    let first = recovered.special.first();
+    let config = first.and_then(|entry| Config::decode(&entry.data).ok());
+    recovered.identity.group == 0
+        && recovered.last == LogPosition { term: 1, index: 1 }
+        && config.is_some_and(|config| config.is_voter(recovered.identity.member))
+}
+
+fn finish_bootstrap(
+    wal: &Wal,
+    recovered: &mut Recovered,
+    observer: &dyn Observer,
+) -> Result<(), GroupError> {
+    let group = random().max(1);
+    wal.save_group(group)?;
+    recovered.identity.group = group;
+    observer.log(LogLevel::Info, format!("created group {group:032x}"));
+    Ok(())
+}
+
+/// Random bits for ids and seeds. Where the system has no entropy device, time and address space
+/// layout have to do.
+fn random() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let mut bytes = [0; 16];
+    match File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)) {
+        Ok(()) => u128::from_le_bytes(bytes),
+        Err(_) => {
+            let draw = || u128::from(RandomState::new().hash_one(Instant::now()));
+            draw() << 64 | draw()
+        }
+    }
+}
+
+/// Between the log, which is opened first, and the member that wants to hear of its syncs.
+#[derive(Default)]
+struct Syncs {
+    state: Mutex<SyncState>,
+    synced: Condvar,
+}
+
+#[derive(Default)]
+struct SyncState {
+    member: Option<Weak<Member>>,
+    done: Index,
+    failed: Option<Arc<WalError>>,
+}
+
+impl Syncs {
+    fn receiver(self: &Arc<Self>) -> OnSync {
+        let syncs = self.clone();
+        Box::new(move |synced| {
+            let mut state = syncs.state.lock();
+            if let Some(member) = &state.member {
+                let member = member.upgrade();
+                drop(state);
+                if let Some(member) = member {
+                    member.on_sync(synced);
+                }
+                return;
+            }
+            match synced {
+                Ok(position) => state.done = position.index,
+                Err(error) => state.failed = Some(error),
+            }
+            syncs.synced.notify_all();
+        })
+    }
+
+    /// Before there is a member: waits for the log to be on disk up to `position`.
+    fn wait(&self, position: LogPosition) -> Result<(), Arc<WalError>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(error) = &state.failed {
+                return Err(error.clone());
+            }
+            if state.done >= position.index {
+                return Ok(());
+            }
+            self.synced.wait(&mut state);
+        }
+    }
+
+    fn connect(&self, member: &Arc<Member>) {
+        let mut state = self.state.lock();
+        state.member = Some(Arc::downgrade(member));
+        let failed = state.failed.take();
+        drop(state);
+        if let Some(error) = failed {
+            member.on_sync(Err(error));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a member is opened with.
+
+use quorate_consensus::MemberId;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// Log directory.
+    pub dir: PathBuf,
+    pub group_name: String,
+    /// Where to listen, `host:port`.
+    pub listen: String,
+    /// What others are told to connect to.
+    pub advertise: String,
+    /// Peers to ask for admission (and to find the group at again), `host:port`.
+    pub seeds: Vec<String>,
+    /// Create a new group if (and only if) the directory holds no log.
+    pub bootstrap: bool,
+    pub name: String,
+    /// Client address to show in views.
+    pub incoming: String,
+    pub election_timeout: Duration,
+    /// Without a leader for this long the member reports that it is not primary.
+    pub primary_timeout: Duration,
+    /// A member silent for this long leaves the view (it stays a voter).
+    pub suspect_timeout: Duration,
+    pub segment_bytes: u64,
+    pub retain_bytes: u64,
+    /// Longest proposal; the same on all members of a group.
+    pub proposal_bytes_max: usize,
+}
+
+impl GroupOptions {
+    /// Defaults for members of one region: election timeout 1 s, not primary after 2 s without a
+    /// leader, out of the view after 5 s of silence, segments of 64 MiB, at least 1 GiB of log
+    /// kept, proposals up to 1 GiB.
+    pub fn new(dir: impl Into<PathBuf>, group_name: &str, addr: &str) -> Self {
+        Self {
+            dir: dir.into(),
+            group_name: group_name.to_owned(),
+            listen: addr.to_owned(),
+            advertise: addr.to_owned(),
+            seeds: Vec::new(),
+            bootstrap: false,
+            name: addr.to_owned(),
+            incoming: String::new(),
+            election_timeout: Duration::from_secs(1),
+            primary_timeout: Duration::from_secs(2),
+            suspect_timeout: Duration::from_secs(5),
+            segment_bytes: 64 << 20,
+            retain_bytes: 1 << 30,
+            proposal_bytes_max: 1 << 30,
+        }
+    }
+
+    pub(crate) fn heartbeat_interval(&self) -> Duration {
+        (self.election_timeout / 5).max(Duration::from_millis(1))
+    }
+
+    /// Longest packet accepted from a member: one proposal, or many that add up to one append.
+    pub(crate) fn message_bytes_max(&self) -> usize {
+        const SLACK: usize = 16 << 20;
+        self.proposal_bytes_max.saturating_add(SLACK)
+    }
+}
+
+/// Read from the directory before anything runs: what a restarted member can start from.
+#[derive(Clone, Debug)]
+pub struct OpenInfo {
+    pub member: MemberId,
+    pub incarnation: u32,
+    /// 0: belongs to no group yet.
+    pub group: u128,
+    /// True if the directory held no log before.
+    pub fresh: bool,
+}

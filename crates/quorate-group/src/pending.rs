@@ -1,0 +1,162 @@
+//! Proposals of this member whose fate is not decided.
+//!
+//! Invariant: a proposal is kept from `push` to `decided`. It is in `queue` while it waits to be
+//! sent to the present leader; each new leader, term or connection to the leader puts all kept
+//! ones back in the queue, in serial order.
+//!
+//! Any thread may push. Whoever holds the core's lock drains; [`Pending::fresh`] tells the holder,
+//! after it has let go of the lock, that something was pushed meanwhile by a thread that found
+//! the lock taken.
+
+use crate::error::GroupError;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{fence, AtomicBool, Ordering};
+
+/// Bytes of undecided proposals that one member keeps.
+pub(crate) const PENDING_BYTES_MAX: usize = 256 << 20;
+
+#[derive(Default)]
+pub(crate) struct Pending {
+    state: Mutex<State>,
+    fresh: AtomicBool,
+    starved: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    kept: BTreeMap<u64, Bytes>,
+    queue: VecDeque<u64>,
+    bytes: usize,
+}
+
+impl Pending {
+    /// Refuses beyond [`PENDING_BYTES_MAX`], except a single long one.
+    pub fn push(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        {
+            let mut state = self.state.lock();
+            if state.bytes + data.len() > PENDING_BYTES_MAX && state.bytes > 0 {
+                return Err(GroupError::Busy { pending_bytes: state.bytes });
+            }
+            state.bytes += data.len();
+            let replaced = state.kept.insert(serial, data);
+            debug_assert!(replaced.is_none(), "serial {serial} proposed twice");
+            state.queue.push_back(serial);
+        }
+        self.set_fresh();
+        Ok(())
+    }
+
+    pub fn decided(&self, serial: u64) {
+        let mut state = self.state.lock();
+        if let Some(data) = state.kept.remove(&serial) {
+            state.bytes -= data.len();
+        }
+    }
+
+    /// A new leader, term, or connection to the leader: everything is to be sent again.
+    pub fn requeue(&self) {
+        let mut state = self.state.lock();
+        state.queue = state.kept.keys().copied().collect();
+        drop(state);
+        self.set_fresh();
+    }
+
+    /// Takes proposals for sending, in order, at least one if there is one, until `bytes_max`.
+    pub fn take(&self, bytes_max: usize) -> Vec<(u64, Bytes)> {
+        let mut state = self.state.lock();
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        while bytes < bytes_max {
+            let Some(serial) = state.queue.pop_front() else { break };
+            // Decided (or given up) since it was queued: nothing to send.
+            if let Some(data) = state.kept.get(&serial) {
+                bytes += data.len();
+                taken.push((serial, data.clone()));
+            }
+        }
+        taken
+    }
+
+    /// What was taken could not be sent: it stays first in the queue.
+    pub fn put_back(&self, taken: &[(u64, Bytes)]) {
+        let mut state = self.state.lock();
+        taken.iter().rev().for_each(|(serial, _)| state.queue.push_front(*serial));
+    }
+
+    /// True once after each push, requeue or [`Pending::set_fresh`].
+    pub fn take_fresh(&self) -> bool {
+        self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::SeqCst)
+    }
+
+    /// For the thread that has just let go of the core's lock. The fences here and in `set_fresh`
+    /// order the flag against that lock: either the pusher finds the lock free afterwards, or the
+    /// holder finds the flag set after letting go.
+    pub fn is_fresh(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.fresh.load(Ordering::Relaxed)
+    }
+
+    pub fn set_fresh(&self) {
+        self.fresh.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The outbox to the leader is full: the queue waits until that has been written.
+    pub fn set_starved(&self) {
+        self.starved.store(true, Ordering::SeqCst);
+    }
+
+    /// There is room in the outbox to the leader (again).
+    pub fn feed_starved(&self) {
+        if self.starved.load(Ordering::SeqCst) && self.starved.swap(false, Ordering::SeqCst) {
+            self.set_fresh();
+        }
+    }
+
+    pub fn has_queued(&self) -> bool {
+        !self.state.lock().queue.is_empty()
+    }
+
+    pub fn count(&self) -> usize {
+        self.state.lock().kept.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(pending: &Pending, bytes_max: usize) -> Vec<Bytes> {
+        pending.take(bytes_max).into_iter().map(|(_, data)| data).collect()
+    }
+
+    #[test]
+    fn everything_undecided_is_sent_again_in_serial_order() {
+        let pending = Pending::default();
+        for serial in [2, 1, 3] {
+            pending.push(serial, Bytes::from(vec![serial as u8])).unwrap();
+        }
+        assert!(pending.take_fresh() && !pending.take_fresh());
+        assert_eq!(taken(&pending, 100), [&[2u8][..], &[1], &[3]]);
+        assert!(taken(&pending, 100).is_empty());
+        pending.decided(2);
+        pending.requeue();
+        assert!(pending.take_fresh());
+        assert_eq!(taken(&pending, 1), [&[1u8][..]]);
+        pending.decided(3);
+        assert!(taken(&pending, 100).is_empty());
+        assert_eq!(pending.count(), 1);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_names_its_size() {
+        let pending = Pending::default();
+        pending.push(1, Bytes::from(vec![0; PENDING_BYTES_MAX + 1])).unwrap();
+        let refused = pending.push(2, Bytes::from_static(b"x"));
+        assert!(matches!(refused, Err(GroupError::Busy { .. })));
+        pending.decided(1);
+        pending.push(2, Bytes::from_static(b"x")).unwrap();
+    }
+}

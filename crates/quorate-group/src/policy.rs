@@ -1,0 +1,131 @@
+//! What a leader decides about its group, as pure functions of what it knows.
+
+use crate::view::{View, ViewMember};
+use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo, MemberRole, Status};
+use quorate_wire::PeerIdentity;
+use std::collections::BTreeMap;
+
+/// A learner this close (in entries) to the end of the leader's log becomes a voter.
+const CAUGHT_UP_ENTRIES: u64 = 256;
+
+/// What the leader knows of a member's process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here(ViewMember),
+    Gone,
+    /// Not heard of for a while, but not long enough; or not yet since this member leads.
+    Unclear,
+}
+
+/// The view to propose, if it is not `current`: who is here, those of `current` in its order
+/// first. A member whose process restarted has left and joined again. `refresh` asks for a new
+/// number even if nobody came or went.
+pub(crate) fn next_view(
+    current: &View,
+    config: &Config,
+    presence: &BTreeMap<MemberId, Presence>,
+    refresh: bool,
+) -> Option<View> {
+    let mut members: Vec<ViewMember> = Vec::new();
+    for old in current.members.iter().filter(|old| config.members.contains_key(&old.id)) {
+        match presence.get(&old.id) {
+            Some(Presence::Here(now)) if now.incarnation == old.incarnation => {
+                members.push(now.clone());
+            }
+            Some(Presence::Here(_) | Presence::Gone) => {}
+            Some(Presence::Unclear) | None => members.push(old.clone()),
+        }
+    }
+    for id in config.members.keys() {
+        let listed = members.iter().any(|member| member.id == *id);
+        if let (false, Some(Presence::Here(now))) = (listed, presence.get(id)) {
+            members.push(now.clone());
+        }
+    }
+    if members == current.members && !refresh {
+        return None;
+    }
+    Some(View { number: current.number + 1, members })
+}
+
+/// The next learner that has caught up, as a voter.
+pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
+    let caught_up = |id: &MemberId| {
+        status.peers.iter().any(|peer| {
+            peer.id == *id
+                && peer.matched >= status.config_index
+                && peer.matched + CAUGHT_UP_ENTRIES >= status.last.index
+                && peer.silent_ms <= silent_ms_max
+        })
+    };
+    let mut learners =
+        status.config.members.iter().filter(|(_, info)| info.role == MemberRole::Learner);
+    let (id, info) = learners.find(|(id, _)| caught_up(id))?;
+    let voter = MemberInfo { role: MemberRole::Voter, ..info.clone() };
+    Some(ConfigChange::Update { put: vec![(*id, voter)], remove: Vec::new() })
+}
+
+/// A member that announces another address or name than the configuration has.
+pub(crate) fn readdress<'a>(
+    config: &Config,
+    known: impl Iterator<Item = &'a PeerIdentity>,
+) -> Option<ConfigChange> {
+    let mut put = known.filter_map(|identity| {
+        let info = config.members.get(&identity.member)?;
+        let now = MemberInfo {
+            role: info.role,
+            addr: identity.addr.clone(),
+            name: identity.name.clone(),
+        };
+        (*info != now).then_some((identity.member, now))
+    });
+    put.next().map(|change| ConfigChange::Update { put: vec![change], remove: Vec::new() })
+}
+
+/// How to admit `identity`: `None` if the configuration has it as it is. It replaces a member
+/// that does not live any more and had its address, or its name (if names tell members apart in
+/// this group): the same node, whose disk was lost.
+pub(crate) fn admission(
+    config: &Config,
+    identity: &PeerIdentity,
+    alive: impl Fn(MemberId) -> bool,
+) -> Option<ConfigChange> {
+    let id = identity.member;
+    let role = config.members.get(&id).map_or(MemberRole::Learner, |info| info.role);
+    let info = MemberInfo { role, addr: identity.addr.clone(), name: identity.name.clone() };
+    if config.members.get(&id) == Some(&info) {
+        return None;
+    }
+    let others = || config.members.iter().filter(|(other, _)| **other != id);
+    let namesakes = others().filter(|(_, other)| other.name == info.name).count();
+    let remove = others()
+        .filter(|(_, other)| other.addr == info.addr || (namesakes == 1 && other.name == info.name))
+        .map(|(other, _)| *other)
+        .filter(|other| !alive(*other))
+        .collect();
+    Some(ConfigChange::Update { put: vec![(id, info)], remove })
+}
+
+/// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to
+/// have a majority that lives.
+pub(crate) fn removal(
+    config: &Config,
+    leaver: MemberId,
+    alive: impl Fn(MemberId) -> bool,
+) -> ConfigChange {
+    let rest = || config.voters().filter(|id| *id != leaver);
+    let living = rest().filter(|id| alive(*id)).count();
+    let mut voters = rest().count();
+    let mut remove = vec![leaver];
+    for dead in rest().filter(|id| !alive(*id)) {
+        if living > voters / 2 {
+            break;
+        }
+        voters -= 1;
+        remove.push(dead);
+    }
+    ConfigChange::Update { put: Vec::new(), remove }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+use super::*;
+
+fn member(id: u128, incarnation: u32) -> ViewMember {
+    ViewMember { id: MemberId(id), incarnation, ..ViewMember::default() }
+}
+
+fn info(id: u128, role: MemberRole) -> MemberInfo {
+    MemberInfo { role, addr: format!("host{id}:1"), name: format!("n{id}") }
+}
+
+fn voters(ids: &[u128]) -> Config {
+    let members = ids.iter().map(|id| (MemberId(*id), info(*id, MemberRole::Voter))).collect();
+    Config { members, outgoing: Vec::new() }
+}
+
+fn identity(id: u128, addr: &str, name: &str) -> PeerIdentity {
+    PeerIdentity {
+        member: MemberId(id),
+        addr: addr.into(),
+        name: name.into(),
+        ..PeerIdentity::default()
+    }
+}
+
+fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
+    let ConfigChange::Update { put, remove } = change;
+    (put, remove)
+}
+
+#[test]
+fn views_keep_their_order_and_restarted_members_join_again() {
+    let current = View { number: 3, members: vec![member(9, 1), member(2, 1), member(5, 1)] };
+    let presence = |list: &[(u128, Presence)]| {
+        list.iter().map(|(id, presence)| (MemberId(*id), presence.clone())).collect()
+    };
+    let config = voters(&[2, 5, 7, 9]);
+
+    let same = presence(&[(9, Presence::Unclear), (5, Presence::Here(member(5, 1)))]);
+    assert_eq!(next_view(&current, &config, &same, false), None);
+    let refreshed = next_view(&current, &config, &same, true).unwrap();
+    assert_eq!(refreshed, View { number: 4, members: current.members.clone() });
+
+    let moved = presence(&[
+        (2, Presence::Gone),
+        (7, Presence::Here(member(7, 1))),
+        (9, Presence::Here(member(9, 2))),
+    ]);
+    let next = next_view(&current, &config, &moved, false).unwrap();
+    assert_eq!(next.members, [member(5, 1), member(7, 1), member(9, 2)]);
+
+    let removed = next_view(&current, &voters(&[2, 5]), &BTreeMap::new(), false).unwrap();
+    assert_eq!(removed.members, [member(2, 1), member(5, 1)]);
+}
+
+#[test]
+fn a_wiped_node_replaces_its_dead_predecessor_only() {
+    let config = voters(&[1, 2, 3]);
+    let alive = |id: MemberId| id != MemberId(3);
+
+    let by_addr = admission(&config, &identity(8, "host3:1", "new"), alive).unwrap();
+    assert_eq!(parts(by_addr).1, [MemberId(3)]);
+    let by_name = admission(&config, &identity(8, "elsewhere:1", "n3"), alive).unwrap();
+    assert_eq!(parts(by_name).1, [MemberId(3)]);
+    let living = admission(&config, &identity(8, "host2:1", "n2"), alive).unwrap();
+    let (put, remove) = parts(living);
+    assert!(remove.is_empty());
+    assert_eq!((put[0].0, put[0].1.role), (MemberId(8), MemberRole::Learner));
+}
+
+#[test]
+fn a_name_that_several_share_tells_nobody_apart() {
+    let mut config = voters(&[1, 2, 3]);
+    config.members.values_mut().for_each(|info| info.name = "localhost".into());
+    let change = admission(&config, &identity(8, "host8:1", "localhost"), |_| false).unwrap();
+    assert!(parts(change).1.is_empty());
+}
+
+#[test]
+fn a_known_member_keeps_its_role_when_its_address_changes() {
+    let config = voters(&[1, 2]);
+    assert_eq!(admission(&config, &identity(2, "host2:1", "n2"), |_| true), None);
+    let (put, remove) = parts(admission(&config, &identity(2, "host2:9", "n2"), |_| true).unwrap());
+    assert_eq!((put[0].1.role, put[0].1.addr.as_str()), (MemberRole::Voter, "host2:9"));
+    assert!(remove.is_empty());
+    let known = [identity(1, "host1:1", "n1"), identity(2, "host2:9", "n2")];
+    assert_eq!(parts(readdress(&config, known.iter()).unwrap()).0, put);
+    assert_eq!(readdress(&config, known[..1].iter()), None);
+}
+
+#[test]
+fn a_leaver_takes_dead_voters_along_as_far_as_needed() {
+    let removed = |config: &Config, leaver, living: &[u128]| {
+        parts(removal(config, MemberId(leaver), |id| living.contains(&id.0))).1
+    };
+    assert_eq!(removed(&voters(&[1, 2, 3]), 3, &[1, 2, 3]), [MemberId(3)]);
+    assert_eq!(removed(&voters(&[1, 2, 3]), 3, &[1, 3]), [MemberId(3), MemberId(2)]);
+    assert_eq!(removed(&voters(&[1, 2]), 2, &[1, 2]), [MemberId(2)]);
+    // Four of five live; without the leaver three of four: a majority.
+    assert_eq!(removed(&voters(&[1, 2, 3, 4, 5]), 5, &[1, 2, 3, 5]), [MemberId(5)]);
+    assert_eq!(removed(&voters(&[1, 2, 3, 4, 5]), 5, &[1, 2, 5]), [MemberId(5), MemberId(3)]);
+}

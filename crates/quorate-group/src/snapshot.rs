@@ -1,0 +1,215 @@
+//! Snapshots of the state after a log index: taken by the sequencer, written to files by a thread
+//! of its own, sent to members whose next entry is purged, received from a leader.
+//!
+//! Invariant: the log is purged only up to the oldest snapshot file that is kept, so log and files
+//! together always reach from some whole state to the end of the log.
+
+use crate::machine::LogLevel;
+use crate::member::Member;
+use crate::view::View;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::{Config, Event, Index, LogPosition, MemberId, SnapshotMeta, Term};
+use quorate_wal::{SnapshotFiles, WalError};
+use quorate_wire::{BodyReader, BodyWriter, WireError};
+use std::path::Path;
+
+/// Longest snapshot accepted from a leader.
+pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 16 << 30;
+
+const VERSION: u8 = 1;
+
+/// What a snapshot holds: the group's own part, and the state machine's.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub view: View,
+    pub machine: Bytes,
+}
+
+pub(crate) struct Snapshots {
+    files: SnapshotFiles,
+    jobs: Mutex<Jobs>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    save: Option<(SnapshotMeta, Bytes)>,
+    install: Option<Received>,
+    stop: bool,
+}
+
+/// A snapshot that came in whole from the leader `from` of `term`.
+pub(crate) struct Received {
+    pub from: MemberId,
+    pub term: Term,
+    pub meta: SnapshotMeta,
+    pub content: Bytes,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    #[error(transparent)]
+    File(#[from] WalError),
+    #[error("the snapshot of index {index} cannot be read: {reason}")]
+    Meta { index: Index, reason: String },
+}
+
+impl Snapshots {
+    pub fn new(dir: &Path) -> Self {
+        Self { files: SnapshotFiles::new(dir), jobs: Mutex::default(), work: Condvar::new() }
+    }
+
+    /// Hands a new snapshot to the thread. One that still waits is superseded.
+    pub fn save(&self, meta: SnapshotMeta, content: Bytes) {
+        self.jobs.lock().save = Some((meta, content));
+        self.work.notify_one();
+    }
+
+    pub fn install(&self, received: Received) {
+        self.jobs.lock().install = Some(received);
+        self.work.notify_one();
+    }
+
+    pub fn stop(&self) {
+        self.jobs.lock().stop = true;
+        self.work.notify_all();
+    }
+
+    /// Indexes of the files, newest first.
+    pub fn list(&self) -> Result<Vec<Index>, WalError> {
+        self.files.list()
+    }
+
+    pub fn load(&self, index: Index) -> Result<(SnapshotMeta, Bytes), SnapshotError> {
+        let file = self.files.load(index)?;
+        let meta = decode_meta(file.meta)
+            .map_err(|error| SnapshotError::Meta { index, reason: error.to_string() })?;
+        Ok((meta, file.payload))
+    }
+
+    /// The newest that can be read; `skipped` is told why a newer one cannot.
+    pub fn newest(
+        &self,
+        skipped: &dyn Fn(String),
+    ) -> Result<Option<(SnapshotMeta, Bytes)>, WalError> {
+        for index in self.files.list()? {
+            match self.load(index) {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) => skipped(error.to_string()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The thread.
+    pub fn run(&self, member: &Member) {
+        loop {
+            let mut jobs = self.jobs.lock();
+            while jobs.save.is_none() && jobs.install.is_none() && !jobs.stop {
+                self.work.wait(&mut jobs);
+            }
+            if jobs.stop {
+                return;
+            }
+            let (save, install) = (jobs.save.take(), jobs.install.take());
+            drop(jobs);
+            if let Some((meta, content)) = save {
+                self.write(member, &meta, &content);
+            }
+            if let Some(received) = install {
+                self.take_over(member, received);
+            }
+        }
+    }
+
+    fn write(&self, member: &Member, meta: &SnapshotMeta, content: &Bytes) {
+        let index = meta.last.index;
+        if let Err(error) = self.files.save(index, &encode_meta(meta), content) {
+            return member.log(LogLevel::Warn, format!("no snapshot of index {index}: {error}"));
+        }
+        member.log(
+            LogLevel::Debug,
+            format!("snapshot of index {index} saved, {} bytes", content.len()),
+        );
+        if let Err(error) = self.release_log(member) {
+            member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
+        }
+    }
+
+    /// Lets the log go as far as the oldest kept snapshot reaches and retention allows.
+    fn release_log(&self, member: &Member) -> Result<(), SnapshotError> {
+        self.files.prune(member.wal.base().index)?;
+        let base = member.wal.base().index;
+        let Some(oldest) = self.files.list()?.into_iter().filter(|index| *index >= base).min()
+        else {
+            return Ok(());
+        };
+        let (meta, _) = self.load(oldest)?;
+        if let Some(base) = member.wal.release(oldest) {
+            member.with_core(|driver| {
+                driver.ignore_refusal(member, Event::Compacted(base, meta.config));
+            });
+            member.log(LogLevel::Debug, format!("the log now starts after {}", base.index));
+        }
+        Ok(())
+    }
+
+    /// Saves what the leader sent, then lets the core replace the log by it.
+    fn take_over(&self, member: &Member, received: Received) {
+        let Received { from, term, meta, content } = received;
+        let index = meta.last.index;
+        if let Err(error) = self.files.save(index, &encode_meta(&meta), &content) {
+            let line = format!("the leader's snapshot of index {index} was not taken: {error}");
+            return member.log(LogLevel::Error, line);
+        }
+        member.log(
+            LogLevel::Info,
+            format!("received a snapshot of index {index}, {} bytes", content.len()),
+        );
+        member.with_core(|driver| {
+            driver.ignore_refusal(member, Event::InstallSnapshot { from, term, meta });
+        });
+    }
+}
+
+impl Content {
+    pub fn encode(&self) -> Bytes {
+        let mut out = BodyWriter::default();
+        out.u8(VERSION);
+        out.data(&self.view.encode());
+        out.rest(&self.machine);
+        out.finish().to_bytes()
+    }
+
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut body = BodyReader::new(bytes, "snapshot");
+        check_version(&mut body)?;
+        Ok(Self { view: View::decode(body.data()?)?, machine: body.rest() })
+    }
+}
+
+fn encode_meta(meta: &SnapshotMeta) -> Bytes {
+    let mut out = BodyWriter::default();
+    out.u8(VERSION);
+    out.u64(meta.last.term);
+    out.u64(meta.last.index);
+    out.rest(&meta.config.encode());
+    out.finish().to_bytes()
+}
+
+fn decode_meta(bytes: Bytes) -> Result<SnapshotMeta, WireError> {
+    let mut body = BodyReader::new(bytes, "snapshot meta");
+    check_version(&mut body)?;
+    let last = LogPosition { term: body.u64()?, index: body.u64()? };
+    let config = Config::decode(&body.rest());
+    let config = config.map_err(|error| WireError::BadConfig(error.to_string()))?;
+    Ok(SnapshotMeta { last, config })
+}
+
+fn check_version(body: &mut BodyReader) -> Result<(), WireError> {
+    match body.u8()? {
+        VERSION => Ok(()),
+        other => Err(WireError::BadValue { what: "snapshot version", value: other.into() }),
+    }
+}

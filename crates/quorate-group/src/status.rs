@@ -1,0 +1,59 @@
+//! A look at a member.
+
+use quorate_consensus::{Index, MemberId, Term};
+
+#[derive(Clone, Debug, Default)]
+pub struct GroupStatus {
+    pub member: MemberId,
+    pub leader: Option<MemberId>,
+    pub is_leader: bool,
+    pub term: Term,
+    pub last_index: Index,
+    pub persisted_index: Index,
+    pub commit_index: Index,
+    pub applied_index: Index,
+    pub voters: Vec<MemberId>,
+    pub learners: Vec<MemberId>,
+    pub log_bytes: u64,
+    pub first_index: Index,
+    pub syncs: u64,
+    pub sync_us_avg: f64,
+    pub sync_us_max: u64,
+    pub primary: bool,
+    pub proposals_pending: usize,
+    /// Number of the newest view the state machine was shown.
+    pub view_number: u64,
+    /// What is wrong with the log's disk but not (yet) in the way.
+    pub log_warning: Option<String>,
+}
+
+impl GroupStatus {
+    /// Names and values, as `quorate status` asks them over the group port.
+    pub fn lines(&self) -> Vec<(String, String)> {
+        let ids =
+            |ids: &[MemberId]| ids.iter().map(MemberId::to_string).collect::<Vec<_>>().join(",");
+        let leader = self.leader.map(|id| id.to_string()).unwrap_or_default();
+        let lines = [
+            ("member", self.member.to_string()),
+            ("leader", leader),
+            ("is_leader", self.is_leader.to_string()),
+            ("term", self.term.to_string()),
+            ("first_index", self.first_index.to_string()),
+            ("last_index", self.last_index.to_string()),
+            ("persisted_index", self.persisted_index.to_string()),
+            ("commit_index", self.commit_index.to_string()),
+            ("applied_index", self.applied_index.to_string()),
+            ("view_number", self.view_number.to_string()),
+            ("voters", ids(&self.voters)),
+            ("learners", ids(&self.learners)),
+            ("primary", self.primary.to_string()),
+            ("proposals_pending", self.proposals_pending.to_string()),
+            ("log_bytes", self.log_bytes.to_string()),
+            ("syncs", self.syncs.to_string()),
+            ("sync_us_avg", format!("{:.1}", self.sync_us_avg)),
+            ("sync_us_max", self.sync_us_max.to_string()),
+            ("log_warning", self.log_warning.clone().unwrap_or_default()),
+        ];
+        lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
