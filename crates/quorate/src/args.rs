@@ -96,7 +96,8 @@ pub enum Command {
         The servers go on running after this command has ended.\n\n\
         Ports: node number i listens on base + 10*i for clients, +1 for the group, +2 and +3 for \
         state transfer, all on 127.0.0.1.\n\n\
-        Your own server options go to DIR/extra.cnf, which every node reads last.\n\n\
+        Your own server options go to DIR/extra.cnf, which every node reads last; you may write \
+        it before the cluster is made.\n\n\
         Examples:\n  quorate up\n  quorate up --nodes 5 --dir /srv/db --base-port 4000\n  \
         quorate up --provider-options 'evs.suspect_timeout=PT2S'"
 )]

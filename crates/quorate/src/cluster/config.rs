@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-const EXTRA: &str = "extra.cnf";
+pub const EXTRA: &str = "extra.cnf";
 const EXTRA_TEXT: &str = "\
 # Your own server options, for every node; read last, so they win. Never overwritten.
 [mariadbd]
@@ -40,6 +40,9 @@ fn render(cluster: &Cluster, node: &Node) -> String {
 [client]
 socket = {socket}
 user = {database_user}
+
+[sst]
+sst-log-archive-dir = {transfer_logs}
 
 [mariadbd]
 datadir = {data}
@@ -85,6 +88,7 @@ wsrep_sst_auth = {account}:
         pid_file = show(&node.pid_file()),
         error_log = show(&node.error_log()),
         tmp = show(&node.tmp()),
+        transfer_logs = show(&node.dir.join("transfer-logs")),
         client = node.ports.client,
         provider = show(&state.provider_loaded),
         name = state.name,

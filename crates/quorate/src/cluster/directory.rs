@@ -1,9 +1,11 @@
 //! Finding, checking and locking a cluster's directory.
 
+use super::config::EXTRA;
 use super::{Account, State};
 use anyhow::{bail, Context, Result};
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -59,8 +61,10 @@ pub fn prepare(dir: &Path, account: &Account) -> Result<()> {
     if !State::exists(dir) {
         match fs::read_dir(dir) {
             Ok(entries) => {
-                // Our own lock is left where an earlier command failed before it made anything.
-                if entries.flatten().any(|entry| entry.file_name() != LOCK) {
+                // A lock is left where an earlier command failed before it made anything; options
+                // may be written before the cluster is made.
+                let known = [OsStr::new(LOCK), OsStr::new(EXTRA)];
+                if entries.flatten().any(|entry| !known.contains(&&*entry.file_name())) {
                     bail!(
                         "{shown} is not empty and holds no cluster: it is left alone; choose \
                            another --dir, or empty it"

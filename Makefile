@@ -1,0 +1,41 @@
+# `make up` and you have a cluster; `make help` for the rest.
+
+RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
+TEST_PACKAGES = sysbench galera-4 e2fsprogs
+QUORATE       = target/release/quorate
+
+.PHONY: help up down clean-cluster build packages test-packages test bench-galera crash-rounds sim-million
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+
+up: packages build ## Install what is missing, build, start three servers (or those that are stopped)
+	@$(QUORATE) up $(UP)
+
+down: ## Stop the servers, keep the data
+	@$(QUORATE) down
+
+clean-cluster: ## Stop the servers and delete their data
+	@$(QUORATE) down --force --wipe
+
+build:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust, https://rustup.rs"; exit 69; }
+	@cargo build --release -p quorate -p quorate-provider
+
+packages:
+	@scripts/install-packages $(RUN_PACKAGES) $$(command -v cc >/dev/null || echo gcc libc6-dev)
+
+test-packages: packages
+	@scripts/install-packages $(TEST_PACKAGES)
+
+test: test-packages ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
+	@scripts/test $(STEPS)
+
+crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows
+	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50
+
+bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
+	cargo run --release -p quorate-tests --bin beside-galera
+
+sim-million: ## Simulate a million histories (an hour or so)
+	cargo run --profile sim -p quorate-sim -- run --seeds 1..1000000

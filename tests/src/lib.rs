@@ -1,0 +1,31 @@
+//! Tools for tests on clusters of real servers. A test sees a cluster as a user does: it runs the
+//! `quorate` command, connects clients, kills processes and reads error logs.
+//!
+//! * [`cluster`]: a cluster that is made for one test and gone after it.
+//! * [`writers`]: clients that insert and remember what was acknowledged, and when.
+//! * [`crash`]: kill under load, start again, count what is lost.
+//! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
+//! * [`probe`]: what the machine itself takes for a sync or a network round trip.
+//! * [`random`]: small seeded choices.
+//!
+//! Environment: `QUORATE_BIN` the command under test (default: the release build);
+//! `QUORATE_PROVIDER` another provider than its own; `QUORATE_TEST_DIR` where clusters are made
+//! (default /var/tmp); `QUORATE_TEST_FULL=1` full sizes; `QUORATE_TEST_KEEP=1` keep directories.
+
+pub mod cluster;
+pub mod crash;
+pub mod probe;
+pub mod random;
+pub mod sysbench;
+pub mod writers;
+
+pub use cluster::TestCluster;
+
+/// `small` normally, `full` when asked for full sizes.
+pub fn sized<T>(small: T, full: T) -> T {
+    if std::env::var_os("QUORATE_TEST_FULL").is_some() {
+        full
+    } else {
+        small
+    }
+}

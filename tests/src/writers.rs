@@ -1,0 +1,154 @@
+//! Clients that insert rows and remember what was acknowledged, and when.
+//!
+//! A row counts as acknowledged once the server said OK to its INSERT. A row whose INSERT ended
+//! in an error or with a lost connection may or may not exist; nothing is claimed of it.
+
+use crate::TestCluster;
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
+/// A server that hangs (SIGSTOP) is left for another connection attempt after this long.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+const TABLE: &str = "quorate_test.acked";
+
+pub struct Writers {
+    stop: Arc<AtomicBool>,
+    begin: Instant,
+    threads: Vec<JoinHandle<Vec<Ack>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ack {
+    id: u64,
+    at: Instant,
+}
+
+/// What a run of writers was told by the servers.
+pub struct Acks {
+    begin: Instant,
+    end: Instant,
+    acks: Vec<Ack>,
+}
+
+/// Makes the table that writers insert into.
+pub fn create_table(cluster: &TestCluster) -> Result<()> {
+    cluster.sql(1, "CREATE DATABASE IF NOT EXISTS quorate_test")?;
+    cluster.sql(
+        1,
+        &format!(
+            "CREATE TABLE IF NOT EXISTS {TABLE} (id BIGINT UNSIGNED PRIMARY KEY, filler CHAR(60) \
+             NOT NULL) ENGINE=InnoDB"
+        ),
+    )
+}
+
+impl Writers {
+    /// Starts `per_node` clients on each of `nodes`. `run` tells the ids of one run from those of
+    /// another.
+    pub fn start(cluster: &TestCluster, nodes: &[u16], per_node: u64, run: u64) -> Writers {
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = nodes.iter().flat_map(|node| (0..per_node).map(move |_| *node));
+        let threads = clients
+            .enumerate()
+            .map(|(number, node)| {
+                let socket = cluster.socket(node);
+                let stop = stop.clone();
+                let first_id = (run << 48) | ((number as u64) << 32);
+                thread::spawn(move || insert_until(&stop, &socket, first_id))
+            })
+            .collect();
+        Writers { stop, begin: Instant::now(), threads }
+    }
+
+    /// Stops the clients and collects what they know.
+    pub fn stop(self) -> Acks {
+        self.stop.store(true, Ordering::Relaxed);
+        let end = Instant::now();
+        let mut acks: Vec<Ack> = self
+            .threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("a writer panicked"))
+            .collect();
+        acks.sort_by_key(|ack| ack.at);
+        Acks { begin: self.begin, end, acks }
+    }
+}
+
+fn insert_until(stop: &AtomicBool, socket: &Path, first_id: u64) -> Vec<Ack> {
+    let mut acks = Vec::new();
+    let mut connection: Option<Conn> = None;
+    let mut id = first_id;
+    while !stop.load(Ordering::Relaxed) {
+        let Some(open) = &mut connection else {
+            connection = quorate_cli::sql::connect(socket, "root", CLIENT_TIMEOUT).ok();
+            if connection.is_none() {
+                thread::sleep(RECONNECT_PAUSE);
+            }
+            continue;
+        };
+        id += 1;
+        match open.query_drop(format!("INSERT INTO {TABLE} VALUES ({id}, 'a row of a writer')")) {
+            Ok(()) => acks.push(Ack { id, at: Instant::now() }),
+            // A conflict or a node that takes no writes at the moment; the connection is good.
+            Err(mysql::Error::MySqlError(_)) => thread::sleep(RECONNECT_PAUSE),
+            Err(_) => connection = None,
+        }
+    }
+    acks
+}
+
+impl Acks {
+    pub fn len(&self) -> usize {
+        self.acks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.acks.is_empty()
+    }
+
+    pub fn ids(&self) -> HashSet<u64> {
+        self.acks.iter().map(|ack| ack.id).collect()
+    }
+
+    /// Acknowledged rows of each whole second.
+    pub fn per_second(&self) -> Vec<usize> {
+        let seconds = (self.end - self.begin).as_secs() as usize;
+        let mut counts = vec![0; seconds];
+        for ack in &self.acks {
+            if let Some(count) = counts.get_mut((ack.at - self.begin).as_secs() as usize) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// The longest time without an acknowledgement.
+    pub fn longest_gap(&self) -> Duration {
+        let times = || self.acks.iter().map(|ack| ack.at);
+        let from = std::iter::once(self.begin).chain(times());
+        let to = times().chain(std::iter::once(self.end));
+        from.zip(to).map(|(from, to)| to.saturating_duration_since(from)).max().unwrap_or_default()
+    }
+}
+
+/// Those of `ids` that `node` does not have.
+pub fn missing(cluster: &TestCluster, node: u16, ids: &HashSet<u64>) -> Result<Vec<u64>> {
+    let mut connection = cluster.connect(node)?;
+    connection.query_drop("SET SESSION wsrep_sync_wait = 1")?;
+    let present: HashSet<u64> = connection
+        .query_map(format!("SELECT id FROM {TABLE}"), |id: u64| id)
+        .with_context(|| format!("reading the rows of node{node}"))?
+        .into_iter()
+        .collect();
+    let mut missing: Vec<u64> = ids.difference(&present).copied().collect();
+    missing.sort_unstable();
+    Ok(missing)
+}

@@ -1,0 +1,92 @@
+//! The command itself, on a cluster that works: what a newcomer types.
+
+use anyhow::{ensure, Result};
+use mysql::prelude::Queryable;
+use quorate_tests::cluster::shown;
+use quorate_tests::TestCluster;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+fn exit_code(cluster: &TestCluster, arguments: &[&str]) -> Result<Option<i32>> {
+    Ok(cluster.try_quorate(arguments)?.status.code())
+}
+
+#[test]
+fn a_cluster_from_birth_to_wipe() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    assert_eq!(exit_code(&cluster, &["status"])?, Some(2), "nothing is there");
+    cluster.start("", &[])?;
+
+    // The table, the same as JSON, and who may look into the directories.
+    let table = cluster.quorate(&["status"])?;
+    assert_eq!(table.matches("Synced").count(), 3, "{table}");
+    let status = cluster.status()?;
+    assert_eq!(status["health"], "synced");
+    assert_eq!(status["nodes"][1]["address"], format!("127.0.0.1:{}", cluster.base_port + 20));
+    let mode = cluster.node_dir(1).metadata()?.permissions().mode();
+    assert_eq!(mode & 0o077, 0, "others may not reach a node's socket");
+
+    // A second `up` changes nothing.
+    cluster.quorate(&["up"])?;
+    for node in 0..3 {
+        assert_eq!(cluster.status()?["nodes"][node]["pid"], status["nodes"][node]["pid"]);
+    }
+
+    // What is written on one node is read on another.
+    cluster.sql(1, "CREATE DATABASE t")?;
+    cluster.sql(2, "CREATE TABLE t.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.sql(3, "INSERT INTO t.t VALUES (1, 3)")?;
+    let mut reader = cluster.connect(1)?;
+    reader.query_drop("SET SESSION wsrep_sync_wait = 1")?;
+    assert_eq!(reader.query_first("SELECT node FROM t.t")?, Some(3));
+
+    // One node down: degraded, and back.
+    cluster.quorate(&["kill", "node2"])?;
+    assert_eq!(exit_code(&cluster, &["status"])?, Some(1));
+    assert_eq!(cluster.node_status(2)?["state"], "Down");
+    let again = cluster.try_quorate(&["kill", "2"])?;
+    assert!(!again.status.success() && shown(&again).contains("node2 does not run"));
+    cluster.quorate(&["start", "node2"])?;
+    cluster.quorate(&["restart", "3"])?;
+    assert_eq!(exit_code(&cluster, &["status"])?, Some(0));
+
+    // All down, all up, data there, in whatever order they come.
+    cluster.quorate(&["down"])?;
+    assert_eq!(exit_code(&cluster, &["status"])?, Some(2));
+    cluster.quorate(&["up"])?;
+    cluster.wait_level(&cluster.all(), Duration::from_secs(30))?;
+    for node in cluster.all() {
+        assert_eq!(cluster.connect(node)?.query_first("SELECT COUNT(*) FROM t.t")?, Some(1));
+    }
+    cluster.quorate(&["down", "--wipe"])?;
+    ensure!(!cluster.dir.exists());
+    cluster.passed()
+}
+
+#[test]
+fn a_cluster_grows_by_more_nodes() -> Result<()> {
+    let cluster = TestCluster::up(1, "")?;
+    cluster.sql(1, "CREATE DATABASE t")?;
+    cluster.sql(1, "CREATE TABLE t.t (id INT PRIMARY KEY)")?;
+    cluster.sql(1, "INSERT INTO t.t VALUES (7)")?;
+    cluster.quorate(&["up", "--nodes", "3"])?;
+    for node in [2, 3] {
+        assert_eq!(cluster.connect(node)?.query_first("SELECT id FROM t.t")?, Some(7));
+    }
+    let fewer = cluster.try_quorate(&["up", "--nodes", "2"])?;
+    assert_eq!(fewer.status.code(), Some(64), "{}", shown(&fewer));
+    cluster.passed()
+}
+
+#[test]
+fn a_directory_with_other_things_is_left_alone() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    std::fs::create_dir_all(&cluster.dir)?;
+    let other = cluster.dir.join("precious.txt");
+    std::fs::write(&other, "mine")?;
+    let output = cluster.try_start("", &[])?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(shown(&output).contains("is not empty and holds no cluster"), "{}", shown(&output));
+    assert_eq!(std::fs::read_to_string(other)?, "mine");
+    cluster.passed()
+}

@@ -1,0 +1,68 @@
+//! A node that was away catches up from logs, without a script; an emptied one by state transfer.
+
+use anyhow::Result;
+use quorate_tests::sysbench::{self, Load, Tables};
+use quorate_tests::writers::{create_table, missing, Writers};
+use quorate_tests::{sized, TestCluster};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+const SCRIPT: &str = "Running: 'wsrep_sst_";
+
+#[test]
+fn a_node_killed_under_load_needs_no_state_transfer() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    create_table(&cluster)?;
+    let away = cluster.followers()?[0];
+    let others: Vec<u16> = cluster.all().into_iter().filter(|node| *node != away).collect();
+    let writers = Writers::start(&cluster, &others, 4, 1);
+    thread::sleep(Duration::from_secs(2));
+    cluster.quorate(&["kill", &away.to_string()])?;
+    let before = cluster.error_log(away)?.len();
+    thread::sleep(Duration::from_secs(sized(10, 30)));
+    cluster.quorate(&["start", &away.to_string()])?;
+    let acks = writers.stop();
+
+    let log = cluster.error_log(away)?.split_off(before);
+    assert!(!log.contains(SCRIPT), "a state transfer script ran:\n{log}");
+    assert_eq!(cluster.node_status(away)?["state"], "Synced");
+    for node in cluster.all() {
+        assert_eq!(missing(&cluster, node, &acks.ids())?, Vec::<u64>::new());
+    }
+    cluster.passed()
+}
+
+#[test]
+fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let tables = Tables { count: 4, rows: 5_000 };
+    sysbench::prepare(&cluster, tables, 1)?;
+    let node = cluster.followers()?[0];
+    let name = node.to_string();
+    for method in ["mariabackup", "rsync"] {
+        cluster.set_extra(&format!("wsrep_sst_method = {method}"))?;
+        for other in cluster.all() {
+            cluster.sql(other, &format!("SET GLOBAL wsrep_sst_method = '{method}'"))?;
+        }
+        cluster.quorate(&["stop", &name])?;
+        fs::remove_dir_all(cluster.node_dir(node).join("data"))?;
+        if method == "mariabackup" {
+            // The other method finds the old log still there.
+            let log = cluster.node_dir(node).join("log");
+            if log.exists() {
+                fs::remove_dir_all(log)?;
+            }
+        }
+        let before = cluster.error_log(node)?.len();
+        cluster.quorate(&["start", &name])?;
+        let log = cluster.error_log(node)?.split_off(before);
+        assert!(log.contains(&format!("{SCRIPT}{method}")), "no {method} in:\n{log}");
+
+        let nodes = cluster.all();
+        let load = Load { script: "oltp_write_only", clients: 6, seconds: 3, nodes: &nodes };
+        sysbench::run(&cluster, tables, &load)?;
+        sysbench::compare(&cluster, tables)?;
+    }
+    cluster.passed()
+}
