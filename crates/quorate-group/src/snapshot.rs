@@ -1,8 +1,8 @@
 //! Snapshots of the state after a log index: taken by the sequencer, written to files by a thread
 //! of its own, sent to members whose next entry is purged, received from a leader.
 //!
-//! Invariant: the log is purged only up to the oldest snapshot file that is kept, so log and files
-//! together always reach from some whole state to the end of the log.
+//! Invariant: the log is purged only up to the newest snapshot but one, so log and files together
+//! reach from a whole state to the end of the log, even should the newest file be damaged.
 
 use crate::machine::LogLevel;
 use crate::member::Member;
@@ -137,21 +137,18 @@ impl Snapshots {
         }
     }
 
-    /// Lets the log go as far as the oldest kept snapshot reaches and retention allows.
+    /// Lets the log go up to the newest snapshot but one, as far as retention allows, and then
+    /// the snapshots that the log does not continue any more.
     fn release_log(&self, member: &Member) -> Result<(), SnapshotError> {
-        self.files.prune(member.wal.base().index)?;
-        let base = member.wal.base().index;
-        let Some(oldest) = self.files.list()?.into_iter().filter(|index| *index >= base).min()
-        else {
-            return Ok(());
-        };
-        let (meta, _) = self.load(oldest)?;
-        if let Some(base) = member.wal.release(oldest) {
+        let Some(index) = self.files.list()?.into_iter().nth(1) else { return Ok(()) };
+        let (meta, _) = self.load(index)?;
+        if let Some(base) = member.wal.release(index) {
             member.with_core(|driver| {
                 driver.ignore_refusal(member, Event::Compacted(base, meta.config));
             });
             member.log(LogLevel::Debug, format!("the log now starts after {}", base.index));
         }
+        self.files.prune(member.wal.base().index)?;
         Ok(())
     }
 

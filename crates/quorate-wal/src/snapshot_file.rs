@@ -88,20 +88,17 @@ impl SnapshotFiles {
         }
     }
 
-    /// Deletes old snapshots. Stay: the newest two, and the nearest on either side of the log's
-    /// `base`. Returns the indexes of those deleted.
+    /// Deletes old snapshots. Stay: the newest two, and all that the log, which starts after
+    /// `base`, continues: a state that lags behind can start from any of them. Returns the indexes
+    /// of those deleted.
     pub fn prune(&self, base: Index) -> Result<Vec<Index>, WalError> {
         let _one = self.changing.lock().expect("no panics under this lock");
         let all = self.list()?;
-        let at_or_above = all.iter().rev().find(|&&i| i >= base);
-        let at_or_below = all.iter().find(|&&i| i <= base);
         let mut deleted = Vec::new();
-        for index in all.iter().skip(2) {
-            if Some(index) != at_or_above && Some(index) != at_or_below {
-                let name = file_name(*index);
-                self.disk.remove(&name).doing("delete", &self.disk.path(&name))?;
-                deleted.push(*index);
-            }
+        for index in all.into_iter().skip(2).filter(|index| *index < base) {
+            let name = file_name(index);
+            self.disk.remove(&name).doing("delete", &self.disk.path(&name))?;
+            deleted.push(index);
         }
         Ok(deleted)
     }

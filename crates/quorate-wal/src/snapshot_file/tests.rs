@@ -43,8 +43,8 @@ fn pruning_keeps_two_and_what_the_base_needs() {
     for index in [10, 20, 30, 40, 50, 60] {
         files.save(index, b"", b"").unwrap();
     }
-    assert_eq!(files.prune(25).unwrap(), [40, 10]);
-    assert_eq!(files.list().unwrap(), [60, 50, 30, 20]);
-    assert_eq!(files.prune(100).unwrap(), [30, 20]);
+    assert_eq!(files.prune(25).unwrap(), [20, 10]);
+    assert_eq!(files.list().unwrap(), [60, 50, 40, 30]);
+    assert_eq!(files.prune(100).unwrap(), [40, 30]);
     assert_eq!(files.list().unwrap(), [60, 50]);
 }
