@@ -104,7 +104,7 @@ pub(crate) fn follow_each_other(prev: LogPosition, entries: &[Entry], term: Term
     entries.iter().all(|entry| {
         let follows = entry.index == last.index + 1
             && entry.index <= INDEX_MAX
-            && (last.term..=term).contains(&entry.term)
+            && (last.term.max(1)..=term).contains(&entry.term)
             && (entry.kind != EntryKind::Config || governs(entry));
         last = entry.position();
         follows

@@ -1,1 +1,149 @@
+//! What needs a look inside. Stories with several members are in `tests/scenarios/`.
+
 use super::*;
+use crate::config::{MemberInfo, MemberRole};
+use crate::types::{Entry, EntryKind, SnapshotMeta};
+use bytes::Bytes;
+
+fn id(number: u128) -> MemberId {
+    MemberId(number)
+}
+
+fn voters(numbers: &[u128]) -> Config {
+    let info = MemberInfo { role: MemberRole::Voter, addr: "h:1".into(), name: "n".into() };
+    let members = numbers.iter().map(|number| (id(*number), info.clone())).collect();
+    Config { members, outgoing: Vec::new() }
+}
+
+fn member(config: Config) -> Consensus {
+    let snapshot = SnapshotMeta { last: LogPosition::default(), config };
+    Consensus::new(Options::new(id(1), 7), Restored { snapshot, ..Restored::default() }, 0)
+}
+
+fn step(member: &mut Consensus, now_ms: u64, event: Event) -> Effects {
+    let mut effects = Effects::default();
+    member.step(now_ms, event, &mut effects).expect("accepted");
+    effects
+}
+
+fn from_peer(term: Term, body: MessageBody) -> Event {
+    Event::Receive(Message { from: id(2), to: id(1), term, body })
+}
+
+fn leader_of_three() -> Consensus {
+    let mut member = member(voters(&[1, 2, 3]));
+    step(&mut member, 5000, Event::Tick);
+    step(&mut member, 5000, from_peer(1, MessageBody::PreVoteReply { granted: true }));
+    step(&mut member, 5000, from_peer(1, MessageBody::VoteReply { granted: true }));
+    assert!(member.is_leader());
+    step(&mut member, 5000, from_peer(1, MessageBody::AppendReply { matched: 1 }));
+    let third =
+        Message { from: id(3), to: id(1), term: 1, body: MessageBody::AppendReply { matched: 1 } };
+    step(&mut member, 5000, Event::Receive(third));
+    member
+}
+
+#[test]
+fn the_term_and_vote_leave_with_the_effects_that_rely_on_them() {
+    let mut member = member(voters(&[1, 2, 3]));
+    let last = LogPosition::default();
+    let effects =
+        step(&mut member, 3000, from_peer(4, MessageBody::Vote { last, transfer: false }));
+    assert_eq!(effects.hard_state, Some(HardState { term: 4, voted_for: Some(id(2)) }));
+    assert_eq!(effects.messages.len(), 1);
+    // The same question again gets the same answer, and nothing to write.
+    let again = step(&mut member, 3000, from_peer(4, MessageBody::Vote { last, transfer: false }));
+    assert_eq!((again.hard_state, again.messages), (None, effects.messages));
+}
+
+#[test]
+fn a_batch_leaves_for_disk_and_followers_in_one_step_without_copies() {
+    let mut leader = leader_of_three();
+    let payload = Bytes::from(vec![7; 1000]);
+    let batch = vec![(EntryKind::Data, payload.clone()); 20];
+    let effects = step(&mut leader, 5000, Event::Propose(batch));
+    assert_eq!(effects.append.len(), 20);
+    let sent: Vec<&Vec<Entry>> = effects
+        .messages
+        .iter()
+        .filter_map(|message| match &message.body {
+            MessageBody::Append { entries, .. } => Some(entries),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent.len(), 2, "one message for each follower");
+    for entry in sent.into_iter().flatten().chain(&effects.append) {
+        assert_eq!(entry.data.as_ptr(), payload.as_ptr());
+    }
+}
+
+#[test]
+fn effects_of_several_steps_can_be_carried_out_together() {
+    let mut member = member(voters(&[1, 2, 3]));
+    let mut effects = Effects::default();
+    let entry = |index, term| Entry { index, term, kind: EntryKind::Data, data: Bytes::new() };
+    let prev = LogPosition::default();
+    for entries in [vec![entry(1, 1), entry(2, 1)], vec![entry(1, 1), entry(2, 2), entry(3, 2)]] {
+        let term = entries[1].term;
+        let append = MessageBody::Append { prev, entries, commit: 0 };
+        member.step(0, from_peer(term, append), &mut effects).expect("accepted");
+    }
+    assert_eq!(effects.truncate_from, Some(2));
+    let appended: Vec<_> = effects.append.iter().map(|e| (e.index, e.term)).collect();
+    assert_eq!(appended, [(1, 1), (2, 2), (3, 2)]);
+    assert_eq!(effects.hard_state.map(|h| h.term), Some(2));
+
+    let last = LogPosition { term: 2, index: 9 };
+    let meta = SnapshotMeta { last, config: voters(&[2]) };
+    let install = Event::InstallSnapshot { from: id(2), term: 2, meta: meta.clone() };
+    member.step(0, install, &mut effects).expect("accepted");
+    assert_eq!((effects.reset_log.as_ref(), effects.truncate_from), (Some(&meta), None));
+    assert!(effects.append.is_empty());
+}
+
+#[test]
+fn a_log_ahead_of_the_term_file_forbids_a_second_vote() {
+    let restored = Restored {
+        hard_state: HardState { term: 2, voted_for: Some(id(3)) },
+        snapshot: SnapshotMeta { last: LogPosition::default(), config: voters(&[1, 2, 3]) },
+        last: LogPosition { term: 5, index: 1 },
+        term_runs: vec![(1, 5)],
+        ..Restored::default()
+    };
+    let mut member = Consensus::new(Options::new(id(1), 7), restored, 0);
+    let effects = step(&mut member, 1, Event::Tick);
+    assert_eq!(effects.hard_state, Some(HardState { term: 5, voted_for: None }));
+}
+
+#[test]
+fn at_the_limit_of_terms_nobody_stands() {
+    let mut member = member(voters(&[1, 2, 3]));
+    let beat = MessageBody::Heartbeat { commit: u64::MAX, round: u64::MAX };
+    step(&mut member, 0, from_peer(TERM_MAX, beat.clone()));
+    assert_eq!(member.status(0).term, TERM_MAX);
+    step(&mut member, 0, from_peer(TERM_MAX + 1, beat));
+    assert_eq!(member.status(0).term, TERM_MAX);
+    let effects = step(&mut member, 60_000, Event::Tick);
+    assert!(effects.messages.is_empty());
+}
+
+#[test]
+fn many_reads_share_a_round() {
+    let mut leader = leader_of_three();
+    let rounds = |effects: &Effects| {
+        let beats = effects.messages.iter().filter_map(|message| match message.body {
+            MessageBody::Heartbeat { round, .. } => Some(round),
+            _ => None,
+        });
+        beats.collect::<Vec<_>>()
+    };
+    // Round 1, sent when it was elected, is unanswered: the reads wait for the one after it.
+    for ctx in 0..100 {
+        assert!(rounds(&step(&mut leader, 5001, Event::ReadIndex { ctx })).is_empty());
+    }
+    let reply = |round| from_peer(1, MessageBody::HeartbeatReply { round, persisted_last: 1 });
+    let effects = step(&mut leader, 5002, reply(1));
+    assert_eq!((rounds(&effects), effects.reads.len()), (vec![2, 2], 0));
+    let effects = step(&mut leader, 5003, reply(2));
+    assert_eq!((rounds(&effects), effects.reads.len()), (vec![], 100));
+}

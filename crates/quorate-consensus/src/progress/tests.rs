@@ -1,1 +1,96 @@
 use super::*;
+
+fn options() -> Options {
+    Options {
+        append_bytes_max: 100,
+        inflight_bytes_max: 250,
+        inflight_messages_max: 4,
+        ..Options::new(MemberId(1), 0)
+    }
+}
+
+fn replicating(matched: Index) -> Progress {
+    let mut peer = Progress::new(MemberId(2), matched + 1);
+    peer.acknowledge(matched, 0);
+    assert_eq!(peer.state, State::Replicate);
+    peer
+}
+
+#[test]
+fn the_window_closes_by_bytes_and_by_messages() {
+    let mut peer = replicating(10);
+    for last in [11, 12] {
+        assert_eq!(peer.window_bytes(&options()), Some(100));
+        peer.sent(last, 100);
+    }
+    assert_eq!(peer.window_bytes(&options()), Some(50));
+    peer.sent(13, 60);
+    assert_eq!(peer.window_bytes(&options()), None);
+    assert!(peer.acknowledge(12, 0));
+    assert_eq!((peer.matched, peer.next, peer.window_bytes(&options())), (12, 14, Some(100)));
+    (14..=16).for_each(|last| peer.sent(last, 1));
+    assert_eq!(peer.window_bytes(&options()), None);
+}
+
+#[test]
+fn an_entry_larger_than_the_window_passes_alone() {
+    let mut peer = replicating(10);
+    peer.sent(11, 9999);
+    assert_eq!(peer.window_bytes(&options()), None);
+    peer.acknowledge(11, 0);
+    assert_eq!(peer.window_bytes(&options()), Some(100));
+}
+
+#[test]
+fn a_probe_ends_with_an_acknowledgement() {
+    let mut peer = Progress::new(MemberId(2), 20);
+    peer.state = State::Probe { sent: true };
+    assert!(peer.reject(19, 7));
+    assert_eq!((peer.next, peer.state), (8, State::Probe { sent: false }));
+    // The answer to the first probe, once more.
+    assert!(!peer.reject(19, 3));
+    assert!(peer.acknowledge(7, 0));
+    assert_eq!((peer.next, peer.state), (8, State::Replicate));
+}
+
+#[test]
+fn a_rejection_always_steps_back() {
+    let mut peer = Progress::new(MemberId(2), 20);
+    assert!(peer.reject(19, 19));
+    assert_eq!(peer.next, 19);
+    let mut peer = Progress::new(MemberId(2), 1);
+    assert!(peer.reject(0, u64::MAX));
+    assert_eq!(peer.next, 1);
+}
+
+#[test]
+fn rejections_of_what_was_acknowledged_since_are_old() {
+    let mut peer = replicating(10);
+    peer.sent(15, 1);
+    assert!(!peer.reject(10, 3));
+    assert!(peer.reject(15, 12));
+    assert_eq!((peer.next, peer.state), (13, State::Probe { sent: false }));
+}
+
+#[test]
+fn a_snapshot_ends_where_the_log_can_go_on() {
+    let mut peer = replicating(10);
+    peer.await_snapshot();
+    peer.acknowledge(12, 50);
+    assert_eq!(peer.state, State::Snapshot);
+    peer.acknowledge(50, 50);
+    assert_eq!((peer.next, peer.state), (51, State::Replicate));
+}
+
+#[test]
+fn only_a_reply_to_the_newest_round_proves_a_loss() {
+    let mut peer = replicating(10);
+    peer.round_leaves(1);
+    peer.acknowledge(20, 0);
+    peer.round_leaves(2);
+    assert!(!peer.lost_entries(1, 10), "sent before 11..20 were acknowledged");
+    assert!(!peer.lost_entries(2, 20));
+    assert!(peer.lost_entries(2, 19));
+    peer.forget_acknowledged(5);
+    assert_eq!((peer.matched, peer.next, peer.state), (5, 6, State::Probe { sent: false }));
+}
