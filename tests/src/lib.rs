@@ -6,6 +6,7 @@
 //! * [`crash`]: kill under load, start again, count what is lost.
 //! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
+//! * [`standalone`]: a server without replication, to compare with.
 //! * [`random`]: small seeded choices.
 //!
 //! Environment: `QUORATE_BIN` the command under test (default: the release build);
@@ -16,6 +17,7 @@ pub mod cluster;
 pub mod crash;
 pub mod probe;
 pub mod random;
+pub mod standalone;
 pub mod sysbench;
 pub mod writers;
 
