@@ -252,11 +252,8 @@ pub struct wsrep_t {
     ) -> wsrep_status_t,
     pub disconnect: unsafe extern "C" fn(W) -> wsrep_status_t,
     pub recv: unsafe extern "C" fn(W, *mut c_void) -> wsrep_status_t,
-    pub assign_read_view: unsafe extern "C" fn(
-        W,
-        *mut wsrep_ws_handle_t,
-        *const wsrep_gtid_t,
-    ) -> wsrep_status_t,
+    pub assign_read_view:
+        unsafe extern "C" fn(W, *mut wsrep_ws_handle_t, *const wsrep_gtid_t) -> wsrep_status_t,
     pub certify: unsafe extern "C" fn(
         W,
         wsrep_conn_id_t,
@@ -320,12 +317,8 @@ pub struct wsrep_t {
     pub preordered_collect: unused_fn,
     pub preordered_commit: unused_fn,
     pub sst_sent: unsafe extern "C" fn(W, *const wsrep_gtid_t, c_int) -> wsrep_status_t,
-    pub sst_received: unsafe extern "C" fn(
-        W,
-        *const wsrep_gtid_t,
-        *const wsrep_buf_t,
-        c_int,
-    ) -> wsrep_status_t,
+    pub sst_received:
+        unsafe extern "C" fn(W, *const wsrep_gtid_t, *const wsrep_buf_t, c_int) -> wsrep_status_t,
     pub snapshot: unused_fn,
     pub stats_get: unsafe extern "C" fn(W) -> *mut wsrep_stats_var,
     pub stats_free: unsafe extern "C" fn(W, *mut wsrep_stats_var),

@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn hosts_ports_and_options() {
-        let url = parse_url("gcomm://10.0.0.1,b:4030,[::1]:5?pc.weight=1&base_port=9", 4567).unwrap();
+        let url =
+            parse_url("gcomm://10.0.0.1,b:4030,[::1]:5?pc.weight=1&base_port=9", 4567).unwrap();
         assert_eq!(url.seeds, ["10.0.0.1:4567", "b:4030", "[::1]:5"]);
         assert_eq!(url.options, "pc.weight=1;base_port=9");
         assert_eq!(parse_url("gcomm://", 4567).unwrap(), ClusterUrl::default());

@@ -230,7 +230,9 @@ fn prepare_dir(dir: &Path, data_dir: &Path) -> Result<(), ConnectError> {
     let real = std::fs::canonicalize(dir).map_err(|e| fail(format!("cannot be read ({e})")))?;
     let data = std::fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_path_buf());
     if real.starts_with(&data) {
-        return Err(fail("is inside the server's data directory, which state transfers wipe".into()));
+        return Err(fail(
+            "is inside the server's data directory, which state transfers wipe".into(),
+        ));
     }
     Ok(())
 }

@@ -130,7 +130,9 @@ fn guard<T>(node: Option<&Node>, otherwise: T, f: impl FnOnce() -> T) -> T {
         if let Some(node) = node {
             node.host.log(
                 log_level::ERROR,
-                &format!("BUG: the provider panicked: {what}. Restart this node; please report the line"),
+                &format!(
+                    "BUG: the provider panicked: {what}. Restart this node; please report the line"
+                ),
             );
         }
         otherwise
@@ -185,7 +187,10 @@ unsafe fn items<'a, T>(ptr: *const T, len: size_t) -> &'a [T] {
 unsafe fn key_parts<'a>(key: &wsrep_key_t) -> Vec<&'a [u8]> {
     // SAFETY: by contract.
     unsafe {
-        items(key.key_parts, key.key_parts_num).iter().map(|b| bytes(std::ptr::from_ref(b))).collect()
+        items(key.key_parts, key.key_parts_num)
+            .iter()
+            .map(|b| bytes(std::ptr::from_ref(b)))
+            .collect()
     }
 }
 
@@ -256,10 +261,14 @@ unsafe extern "C" fn init(w: W, args: *const wsrep_init_args) -> wsrep_status_t 
                 return status::NODE_FAIL;
             }
             if !options.ignored.is_empty() {
-                let line = format!("Provider options without a meaning for Quorate, ignored: {}", options.ignored.join(", "));
+                let line = format!(
+                    "Provider options without a meaning for Quorate, ignored: {}",
+                    options.ignored.join(", ")
+                );
                 host.log(log_level::INFO, &line);
             }
-            let start = args.state_id.as_ref().map(position).filter(|p| p.uuid != 0 && p.seqno >= 0);
+            let start =
+                args.state_id.as_ref().map(position).filter(|p| p.uuid != 0 && p.seqno >= 0);
             let config = NodeConfig {
                 name: text(args.node_name),
                 address: text(args.node_address),
@@ -313,7 +322,8 @@ unsafe extern "C" fn options_get(w: W) -> *mut c_char {
     // SAFETY: a filled table.
     let node = unsafe { node(w) };
     guard(node.map(|n| &**n), std::ptr::null_mut(), || {
-        let rendered = node.map_or_else(|| Options::default().render(), |n| n.options.lock().render());
+        let rendered =
+            node.map_or_else(|| Options::default().render(), |n| n.options.lock().render());
         let c = CString::new(rendered).unwrap_or_default();
         // SAFETY: strdup copies a C string into memory that the server frees.
         unsafe { libc::strdup(c.as_ptr()) }
@@ -615,7 +625,8 @@ unsafe extern "C" fn to_execute_start(
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
         guard(Some(node), status::FATAL, || {
-            let keys: Vec<Vec<&[u8]>> = items(keys, keys_num).iter().map(|k| key_parts(k)).collect();
+            let keys: Vec<Vec<&[u8]>> =
+                items(keys, keys_num).iter().map(|k| key_parts(k)).collect();
             let action: Vec<&[u8]> =
                 items(action, count).iter().map(|b| bytes(std::ptr::from_ref(b))).collect();
             let (code, ordered) = node.toi_start(conn_id, &keys, &action, flags);
@@ -746,13 +757,17 @@ unsafe extern "C" fn desync(w: W) -> wsrep_status_t {
 unsafe extern "C" fn resync(w: W) -> wsrep_status_t {
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
-    guard(Some(node), status::NODE_FAIL, || {
-        if node.resync() {
-            status::OK
-        } else {
-            status::NODE_FAIL
-        }
-    })
+    guard(
+        Some(node),
+        status::NODE_FAIL,
+        || {
+            if node.resync() {
+                status::OK
+            } else {
+                status::NODE_FAIL
+            }
+        },
+    )
 }
 
 unsafe extern "C" fn not_implemented() -> wsrep_status_t {

@@ -81,8 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_galeras_files_too() {
-        let state =
-            Grastate { position: Position { uuid: 42, seqno: 7 }, safe_to_bootstrap: true };
+        let state = Grastate { position: Position { uuid: 42, seqno: 7 }, safe_to_bootstrap: true };
         assert_eq!(Grastate::parse(&state.render()), Some(state));
         let galera = "# GALERA saved state\nversion: 2.1\nuuid:    0000002a-0000-0000-0000-000000000000\nseqno:   -1\nsafe_to_bootstrap: 0\n";
         let read = Grastate::parse(galera).unwrap();

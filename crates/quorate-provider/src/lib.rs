@@ -13,7 +13,7 @@
 //! - `transfer`, `grastate`: coming in from nothing. `pause`, `wait`, `options`, `stats`,
 //!   `counters`, `address`: what the names say.
 
-mod abi;
+pub mod abi;
 mod address;
 mod connect;
 mod counters;
@@ -22,7 +22,7 @@ mod grastate;
 mod host;
 mod link;
 mod node;
-mod options;
+pub mod options;
 mod order;
 mod pause;
 mod queue;

@@ -137,7 +137,9 @@ pub const SPECS: &[Spec] = &[
 /// An option string that cannot be used; nothing was changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum OptionError {
-    #[error("wsrep_provider_options: unknown option '{name}': neither Quorate's nor Galera's{hint}")]
+    #[error(
+        "wsrep_provider_options: unknown option '{name}': neither Quorate's nor Galera's{hint}"
+    )]
     Unknown { name: String, hint: String },
     #[error("wsrep_provider_options: '{name} = {value}' is not {expected}")]
     BadValue { name: String, value: String, expected: &'static str },
@@ -354,8 +356,11 @@ mod tests {
     #[test]
     fn a_galera_command_line_is_accepted() {
         let mut o = Options::default();
-        o.set("base_port=4030; gcache.size=10M;evs.suspect_timeout=PT10S;;pc.ignore_sb = true", false)
-            .unwrap();
+        o.set(
+            "base_port=4030; gcache.size=10M;evs.suspect_timeout=PT10S;;pc.ignore_sb = true",
+            false,
+        )
+        .unwrap();
         assert_eq!(o.integer("base_port"), 4030);
         assert_eq!(o.period("evs.suspect_timeout"), Duration::from_secs(10));
         assert_eq!(o.ignored, ["gcache.size", "pc.ignore_sb"]);

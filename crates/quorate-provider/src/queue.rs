@@ -17,6 +17,8 @@ pub struct WriteSetEvent {
     pub index: u64,
     pub seqno: i64,
     pub depends_on: i64,
+    /// As the server is to see them.
+    pub flags: u32,
     pub certified: bool,
     /// The whole log entry; `None` when it has to be read back.
     pub entry: Option<Bytes>,
@@ -141,10 +143,7 @@ impl EventQueue {
                 return Popped::Closed;
             }
             let takeable = !inner.exclusive_busy
-                && inner
-                    .events
-                    .front()
-                    .is_some_and(|e| e.seqno().is_none_or(|s| s <= inner.gate));
+                && inner.events.front().is_some_and(|e| e.seqno().is_none_or(|s| s <= inner.gate));
             if takeable {
                 if let Some(event) = inner.events.pop_front() {
                     inner.bytes -= event.bytes();
@@ -208,6 +207,7 @@ mod tests {
             index: seqno as u64,
             seqno,
             depends_on: 0,
+            flags: 0,
             certified: true,
             entry: Some(Bytes::from(vec![0; bytes])),
         })

@@ -1,6 +1,8 @@
 //! Local transactions: certify, commit order, release, replay, brute-force abort.
 
-use crate::abi::{status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t};
+use crate::abi::{
+    status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t,
+};
 use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
@@ -42,7 +44,12 @@ impl Node {
         if state.builder.encoded_len() as u64 > self.counters.max_ws_size() {
             return (status::SIZE_EXCEEDED, None);
         }
-        let header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        if state.last_fragment >= 0 {
+            header.last_seen = header.last_seen.max(state.last_fragment);
+            let range = header.last_seen - state.last_fragment;
+            header.pa_range = u32::try_from(range).unwrap_or(Header::PA_RANGE_ANY);
+        }
         self.counters.note_local(&state.builder);
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
@@ -151,8 +158,13 @@ impl Node {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return status::CONN_FAIL,
         };
-        let header =
-            self.header(&link, Kind::WRITE_SET, flags::ROLLBACK | flags::PA_UNSAFE, trx_id, u64::MAX);
+        let header = self.header(
+            &link,
+            Kind::WRITE_SET,
+            flags::ROLLBACK | flags::PA_UNSAFE,
+            trx_id,
+            u64::MAX,
+        );
         let data = quorate_certify::WriteSetBuilder::new().finish(&header);
         self.trxs.remove(trx_id);
         match link.group.propose(header.serial, data) {
@@ -214,6 +226,7 @@ impl Node {
             state.commit_left = false;
             let ends = fate.flags & flags::TRX_END != 0;
             state.phase = if ends { Phase::Committed } else { Phase::Executing };
+            state.last_fragment = fate.seqno;
             drop(state);
             self.apply.leave(fate.seqno);
             self.counters.local_commit();
@@ -268,7 +281,10 @@ impl Node {
         match self.host.apply(ctx, &call) {
             Ok(_) => status::OK,
             Err(()) => {
-                self.inconsistent(&format!("replaying the local transaction {} (seqno {}) failed", trx.id, fate.seqno));
+                self.inconsistent(&format!(
+                    "replaying the local transaction {} (seqno {}) failed",
+                    trx.id, fate.seqno
+                ));
                 status::NODE_FAIL
             }
         }
@@ -290,7 +306,10 @@ impl Node {
             Handle::Remote(remote) => remote.seqno,
         };
         let text = String::from_utf8_lossy(error);
-        self.warn(&format!("Applying seqno {seqno} gave an error: {}", text.trim_end_matches('\0')));
+        self.warn(&format!(
+            "Applying seqno {seqno} gave an error: {}",
+            text.trim_end_matches('\0')
+        ));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::queue::{Event, WriteSetEvent};
 use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
 use bytes::Bytes;
-use quorate_certify::{Certifier, Kind, Outcome, WriteSet};
+use quorate_certify::{flags, Certifier, Kind, Outcome, WriteSet};
 use quorate_group::{Committed, StateMachine, View};
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl Sequencer {
             Ok(ws) => ws,
             Err(e) => {
                 // Committed, so every member sees the same bytes and passes over them alike.
-                self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"));
+                self.node
+                    .error(&format!("Log entry {index} is not a write set ({e}): passed over"));
                 return;
             }
         };
@@ -76,6 +77,7 @@ impl Sequencer {
                 index,
                 seqno: verdict.seqno,
                 depends_on: verdict.depends_on,
+                flags: delivered_flags(header.flags, &verdict.outcome),
                 certified,
                 entry: Some(write_set.bytes().clone()),
             }));
@@ -167,6 +169,19 @@ impl StateMachine for Sequencer {
         link.progress.set_index(index);
         self.certifier = certifier;
         Ok(())
+    }
+}
+
+/// A write set that failed is still delivered, so that the position advances. Not as an isolated
+/// action (the server would execute it); a fragment's failure rolls its transaction back, but a
+/// second copy of a fragment is only a dummy.
+fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
+    match outcome {
+        Outcome::Ok => original,
+        Outcome::Duplicate => flags::TRX_START | flags::TRX_END | flags::ROLLBACK,
+        Outcome::Conflict { .. } | Outcome::TooOld => {
+            (original & !flags::ISOLATION) | flags::ROLLBACK
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::replicate::meta;
 use crate::sequencer::index_in;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use parking_lot::Mutex;
-use quorate_certify::{flags, WriteSet};
+use quorate_certify::WriteSet;
 use quorate_group::View;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ pub enum RecvEnd {
     /// The server refused a callback, or the node may not go on.
     Failed,
 }
-
 
 impl Node {
     /// One applier thread's life. The server starts one first and others later.
@@ -66,7 +65,9 @@ impl Node {
         match event {
             Event::Connect => self.introduce(ctx, link)?,
             Event::WriteSet(ws) => return self.apply_write_set(ctx, link, ws),
-            Event::View { seqno, view, mine } => self.primary_view(ctx, link, seqno, &view, mine)?,
+            Event::View { seqno, view, mine } => {
+                self.primary_view(ctx, link, seqno, &view, mine)?
+            }
             Event::NonPrimary => self.non_primary_view(ctx, link)?,
             Event::Donate { seqno, request, joiner } => {
                 self.donate(ctx, link, seqno, &request, joiner)
@@ -211,7 +212,7 @@ impl Node {
             seqno: event.seqno,
             depends_on: event.depends_on,
             certified: event.certified,
-            flags: delivered_flags(header.flags, event.certified),
+            flags: event.flags,
             payload: payload.clone(),
         };
         self.apply.wait(event.depends_on);
@@ -235,7 +236,10 @@ impl Node {
         match applied {
             Ok(exit) => Ok(exit),
             Err(()) => {
-                self.inconsistent(&format!("the write set of seqno {} could not be applied", event.seqno));
+                self.inconsistent(&format!(
+                    "the write set of seqno {} could not be applied",
+                    event.seqno
+                ));
                 Ok(false)
             }
         }
@@ -287,16 +291,6 @@ impl Node {
                 addr: String::new(),
             }],
         }
-    }
-}
-
-/// A write set that failed is still delivered, so that the position advances; but not as an
-/// isolated action, which the server would execute.
-fn delivered_flags(original: u32, certified: bool) -> u32 {
-    if certified {
-        original
-    } else {
-        (original & !flags::ISOLATION) | flags::ROLLBACK
     }
 }
 

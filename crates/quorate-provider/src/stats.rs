@@ -25,7 +25,12 @@ impl Node {
         let text = |s: &str| Value::Text(s.to_string());
         let int = |v: u64| Value::Int(v as i64);
         let uuid = |id: u128| Value::Text(MemberId(id).to_string());
-        let latency = format!("0/{:.6}/{:.6}/0/{}", status.sync_us_avg / 1e6, status.sync_us_max as f64 / 1e6, status.syncs);
+        let latency = format!(
+            "0/{:.6}/{:.6}/0/{}",
+            status.sync_us_avg / 1e6,
+            status.sync_us_max as f64 / 1e6,
+            status.syncs
+        );
         vec![
             ("local_state_uuid", uuid(history)),
             ("protocol_version", Value::Int(11)),
@@ -36,7 +41,10 @@ impl Node {
             ("replicated", int(c.replicated.load(Relaxed))),
             ("replicated_bytes", int(c.replicated_bytes.load(Relaxed))),
             ("repl_keys", int(c.repl_keys.load(Relaxed))),
-            ("repl_keys_bytes", int(c.repl_keys.load(Relaxed) * quorate_certify::Key::ENCODED_LEN as u64)),
+            (
+                "repl_keys_bytes",
+                int(c.repl_keys.load(Relaxed) * quorate_certify::Key::ENCODED_LEN as u64),
+            ),
             ("repl_data_bytes", int(c.repl_data_bytes.load(Relaxed))),
             ("repl_other_bytes", Value::Int(0)),
             ("received", int(c.received.load(Relaxed))),
@@ -82,7 +90,10 @@ impl Node {
             ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
             ("gmcast_segment", Value::Int(0)),
             ("quorate_role", text(role(&status))),
-            ("quorate_leader", Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default())),
+            (
+                "quorate_leader",
+                Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default()),
+            ),
             ("quorate_member", uuid(status.member.0)),
             ("quorate_term", int(status.term)),
             ("quorate_last_index", int(status.last_index)),
@@ -94,7 +105,10 @@ impl Node {
             ("quorate_syncs", int(status.syncs)),
             ("quorate_fsync_seconds", Value::Double(status.sync_us_avg / 1e6)),
             ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
-            ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
+            (
+                "quorate_pending",
+                Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64),
+            ),
         ]
     }
 

@@ -72,7 +72,10 @@ impl Node {
         let seqno = trx.lock().seqno();
         if !error.is_empty() {
             let text = String::from_utf8_lossy(error);
-            self.info(&format!("Isolated action of seqno {seqno} failed: {}", text.trim_end_matches('\0')));
+            self.info(&format!(
+                "Isolated action of seqno {seqno} failed: {}",
+                text.trim_end_matches('\0')
+            ));
         }
         self.commit.leave(seqno);
         self.apply.leave(seqno);

@@ -189,11 +189,7 @@ impl Node {
     }
 
     /// Whom to ask, best first: the configured ones, else followers before the leader.
-    fn donors(
-        &self,
-        link: &Link,
-        view: &View,
-    ) -> Result<Vec<quorate_group::ViewMember>, String> {
+    fn donors(&self, link: &Link, view: &View) -> Result<Vec<quorate_group::ViewMember>, String> {
         let leader = link.group.status().leader;
         let preferred = self.transfer.inner.lock().preferred.clone();
         let mut others: Vec<_> = view.members.iter().filter(|m| m.id != link.member).collect();
@@ -224,7 +220,9 @@ impl Node {
         let result = if code != 0 {
             Err(code)
         } else if uuid != link.history || seqno < 0 {
-            self.error("The state transfer brought a state of another group, or without a position");
+            self.error(
+                "The state transfer brought a state of another group, or without a position",
+            );
             Err(-libc::EINVAL)
         } else {
             self.commit.set_position(seqno);
@@ -295,7 +293,8 @@ mod tests {
 
     #[test]
     fn messages_survive_the_log_and_garbage_is_refused() {
-        let request = StateRequest { donor: 7, joiner: 9, message: Bytes::from_static(b"rsync\0x\0") };
+        let request =
+            StateRequest { donor: 7, joiner: 9, message: Bytes::from_static(b"rsync\0x\0") };
         assert_eq!(StateRequest::decode(&Bytes::from(request.encode())), Some(request));
         let outcome = StateOutcome { joiner: 9, code: -11 };
         assert_eq!(StateOutcome::decode(&outcome.encode()), Some(outcome));

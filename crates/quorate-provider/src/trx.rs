@@ -52,6 +52,8 @@ pub struct TrxState {
     pub builder: WriteSetBuilder,
     pub conn_id: u64,
     pub fate: Option<Fate>,
+    /// Seqno of the fragment before this one, -1 if there was none.
+    pub last_fragment: i64,
     pub commit_entered: bool,
     pub commit_left: bool,
     /// A fragment was aborted inside commit order: told at its release.
@@ -127,6 +129,7 @@ impl Trx {
             builder: WriteSetBuilder::new(),
             conn_id: 0,
             fate: None,
+            last_fragment: -1,
             commit_entered: false,
             commit_left: false,
             deferred_abort: false,
