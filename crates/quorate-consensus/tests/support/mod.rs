@@ -23,6 +23,8 @@ pub struct Member {
     pub fetches: Vec<Fetch>,
     pub snapshots: Vec<MemberId>,
     pub stepped_down: usize,
+    /// The driver records the commit index, and knows it again after a restart.
+    pub records_commit: bool,
     starts: u64,
 }
 
@@ -39,6 +41,7 @@ impl Member {
             fetches: Vec::new(),
             snapshots: Vec::new(),
             stepped_down: 0,
+            records_commit: false,
             starts: 0,
         }
     }
@@ -48,8 +51,8 @@ impl Member {
         self.starts += 1;
         let mut options = self.options.clone();
         options.seed = options.seed.wrapping_mul(1_000_003).wrapping_add(self.starts);
-        // A driver that recorded nothing about commitment.
-        let commit = self.disk.durable.snapshot.last.index;
+        let base = self.disk.durable.snapshot.last.index;
+        let commit = if self.records_commit { self.commit } else { base };
         self.commit = commit;
         self.core = Some(Consensus::new(options, self.disk.restored(commit), now_ms));
     }
