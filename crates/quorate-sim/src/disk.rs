@@ -194,9 +194,10 @@ impl Disk {
     }
 
     /// The process died. Some first part of the batch under way may have reached the disk; a torn
-    /// record is cut off by recovery, so only whole entries count.
-    pub fn crash(&mut self, rng: &mut Rng) {
+    /// record is cut off by recovery, so only whole entries count. True if the batch was torn.
+    pub fn crash(&mut self, rng: &mut Rng) -> bool {
         let survived = rng.below(self.in_flight as u64 + 1) as usize;
+        let torn = survived > 0 && survived < self.in_flight;
         self.write(survived);
         self.ops.clear();
         self.in_flight = 0;
@@ -212,6 +213,7 @@ impl Disk {
             }
         }
         self.live = self.durable.clone();
+        torn
     }
 
     /// A sync failed: what was handed over since the last one is lost for this process.

@@ -7,6 +7,7 @@
 //! [`Rule`]; in the end everything is healed and must make progress.
 
 mod conflicts;
+mod coverage;
 mod disk;
 mod machine;
 mod member;
@@ -20,6 +21,7 @@ mod schedule;
 mod trace;
 mod world;
 
+pub use coverage::{Coverage, Mark};
 pub use oracle::{Rule, Violation};
 pub use plant::Plant;
 pub use run::{replay, run_seed, sweep, Sweep, SweepOptions};

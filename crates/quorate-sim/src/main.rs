@@ -35,6 +35,9 @@ enum Command {
         /// Stop only after so many seeds that break a rule.
         #[arg(long, value_name = "N", default_value_t = 1)]
         violations: usize,
+        /// Say how often the interesting things happened.
+        #[arg(long)]
+        coverage: bool,
         #[command(flatten)]
         world: WorldArgs,
     },
@@ -61,10 +64,11 @@ struct WorldArgs {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run { seeds, seed, jobs, violations, world } => {
+        Command::Run { seeds, seed, jobs, violations, coverage, world } => {
             let seeds = seed.map(|s| s..s + 1).or(seeds).unwrap_or(0..0);
             let WorldArgs { profile, plant } = world;
-            run(SweepOptions { seeds, jobs, profile, plant, violations_max: violations.max(1) })
+            let violations_max = violations.max(1);
+            run(SweepOptions { seeds, jobs, profile, plant, violations_max }, coverage)
         }
         Command::Replay { seed, trace, world } => {
             let report = if trace {
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: SweepOptions) -> ExitCode {
+fn run(options: SweepOptions, coverage: bool) -> ExitCode {
     let count = options.seeds.end.saturating_sub(options.seeds.start);
     let started = Instant::now();
     let bar =
@@ -101,6 +105,15 @@ fn run(options: SweepOptions) -> ExitCode {
         total.digest,
         total.broken.len(),
     );
+    if coverage {
+        for (mark, count) in total.coverage.iter() {
+            let name = format!("{mark:?}");
+            println!(
+                "  {name:18} {count:>10}  {:>8.3} a seed",
+                count as f64 / total.seeds.max(1) as f64
+            );
+        }
+    }
     conclude(&total.broken, &options.profile, options.plant)
 }
 

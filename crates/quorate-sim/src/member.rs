@@ -6,7 +6,7 @@ use crate::net::SLOTS_MAX;
 use crate::schedule::Micros;
 use crate::world::Event;
 use bytes::Bytes;
-use quorate_consensus::{Consensus, Index, MemberId, RoleState, Term};
+use quorate_consensus::{Config, Consensus, Effects, Entry, Index, MemberId, RoleState, Term};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -28,11 +28,19 @@ pub struct Member {
 
     pub machine: Machine,
     pub commit: Index,
+    /// What the core holds committed; ahead of `commit` until that is carried out.
+    pub commit_seen: Index,
+    /// The membership the core goes by.
+    pub config: Rc<Config>,
+    /// What the core wants done and is not done yet.
+    pub effects: Effects,
+    /// Entries it made as leader, each with the term before it, not yet handed to anybody.
+    pub made: Vec<(Entry, Term)>,
     pub role: RoleState,
     /// Entries applied so long after they committed.
     pub apply_lag_us: Micros,
-    /// The snapshot in `InstallSnapshot`, while the core decides about it.
-    pub installing: Option<Rc<Snapshot>>,
+    /// Snapshots the core was told of, until what it wants done with them is carried out.
+    pub installing: Vec<Rc<Snapshot>>,
     pub snapshot_at: Index,
 
     pub origin: u128,

@@ -358,6 +358,10 @@ impl Oracle {
         }
     }
 
+    pub fn leader_of(&self, term: Term) -> Option<MemberId> {
+        self.leaders.get(&term).copied()
+    }
+
     /// Terms in which somebody led.
     pub fn terms_led(&self) -> usize {
         self.leaders.len()

@@ -1,5 +1,6 @@
 //! Running seeds: one, or a range of them on several threads.
 
+use crate::coverage::Coverage;
 use crate::oracle::{Rule, Violation};
 use crate::plant::Plant;
 use crate::scenario::Profile;
@@ -36,6 +37,7 @@ pub struct Sweep {
     pub committed: u64,
     /// Sum of the digests of all histories: the same for the same range and build.
     pub digest: u64,
+    pub coverage: Coverage,
     /// Reports of the seeds that broke a rule, lowest seed first.
     pub broken: Vec<Report>,
 }
@@ -90,6 +92,7 @@ impl Sweep {
         self.events += report.events;
         self.committed += report.committed;
         self.digest = self.digest.wrapping_add(report.digest);
+        self.coverage.add(&report.coverage);
         if report.violation.is_some() {
             self.broken.push(report);
         }
@@ -100,6 +103,7 @@ impl Sweep {
         self.events += part.events;
         self.committed += part.committed;
         self.digest = self.digest.wrapping_add(part.digest);
+        self.coverage.add(&part.coverage);
         self.broken.extend(part.broken);
     }
 }

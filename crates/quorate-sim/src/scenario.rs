@@ -63,6 +63,8 @@ pub struct Scenario {
     /// Syncs in a thousand that take up to `stall_us`.
     pub stall_per_mille: u32,
     pub stall_us: Micros,
+    /// A member carries out what it wants up to this long after it decided; 0: at each step.
+    pub batch_us: Micros,
     /// Wake-ups of the core that come late after a sync, in a thousand.
     pub late_notice_per_mille: u32,
     pub faults: Faults,
@@ -113,10 +115,11 @@ impl Scenario {
             chaos_us: election_us * r.range(6, if voters > 5 { 20 } else { 32 }),
             fault_every_us: election_us * r.range(4, 24) / 8,
             net: net_profile(r, election_us, lossy),
-            sync_us: (r.range(20, 200), r.range(200, election_us / 40)),
+            sync_us: (r.range(20, 200), election_us / r.pick(&[400, 40, 10, 3]).unwrap_or(&40)),
             stall_per_mille: if faults.disk_stall { r.range(1, 60) as u32 } else { 0 },
             stall_us: election_us * r.range(1, 16) / 8,
             late_notice_per_mille: if r.chance(300) { 200 } else { 0 },
+            batch_us: if r.chance(400) { r.range(2, 2_000) } else { 0 },
             clients_per_member: r.range(1, 3) as usize,
             think_us: election_us / r.range(2, 40),
             proposals_max: r.range(20, 240) as u32,

@@ -1,5 +1,6 @@
 //! One run: the members, the network between them, virtual time, and the loop.
 
+mod check;
 mod clients;
 mod drive;
 mod forward;
@@ -8,7 +9,9 @@ mod lifecycle;
 mod nemesis;
 mod operator;
 mod snapshots;
+mod storage;
 
+use crate::coverage::{Coverage, Mark};
 use crate::disk::Snapshot;
 use crate::member::{Client, Member};
 use crate::net::{Net, SLOTS_MAX};
@@ -19,7 +22,7 @@ use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use bytes::Bytes;
-use quorate_consensus::{Config, Effects, Entry, Fetch, Index, LogPosition, MemberId, Message};
+use quorate_consensus::{Config, Entry, Fetch, Index, LogPosition, MemberId, Message};
 use std::rc::Rc;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
@@ -28,90 +31,27 @@ const EVENTS_MAX: u64 = 400_000;
 /// Something due at some time. `m` is the slot of the member it happens to, `run` the life of the
 /// process it belongs to.
 pub enum Event {
-    Tick {
-        m: usize,
-        run: u32,
-    },
-    Deliver {
-        from: usize,
-        m: usize,
-        packet: Packet,
-    },
-    Unreachable {
-        m: usize,
-        run: u32,
-        peer: MemberId,
-    },
-    SyncDone {
-        m: usize,
-        run: u32,
-    },
-    SyncFailed {
-        m: usize,
-        run: u32,
-    },
-    Persisted {
-        m: usize,
-        run: u32,
-        upto: LogPosition,
-    },
-    Fetch {
-        m: usize,
-        run: u32,
-        fetch: Fetch,
-        read: Option<Vec<Entry>>,
-    },
-    Apply {
-        m: usize,
-        run: u32,
-    },
-    Flush {
-        m: usize,
-        run: u32,
-    },
-    Client {
-        m: usize,
-        run: u32,
-        client: usize,
-    },
-    SnapshotStored {
-        from: usize,
-        m: usize,
-        run: u32,
-        term: u64,
-        snapshot: Rc<Snapshot>,
-        token: u64,
-    },
-    SnapshotTimeout {
-        m: usize,
-        run: u32,
-        token: u64,
-    },
-    Restart {
-        m: usize,
-        run: u32,
-    },
-    Resume {
-        m: usize,
-        run: u32,
-    },
-    Compact {
-        m: usize,
-        run: u32,
-    },
-    Kill {
-        m: usize,
-        run: u32,
-    },
-    Retire {
-        m: usize,
-    },
+    Tick { m: usize, run: u32 },
+    Deliver { from: usize, m: usize, packet: Packet },
+    Unreachable { m: usize, run: u32, peer: MemberId },
+    SyncDone { m: usize, run: u32 },
+    SyncFailed { m: usize, run: u32 },
+    Persisted { m: usize, run: u32, upto: LogPosition },
+    Fetch { m: usize, run: u32, fetch: Fetch, read: Option<Vec<Entry>> },
+    CarryOut { m: usize, run: u32 },
+    Apply { m: usize, run: u32 },
+    Compact { m: usize, run: u32 },
+    Flush { m: usize, run: u32 },
+    Client { m: usize, run: u32, client: usize },
+    SnapshotStored { m: usize, run: u32, received: Received },
+    SnapshotTimeout { m: usize, run: u32, token: u64 },
+    Kill { m: usize, run: u32 },
+    Restart { m: usize, run: u32 },
+    Resume { m: usize, run: u32 },
+    Retire { m: usize },
     Fault,
     Rejoin,
-    Flap {
-        side: u16,
-        left: u32,
-    },
+    Flap { side: u16, left: u32 },
     Operate,
     HealCheck,
 }
@@ -134,6 +74,14 @@ pub enum Packet {
     SnapshotStored {
         token: u64,
     },
+}
+
+/// A snapshot that came in.
+pub struct Received {
+    pub from: usize,
+    pub term: u64,
+    pub snapshot: Rc<Snapshot>,
+    pub token: u64,
 }
 
 /// A snapshot on its way to a peer.
@@ -165,12 +113,14 @@ pub struct World {
     pub phase_ends: Micros,
     /// Members that stay away in the first stage after the faults.
     away: u16,
+    /// They are down, not cut off.
+    away_is_down: bool,
     /// The newest membership known to be committed, and its place in the log.
     committed_config: (Index, Rc<Config>),
     trace: Trace,
     digest: u64,
-    scratch: Effects,
     shipments: Vec<Shipment>,
+    coverage: Coverage,
     proposals_left: u32,
     /// Numbers sessions, read contexts, shipments.
     counter: u64,
@@ -187,6 +137,7 @@ pub struct Report {
     pub virtual_us: Micros,
     pub committed: Index,
     pub terms_led: usize,
+    pub coverage: Coverage,
     pub violation: Option<Violation>,
     pub trace: Vec<String>,
 }
@@ -204,11 +155,12 @@ impl World {
             phase: Phase::Faults,
             phase_ends: scenario.chaos_us,
             away: 0,
+            away_is_down: false,
             committed_config: (0, Rc::default()),
             trace,
             digest: seed,
-            scratch: Effects::default(),
             shipments: Vec::new(),
+            coverage: Coverage::default(),
             proposals_left: scenario.proposals_max,
             counter: 0,
             events: 0,
@@ -246,6 +198,7 @@ impl World {
             virtual_us: self.schedule.now(),
             committed: self.oracle.commit(),
             terms_led: self.oracle.terms_led(),
+            coverage: self.coverage,
             violation: self.oracle.take_violation(),
             trace: self.trace.into_lines(),
         }
@@ -283,13 +236,12 @@ impl World {
             Event::SyncFailed { m, .. } => self.sync_failed(m),
             Event::Persisted { m, upto, .. } => self.persisted(m, upto),
             Event::Fetch { m, fetch, read, .. } => self.fetch(m, fetch, read),
+            Event::CarryOut { m, .. } => self.carry_out(m),
             Event::Apply { m, .. } => self.apply_some(m),
             Event::Compact { m, .. } => self.compact(m),
             Event::Flush { m, .. } => self.flush(m),
             Event::Client { m, client, .. } => self.client(m, client),
-            Event::SnapshotStored { from, m, term, snapshot, token, .. } => {
-                self.snapshot_stored(from, m, term, snapshot, token)
-            }
+            Event::SnapshotStored { m, received, .. } => self.snapshot_stored(m, received),
             Event::SnapshotTimeout { token, .. } => self.shipment_ended(token, false),
             _ => unreachable!("an event outside any process"),
         }
@@ -346,6 +298,10 @@ impl World {
         self.digest = mix(self.digest, value);
     }
 
+    fn mark(&mut self, mark: Mark) {
+        self.coverage.mark(mark);
+    }
+
     /// Whether anybody reads the story; ask before making a line.
     fn tells(&self) -> bool {
         self.trace.is_on()
@@ -376,6 +332,7 @@ impl Event {
             | Event::SyncFailed { m, run }
             | Event::Persisted { m, run, .. }
             | Event::Fetch { m, run, .. }
+            | Event::CarryOut { m, run }
             | Event::Apply { m, run }
             | Event::Compact { m, run }
             | Event::Flush { m, run }

@@ -1,6 +1,7 @@
 //! What clients do at each member, and what they are told; applying, which tells them.
 
 use super::{Event, Phase, World};
+use crate::coverage::Mark;
 use crate::machine::{Applied, Decision, WriteRequest};
 use crate::member::{Client, Pending, Read};
 use crate::oracle::Rule;
@@ -99,10 +100,14 @@ impl World {
             }),
             Some(index) => {
                 read.point = Some(index);
+                self.mark(Mark::Read);
                 self.finish_reads(m);
             }
             // Nobody could confirm it: ask again soon.
-            None => read.asked = 0,
+            None => {
+                read.asked = 0;
+                self.mark(Mark::ReadUnanswered);
+            }
         }
     }
 
@@ -168,6 +173,9 @@ impl World {
             }
             let applied = member.machine.apply(&entry);
             self.oracle.state(member.id, next, member.machine.digest());
+            if news {
+                self.coverage.mark_applied(&applied);
+            }
             match applied {
                 Applied::Write(decision) => self.decided(m, next, news, decision),
                 Applied::View { accepted } if self.tells() => {

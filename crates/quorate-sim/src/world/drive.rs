@@ -1,46 +1,151 @@
 //! Steps of the core, and carrying out what it wants: the same order of things as in a live member.
+//!
+//! A live member may take several steps before it carries out what they add up to; so does this
+//! one, where the scenario says so. What the core *decides* is shown to the oracle at each step,
+//! what it *does* when it is carried out.
 
+use super::check::check_acknowledgement;
 use super::{Event, Packet, World};
+use crate::coverage::Mark;
+use crate::disk::LogImage;
 use crate::member::CrashPoint;
 use crate::oracle::{show, Rule};
 use crate::plant::Plant;
 use quorate_consensus::{
-    Config, Effects, Entry, Event as CoreEvent, Fetch, HardState, Index, LogPosition, MemberId,
-    Message, MessageBody, RoleState, SnapshotMeta, StepError, Term,
+    Effects, Entry, EntryKind, Event as CoreEvent, HardState, Index, Message, MessageBody,
+    RoleState, SnapshotMeta, StepError, Term,
 };
 use std::rc::Rc;
 
+/// What a core had decided, and not yet carried out, before one step.
+struct Before {
+    led: bool,
+    commit: Option<Index>,
+    appended: usize,
+    messages: usize,
+}
+
+/// The log as a core sees it: what its driver was already told, and what it is going to be told.
+struct CoreLog<'a> {
+    live: &'a LogImage,
+    effects: &'a Effects,
+}
+
 impl World {
-    /// One step of the core of `m`, with everything it asks for.
+    /// One step of the core of `m`.
     pub(super) fn step(&mut self, m: usize, event: CoreEvent) -> Result<(), StepError> {
-        let now_ms = self.members[m].clock.millis(self.schedule.now());
-        let mut effects = std::mem::take(&mut self.scratch);
-        let Some(core) = self.members[m].core.as_mut() else {
-            self.scratch = effects;
-            return Ok(());
+        let member = &mut self.members[m];
+        let now_ms = member.clock.millis(self.schedule.now());
+        let Some(core) = member.core.as_mut() else { return Ok(()) };
+        let nothing_due = member.effects.is_empty();
+        let mut effects = std::mem::take(&mut member.effects);
+        let before = Before {
+            led: core.is_leader(),
+            commit: effects.commit,
+            appended: effects.append.len(),
+            messages: effects.messages.len(),
         };
-        let led = core.is_leader();
         let result = core.step(now_ms, event, &mut effects);
-        if result.is_err() && !effects.is_empty() {
+        if result.is_err() && nothing_due && !effects.is_empty() {
             self.oracle
                 .fail(Rule::Contract, || format!("a refused event had effects: {effects:?}"));
         }
-        if !effects.is_empty() {
-            self.carry_out(m, led, &mut effects);
+        if nothing_due && effects.is_empty() {
+            self.members[m].effects = effects;
+            return result;
         }
-        effects.clear();
-        self.scratch = effects;
+        self.observe(m, before, &effects);
+        self.members[m].effects = effects;
+        match self.scenario.batch_us {
+            0 => self.carry_out(m),
+            longest if nothing_due => {
+                let run = self.members[m].run;
+                let delay = self.rng.below(longest);
+                self.schedule.after(delay, Event::CarryOut { m, run });
+            }
+            _ => {}
+        }
         result
     }
 
-    fn carry_out(&mut self, m: usize, led: bool, effects: &mut Effects) {
-        let config_before = effects.commit.map(|_| Rc::clone(self.members[m].disk.live.config().1));
+    /// A step that cannot be refused.
+    pub(super) fn must_accept(&mut self, m: usize, event: CoreEvent) {
+        if let Err(error) = self.step(m, event) {
+            self.oracle.fail(Rule::Contract, || format!("the core of m{m} refused: {error}"));
+        }
+    }
+
+    /// Shows the oracle what the core decided in one step.
+    fn observe(&mut self, m: usize, before: Before, effects: &Effects) {
+        let member = &mut self.members[m];
+        let role_before = member.role;
+        member.role = effects.role.unwrap_or(role_before);
+        let config_before = Rc::clone(&member.config);
+        if let Some(config) = effects.config.as_ref().filter(|c| **c != *config_before) {
+            member.config = Rc::new(config.clone());
+        }
+        let log = CoreLog { live: &member.disk.live, effects };
         // The term that it leads in this step, even if it steps down at the end of it.
-        let leads = match (self.members[m].role, effects.role) {
-            (RoleState::Leader { term }, _) if led => Some(term),
-            (_, Some(RoleState::Leader { term })) => Some(term),
+        let leads = match (role_before, member.role) {
+            (_, RoleState::Leader { term }) => Some(term),
+            (RoleState::Leader { term }, _) if before.led => Some(term),
             _ => None,
         };
+        if let (Some(term), true) = (leads, role_before != member.role) {
+            self.oracle.elected(member.id, term, log.last(), |i| log.term_at(i));
+            self.coverage.mark(Mark::Election);
+        }
+        if let Some(term) = leads {
+            let made = effects.append.iter().skip(before.appended).filter(|e| e.term == term);
+            for entry in made {
+                member.made.push((entry.clone(), log.term_at(entry.index - 1).unwrap_or(0)));
+            }
+        }
+        for message in effects.messages.iter().skip(before.messages) {
+            if let MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } =
+                message.body
+            {
+                let term = log.term_at(matched);
+                check_acknowledgement(&mut self.oracle, member, matched, term, self.plant);
+            }
+        }
+        if effects.commit == before.commit {
+            return;
+        }
+        let (from, upto) = (member.commit_seen, effects.commit.unwrap_or(0));
+        if upto < from {
+            return self.oracle.fail(Rule::CommittedNeverChanges, || {
+                format!("m{m} takes its commit index back from {from} to {upto}")
+            });
+        }
+        // A snapshot stands for everything below it.
+        let skips = effects.reset_log.as_ref().map_or(0, |meta| meta.last.index.saturating_sub(1));
+        let from = from.max(skips.min(upto));
+        let news = self.oracle.committing(member.id, from, upto, leads, |i| log.term_at(i));
+        self.members[m].commit_seen = upto;
+        if let Some(position) = news {
+            self.check_majority(m, position, leads, &config_before);
+            self.check_leases(m);
+            self.stir(position.index);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, m: usize) {
+        let mut effects = std::mem::take(&mut self.members[m].effects);
+        let run = self.members[m].run;
+        self.carry_out_in_order(m, &mut effects);
+        let member = &mut self.members[m];
+        if member.run != run {
+            return;
+        }
+        effects.clear();
+        member.effects = effects;
+        for _ in std::mem::take(&mut member.installing) {
+            self.coverage.mark(Mark::SnapshotRefused);
+        }
+    }
+
+    fn carry_out_in_order(&mut self, m: usize, effects: &mut Effects) {
         let crash = self.due_crash(m, effects);
         if crash == Some(CrashPoint::BeforeHardState) {
             return self.crash(m);
@@ -55,28 +160,28 @@ impl World {
         if crash == Some(CrashPoint::AfterHardState) {
             return self.crash(m);
         }
+        let member = &mut self.members[m];
+        for (entry, prev_term) in member.made.drain(..) {
+            self.oracle.appended(member.id, &entry, prev_term, true);
+        }
         if let Some(meta) = effects.reset_log.take() {
             self.reset_log(m, &meta);
         }
         if let Some(from) = effects.truncate_from {
             self.truncate(m, from);
         }
-        self.append(m, leads.is_some(), &mut effects.append);
+        self.append(m, &mut effects.append);
         if crash == Some(CrashPoint::AfterAppend) {
             return self.crash(m);
-        }
-        if let Some(role) = effects.role {
-            self.role_changed(m, role);
-        }
-        // Before the messages, which may carry the news: the oracle must hear it here first.
-        if let (Some(upto), Some(config)) = (effects.commit, config_before) {
-            self.committed(m, upto, leads, &config);
         }
         for (sent, message) in effects.messages.drain(..).enumerate() {
             if crash == Some(CrashPoint::AfterMessages(sent)) {
                 return self.crash(m);
             }
             self.send_message(m, message);
+        }
+        if let Some(upto) = effects.commit {
+            self.committed(m, upto);
         }
         for fetch in effects.fetches.drain(..) {
             self.start_fetch(m, fetch);
@@ -86,6 +191,9 @@ impl World {
         }
         for read in effects.reads.drain(..) {
             self.read_ready(m, read);
+        }
+        if let Some(role) = effects.role {
+            self.role_changed(m, role);
         }
         if let Some(config) = effects.config.take() {
             self.check_config(m, &config);
@@ -106,6 +214,7 @@ impl World {
             return None;
         }
         self.members[m].crash_at = None;
+        self.mark(Mark::CrashInsideStep);
         Some(point)
     }
 
@@ -125,19 +234,18 @@ impl World {
         if self.tells() {
             self.note(format!("m{m} restarts its log after snapshot {}", show(meta.last)));
         }
-        let Some(snapshot) = self.members[m].installing.take() else {
+        let received = std::mem::take(&mut self.members[m].installing);
+        let Some(snapshot) = received.into_iter().find(|s| s.last == meta.last) else {
             return self.oracle.fail(Rule::Contract, || {
-                format!("m{m} resets its log to {} without a snapshot", show(meta.last))
+                format!("m{m} resets its log to {}, but got no such snapshot", show(meta.last))
             });
         };
-        if snapshot.last != meta.last || *snapshot.config != meta.config {
+        if *snapshot.config != meta.config {
             self.oracle.fail(Rule::Contract, || {
-                format!(
-                    "m{m} resets its log to {meta:?}, the snapshot is at {}",
-                    show(snapshot.last)
-                )
+                format!("m{m} resets its log to {meta:?}, the snapshot has {:?}", snapshot.config)
             });
         }
+        self.mark(Mark::SnapshotInstalled);
         self.members[m].disk.reset(meta.last, Rc::clone(&snapshot.config));
         self.start_from_snapshot(m, &snapshot);
         self.members[m].commit = meta.last.index;
@@ -159,13 +267,14 @@ impl World {
             }
         }
         member.disk.truncate(from);
+        self.mark(Mark::Truncation);
         if self.tells() {
             self.note(format!("m{m} cuts its log from {from} on"));
         }
         self.start_sync(m);
     }
 
-    fn append(&mut self, m: usize, leads: bool, entries: &mut Vec<Entry>) {
+    fn append(&mut self, m: usize, entries: &mut Vec<Entry>) {
         if entries.is_empty() {
             return;
         }
@@ -182,8 +291,13 @@ impl World {
                     format!("m{m} appends {} behind {}", show(entry.position()), show(last))
                 });
             }
-            self.oracle.appended(member.id, &entry, last.term, leads);
+            self.oracle.appended(member.id, &entry, last.term, false);
+            let leads = self.oracle.leader_of(entry.term) == Some(member.id);
+            let is_config = entry.kind == EntryKind::Config;
             member.disk.append(entry);
+            if leads && is_config && member.disk.live.config().1.is_joint() {
+                self.coverage.mark(Mark::JointMembership);
+            }
         }
         if self.plant == Some(Plant::AckBeforeSync) {
             let (run, upto) = (member.run, member.disk.live.last());
@@ -196,11 +310,7 @@ impl World {
         if self.tells() {
             self.note(format!("m{m} is now {role:?}"));
         }
-        let member = &mut self.members[m];
-        member.role = role;
         if let RoleState::Leader { term } = role {
-            let live = &member.disk.live;
-            self.oracle.elected(member.id, term, live.last().index, |i| live.term_at(i));
             self.stir(term ^ (m as u64) << 32);
         }
         self.leader_changed(m);
@@ -219,10 +329,6 @@ impl World {
                 self.oracle.spoke(member.id, message.term);
                 self.oracle.voted(member.id, message.term, member.id);
             }
-            MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
-                self.oracle.spoke(member.id, message.term);
-                self.check_acknowledgement(m, *matched);
-            }
             _ => self.oracle.spoke(member.id, message.term),
         }
         if self.plant == Some(Plant::InflatedReply) && m % 2 == 1 {
@@ -238,224 +344,38 @@ impl World {
         self.send(m, to, Packet::Raft(message));
     }
 
-    /// Whatever a member acknowledges is on its disk, as it is in its log.
-    fn check_acknowledgement(&mut self, m: usize, matched: Index) {
-        let member = &self.members[m];
-        let Some(term) = member.disk.live.term_at(matched) else {
-            if matched < member.disk.live.base.index {
-                return;
-            }
-            return self.oracle.fail(Rule::AcknowledgeOnlyPersisted, || {
-                format!("m{m} acknowledges {matched}, which its log does not have")
-            });
-        };
-        let planted = matches!(self.plant, Some(Plant::AckBeforeSync));
-        let position = LogPosition { term, index: matched };
-        if !planted && !member.disk.keeps(position) {
-            self.oracle.fail(Rule::AcknowledgeOnlyPersisted, || {
-                format!("m{m} acknowledges {}, which is not on its disk", show(position))
-            });
-        }
-    }
-
     /// The member holds its log committed up to `upto`.
-    fn committed(&mut self, m: usize, upto: Index, leads: Option<Term>, config_before: &Config) {
-        let member = &self.members[m];
-        let (id, from) = (member.id, member.commit);
-        if upto < from {
-            return self.oracle.fail(Rule::CommittedNeverChanges, || {
-                format!("m{m} takes its commit index back from {from} to {upto}")
-            });
-        }
-        let live = &member.disk.live;
-        let news = self.oracle.committing(id, from, upto, leads, |i| live.term_at(i));
-        if let Some(position) = news {
-            self.check_majority(m, position, leads, config_before);
-            self.check_leases(m);
-            self.stir(position.index);
-        }
+    fn committed(&mut self, m: usize, upto: Index) {
         if self.tells() {
             self.note(format!("m{m} commits up to {upto}"));
         }
         self.members[m].commit = upto;
         self.apply_soon(m);
     }
+}
 
-    fn check_majority(
-        &mut self,
-        m: usize,
-        position: LogPosition,
-        leads: Option<Term>,
-        config_before: &Config,
-    ) {
-        if leads.is_some_and(|term| position.term != term) {
-            self.oracle.fail(Rule::CommitOnlyOwnTerm, || {
-                format!("m{m} counts entry {} of a former term", show(position))
-            });
-        }
-        let config_after = Rc::clone(self.members[m].disk.live.config().1);
-        let by = |config: &Config| self.persisted_by_majority(position, config);
-        if !by(config_before) && !by(&config_after) {
-            let on: Vec<_> = (0..self.slots()).filter(|s| self.has_on_disk(*s, position)).collect();
-            self.oracle.fail(Rule::CommitNeedsPersistedMajority, || {
-                format!(
-                    "m{m} commits {}, which is only on the disks of {on:?}; voters {:?}, outgoing {:?}",
-                    show(position),
-                    config_before.voters().collect::<Vec<_>>(),
-                    config_before.outgoing
-                )
-            });
-        }
+impl CoreLog<'_> {
+    fn last(&self) -> Index {
+        let appended = self.effects.append.last().map(|entry| entry.index);
+        let cut = self.effects.truncate_from.map(|from| from - 1);
+        let reset = self.effects.reset_log.as_ref().map(|meta| meta.last.index);
+        appended.unwrap_or_else(|| {
+            let whole = reset.unwrap_or(self.live.last().index);
+            cut.map_or(whole, |cut| cut.min(whole))
+        })
     }
 
-    fn persisted_by_majority(&self, position: LogPosition, config: &Config) -> bool {
-        let on_disk =
-            |id: &MemberId| self.slot(*id).is_some_and(|slot| self.has_on_disk(slot, position));
-        let (mut voters, mut have) = (0, 0);
-        for id in config.voters() {
-            voters += 1;
-            have += usize::from(on_disk(&id));
+    fn term_at(&self, index: Index) -> Option<Term> {
+        let Effects { append, truncate_from, reset_log, .. } = self.effects;
+        if let Some(at) = append.first().and_then(|first| index.checked_sub(first.index)) {
+            return append.get(at as usize).map(|entry| entry.term);
         }
-        let outgoing = config.outgoing.iter().filter(|id| on_disk(id)).count();
-        have * 2 > voters && (config.outgoing.is_empty() || outgoing * 2 > config.outgoing.len())
-    }
-
-    fn has_on_disk(&self, slot: usize, position: LogPosition) -> bool {
-        self.members[slot].disk.durable.covers(position)
-    }
-
-    /// `m` just committed something new, so nobody else may think that its own lease holds.
-    fn check_leases(&mut self, m: usize) {
-        let now = self.schedule.now();
-        for other in 0..self.slots() {
-            let member = &self.members[other];
-            if other == m || !member.is_leader() {
-                continue;
-            }
-            let now_ms = member.clock.millis(now);
-            if member.core.as_ref().is_some_and(|core| core.status(now_ms).lease_valid) {
-                self.oracle.fail(Rule::LeaseSafety, || {
-                    format!("m{other} believes in its lease while m{m} commits without it")
-                });
-            }
+        if truncate_from.is_some_and(|from| index >= from) {
+            return None;
         }
-    }
-
-    /// The core's idea of the membership is the one in its log.
-    fn check_config(&mut self, m: usize, config: &Config) {
-        let (index, in_log) = self.members[m].disk.live.config();
-        if **in_log != *config {
-            let in_log = Rc::clone(in_log);
-            self.oracle.fail(Rule::Contract, || {
-                format!("m{m} goes by {config:?}, its log says {in_log:?} (entry {index})")
-            });
-        }
-    }
-
-    /// What the core says of its log agrees with the log.
-    pub(super) fn check_status(&mut self, m: usize) {
-        let member = &self.members[m];
-        let now_ms = member.clock.millis(self.schedule.now());
-        let Some(status) = member.core.as_ref().map(|core| core.status(now_ms)) else { return };
-        let disk = &member.disk;
-        let persisted = LogPosition {
-            term: disk.live.term_at(status.persisted).unwrap_or(0),
-            index: status.persisted,
-        };
-        let lie = if status.last != disk.live.last() {
-            Some(format!("last {}, its log ends at {}", show(status.last), show(disk.live.last())))
-        } else if status.commit != member.commit {
-            Some(format!("commit {}, it told {}", status.commit, member.commit))
-        } else if !disk.keeps(persisted) && self.plant != Some(Plant::AckBeforeSync) {
-            Some(format!("persisted {}, its disk disagrees", show(persisted)))
-        } else {
-            None
-        };
-        if let Some(lie) = lie {
-            self.oracle.fail(Rule::Contract, || format!("the core of m{m} says {lie}"));
-        }
-    }
-
-    // ---- the disk ----
-
-    pub(super) fn start_sync(&mut self, m: usize) {
-        let scenario = &self.scenario;
-        let member = &mut self.members[m];
-        if !member.disk.start_sync() {
-            return;
-        }
-        let (low, high) = scenario.sync_us;
-        let mut takes = self.rng.range(low, high);
-        let now = self.schedule.now();
-        if self.phase == super::Phase::Faults {
-            if self.rng.chance(scenario.stall_per_mille) {
-                takes += self.rng.below(scenario.stall_us);
-            }
-            takes += member.slow_disk_until.saturating_sub(now);
-        }
-        let run = member.run;
-        self.schedule.after(takes, Event::SyncDone { m, run });
-    }
-
-    pub(super) fn sync_done(&mut self, m: usize, run: u32) {
-        let member = &mut self.members[m];
-        if !member.is_up() || member.run != run || member.disk.failed {
-            return;
-        }
-        let upto = member.disk.finish_sync();
-        if self.scenario.records_commit && member.disk.durable.last().index >= member.commit {
-            let commit = member.commit;
-            if member.disk.live.term_at(commit) == member.disk.durable.term_at(commit) {
-                member.disk.commit_hint = commit;
-            }
-        }
-        let late = self.phase == super::Phase::Faults
-            && self.rng.chance(self.scenario.late_notice_per_mille);
-        let delay = if late { self.rng.below(self.scenario.election_us()) } else { 0 };
-        self.schedule.after(delay, Event::Persisted { m, run, upto });
-    }
-
-    pub(super) fn persisted(&mut self, m: usize, upto: LogPosition) {
-        self.start_sync(m);
-        self.must_accept(m, CoreEvent::Persisted(upto));
-    }
-
-    fn start_fetch(&mut self, m: usize, fetch: Fetch) {
-        let run = self.members[m].run;
-        // The reader may look at the log now or when its turn comes.
-        let read = self.rng.chance(500).then(|| self.read_log(m, &fetch)).flatten();
-        let delay = self.rng.range(20, 500);
-        self.schedule.after(delay, Event::Fetch { m, run, fetch, read });
-    }
-
-    pub(super) fn fetch(&mut self, m: usize, fetch: Fetch, read: Option<Vec<Entry>>) {
-        let Fetch { to, from, .. } = fetch;
-        if from <= self.members[m].disk.live.base.index {
-            return self.must_accept(m, CoreEvent::FetchUnavailable { to });
-        }
-        let entries = read.or_else(|| self.read_log(m, &fetch)).unwrap_or_default();
-        if !entries.is_empty() {
-            self.must_accept(m, CoreEvent::Fetched { to, from, entries });
-        }
-    }
-
-    fn read_log(&self, m: usize, fetch: &Fetch) -> Option<Vec<Entry>> {
-        let live = &self.members[m].disk.live;
-        let skip = fetch.from.checked_sub(live.base.index + 1)? as usize;
-        let mut bytes = 0;
-        let fits = |entry: &&Entry| {
-            let first = bytes == 0;
-            bytes += entry.data.len() + 1;
-            first || bytes <= fetch.bytes_max
-        };
-        let entries: Vec<_> = live.entries().iter().skip(skip).take_while(fits).cloned().collect();
-        (!entries.is_empty()).then_some(entries)
-    }
-
-    /// A step that cannot be refused.
-    pub(super) fn must_accept(&mut self, m: usize, event: CoreEvent) {
-        if let Err(error) = self.step(m, event) {
-            self.oracle.fail(Rule::Contract, || format!("the core of m{m} refused: {error}"));
+        match reset_log {
+            Some(meta) => (index == meta.last.index).then_some(meta.last.term),
+            None => self.live.term_at(index),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! first time they appear, and a proposal may appear more than once.
 
 use super::{Event, Packet, World};
+use crate::coverage::Mark;
 use crate::member::Stream;
 use crate::net::SLOTS_MAX;
 use crate::plant::Plant;
@@ -88,13 +89,18 @@ impl World {
         stream.next += 1;
         if !in_order || !self.propose(m, items) {
             self.members[m].streams[from].broken = true;
+            self.mark(Mark::StreamBroken);
         }
     }
 
     /// True if the core took them.
     fn propose(&mut self, m: usize, items: Vec<Bytes>) -> bool {
         let items = items.into_iter().map(|data| (EntryKind::Data, data)).collect();
-        self.step(m, CoreEvent::Propose(items)).is_ok()
+        let taken = self.step(m, CoreEvent::Propose(items)).is_ok();
+        if !taken {
+            self.mark(Mark::ProposalRefused);
+        }
+        taken
     }
 
     /// Streams get stuck when a part is lost or refused: start over after a while.

@@ -1,6 +1,7 @@
 //! After the faults: everything must get going again, within bounded time, and agree.
 
 use super::{Event, Phase, World};
+use crate::coverage::Mark;
 use crate::oracle::Rule;
 use quorate_consensus::{Index, MemberId};
 
@@ -35,13 +36,14 @@ impl World {
         self.net.heal();
         self.away = if self.scenario.minority_stays_away { self.draw_minority() } else { 0 };
         let cut_off = self.rng.chance(500);
+        self.away_is_down = !cut_off;
         if self.tells() {
             let how = if cut_off { "cut off" } else { "down" };
             self.note(format!("the faults end; {:#b} stay away, {how}", self.away));
         }
         self.phase = if self.away == 0 { Phase::Healed } else { Phase::WithoutMinority };
         for m in 0..self.slots() {
-            if self.is_away(m) && !cut_off {
+            if self.stays_down(m) {
                 self.stop(m);
             } else {
                 self.make_well(m);
@@ -57,6 +59,7 @@ impl World {
         if self.tells() {
             self.note("the group is well without the minority, which now comes back".into());
         }
+        self.mark(Mark::WithoutMinority);
         self.away = 0;
         self.net.join_all();
         self.phase = Phase::Healed;
@@ -94,8 +97,15 @@ impl World {
     }
 
     /// A random set of members without whom every membership still has its majority.
+    ///
+    /// Nobody stays away while a membership change is unfinished: two logs with different
+    /// memberships may each need the vote of a member that has the better log but is no voter by
+    /// it. That is how Raft is, and ends when the member that led comes back.
     fn draw_minority(&mut self) -> u16 {
         let mut away = 0u16;
+        if self.has_unfinished_change() {
+            return away;
+        }
         for m in 0..self.slots() {
             let with = away | 1 << m;
             if self.rng.chance(400) && self.quorums_survive(|slot| with & (1 << slot) != 0) {
@@ -103,6 +113,10 @@ impl World {
             }
         }
         away
+    }
+
+    pub(super) fn stays_down(&self, m: usize) -> bool {
+        self.is_away(m) && self.away_is_down
     }
 
     fn is_away(&self, m: usize) -> bool {

@@ -1,6 +1,7 @@
 //! How members are born, run, stop, crash and come back.
 
-use super::{Event, Packet, Phase, World};
+use super::{Event, Packet, Phase, Received, World};
+use crate::coverage::Mark;
 use crate::disk::Disk;
 use crate::machine::Machine;
 use crate::member::{Client, Clock, Member, Session, Stream};
@@ -8,8 +9,8 @@ use crate::net::SLOTS_MAX;
 use crate::oracle::Rule;
 use crate::plant::Plant;
 use quorate_consensus::{
-    Config, Consensus, Entry, EntryKind, Event as CoreEvent, HardState, MemberId, MemberInfo,
-    MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
+    Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, MemberId,
+    MemberInfo, MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -74,9 +75,13 @@ impl World {
             crash_at: None,
             machine: Machine::new(self.scenario.window),
             commit: 0,
+            commit_seen: 0,
+            config: Rc::default(),
+            effects: Effects::default(),
+            made: Vec::new(),
             role: RoleState::Follower { term: 0, leader: None },
             apply_lag_us,
-            installing: None,
+            installing: Vec::new(),
             snapshot_at: 0,
             origin: 0,
             next_serial: 1,
@@ -121,6 +126,8 @@ impl World {
         let member = &mut self.members[m];
         let term = restored.hard_state.term;
         member.commit = restored.commit.max(member.disk.live.base.index);
+        member.commit_seen = member.commit;
+        member.config = Rc::clone(member.disk.live.config().1);
         member.role = RoleState::Follower { term, leader: None };
         member.origin = origin;
         member.next_serial = 1;
@@ -213,7 +220,7 @@ impl World {
                 self.forwarded(from, m, session, part, items)
             }
             Packet::Snapshot { term, snapshot, token } => {
-                self.snapshot_arrived(from, m, term, snapshot, token)
+                self.snapshot_arrived(m, Received { from, term, snapshot, token })
             }
             Packet::SnapshotStored { token } => self.shipment_ended(token, true),
         }
@@ -269,16 +276,22 @@ impl World {
         member.paused = false;
         member.backlog.clear();
         member.crash_at = None;
-        member.installing = None;
+        member.installing.clear();
+        member.effects.clear();
+        member.made.clear();
         member.pending.clear();
         member.reads.clear();
-        member.disk.crash(&mut self.rng);
+        let torn = member.disk.crash(&mut self.rng);
+        self.mark(Mark::Crash);
+        if torn {
+            self.mark(Mark::TornBatch);
+        }
         self.stir(m as u64);
     }
 
     pub(super) fn restart(&mut self, m: usize, run: u32) {
         let member = &self.members[m];
-        if member.run != run || member.is_up() || member.gone {
+        if member.run != run || member.is_up() || member.gone || self.stays_down(m) {
             return;
         }
         if self.tells() {
@@ -302,6 +315,7 @@ impl World {
         member.paused = true;
         let run = member.run;
         self.schedule.after(micros, Event::Resume { m, run });
+        self.mark(Mark::Pause);
         if self.tells() {
             self.note(format!("m{m} is stopped for {} ms", micros / 1000));
         }
@@ -330,6 +344,7 @@ impl World {
             self.note(format!("m{m}: fsync fails"));
         }
         self.members[m].disk.fail();
+        self.mark(Mark::SyncFailure);
         self.must_accept(m, CoreEvent::StepDown);
         let run = self.members[m].run;
         let delay = self.rng.below(self.scenario.election_us() * 4);
@@ -341,6 +356,7 @@ impl World {
     pub(super) fn wipe(&mut self, m: usize) {
         self.stop(m);
         self.members[m].gone = true;
+        self.mark(Mark::LostDisk);
         if self.tells() {
             self.note(format!("m{m} loses its disk"));
         }

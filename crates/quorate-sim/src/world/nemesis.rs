@@ -1,6 +1,7 @@
 //! What goes wrong, and when.
 
 use super::{Event, Phase, World};
+use crate::coverage::Mark;
 use crate::member::CrashPoint;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,6 +169,7 @@ impl World {
             _ => self.draw_side(),
         };
         self.net.split(side);
+        self.mark(Mark::Partition);
         self.tell_links(format!("partition, one side {side:#b}"));
         self.rejoin_later();
     }
@@ -189,8 +191,11 @@ impl World {
     }
 
     pub(super) fn flap(&mut self, side: u16, left: u32) {
+        if self.phase != Phase::Faults {
+            return;
+        }
         self.net.join_all();
-        if self.phase != Phase::Faults || left == 0 {
+        if left == 0 {
             return;
         }
         if left % 2 == 0 {

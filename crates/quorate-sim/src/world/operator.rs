@@ -1,6 +1,7 @@
 //! The people who run the group: membership changes, hand-overs, replacing lost members.
 
 use super::{lifecycle::member_info, Event, Phase, World};
+use crate::coverage::Mark;
 use quorate_consensus::{
     Config, ConfigChange, Event as CoreEvent, MemberId, MemberInfo, MemberRole,
 };
@@ -60,7 +61,7 @@ impl World {
         if self.tells() {
             self.note(format!("operator: m{leader} shall hand over to {to:?}"));
         }
-        self.ask(leader, CoreEvent::TransferLeadership(to));
+        self.ask(leader, CoreEvent::TransferLeadership(to), Mark::Transfer);
     }
 
     fn change(&mut self, leader: usize, act: Act) {
@@ -112,14 +113,15 @@ impl World {
                 self.schedule.after(delay, Event::Retire { m });
             }
         }
-        self.ask(leader, CoreEvent::ChangeMembership(ConfigChange::Update { put, remove }));
+        let change = CoreEvent::ChangeMembership(ConfigChange::Update { put, remove });
+        self.ask(leader, change, Mark::MembershipChange);
     }
 
-    fn ask(&mut self, m: usize, event: CoreEvent) {
-        if let Err(refusal) = self.step(m, event) {
-            if self.tells() {
-                self.note(format!("m{m} refuses: {refusal}"));
-            }
+    fn ask(&mut self, m: usize, event: CoreEvent, accepted: Mark) {
+        match self.step(m, event) {
+            Ok(()) => self.mark(accepted),
+            Err(refusal) if self.tells() => self.note(format!("m{m} refuses: {refusal}")),
+            Err(_) => {}
         }
     }
 
@@ -141,18 +143,27 @@ impl World {
     /// Whether every membership that may be in force somewhere keeps a majority of its disks
     /// without the members that are `lost`.
     pub(super) fn quorums_survive(&self, lost: impl Fn(usize) -> bool) -> bool {
-        let (committed_at, committed) = &self.committed_config;
         let holds = |config: &Config| {
             self.has_majority(&config.voters().collect::<Vec<_>>(), &lost)
                 && (!config.is_joint() || self.has_majority(&config.outgoing, &lost))
         };
-        let in_logs = self.members.iter().filter(|m| !m.gone).all(|m| {
-            [&m.disk.live, &m.disk.durable].into_iter().all(|log| {
-                let newer = |c: &&(u64, Rc<Config>)| c.0 > *committed_at;
-                log.configs().iter().filter(newer).all(|(_, config)| holds(config))
-            })
-        });
-        holds(committed) && in_logs
+        holds(&self.committed_config.1) && self.uncommitted_configs().all(|config| holds(config))
+    }
+
+    /// Whether some log has a membership that is not known to be committed.
+    pub(super) fn has_unfinished_change(&self) -> bool {
+        self.committed_config.1.is_joint() || self.uncommitted_configs().next().is_some()
+    }
+
+    fn uncommitted_configs(&self) -> impl Iterator<Item = &Rc<Config>> {
+        let committed_at = self.committed_config.0;
+        self.members
+            .iter()
+            .filter(|m| !m.gone)
+            .flat_map(|m| [&m.disk.live, &m.disk.durable])
+            .flat_map(|log| log.configs())
+            .filter(move |(index, _)| *index > committed_at)
+            .map(|(_, config)| config)
     }
 
     fn has_majority(&self, voters: &[MemberId], lost: &impl Fn(usize) -> bool) -> bool {

@@ -1,6 +1,7 @@
 //! Snapshots: taking them, dropping the log below them, sending them to members too far behind.
 
-use super::{Event, Packet, Shipment, World};
+use super::{Event, Packet, Received, Shipment, World};
+use crate::coverage::Mark;
 use crate::disk::Snapshot;
 use crate::oracle::{show, Rule};
 use quorate_consensus::{
@@ -30,6 +31,7 @@ impl World {
         if self.tells() {
             self.note(format!("m{m} takes a snapshot at {}", show(snapshot.last)));
         }
+        self.mark(Mark::SnapshotTaken);
         let member = &mut self.members[m];
         member.disk.snapshot = Some(Rc::new(snapshot));
         let run = member.run;
@@ -50,6 +52,7 @@ impl World {
         }
         let config = Rc::clone(disk.live.config_at(index));
         disk.compact(to, &config);
+        self.mark(Mark::Compaction);
         if self.tells() {
             self.note(format!("m{m} drops its log up to {}", show(to)));
         }
@@ -63,11 +66,8 @@ impl World {
                 format!("m{m} wants a snapshot sent to {to:?}, but its log was never compacted")
             });
         };
-        let RoleState::Leader { term } = self.members[m].role else {
-            return self.oracle.fail(Rule::Contract, || {
-                format!("m{m} wants a snapshot sent to {to:?} and is no leader")
-            });
-        };
+        // It may have lost its office since it asked.
+        let RoleState::Leader { term } = self.members[m].role else { return };
         let token = self.next_number();
         if self.tells() {
             self.note(format!("m{m} sends its snapshot {} to {to:?}", show(snapshot.last)));
@@ -80,27 +80,14 @@ impl World {
     }
 
     /// A snapshot came in: it is written to disk before the core hears of it.
-    pub(super) fn snapshot_arrived(
-        &mut self,
-        from: usize,
-        m: usize,
-        term: u64,
-        snapshot: Rc<Snapshot>,
-        token: u64,
-    ) {
+    pub(super) fn snapshot_arrived(&mut self, m: usize, received: Received) {
         let run = self.members[m].run;
         let delay = self.rng.range(100, self.scenario.election_us() / 4);
-        self.schedule.after(delay, Event::SnapshotStored { from, m, run, term, snapshot, token });
+        self.schedule.after(delay, Event::SnapshotStored { m, run, received });
     }
 
-    pub(super) fn snapshot_stored(
-        &mut self,
-        from: usize,
-        m: usize,
-        term: u64,
-        snapshot: Rc<Snapshot>,
-        token: u64,
-    ) {
+    pub(super) fn snapshot_stored(&mut self, m: usize, received: Received) {
+        let Received { from, term, snapshot, token } = received;
         let disk = &mut self.members[m].disk;
         if disk.failed {
             return;
@@ -114,10 +101,9 @@ impl World {
         }
         let meta = SnapshotMeta { last: snapshot.last, config: (*snapshot.config).clone() };
         let last = snapshot.last.index;
-        self.members[m].installing = Some(snapshot);
+        self.members[m].installing.push(snapshot);
         let from_id = self.members[from].id;
         self.must_accept(m, CoreEvent::InstallSnapshot { from: from_id, term, meta });
-        self.members[m].installing = None;
         if self.members[m].is_up() {
             if self.tells() {
                 self.note(format!("m{m} has stored the snapshot up to {last}"));

@@ -1,0 +1,118 @@
+//! How often the interesting things happened: a simulator that stopped visiting a corner finds
+//! nothing there.
+
+use crate::machine::Applied;
+use quorate_certify::Outcome;
+
+/// One kind of thing worth counting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Mark {
+    Crash,
+    CrashInsideStep,
+    TornBatch,
+    Pause,
+    Partition,
+    SyncFailure,
+    LostDisk,
+    Election,
+    Truncation,
+    /// A sync returned for entries that were overwritten meanwhile.
+    StaleSync,
+    LogFetch,
+    LogFetchRefused,
+    SnapshotTaken,
+    Compaction,
+    SnapshotInstalled,
+    SnapshotRefused,
+    MembershipChange,
+    JointMembership,
+    Transfer,
+    WithoutMinority,
+    Read,
+    ReadUnanswered,
+    Passed,
+    Conflict,
+    TooOld,
+    Duplicate,
+    View,
+    ViewRefused,
+    ProposalRefused,
+    StreamBroken,
+}
+
+#[derive(Clone, Debug)]
+pub struct Coverage([u64; Mark::ALL.len()]);
+
+impl Mark {
+    pub const ALL: [Mark; 30] = [
+        Mark::Crash,
+        Mark::CrashInsideStep,
+        Mark::TornBatch,
+        Mark::Pause,
+        Mark::Partition,
+        Mark::SyncFailure,
+        Mark::LostDisk,
+        Mark::Election,
+        Mark::Truncation,
+        Mark::StaleSync,
+        Mark::LogFetch,
+        Mark::LogFetchRefused,
+        Mark::SnapshotTaken,
+        Mark::Compaction,
+        Mark::SnapshotInstalled,
+        Mark::SnapshotRefused,
+        Mark::MembershipChange,
+        Mark::JointMembership,
+        Mark::Transfer,
+        Mark::WithoutMinority,
+        Mark::Read,
+        Mark::ReadUnanswered,
+        Mark::Passed,
+        Mark::Conflict,
+        Mark::TooOld,
+        Mark::Duplicate,
+        Mark::View,
+        Mark::ViewRefused,
+        Mark::ProposalRefused,
+        Mark::StreamBroken,
+    ];
+}
+
+impl Coverage {
+    pub fn mark(&mut self, mark: Mark) {
+        self.0[mark as usize] += 1;
+    }
+
+    /// What an entry came to, when the first member applied it.
+    pub fn mark_applied(&mut self, applied: &Applied) {
+        let mark = match applied {
+            Applied::Nothing => return,
+            Applied::View { accepted: true } => Mark::View,
+            Applied::View { accepted: false } => Mark::ViewRefused,
+            Applied::Write(decision) => match decision.outcome {
+                Outcome::Ok => Mark::Passed,
+                Outcome::Conflict { .. } => Mark::Conflict,
+                Outcome::TooOld => Mark::TooOld,
+                Outcome::Duplicate => Mark::Duplicate,
+            },
+        };
+        self.mark(mark);
+    }
+
+    pub fn add(&mut self, other: &Coverage) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Mark, u64)> + '_ {
+        Mark::ALL.into_iter().map(|mark| (mark, self.0[mark as usize]))
+    }
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Coverage([0; Mark::ALL.len()])
+    }
+}

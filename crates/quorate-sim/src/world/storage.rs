@@ -1,0 +1,86 @@
+//! The log of a member at work: syncs and their news, reading back.
+
+use super::{Event, Phase, World};
+use crate::coverage::Mark;
+use quorate_consensus::{Entry, Event as CoreEvent, Fetch, LogPosition};
+
+impl World {
+    pub(super) fn start_sync(&mut self, m: usize) {
+        let scenario = &self.scenario;
+        let member = &mut self.members[m];
+        if !member.disk.start_sync() {
+            return;
+        }
+        let (low, high) = scenario.sync_us;
+        let mut takes = self.rng.range(low, high);
+        let now = self.schedule.now();
+        if self.phase == Phase::Faults {
+            if self.rng.chance(scenario.stall_per_mille) {
+                takes += self.rng.below(scenario.stall_us);
+            }
+            takes += member.slow_disk_until.saturating_sub(now);
+        }
+        let run = member.run;
+        self.schedule.after(takes, Event::SyncDone { m, run });
+    }
+
+    pub(super) fn sync_done(&mut self, m: usize, run: u32) {
+        let member = &mut self.members[m];
+        if !member.is_up() || member.run != run || member.disk.failed {
+            return;
+        }
+        let upto = member.disk.finish_sync();
+        if self.scenario.records_commit && member.disk.durable.last().index >= member.commit {
+            let commit = member.commit;
+            if member.disk.live.term_at(commit) == member.disk.durable.term_at(commit) {
+                member.disk.commit_hint = commit;
+            }
+        }
+        let late =
+            self.phase == Phase::Faults && self.rng.chance(self.scenario.late_notice_per_mille);
+        let delay = if late { self.rng.below(self.scenario.election_us()) } else { 0 };
+        self.schedule.after(delay, Event::Persisted { m, run, upto });
+    }
+
+    pub(super) fn persisted(&mut self, m: usize, upto: LogPosition) {
+        self.start_sync(m);
+        if !self.members[m].disk.live.covers(upto) {
+            self.mark(Mark::StaleSync);
+        }
+        self.must_accept(m, CoreEvent::Persisted(upto));
+    }
+
+    pub(super) fn start_fetch(&mut self, m: usize, fetch: Fetch) {
+        let run = self.members[m].run;
+        // The reader may look at the log now or when its turn comes.
+        let read = self.rng.chance(500).then(|| self.read_log(m, &fetch)).flatten();
+        let delay = self.rng.range(20, 500);
+        self.schedule.after(delay, Event::Fetch { m, run, fetch, read });
+    }
+
+    pub(super) fn fetch(&mut self, m: usize, fetch: Fetch, read: Option<Vec<Entry>>) {
+        let Fetch { to, from, .. } = fetch;
+        if from <= self.members[m].disk.live.base.index {
+            self.mark(Mark::LogFetchRefused);
+            return self.must_accept(m, CoreEvent::FetchUnavailable { to });
+        }
+        let entries = read.or_else(|| self.read_log(m, &fetch)).unwrap_or_default();
+        if !entries.is_empty() {
+            self.mark(Mark::LogFetch);
+            self.must_accept(m, CoreEvent::Fetched { to, from, entries });
+        }
+    }
+
+    fn read_log(&self, m: usize, fetch: &Fetch) -> Option<Vec<Entry>> {
+        let live = &self.members[m].disk.live;
+        let skip = fetch.from.checked_sub(live.base.index + 1)? as usize;
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            let first = bytes == 0;
+            bytes += entry.data.len() + 1;
+            first || bytes <= fetch.bytes_max
+        };
+        let entries: Vec<_> = live.entries().iter().skip(skip).take_while(fits).cloned().collect();
+        (!entries.is_empty()).then_some(entries)
+    }
+}
