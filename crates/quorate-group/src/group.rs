@@ -114,9 +114,12 @@ impl Group {
         let ask = |ctx| {
             member.with_core(|driver| driver.ignore_refusal(member, Event::ReadIndex { ctx }));
         };
-        member.reads.wait(timeout, &ask).ok_or_else(|| GroupError::NoLeader {
-            waited: timeout,
-            what: format!("node {} has no read point", member.options.name),
+        member.reads.wait(timeout, &ask).ok_or_else(|| match member.is_stopping() {
+            true => GroupError::Closed,
+            false => GroupError::NoLeader {
+                waited: timeout,
+                what: format!("node {} has no read point", member.options.name),
+            },
         })
     }
 

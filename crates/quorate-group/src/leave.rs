@@ -21,6 +21,9 @@ pub(crate) fn leave(member: &Member, timeout: Duration) -> Result<(), GroupError
 }
 
 fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
+    if member.has_failed() {
+        return Err(member.failure());
+    }
     let deadline = Instant::now() + timeout;
     let mut may_transfer = true;
     loop {

@@ -169,6 +169,15 @@ impl Member {
         });
     }
 
+    /// A thread ended by a panic, which is a bug: nothing that this process says can be relied on.
+    pub fn broken(&self, what: &str) {
+        if !self.failed.swap(true, Ordering::SeqCst) {
+            let node = &self.options.name;
+            self.notices.push(Notice::Fatal(format!("a bug stopped node {node}: {what}")));
+            self.core.lock().peers.values().for_each(|peer| peer.break_connection());
+        }
+    }
+
     /// The log failed, for good.
     pub fn log_failed(&self, driver: &mut Driver, error: &Arc<WalError>) {
         if !self.failed.swap(true, Ordering::SeqCst) {
@@ -314,6 +323,7 @@ impl Member {
         peers.iter().for_each(|peer| peer.stop());
         self.membership.close();
         self.progress.stop();
+        self.reads.close();
         self.snapshots.stop();
         self.notices.wake();
         self.threads.join();

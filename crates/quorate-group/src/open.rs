@@ -8,7 +8,7 @@ use crate::machine::{LogLevel, Observer};
 use crate::member::Member;
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
-use crate::notices::{Notice, Notices};
+use crate::notices::Notices;
 use crate::options::{GroupOptions, OpenInfo};
 use crate::pending::Pending;
 use crate::progress::Progress;
@@ -66,8 +66,7 @@ pub(crate) fn open(
         let failed = this.clone();
         let on_panic = move |what: &str| {
             if let Some(member) = failed.upgrade() {
-                let node = &member.options.name;
-                member.notices.push(Notice::Fatal(format!("a bug stopped node {node}: {what}")));
+                member.broken(what);
             }
         };
         let membership = Membership::default();

@@ -21,6 +21,7 @@ struct State {
     asked: Option<(u64, Instant)>,
     /// Highest answered round, and its read point. A later round's point covers earlier callers.
     answer: Option<(u64, Index)>,
+    closed: bool,
 }
 
 impl Reads {
@@ -30,7 +31,7 @@ impl Reads {
         let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
         let round = state.gathering;
-        loop {
+        while !state.closed {
             if let Some((answered, index)) = state.answer {
                 if answered >= round {
                     return Some(index);
@@ -46,6 +47,13 @@ impl Reads {
                 return None;
             }
         }
+        None
+    }
+
+    /// Nobody is answered any more.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.answered.notify_all();
     }
 
     /// The core's word on `ctx`. `None`: no leader could confirm it; `retry` asks again.

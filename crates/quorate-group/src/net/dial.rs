@@ -64,6 +64,8 @@ pub(crate) fn dial(
     expects: Option<MemberId>,
 ) -> Result<Dialled, DialError> {
     let stream = connect(addr).map_err(DialError::Connect)?;
+    // Until the answer is here: closing the member ends the wait for it.
+    let _listed = member.acceptor.connections.list(&stream, false).map_err(DialError::Connect)?;
     let prepared = socket::configure(&stream, member.options.suspect_timeout)
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));

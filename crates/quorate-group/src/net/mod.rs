@@ -11,6 +11,7 @@
 //! ```
 
 pub(crate) mod acceptor;
+pub(crate) mod connections;
 pub(crate) mod dial;
 pub(crate) mod peer;
 pub(crate) mod receiver;

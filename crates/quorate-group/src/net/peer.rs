@@ -7,12 +7,13 @@
 //! - the outbox holds nothing while there is no connection, and at most [`OUTBOX_BYTES_MAX`] (plus
 //!   one packet): a peer that takes so little is cut off, and the core probes it anew.
 
+use super::connections::shut;
 use super::writer::{Pumped, Writer};
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Fetch, MemberId};
 use quorate_wire::{Packet, PeerIdentity};
 use std::collections::VecDeque;
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// The core's window to one follower is far below this.
@@ -390,9 +391,4 @@ impl Outbox {
     fn is_empty(&self) -> bool {
         self.urgent.is_empty() && self.bulk.is_empty()
     }
-}
-
-/// A socket that is closed already is as good.
-fn shut(stream: &TcpStream) {
-    let _closed = stream.shutdown(Shutdown::Both);
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(member: &Member, stream: TcpStream) {
 
 /// `Ok` when the connection ended as connections do.
 fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
+    let listed = member.acceptor.connections.list(&stream, true)?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
     let mut reader = FrameReader::new(stream, GREETING_BYTES_MAX);
@@ -50,6 +51,7 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
     let welcome = Packet::Welcome(Welcome { version, from: member.identity() });
     match hello.want {
         Want::Peer => {
+            listed.known();
             let handle = reader.stream().try_clone()?;
             let from = hello.from.member;
             let (peer, connection) = member.with_core(|driver| {

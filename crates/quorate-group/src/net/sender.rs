@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quorate_consensus::{Event, Fetch};
 use quorate_wal::ReadError;
 use quorate_wire::{Packet, SnapshotBegin, Want};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
@@ -24,9 +24,14 @@ pub(crate) fn run(member: &Member, peer: &Peer) {
     let mut complaint = String::new();
     while !peer.is_stopped() && !member.is_stopping() {
         if let Some(dialled) = dial_any(member, peer, &mut complaint) {
-            backoff = BACKOFF_MIN;
             complaint.clear();
+            let connected = Instant::now();
             serve(member, peer, dialled);
+            if connected.elapsed() >= BACKOFF_MAX {
+                // What became of it is to be known at once.
+                backoff = BACKOFF_MIN;
+                continue;
+            }
         } else {
             answer_requests(member, peer);
         }
