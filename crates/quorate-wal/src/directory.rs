@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::error::{IoContext, WalError};
 use crate::meta::{MetaFile, META_NAME, META_TMP_NAME};
+use crate::segment::parse_file_name;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -24,6 +25,9 @@ pub(crate) fn classify(disk: &dyn Disk) -> Result<Contents, WalError> {
     let names = disk.list().doing("list", disk.dir())?;
     if names.iter().any(|name| name == META_NAME) {
         return Ok(Contents::Log);
+    }
+    if names.iter().any(|name| parse_file_name(name).is_some()) {
+        return Err(WalError::Missing { file: disk.path(META_NAME) });
     }
     match names.iter().find(|name| !HARMLESS.contains(&name.as_str())) {
         None => Ok(Contents::Empty),

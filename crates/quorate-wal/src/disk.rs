@@ -3,6 +3,9 @@
 //! Two implementations: the file system ([`RealDisk`]), and one in memory that forgets what was
 //! not synced (tests). Nothing above this module names a system call.
 
+#[cfg(test)]
+pub(crate) mod sim;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -11,18 +11,24 @@ use std::sync::Arc;
 pub enum WalError {
     // The disk.
     #[error(
-        "cannot {action} {path}: {source}. A failed write or sync is final for this node: it \
-         acknowledges nothing any more, what it acknowledged before is not affected. Check the \
-         disk and its kernel messages, then restart the node",
+        "cannot {action} {path}: {source}. Check that it is there, that this user may write to it, \
+         and what the kernel says of the disk",
         path = path.display()
     )]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error(
-        "no space to {action} {path}: {source}. The log needs room for one more segment; nothing \
-         acknowledged is lost. Free space on the file system of {dir}, then restart the node",
+        "no space to {action} {path}: {source}. The log needs room for one more segment: free some \
+         on the file system of {dir}",
         path = path.display(), dir = dir.display()
     )]
     Full { action: &'static str, dir: PathBuf, path: PathBuf, source: io::Error },
+    #[error(
+        "the log in {dir} failed for good: {cause}. This node acknowledges nothing any more; what \
+         it acknowledged before stands, and the other members are not affected. Restart it when \
+         the cause is removed",
+        dir = dir.display()
+    )]
+    Failed { dir: PathBuf, cause: Box<WalError> },
 
     // Damaged data.
     #[error(

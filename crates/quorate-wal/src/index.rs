@@ -136,6 +136,17 @@ impl SparseIndex {
         self.sections.get(at).map(|s| s.index)
     }
 
+    /// How many of the oldest segments hold no entry; never the current one.
+    pub(crate) fn unused_segments(&self) -> usize {
+        match self.sections.front() {
+            Some(first) => {
+                let sequence = first.segment.sequence();
+                self.segments.partition_point(|s| s.segment.sequence() < sequence)
+            }
+            None => self.segments.len().saturating_sub(1),
+        }
+    }
+
     /// Drops the oldest `count` segments and their sections.
     pub(crate) fn release(&mut self, count: usize) -> Vec<Arc<Segment>> {
         let released: Vec<_> = self.segments.drain(..count).map(|s| s.segment).collect();

@@ -22,6 +22,8 @@
 //!   keeper, and preallocated space never runs out.
 
 mod cache;
+#[cfg(test)]
+mod crash_tests;
 mod directory;
 mod disk;
 mod error;

@@ -14,6 +14,8 @@
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
+use crate::options::Identity;
+use crate::segment::parse_file_name;
 use crc32c::{crc32c, crc32c_append};
 use quorate_consensus::{HardState, LogPosition, MemberId};
 use std::path::PathBuf;
@@ -27,8 +29,6 @@ const VERSION: u32 = 1;
 const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 512;
 const USED_BYTES: usize = 160;
-
-use crate::options::Identity;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Meta {
@@ -164,17 +164,22 @@ impl MetaFile {
 
 fn refusal(disk: &dyn Disk, path: PathBuf, a: SlotError, b: SlotError) -> WalError {
     match (a, b) {
-        (SlotError::Foreign, SlotError::Foreign) => WalError::Foreign {
-            dir: disk.dir().to_path_buf(),
-            what: "its file `meta` is not one of a log".into(),
-        },
         (SlotError::Version(found), _) | (_, SlotError::Version(found)) => {
             WalError::Version { file: path, found, supported: VERSION }
         }
+        (SlotError::Foreign, SlotError::Foreign) if !holds_segments(disk) => WalError::Foreign {
+            dir: disk.dir().to_path_buf(),
+            what: format!("its file `{META_NAME}` is not one of a log"),
+        },
         _ => WalError::Damaged {
             file: path,
             offset: 0,
             what: "both copies of term, vote and identity are unreadable".into(),
         },
     }
+}
+
+/// Then a directory was ours, whatever its meta file looks like now.
+fn holds_segments(disk: &dyn Disk) -> bool {
+    disk.list().is_ok_and(|names| names.iter().any(|name| parse_file_name(name).is_some()))
 }

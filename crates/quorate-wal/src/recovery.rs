@@ -10,7 +10,7 @@ use crate::index::{Placement, SparseIndex};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
 use crate::segment::{file_name, parse_file_name, Segment, HEADER_BYTES};
-use crate::supply::is_spare_name;
+use crate::supply::is_leftover_name;
 use crate::tail::End;
 use quorate_consensus::MemberId;
 use std::ops::Range;
@@ -131,7 +131,7 @@ fn inventory(disk: &dyn Disk, first: u64) -> Result<(Vec<u64>, Vec<String>), Wal
         match parse_file_name(&name) {
             Some(sequence) if sequence >= first => sequences.push(sequence),
             Some(_) => leftovers.push(name),
-            None if is_spare_name(&name) => leftovers.push(name),
+            None if is_leftover_name(&name) => leftovers.push(name),
             None => {}
         }
     }

@@ -95,7 +95,8 @@ impl Segment {
         let file = disk.open(&name).doing("open", &path)?;
         let len = file.len().doing("look at", &path)?;
         if len < HEADER_BYTES {
-            return Err(damaged(format!("the file is cut off after {len} bytes")));
+            let what = format!("the file is cut off after {len} bytes");
+            return Err(WalError::Damaged { file: path.clone(), offset: len, what });
         }
         let mut bytes = [0; LEN];
         file.read_exact_at(&mut bytes, 0).doing("read", &path)?;

@@ -2,17 +2,18 @@
 
 use crate::directory::{classify, Contents};
 use crate::disk::Disk;
-use crate::error::{IoContext, WalError};
+use crate::error::{IoContext, ReadError, WalError};
 use crate::index::Placement;
 use crate::meta::{Meta, MetaFile};
 use crate::options::{Identity, Recovered, WalOptions};
+use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::segment::{Segment, PAGE_BYTES};
 use crate::state::State;
-use crate::supply::{is_spare_name, Supply};
+use crate::supply::{is_leftover_name, is_spare_name, Supply};
 use crate::tail::{End, Tail};
 use crate::writer::Writer;
-use quorate_consensus::{HardState, LogPosition, MemberId};
+use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -91,10 +92,42 @@ impl Shared {
         self.state.lock().expect("no panics under this lock")
     }
 
+    /// See [`crate::Wal::read`].
+    pub(crate) fn read(
+        &self,
+        from: Index,
+        bytes_max: usize,
+        out: &mut Vec<Entry>,
+    ) -> Result<(), ReadError> {
+        let plan = {
+            let state = self.state();
+            if state.closing {
+                // The directory may belong to somebody else by now.
+                return Err(ReadError::Wal(self.closed()));
+            }
+            let base = state.base.index;
+            if from <= base {
+                return Err(ReadError::Purged { index: from, base });
+            }
+            if from > state.last.index {
+                return Ok(());
+            }
+            let cached = state.cache.first_index();
+            if cached.is_some_and(|first| from >= first) {
+                state.cache.read(from, bytes_max, out);
+                return Ok(());
+            }
+            state.index.plan(from, cached.unwrap_or(state.last.index + 1), bytes_max)
+        };
+        read_planned(&plan, from, bytes_max, out)
+    }
+
     /// Changes the meta file; durable when it returns. A failure is final for the log.
     pub(crate) fn save_meta(&self, change: impl FnOnce(&mut Meta)) -> Result<(), Arc<WalError>> {
         let mut meta = self.meta.lock().expect("no panics under this lock");
-        self.check_open()?;
+        if let Some(error) = &self.state().failed {
+            return Err(error.clone());
+        }
         let mut content = meta.content();
         change(&mut content);
         if content == meta.content() {
@@ -103,24 +136,20 @@ impl Shared {
         meta.save(content).map_err(|error| self.fail(error))
     }
 
-    pub(crate) fn check_open(&self) -> Result<(), Arc<WalError>> {
-        let state = self.state();
-        if let Some(error) = &state.failed {
-            return Err(error.clone());
-        }
-        if state.closing {
-            return Err(Arc::new(WalError::Closed { dir: self.disk.dir().to_path_buf() }));
-        }
-        Ok(())
+    pub(crate) fn closed(&self) -> Arc<WalError> {
+        Arc::new(WalError::Closed { dir: self.disk.dir().to_path_buf() })
     }
 
     /// Nothing is written or acknowledged from here on; the writer says so once. Returns the
     /// first reason.
     pub(crate) fn fail(&self, error: WalError) -> Arc<WalError> {
         let mut state = self.state();
-        let error = state.failed.get_or_insert_with(|| Arc::new(error)).clone();
+        let failure = state.failed.get_or_insert_with(|| {
+            let dir = self.disk.dir().to_path_buf();
+            Arc::new(WalError::Failed { dir, cause: Box::new(error) })
+        });
         self.wake.notify_all();
-        error
+        failure.clone()
     }
 }
 
@@ -137,9 +166,9 @@ fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
 
 /// The first segment of a new log. What an interrupted creation left is overwritten.
 fn create_log(disk: &dyn Disk, supply: &Supply) -> Result<Found, WalError> {
-    let names = disk.list().doing("list", disk.dir())?;
-    let leftovers = names.into_iter().filter(|name| is_spare_name(name)).collect();
     let segment = supply.take(1, PAGE_BYTES)?;
+    let names = disk.list().doing("list", disk.dir())?;
+    let leftovers = names.into_iter().filter(|name| is_leftover_name(name)).collect();
     let mut index = crate::index::SparseIndex::default();
     index.apply(Placement::Segment(segment.clone()));
     let offset = crate::segment::HEADER_BYTES;

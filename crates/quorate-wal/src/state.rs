@@ -194,9 +194,9 @@ impl State {
         Some(self.take_out(count))
     }
 
-    /// After a reset is on disk: nothing before the current segment counts.
-    pub(crate) fn release_all(&mut self) -> Released {
-        self.take_out(self.index.segments().len() - 1)
+    /// After a reset is on disk: takes out every segment before the first that holds an entry.
+    pub(crate) fn release_unused(&mut self) -> Released {
+        self.take_out(self.index.unused_segments())
     }
 
     fn take_out(&mut self, count: usize) -> Released {

@@ -9,6 +9,7 @@ use crate::segment::{
 use crate::state::Released;
 use quorate_consensus::MemberId;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Zero-filling goes in steps of this, each synced, so that the log's own syncs do not queue
@@ -92,7 +93,7 @@ impl Supply {
         let size = self.segment_bytes.max(need.next_multiple_of(PAGE_BYTES));
         let spare = if size == self.segment_bytes { state.spares.pop_front() } else { None };
         drop(state);
-        let made = self.make(sequence, size, spare);
+        let made = self.make(sequence, size, spare, || false);
         let mut state = self.lock();
         state.making = false;
         if made.is_ok() {
@@ -118,15 +119,14 @@ impl Supply {
         self.changed.notify_all();
     }
 
-    /// Waits for something to do; `None` when closed.
+    /// Waits for something to do; `None` when closed and everything retired is recycled.
     pub(crate) fn next_job(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            if state.closing {
-                return None;
-            }
-            if let Some(job) = state.job() {
-                return Some(job);
+            match state.job() {
+                Some(job) => return Some(job),
+                None if state.closing => return None,
+                None => {}
             }
             state = self.changed.wait(state).expect("no panics under this lock");
         }
@@ -140,7 +140,7 @@ impl Supply {
     /// Carries out [`Job::Make`]. A failure costs nothing yet: `take` tries again when the segment
     /// is really needed, and the keeper when space may have become free.
     pub(crate) fn prepare(&self, sequence: u64, spare: Option<String>) {
-        let made = self.make(sequence, self.segment_bytes, spare);
+        let made = self.make(sequence, self.segment_bytes, spare, || self.lock().closing);
         let mut state = self.lock();
         state.making = false;
         match made {
@@ -196,14 +196,15 @@ impl Supply {
         sequence: u64,
         size: u64,
         spare: Option<String>,
+        give_up: impl Fn() -> bool,
     ) -> Result<Arc<Segment>, WalError> {
-        let name = spare.clone().unwrap_or_else(|| spare_name(sequence));
+        let name = spare.clone().unwrap_or_else(|| format!("{NEW_PREFIX}{sequence:016x}"));
         let path = self.disk.path(&name);
         let file = match spare {
             Some(_) => self.disk.open(&name).doing("open", &path)?,
             None => {
                 let file = self.disk.create(&name).doing("create", &path)?;
-                if let Err(error) = zero_fill(&*file, size) {
+                if let Err(error) = zero_fill(&*file, size, give_up) {
                     // What was filled so far would only take space; the error is what counts.
                     let _ = self.disk.remove(&name);
                     return Err(error).doing("write", &path);
@@ -230,7 +231,7 @@ impl State {
         if !self.retired.is_empty() {
             return Some(Job::Retire(std::mem::take(&mut self.retired)));
         }
-        if self.making || self.blocked.is_some() {
+        if self.making || self.blocked.is_some() || self.closing {
             return None;
         }
         let sequence = self.wanted.take()?;
@@ -239,10 +240,13 @@ impl State {
     }
 }
 
-fn zero_fill(file: &dyn DiskFile, size: u64) -> std::io::Result<()> {
+fn zero_fill(file: &dyn DiskFile, size: u64, give_up: impl Fn() -> bool) -> io::Result<()> {
     let zeros = vec![0; ZERO_STEP];
     let mut at = 0;
     while at < size {
+        if give_up() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let step = (size - at).min(ZERO_STEP as u64);
         file.write_all_at(&zeros[..step as usize], at)?;
         file.sync_data()?;
@@ -252,9 +256,18 @@ fn zero_fill(file: &dyn DiskFile, size: u64) -> std::io::Result<()> {
 }
 
 fn spare_name(sequence: u64) -> String {
-    format!("spare-{sequence:016x}")
+    format!("{SPARE_PREFIX}{sequence:016x}")
 }
 
+/// A released segment, to be recycled.
 pub(crate) fn is_spare_name(name: &str) -> bool {
-    name.starts_with("spare-")
+    name.starts_with(SPARE_PREFIX)
 }
+
+/// That, or a segment whose making was interrupted.
+pub(crate) fn is_leftover_name(name: &str) -> bool {
+    is_spare_name(name) || name.starts_with(NEW_PREFIX)
+}
+
+const SPARE_PREFIX: &str = "spare-";
+const NEW_PREFIX: &str = "new-";

@@ -2,13 +2,14 @@
 
 use crate::directory::Lock;
 use crate::disk::RealDisk;
-use crate::error::{ReadError, WalError};
+use crate::error::{IoContext, ReadError, WalError};
 use crate::keeper;
+use crate::meta::Meta;
 use crate::options::{Recovered, WalOptions, WalStats};
-use crate::reader::read_planned;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::tail::since_1970;
+use crate::writer::Writer;
 use quorate_consensus::{Entry, HardState, Index, LogPosition, Term};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -34,9 +35,9 @@ struct Inner {
 }
 
 struct Running {
-    writer: JoinHandle<()>,
-    keeper: JoinHandle<()>,
-    _lock: Lock,
+    threads: Vec<JoinHandle<()>>,
+    /// Given back when they have ended.
+    _lock: Option<Lock>,
 }
 
 impl Wal {
@@ -50,31 +51,29 @@ impl Wal {
         let disk = RealDisk::new(&options.dir);
         let lock = Lock::take(&disk, create)?;
         let (shared, writer, recovered) = Shared::open(Arc::new(disk), options, create)?;
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name(name.into()).spawn(run)
+        Ok((Wal::start(shared, writer, on_sync, Some(lock))?, recovered))
+    }
+
+    /// Starts the threads of an opened log.
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        writer: Writer,
+        on_sync: OnSync,
+        lock: Option<Lock>,
+    ) -> Result<Wal, WalError> {
+        let mut threads = Vec::new();
+        let mut start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let spawned = thread::Builder::new().name(name.into()).spawn(run);
+            spawned
+                .map(|thread| threads.push(thread))
+                .doing("start a thread for", shared.disk.dir())
         };
         let for_keeper = shared.clone();
-        let dir = &shared.options.dir;
-        let keeper = spawn("quorate-keeper", Box::new(move || keeper::run(&for_keeper)));
-        let writer = spawn("quorate-log", Box::new(move || writer.run(on_sync)));
-        let running = match (writer, keeper) {
-            (Ok(writer), Ok(keeper)) => Running { writer, keeper, _lock: lock },
-            (writer, keeper) => {
-                close(&shared);
-                let mut cause = None;
-                for thread in [writer, keeper] {
-                    match thread {
-                        Ok(thread) => join(thread),
-                        Err(error) => cause = Some(error),
-                    }
-                }
-                let source = cause.expect("one of them failed");
-                let path = dir.clone();
-                return Err(WalError::Io { action: "start a thread for", path, source });
-            }
-        };
-        let inner = Inner { shared, running: Mutex::new(Some(running)) };
-        Ok((Wal { inner: Arc::new(inner) }, recovered))
+        let started = start("quorate-log", Box::new(move || writer.run(on_sync)))
+            .and_then(|()| start("quorate-keeper", Box::new(move || keeper::run(&for_keeper))));
+        let running = Mutex::new(Some(Running { threads, _lock: lock }));
+        let inner = Arc::new(Inner { shared, running });
+        started.map(|()| Wal { inner })
     }
 
     /// Queues consecutive entries; returns at once. They are readable immediately. Before the
@@ -102,12 +101,12 @@ impl Wal {
 
     /// Durable when it returns. Called rarely (elections), so it may block for a sync.
     pub fn save_hard_state(&self, state: HardState) -> Result<(), Arc<WalError>> {
-        self.inner.shared.save_meta(|meta| meta.hard_state = state)
+        self.save_meta(|meta| meta.hard_state = state)
     }
 
     /// Durable when it returns.
     pub fn save_group(&self, group: u128) -> Result<(), Arc<WalError>> {
-        self.inner.shared.save_meta(|meta| meta.identity.group = group)
+        self.save_meta(|meta| meta.identity.group = group)
     }
 
     /// Adds entries from `from` on to `out`: at least one if there is one, at most about
@@ -118,23 +117,7 @@ impl Wal {
         bytes_max: usize,
         out: &mut Vec<Entry>,
     ) -> Result<(), ReadError> {
-        let plan = {
-            let state = self.inner.shared.state();
-            let base = state.base.index;
-            if from <= base {
-                return Err(ReadError::Purged { index: from, base });
-            }
-            if from > state.last.index {
-                return Ok(());
-            }
-            let cached = state.cache.first_index();
-            if cached.is_some_and(|first| from >= first) {
-                state.cache.read(from, bytes_max, out);
-                return Ok(());
-            }
-            state.index.plan(from, cached.unwrap_or(state.last.index + 1), bytes_max)
-        };
-        read_planned(&plan, from, bytes_max, out)
+        self.inner.shared.read(from, bytes_max, out)
     }
 
     /// The term of the entry at `index` or of the base.
@@ -186,6 +169,14 @@ impl Wal {
         self.inner.close();
     }
 
+    fn save_meta(&self, change: impl FnOnce(&mut Meta)) -> Result<(), Arc<WalError>> {
+        let shared = &self.inner.shared;
+        if shared.state().closing {
+            return Err(shared.closed());
+        }
+        shared.save_meta(change)
+    }
+
     fn queue(&self, change: impl FnOnce(&mut State) -> Result<(), WalError>) {
         let shared = &self.inner.shared;
         let mut state = shared.state();
@@ -207,11 +198,12 @@ impl Wal {
 
 impl Inner {
     fn close(&self) {
-        close(&self.shared);
+        self.shared.state().closing = true;
+        self.shared.wake.notify_all();
+        self.shared.supply.close();
         let running = self.running.lock().expect("no panics under this lock").take();
-        if let Some(Running { writer, keeper, _lock }) = running {
-            join(writer);
-            join(keeper);
+        if let Some(Running { threads, _lock }) = running {
+            threads.into_iter().for_each(join);
         }
     }
 }
@@ -220,12 +212,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn close(shared: &Shared) {
-    shared.state().closing = true;
-    shared.wake.notify_all();
-    shared.supply.close();
 }
 
 /// From within a callback the thread can not wait for itself; it ends by itself then.

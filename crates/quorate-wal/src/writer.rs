@@ -121,7 +121,7 @@ impl Writer {
         let placements = placements.inspect(|p| reset |= matches!(p, Placement::Reset));
         let persisted = state.batch_synced(last, placements);
         if reset {
-            let released = state.release_all();
+            let released = state.release_unused();
             self.shared.supply.retire(released);
         }
         Ok(persisted)

@@ -1,0 +1,373 @@
+//! Thousands of random histories on a disk that dies at a random operation.
+//!
+//! The log is one stream of operations (entries, truncations, resets), written strictly forward.
+//! So what a start finds must be exactly what some prefix of the stream adds up to, and that prefix
+//! must hold at least everything that was reported as synced.
+
+use crate::disk::sim::{Crash, Faults, SimDisk};
+use crate::error::WalError;
+use crate::keeper;
+use crate::options::{Recovered, WalOptions};
+use crate::shared::Shared;
+use crate::tail::since_1970;
+use crate::writer::Writer;
+use bytes::Bytes;
+use quorate_consensus::{Entry, EntryKind, HardState, LogPosition, MemberId};
+use std::sync::Arc;
+
+const SEEDS: u64 = 4_000;
+
+/// What a log holds, by the operations so far.
+#[derive(Clone, Default, Debug)]
+struct Model {
+    base: LogPosition,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(Entry),
+    Truncate(u64),
+    Reset(LogPosition),
+}
+
+impl Model {
+    fn last(&self) -> LogPosition {
+        self.entries.last().map_or(self.base, Entry::position)
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Append(entry) => self.entries.push(entry.clone()),
+            Step::Truncate(from) => self.entries.retain(|e| e.index < *from),
+            Step::Reset(base) => *self = Model { base: *base, entries: Vec::new() },
+        }
+    }
+
+    /// Is this what was found? The found log may begin later: released entries are gone.
+    fn explains(&self, found: &Model, released: u64) -> bool {
+        let begin = found.base.index;
+        let term = match begin.checked_sub(self.base.index) {
+            None => return false,
+            Some(0) => self.base.term,
+            Some(skip) => match self.entries.get(skip as usize - 1) {
+                Some(entry) => entry.term,
+                None => return false,
+            },
+        };
+        let skip = (begin - self.base.index) as usize;
+        (skip == 0 || begin <= released)
+            && term == found.base.term
+            && self.entries[skip..] == found.entries[..]
+    }
+}
+
+/// One member's disk through all its lives, and what must be on it.
+struct History {
+    rng: fastrand::Rng,
+    disk: Arc<SimDisk>,
+    options: WalOptions,
+    /// What is certainly on disk.
+    synced: Model,
+    /// Queued since; the first `taken` of them are with the writer.
+    pending: Vec<Step>,
+    taken: usize,
+    /// Highest index that was released.
+    released: u64,
+    hard_state: HardState,
+    /// One more may or may not have reached the disk.
+    hard_state_tried: HardState,
+    member: Option<MemberId>,
+    incarnation: u32,
+    term: u64,
+}
+
+struct Life {
+    shared: Arc<Shared>,
+    writer: Writer,
+}
+
+impl History {
+    fn new(seed: u64) -> Self {
+        let options = WalOptions {
+            segment_bytes: 16 << 10,
+            cache_bytes: 8 << 10,
+            retain_bytes: 0,
+            ..WalOptions::new("/sim")
+        };
+        History {
+            rng: fastrand::Rng::with_seed(seed),
+            disk: Arc::new(SimDisk::new(seed)),
+            options,
+            synced: Model::default(),
+            pending: Vec::new(),
+            taken: 0,
+            released: 0,
+            hard_state: HardState::default(),
+            hard_state_tried: HardState::default(),
+            member: None,
+            incarnation: 0,
+            term: 1,
+        }
+    }
+
+    /// The log with everything queued.
+    fn queued(&self) -> Model {
+        let mut model = self.synced.clone();
+        self.pending.iter().for_each(|step| model.apply(step));
+        model
+    }
+
+    /// Opens, and checks what is found. `None` if the disk died meanwhile.
+    fn open(&mut self) -> Option<Life> {
+        let disk = self.disk.clone();
+        let (shared, writer, recovered) = match Shared::open(disk, self.options.clone(), true) {
+            Ok(opened) => opened,
+            Err(error) => {
+                assert!(self.disk.is_dead(), "a crash alone is never refused: {error}");
+                return None;
+            }
+        };
+        let life = Life { shared, writer };
+        self.check(&recovered, &life);
+        Some(life)
+    }
+
+    fn check(&mut self, recovered: &Recovered, life: &Life) {
+        assert_eq!(
+            *self.member.get_or_insert(recovered.identity.member),
+            recovered.identity.member
+        );
+        assert!(recovered.identity.incarnation > self.incarnation);
+        self.incarnation = recovered.identity.incarnation;
+        let hard_state = recovered.hard_state;
+        assert!(hard_state == self.hard_state || hard_state == self.hard_state_tried);
+        self.hard_state = hard_state;
+        self.hard_state_tried = hard_state;
+
+        let found = Model { base: recovered.base, entries: life.read_all() };
+        assert_eq!(found.last(), recovered.last);
+        for entry in &found.entries {
+            assert_eq!(life.shared.state().term_at(entry.index), Some(entry.term));
+        }
+        let special = found.entries.iter().filter(|e| e.kind != EntryKind::Data);
+        assert!(special.eq(&recovered.special));
+
+        let mut model = self.synced.clone();
+        let mut steps = self.pending.iter();
+        while !model.explains(&found, self.released) {
+            let step = steps.next().unwrap_or_else(|| {
+                panic!(
+                    "no prefix explains {:?}..{:?}; synced {:?}..{:?}, then {} steps",
+                    found.base,
+                    recovered.last,
+                    self.synced.base,
+                    self.synced.last(),
+                    self.pending.len()
+                )
+            });
+            model.apply(step);
+        }
+        self.synced = model;
+        self.pending.clear();
+        self.taken = 0;
+    }
+
+    /// Does things until `steps` are done or the log fails.
+    fn live(&mut self, life: &mut Life, steps: usize) -> Result<(), Arc<WalError>> {
+        for _ in 0..steps {
+            match self.rng.u32(..20) {
+                0..8 => self.append(life),
+                8..14 => self.sync(life)?,
+                14 => self.truncate(life),
+                15 => {
+                    if self.rng.u32(..6) == 0 {
+                        self.reset(life);
+                    }
+                }
+                16 => self.release(life),
+                17 => {
+                    if let Some(job) = life.shared.supply.try_job() {
+                        keeper::carry_out(&life.shared, job)?;
+                    }
+                }
+                18 => life.writer.mark()?,
+                _ => self.vote(life)?,
+            }
+            self.read_something(life);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, life: &Life) {
+        if self.rng.u32(..5) == 0 {
+            self.term += 1;
+        }
+        let last = self.queued().last();
+        let mut entries = Vec::new();
+        for number in 0..self.rng.u64(1..6) {
+            let len = match self.rng.u32(..60) {
+                0 => self.rng.usize(10_000..40_000),
+                1..30 => self.rng.usize(..50),
+                _ => self.rng.usize(..3000),
+            };
+            let fill = self.rng.u8(..);
+            let kind = if fill < 32 { EntryKind::Config } else { EntryKind::Data };
+            let data = Bytes::from(vec![fill; len]);
+            let term = self.term.max(last.term);
+            entries.push(Entry { term, index: last.index + 1 + number, kind, data });
+        }
+        life.shared.state().append(&entries).unwrap();
+        self.pending.extend(entries.into_iter().map(Step::Append));
+    }
+
+    fn truncate(&mut self, life: &Life) {
+        let model = self.queued();
+        let lowest = model.base.index.max(self.released) + 1;
+        if lowest > model.last().index {
+            return;
+        }
+        let from = self.rng.u64(lowest..=model.last().index);
+        life.shared.state().truncate(from);
+        self.pending.push(Step::Truncate(from));
+        self.term += 1;
+    }
+
+    fn reset(&mut self, life: &Life) {
+        let last = self.queued().last();
+        self.term += 1;
+        let base = LogPosition { term: self.term, index: last.index + self.rng.u64(..50) };
+        life.shared.state().reset(base);
+        self.pending.truncate(self.taken);
+        self.pending.push(Step::Reset(base));
+    }
+
+    fn release(&mut self, life: &Life) {
+        let upto = life.shared.state().persisted.index;
+        let options = &self.options;
+        let released = life.shared.state().release(upto, options, since_1970());
+        if let Some(released) = released {
+            assert!(released.base.index <= upto);
+            self.released = self.released.max(released.base.index);
+            life.shared.supply.retire(released);
+        }
+    }
+
+    fn vote(&mut self, life: &Life) -> Result<(), Arc<WalError>> {
+        let voted_for = self.rng.bool().then(|| MemberId(self.rng.u128(..)));
+        self.hard_state_tried = HardState { term: self.term, voted_for };
+        life.shared.save_meta(|meta| meta.hard_state = self.hard_state_tried)?;
+        self.hard_state = self.hard_state_tried;
+        Ok(())
+    }
+
+    fn sync(&mut self, life: &mut Life) -> Result<(), Arc<WalError>> {
+        self.taken = self.pending.len();
+        let reported = life.writer.step()?;
+        let steps: Vec<_> = self.pending.drain(..).collect();
+        self.taken = 0;
+        steps.iter().for_each(|step| self.synced.apply(step));
+        if !steps.is_empty() {
+            assert_eq!(reported, Some(self.synced.last()));
+        }
+        Ok(())
+    }
+
+    fn read_something(&mut self, life: &Life) {
+        let model = self.queued();
+        let base = life.shared.state().base;
+        assert_eq!(life.shared.state().last, model.last());
+        if base.index < model.last().index {
+            let from = self.rng.u64(base.index + 1..=model.last().index);
+            let mut out = Vec::new();
+            life.shared.read(from, self.rng.usize(..20_000), &mut out).unwrap();
+            assert!(!out.is_empty());
+            let at = (from - model.base.index - 1) as usize;
+            assert_eq!(out[..], model.entries[at..at + out.len()]);
+        }
+    }
+
+    fn crash(&mut self) {
+        let crash = if self.rng.u32(..4) == 0 { Crash::Kill } else { Crash::Power };
+        self.disk = Arc::new(self.disk.after(crash));
+    }
+}
+
+impl Life {
+    fn read_all(&self) -> Vec<Entry> {
+        let (base, last) = {
+            let state = self.shared.state();
+            (state.base.index, state.last.index)
+        };
+        let mut all = Vec::new();
+        while base + (all.len() as u64) < last {
+            let before = all.len();
+            self.shared.read(base + all.len() as u64 + 1, 20_000, &mut all).unwrap();
+            assert!(all.len() > before);
+        }
+        all
+    }
+}
+
+fn seeds() -> impl Iterator<Item = u64> {
+    let one = std::env::var("QUORATE_WAL_SEED").ok().map(|s| s.parse().expect("a number"));
+    let many = std::env::var("QUORATE_WAL_SEEDS").ok().map(|s| s.parse().expect("a number"));
+    let range = one.map_or(0..many.unwrap_or(SEEDS), |seed| seed..seed + 1);
+    range.inspect(|seed| println!("seed {seed}"))
+}
+
+#[test]
+fn whatever_was_reported_survives_crashes_at_any_operation() {
+    for seed in seeds() {
+        let mut history = History::new(seed);
+        for _ in 0..4 {
+            let dies_after = Some(history.rng.u64(..250));
+            history.disk.inject(Faults { dies_after, ..Faults::default() });
+            if let Some(mut life) = history.open() {
+                let steps = history.rng.usize(..60);
+                if let Err(error) = history.live(&mut life, steps) {
+                    assert!(history.disk.is_dead(), "{error}");
+                }
+            }
+            history.crash();
+        }
+        history.open().expect("nothing is wrong now");
+    }
+}
+
+#[test]
+fn a_failed_sync_is_final_and_costs_nothing_reported() {
+    for seed in seeds() {
+        let mut history = History::new(seed);
+        for _ in 0..3 {
+            let sync_fails_after = Some(history.rng.u64(20..80));
+            let mut life = history.open().expect("the syncs of an open work");
+            history.disk.inject(Faults { sync_fails_after, ..Faults::default() });
+            let outcome = history.live(&mut life, 100);
+            if let Err(error) = outcome {
+                assert!(error.to_string().contains("/sim/"), "{error}");
+                assert!(life.shared.save_meta(|meta| meta.hard_state.term += 1).is_err());
+            }
+            history.crash();
+        }
+        history.open().expect("nothing is wrong now");
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_log_only_when_it_needs_a_segment() {
+    for seed in seeds().map(|s| s / 4) {
+        let mut history = History::new(seed);
+        let mut life = history.open().expect("there is room");
+        let capacity = Some(history.rng.u64(40_000..200_000));
+        history.disk.inject(Faults { capacity, ..Faults::default() });
+        let outcome = history.live(&mut life, 300);
+        if let Err(error) = outcome {
+            let full = |e: &WalError| matches!(e, WalError::Full { .. });
+            let WalError::Failed { cause, .. } = &*error else { panic!("{error}") };
+            assert!(full(cause), "{error}");
+        }
+        history.crash();
+        history.open().expect("there is room again");
+    }
+}
