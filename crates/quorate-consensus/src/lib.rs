@@ -4,6 +4,20 @@
 //! socket, a file, a clock, a thread or a global source of randomness: time comes in with each
 //! event, randomness from a seed, and whatever a peer sends is either obeyed, answered with a
 //! refusal or ignored, never a panic.
+//!
+//! What it adds to the Raft paper: pre-vote, check-quorum and a leader lease, always on; commits
+//! counted on *persisted* indexes, the leader's own sync running in parallel to sending; a window
+//! of messages and bytes for each follower; linearizable reads; learners; joint consensus;
+//! leadership transfer; a broken connection as a hint to elect at once; a failed disk as a reason
+//! to hand over and be silent.
+//!
+//! # What a driver does
+//!
+//! 1. [`Consensus::new`] with what the disk holds.
+//! 2. Each event at the time of a monotonic clock: [`Event::Tick`] regularly,
+//!    [`Event::Receive`] for messages, [`Event::Persisted`] after each sync of the log.
+//! 3. The effects, in the order of their fields: the term file first, durably; then the log, queued;
+//!    then everything else, without waiting.
 
 mod config;
 mod core;
