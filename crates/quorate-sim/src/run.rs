@@ -6,7 +6,7 @@ use crate::plant::Plant;
 use crate::scenario::Profile;
 use crate::trace::Trace;
 use crate::world::{Report, World};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,6 +109,8 @@ impl Sweep {
 }
 
 thread_local! {
+    /// A run is on this thread: a panic is its result, not to be printed.
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -116,12 +118,16 @@ thread_local! {
 fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, trace: Trace) -> Report {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        panic::set_hook(Box::new(|info| {
-            PANIC.with(|message| *message.borrow_mut() = Some(info.to_string()));
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| match RUNNING.get() {
+            true => PANIC.with(|message| *message.borrow_mut() = Some(info.to_string())),
+            false => usual(info),
         }));
     });
     let mut world = World::new(seed, profile, plant, trace);
+    RUNNING.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    RUNNING.set(false);
     let mut report = world.report();
     if outcome.is_err() {
         let detail = PANIC.with(|message| message.borrow_mut().take()).unwrap_or_default();

@@ -54,7 +54,8 @@ impl World {
         let run = self.members[m].run;
         // The reader may look at the log now or when its turn comes.
         let read = self.rng.chance(500).then(|| self.read_log(m, &fetch)).flatten();
-        let delay = self.rng.range(20, 500);
+        let busy = self.rng.chance(100);
+        let delay = self.rng.range(20, if busy { self.scenario.election_us() / 2 } else { 500 });
         self.schedule.after(delay, Event::Fetch { m, run, fetch, read });
     }
 
