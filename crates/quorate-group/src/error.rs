@@ -24,6 +24,13 @@ pub enum GroupError {
     )]
     Refused { node: String, addr: String, reason: String },
 
+    #[error(
+        "node {node} was told to create a new group, but {addr} belongs to a group named \
+         '{group_name}' already ({group:032x}). Start this node without bootstrap \
+         (--wsrep-new-cluster) to join that; nothing was changed"
+    )]
+    GroupExists { node: String, addr: String, group_name: String, group: u128 },
+
     // The disk.
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),

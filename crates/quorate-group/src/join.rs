@@ -96,7 +96,7 @@ fn ask_everybody(member: &Member) -> Outcome {
 }
 
 fn ask(member: &Member, addr: &str) -> Result<Admission, DialError> {
-    let mut dialled = dial(member, addr, Want::Join, None)?;
+    let mut dialled = dial(member.caller(), addr, Want::Join, None)?;
     let found = dialled.welcome.from.clone();
     // Members of a cold group find each other's present addresses this way.
     member.with_core(|driver| {
@@ -105,7 +105,7 @@ fn ask(member: &Member, addr: &str) -> Result<Admission, DialError> {
         }
     });
     let question = Packet::JoinRequest(JoinRequest { last_index: member.wal.last().index });
-    match dialled.ask(member, &question)? {
+    match dialled.ask(member.id, &question)? {
         Packet::Admission(admission) => Ok(admission),
         other => {
             let reason = format!("answered with a packet of type {:?}", other.frame_type());

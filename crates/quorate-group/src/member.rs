@@ -9,6 +9,7 @@ use crate::keeper::Desk;
 use crate::machine::{LogLevel, Observer};
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
+use crate::net::dial::Caller;
 use crate::net::peer::Peer;
 use crate::net::sender;
 use crate::notices::{Notice, Notices};
@@ -210,14 +211,14 @@ impl Member {
     }
 
     pub fn identity(&self) -> PeerIdentity {
-        PeerIdentity {
-            member: self.id,
-            incarnation: self.incarnation,
-            group: *self.group.lock(),
-            group_name: self.options.group_name.clone(),
-            name: self.options.name.clone(),
-            addr: self.options.advertise.clone(),
-            incoming: self.options.incoming.clone(),
+        identity(&self.options, self.id, self.incarnation, *self.group.lock())
+    }
+
+    pub fn caller(&self) -> Caller<'_> {
+        Caller {
+            identity: self.identity(),
+            silence: self.options.suspect_timeout,
+            connections: &self.acceptor.connections,
         }
     }
 
@@ -328,5 +329,23 @@ impl Member {
         self.notices.wake();
         self.threads.join();
         self.wal.close();
+    }
+}
+
+/// How a member introduces itself.
+pub(crate) fn identity(
+    options: &GroupOptions,
+    member: MemberId,
+    incarnation: u32,
+    group: u128,
+) -> PeerIdentity {
+    PeerIdentity {
+        member,
+        incarnation,
+        group,
+        group_name: options.group_name.clone(),
+        name: options.name.clone(),
+        addr: options.advertise.clone(),
+        incoming: options.incoming.clone(),
     }
 }

@@ -5,9 +5,10 @@ use crate::error::GroupError;
 use crate::join;
 use crate::keeper::{Desk, Keeper};
 use crate::machine::{LogLevel, Observer};
-use crate::member::Member;
+use crate::member::{identity, Member};
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
+use crate::net::dial::{dial, Caller};
 use crate::notices::Notices;
 use crate::options::{GroupOptions, OpenInfo};
 use crate::pending::Pending;
@@ -21,6 +22,7 @@ use quorate_consensus::{
     MemberInfo, MemberRole, Options, Restored, SnapshotMeta,
 };
 use quorate_wal::{OnSync, Recovered, Wal, WalError, WalOptions};
+use quorate_wire::Want;
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::AtomicBool;
@@ -43,6 +45,9 @@ pub(crate) fn open(
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
     if options.bootstrap {
+        if fresh && recovered.identity.group == 0 {
+            look_for_group(&options, recovered.identity.member, &acceptor)?;
+        }
         bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
     } else if recovered.identity.group == 0 && is_half_bootstrapped(&recovered) {
         finish_bootstrap(&wal, &mut recovered, &*observer)?;
@@ -51,17 +56,13 @@ pub(crate) fn open(
     let snapshots = Snapshots::new(&options.dir);
     let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
     let restored = restore(&recovered, newest.map(|(meta, _)| meta));
-    let identity = recovered.identity;
-    let info = OpenInfo {
-        member: identity.member,
-        incarnation: identity.incarnation,
-        group: identity.group,
-        fresh,
-    };
+    let own = recovered.identity;
+    let info =
+        OpenInfo { member: own.member, incarnation: own.incarnation, group: own.group, fresh };
     let member = Arc::new_cyclic(|this: &Weak<Member>| {
         let config = latest_config(&restored);
         let commit = restored.commit;
-        let core_options = core_options(&options, identity.member);
+        let core_options = core_options(&options, own.member);
         let consensus = Consensus::new(core_options, restored, 0);
         let failed = this.clone();
         let on_panic = move |what: &str| {
@@ -70,12 +71,12 @@ pub(crate) fn open(
             }
         };
         let membership = Membership::default();
-        membership.changed(config.members.contains_key(&identity.member));
+        membership.changed(config.members.contains_key(&own.member));
         Member {
             this: this.clone(),
             options,
-            id: identity.member,
-            incarnation: identity.incarnation,
+            id: own.member,
+            incarnation: own.incarnation,
             core: Mutex::new(Driver::new(consensus, config, recovered.last.index, commit)),
             wal,
             snapshots,
@@ -88,7 +89,7 @@ pub(crate) fn open(
             acceptor,
             observer,
             threads: Threads::new(Box::new(on_panic)),
-            group: Mutex::new(identity.group),
+            group: Mutex::new(own.group),
             opened: Instant::now(),
             stopping: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -191,6 +192,34 @@ fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn
         );
         observer.log(LogLevel::Info, line);
     }
+}
+
+/// A node that lost its disk and is started like the first time must not found a second group
+/// beside its own: where a seed belongs to one of this name, nothing is created.
+fn look_for_group(
+    options: &GroupOptions,
+    id: MemberId,
+    acceptor: &Acceptor,
+) -> Result<(), GroupError> {
+    for addr in options.seeds.iter().filter(|addr| **addr != options.advertise) {
+        let caller = Caller {
+            identity: identity(options, id, 0, 0),
+            silence: options.suspect_timeout,
+            connections: &acceptor.connections,
+        };
+        // Whoever cannot be asked is no obstacle: the group is to be created.
+        let Ok(dialled) = dial(caller, addr, Want::Status, None) else { continue };
+        let found = dialled.welcome.from;
+        if found.member != id && found.group != 0 && found.group_name == options.group_name {
+            return Err(GroupError::GroupExists {
+                node: options.name.clone(),
+                addr: addr.clone(),
+                group_name: found.group_name,
+                group: found.group,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A new group of one: its configuration is the log's first entry, its id is saved when that is

@@ -204,6 +204,7 @@ fn a_node_of_another_group_is_refused_on_both_sides() {
     // The same name, but a group of its own.
     other.nodes[0].wipe();
     other.nodes[0].options.bootstrap = true;
+    other.nodes[0].options.seeds.clear();
     other.nodes[0].options.group_name = "refuse".into();
     other.nodes[0].start().unwrap();
     other.nodes[0].joined();
@@ -214,6 +215,17 @@ fn a_node_of_another_group_is_refused_on_both_sides() {
     other.nodes[0].start().unwrap();
     cluster.nodes[0]
         .wait("the other group's id", |node| node.has_line("though both are named 'refuse'"));
+}
+
+#[test]
+fn a_wiped_node_does_not_found_a_second_group() {
+    let mut cluster = Cluster::started("second", 2);
+    cluster.nodes[0].wipe();
+    let refused = cluster.nodes[0].start();
+    let Err(error @ GroupError::GroupExists { .. }) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains(&cluster.nodes[1].options.listen), "{error}");
+    cluster.nodes[0].options.bootstrap = false;
+    cluster.nodes[0].start().unwrap();
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Connecting to an address and introducing oneself.
 
+use super::connections::Connections;
 use super::socket;
-use crate::member::Member;
 use quorate_consensus::MemberId;
 use quorate_wire::{
-    Fragmenter, FrameReader, Hello, Packet, ReadFailure, Refusal, Want, Welcome, WireError,
-    PROTOCOL_MAX, PROTOCOL_MIN,
+    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, Want, Welcome,
+    WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -45,36 +45,45 @@ pub(crate) struct Dialled {
     pub welcome: Welcome,
 }
 
+/// Who dials.
+pub(crate) struct Caller<'a> {
+    pub identity: PeerIdentity,
+    /// Without a sign of life for so long, a connection ends.
+    pub silence: Duration,
+    pub connections: &'a Connections,
+}
+
 impl Dialled {
     pub fn stream(&self) -> &TcpStream {
         self.reader.stream()
     }
 
     /// One question, one answer.
-    pub fn ask(&mut self, member: &Member, question: &Packet) -> Result<Packet, DialError> {
+    pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
         write_packet(self.stream(), question).map_err(DialError::Connect)?;
-        read_packet(&mut self.reader, self.welcome.from.member, member.id)
+        read_packet(&mut self.reader, self.welcome.from.member, own)
     }
 }
 
 pub(crate) fn dial(
-    member: &Member,
+    caller: Caller<'_>,
     addr: &str,
     want: Want,
     expects: Option<MemberId>,
 ) -> Result<Dialled, DialError> {
     let stream = connect(addr).map_err(DialError::Connect)?;
     // Until the answer is here: closing the member ends the wait for it.
-    let _listed = member.acceptor.connections.list(&stream, false).map_err(DialError::Connect)?;
-    let prepared = socket::configure(&stream, member.options.suspect_timeout)
+    let _listed = caller.connections.list(&stream, false).map_err(DialError::Connect)?;
+    let prepared = socket::configure(&stream, caller.silence)
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
     prepared.map_err(DialError::Connect)?;
     let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
-    let hello = Hello { versions, want, from: member.identity(), expects };
+    let own = caller.identity.member;
+    let hello = Hello { versions, want, from: caller.identity, expects };
     write_packet(&stream, &Packet::Hello(hello)).map_err(DialError::Connect)?;
     let mut reader = FrameReader::new(stream, GREETING_BYTES_MAX);
-    match read_packet(&mut reader, MemberId(0), member.id)? {
+    match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
         Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
         other => {

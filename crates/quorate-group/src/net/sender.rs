@@ -53,7 +53,7 @@ fn dial_any(member: &Member, peer: &Peer, complaint: &mut String) -> Option<Dial
     addrs.dedup();
     let mut refused = !addrs.is_empty();
     for addr in addrs {
-        match dial(member, &addr, Want::Peer, Some(peer.id)) {
+        match dial(member.caller(), &addr, Want::Peer, Some(peer.id)) {
             Ok(dialled) if dialled.welcome.from.member == peer.id => return Some(dialled),
             Ok(dialled) => {
                 let found = dialled.welcome.from.member;
