@@ -123,7 +123,9 @@ impl Consensus {
             retired: false,
             options,
         };
-        if !member.config().is_sole_voter(member.options.id) {
+        // Whoever decides alone need not wait, unless it may have made that promise: to a leader
+        // that has just removed itself.
+        if !member.config().is_sole_voter(member.options.id) || member.options.lease_reads {
             member.wait_for_leader();
         }
         member

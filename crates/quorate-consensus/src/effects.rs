@@ -73,6 +73,9 @@ pub struct Status {
     pub config_index: Index,
     /// Leader only: what it knows of each other member.
     pub peers: Vec<PeerStatus>,
+    /// Whether a quorum answered a heartbeat of this leader so recently that nobody else can have
+    /// been elected by timeout. Answers reads only with [`crate::Options::lease_reads`], as a hint
+    /// that the leader is unreachable overrides it otherwise.
     pub lease_valid: bool,
 }
 

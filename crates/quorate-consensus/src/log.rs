@@ -233,16 +233,16 @@ impl Log {
         let Some(skip) = from.checked_sub(self.recent_first()) else {
             return (Vec::new(), 0);
         };
+        let skip = (skip as usize).min(self.recent.len());
         let (mut count, mut bytes) = (0, 0);
-        for entry in self.recent.range((skip as usize).min(self.recent.len())..) {
+        for entry in self.recent.range(skip..) {
             let with = bytes + cost(entry);
             if count > 0 && with > bytes_max {
                 break;
             }
             (count, bytes) = (count + 1, with);
         }
-        let entries = self.recent.iter().skip(skip as usize).take(count).cloned().collect();
-        (entries, bytes)
+        (self.recent.range(skip..skip + count).cloned().collect(), bytes)
     }
 
     fn evict(&mut self) {
