@@ -10,7 +10,7 @@
 //! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins.
 //! - `replicate`, `trx`, `toi`: what local sessions do.
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order.
-//! - `transfer`, `grastate`: coming in from nothing. `pause`, `wait`, `options`, `stats`,
+//! - `transfer`, `grastate`, `isolated`: what a node knows of its own data. `pause`, `wait`, `options`, `stats`,
 //!   `counters`, `address`: what the names say.
 
 pub mod abi;
@@ -20,6 +20,7 @@ mod counters;
 pub mod ffi;
 mod grastate;
 mod host;
+mod isolated;
 mod link;
 mod node;
 pub mod options;

@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::host::Host;
+use crate::isolated::IsolatedNotes;
 use crate::link::Link;
 use crate::options::Options;
 use crate::order::{ApplyOrder, CommitOrder};
@@ -54,6 +55,7 @@ pub struct Node {
     pub apply: ApplyOrder,
     pub trxs: TrxTable,
     pub toi: ToiTable,
+    pub isolated: IsolatedNotes,
     pub queue: EventQueue,
     pub transfer: Transfer,
     pub pause: PauseState,
@@ -65,7 +67,9 @@ pub struct Node {
 impl Node {
     pub fn new(host: Host, config: NodeConfig, options: Options) -> Self {
         let queue = EventQueue::new(options.bytes("quorate.queue_bytes") as usize);
+        let isolated = IsolatedNotes::new(&config.data_dir);
         Self {
+            isolated,
             host,
             config,
             options: Mutex::new(options),

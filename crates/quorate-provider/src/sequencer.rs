@@ -10,6 +10,7 @@
 use crate::link::{node_uuid, Link};
 use crate::node::Node;
 use crate::queue::{Event, WriteSetEvent};
+use crate::session::DUMMY;
 use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
 use bytes::Bytes;
@@ -178,7 +179,7 @@ impl StateMachine for Sequencer {
 fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
     match outcome {
         Outcome::Ok => original,
-        Outcome::Duplicate => flags::TRX_START | flags::TRX_END | flags::ROLLBACK,
+        Outcome::Duplicate => DUMMY,
         Outcome::Conflict { .. } | Outcome::TooOld => {
             (original & !flags::ISOLATION) | flags::ROLLBACK
         }

@@ -9,10 +9,13 @@ use crate::replicate::meta;
 use crate::sequencer::index_in;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use parking_lot::Mutex;
-use quorate_certify::WriteSet;
+use quorate_certify::{flags, WriteSet};
 use quorate_group::View;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+
+/// Flags of a write set that only advances the position.
+pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
 
 /// How a recv thread ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -202,7 +205,7 @@ impl Node {
             })?,
         };
         let write_set = WriteSet::parse(entry).map_err(|e| e.to_string())?;
-        let header = write_set.header().clone();
+        let header = *write_set.header();
         let handle = Arc::new(Handle::Remote(Remote {
             seqno: event.seqno,
             progress: Mutex::new(RemoteProgress::Applying),
@@ -215,12 +218,17 @@ impl Node {
             flags: event.flags,
             payload: payload.clone(),
         };
+        let isolated = event.certified && event.flags & flags::ISOLATION != 0;
+        let repeated = isolated && self.isolated.was_executed(event.seqno);
+        if repeated {
+            self.info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
+        }
         self.apply.wait(event.depends_on);
         let call = ApplyCall {
             handle: Arc::as_ptr(&handle).cast_mut().cast(),
             trx_id: header.trx_id,
-            flags: fate.flags,
-            data: if event.certified { &payload } else { &[] },
+            flags: if repeated { DUMMY } else { fate.flags },
+            data: if event.certified && !repeated { &payload } else { &[] },
             meta: meta(link, &fate, header.origin, header.trx_id, header.conn_id),
         };
         let applied = if self.local_state() == LocalState::Error {
@@ -228,6 +236,9 @@ impl Node {
         } else {
             self.host.apply(ctx, &call)
         };
+        if isolated && !repeated && applied.is_ok() {
+            self.note_isolated(event.seqno);
+        }
         if let Handle::Remote(remote) = &*handle {
             self.enter_remote(remote);
             self.leave_remote(remote);

@@ -63,6 +63,17 @@ impl Node {
         (code, Some(ordered))
     }
 
+    /// Notes that an isolated action has run on this node's data.
+    pub fn note_isolated(&self, seqno: i64) {
+        let history = self.link().map_or(0, |l| l.history);
+        if let Err(e) = self.isolated.executed(history, seqno) {
+            self.warn(&format!(
+                "The executed DDL of seqno {seqno} could not be noted in the data directory ({e}); \
+                 should this node crash right now, it would execute it again"
+            ));
+        }
+    }
+
     /// The action has run (or was given up): everybody else goes on.
     pub fn toi_end(&self, conn_id: u64, error: &[u8]) -> wsrep_status_t {
         let Some(handle) = self.toi.0.lock().remove(&conn_id) else {
@@ -77,6 +88,7 @@ impl Node {
                 text.trim_end_matches('\0')
             ));
         }
+        self.note_isolated(seqno);
         self.commit.leave(seqno);
         self.apply.leave(seqno);
         status::OK
