@@ -47,6 +47,8 @@ pub enum GroupError {
          check that the peers run and that their addresses are right"
     )]
     NotJoined { node: String, waited: Duration, reason: String },
+    #[error("the member at {addr} does not say how it is: {reason}")]
+    NoAnswer { addr: String, reason: String },
     #[error("no leader answered within {waited:?}: {what}")]
     NoLeader { waited: Duration, what: String },
     #[error(

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A running member. All methods may be called from any thread. Dropping it closes it, without
 /// taking leave: to the others that is a crash.
 pub struct Group {
-    member: Arc<Member>,
+    pub(crate) member: Arc<Member>,
     started: Mutex<bool>,
 }
 

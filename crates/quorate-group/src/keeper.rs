@@ -101,12 +101,16 @@ impl<'a> Keeper<'a> {
     fn round(&mut self) {
         let member = self.member;
         let applied = member.progress.applied();
-        let (status, leadership, known) = {
+        let (status, mut leadership, known) = {
             let driver = member.core.lock();
             let known: BTreeMap<_, _> =
                 driver.peers.iter().map(|(id, peer)| (*id, peer.known())).collect();
             (driver.consensus.status(member.now_ms()), driver.leadership, known)
         };
+        if member.has_failed() {
+            // Whatever the core believed last.
+            (leadership.leader, leadership.is_leader) = (None, false);
+        }
         self.contact(&leadership, &applied);
         self.ask_for_admission(&status, &leadership);
         self.ask_for_view(&leadership, &applied);

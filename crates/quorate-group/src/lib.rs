@@ -31,6 +31,7 @@ mod options;
 mod pending;
 mod policy;
 mod progress;
+mod query;
 mod reads;
 mod sequencer;
 mod snapshot;
@@ -42,5 +43,11 @@ pub use error::GroupError;
 pub use group::Group;
 pub use machine::{Committed, LogLevel, Observer, StateMachine};
 pub use options::{GroupOptions, OpenInfo};
+pub use query::query_status;
 pub use status::GroupStatus;
 pub use view::{View, ViewMember};
+
+#[cfg(test)]
+extern crate self as quorate_group;
+#[cfg(test)]
+mod tests;

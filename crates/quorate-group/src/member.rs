@@ -271,10 +271,11 @@ impl Member {
             let members = core.config.members.iter();
             members.filter(|(_, info)| info.role == role).map(|(id, _)| *id).collect()
         };
+        let leader = core.leader.filter(|_| !self.has_failed());
         GroupStatus {
             member: self.id,
-            leader: core.leader,
-            is_leader: core.leader == Some(self.id),
+            leader,
+            is_leader: leader == Some(self.id),
             term: core.term,
             last_index: core.last.index,
             persisted_index: core.persisted,

@@ -117,7 +117,8 @@ mod tests {
                 })
             });
             reads.answer(0, Some(5));
-            assert_eq!(first.join().unwrap(), Some(5));
+            // The later point covers the earlier caller, should it wake up late.
+            assert!(matches!(first.join().unwrap(), Some(5 | 9)));
             assert_eq!(second.join().unwrap(), Some(9));
         });
     }

@@ -12,7 +12,7 @@ use quorate_group::{
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,16 +34,24 @@ pub struct Shared {
     changed: Condvar,
     group: Mutex<Option<Arc<Group>>>,
     own: Mutex<String>,
+    panic: AtomicBool,
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
     pub lines: Mutex<Vec<(LogLevel, String)>>,
 }
 
+impl Shared {
+    pub fn panic_on_next(&self) {
+        self.panic.store(true, Ordering::SeqCst);
+    }
+}
+
 struct Machine(Arc<Shared>);
 
 impl StateMachine for Machine {
     fn apply(&mut self, entry: Committed) {
+        assert!(!self.0.panic.load(Ordering::SeqCst), "as the test wants it");
         let mut state = self.0.state.lock();
         match entry {
             Committed::Data { index, data } => {
