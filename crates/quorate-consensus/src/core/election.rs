@@ -9,6 +9,7 @@
 //!   by the votes of the configuration that removes it.
 
 use super::{Consensus, Role};
+use crate::config::Config;
 use crate::effects::Effects;
 use crate::message::{MessageBody, TERM_MAX};
 use crate::quorum::{self, Tally};
@@ -244,7 +245,7 @@ impl Ballot {
         Self { answers: BTreeMap::from([(own, true)]), opened_ms: now_ms }
     }
 
-    fn tally(&self, config: &crate::config::Config) -> Tally {
+    fn tally(&self, config: &Config) -> Tally {
         quorum::tally(config, |voter| self.answers.get(&voter).copied())
     }
 }

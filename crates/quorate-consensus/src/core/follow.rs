@@ -7,6 +7,7 @@
 use super::Consensus;
 use crate::config::Config;
 use crate::effects::Effects;
+use crate::history::ConfigHistory;
 use crate::message::{MessageBody, INDEX_MAX, TERM_MAX};
 use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, SnapshotMeta, Term};
 
@@ -98,7 +99,7 @@ impl Consensus {
     fn replace_log(&mut self, meta: SnapshotMeta, fx: &mut Effects) {
         let last = meta.last;
         self.log.reset(last);
-        self.configs = crate::history::ConfigHistory::new(meta.config.clone(), last.index, vec![]);
+        self.configs = ConfigHistory::new(meta.config.clone(), last.index, vec![]);
         self.commit = last.index;
         self.verified = last.index;
         fx.restart_log(meta);

@@ -6,7 +6,7 @@
 
 use super::{Consensus, Leadership, Role};
 use crate::effects::Effects;
-use crate::message::MessageBody;
+use crate::message::{Message, MessageBody};
 use crate::progress::Progress;
 use crate::quorum;
 use crate::types::{Index, MemberId};
@@ -68,7 +68,7 @@ impl Consensus {
             let commit = commit.min(peer.matched);
             peer.commit_told = peer.commit_told.max(commit);
             let body = MessageBody::Heartbeat { commit, round };
-            fx.messages.push(crate::message::Message { from, to: peer.id, term, body });
+            fx.messages.push(Message { from, to: peer.id, term, body });
         }
         // Alone, a leader proves itself to itself.
         self.confirm_reads(fx);

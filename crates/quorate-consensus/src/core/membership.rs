@@ -8,7 +8,7 @@
 //! - Voter sets that follow each other differ by one member, or are bridged by a joint
 //!   configuration.
 
-use super::Consensus;
+use super::{Consensus, Role};
 use crate::config::{Config, ConfigChange, MemberInfo};
 use crate::effects::Effects;
 use crate::event::StepError;
@@ -91,7 +91,7 @@ impl Consensus {
 
     /// The index that has to be committed before the next change.
     fn pending_change(&self) -> Option<Index> {
-        let super::Role::Leader(leadership) = &self.role else {
+        let Role::Leader(leadership) = &self.role else {
             return None;
         };
         let needed = self.configs.index().max(leadership.noop);

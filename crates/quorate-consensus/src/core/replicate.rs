@@ -72,19 +72,9 @@ impl Consensus {
         self.send_to_all(fx);
     }
 
-    pub(super) fn send_to_all(&mut self, fx: &mut Effects) {
-        let Role::Leader(leadership) = &mut self.role else {
-            return;
-        };
-        let sender = Sender {
-            id: self.options.id,
-            term: self.hard.term,
-            commit: self.commit,
-            log: &self.log,
-            options: &self.options,
-        };
-        for peer in leadership.peers.values_mut() {
-            sender.send(peer, fx);
+    fn send_to_all(&mut self, fx: &mut Effects) {
+        if let Some((sender, leadership)) = self.sender() {
+            leadership.peers.values_mut().for_each(|peer| sender.send(peer, fx));
         }
     }
 
@@ -188,11 +178,16 @@ impl Consensus {
         fx: &mut Effects,
         act: impl FnOnce(&Sender<'_>, &mut Progress, &mut Effects),
     ) {
+        if let Some((sender, leadership)) = self.sender() {
+            if let Some(peer) = leadership.peers.get_mut(&id) {
+                act(&sender, peer, fx);
+            }
+        }
+    }
+
+    fn sender(&mut self) -> Option<(Sender<'_>, &mut Leadership)> {
         let Role::Leader(leadership) = &mut self.role else {
-            return;
-        };
-        let Some(peer) = leadership.peers.get_mut(&id) else {
-            return;
+            return None;
         };
         let sender = Sender {
             id: self.options.id,
@@ -201,7 +196,7 @@ impl Consensus {
             log: &self.log,
             options: &self.options,
         };
-        act(&sender, peer, fx);
+        Some((sender, leadership))
     }
 }
 
