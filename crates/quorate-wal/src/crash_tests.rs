@@ -15,7 +15,8 @@ use bytes::Bytes;
 use quorate_consensus::{Entry, EntryKind, HardState, LogPosition, MemberId};
 use std::sync::Arc;
 
-const SEEDS: u64 = 4_000;
+/// By default; `QUORATE_WAL_SEEDS=N` runs so many, `QUORATE_WAL_SEED=N` that one.
+const SEEDS: u64 = 1_000;
 
 /// What a log holds, by the operations so far.
 #[derive(Clone, Default, Debug)]

@@ -24,6 +24,8 @@
 mod cache;
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod damage_tests;
 mod directory;
 mod disk;
 mod error;
@@ -44,6 +46,8 @@ mod supply;
 mod tail;
 mod term_runs;
 mod wal;
+#[cfg(test)]
+mod wal_tests;
 mod writer;
 
 pub use error::{ReadError, WalError};

@@ -13,7 +13,8 @@
 //!
 //! What remains: damage inside the *last* synced write looks like a torn one if nothing was
 //! written after it. The writer narrows this by a `Mark` record when it becomes idle, when it is
-//! closed, and at each open; it remains for the last batch before a crash under load.
+//! closed, and at each open. It remains for the last batch before a crash under load, and for the
+//! loss of a whole sector that holds both the last entry's end and the mark behind it.
 
 use crate::record::{decode_head, Head, RecordKind, HEAD_BYTES};
 use crate::segment::HEADER_BYTES;

@@ -96,10 +96,8 @@ impl Supply {
         let made = self.make(sequence, size, spare, || false);
         let mut state = self.lock();
         state.making = false;
-        if made.is_ok() {
-            state.blocked = None;
-            state.wanted = Some(sequence + 1);
-        }
+        state.blocked = made.as_ref().err().map(WalError::to_string);
+        state.wanted = Some(sequence + 1);
         self.changed.notify_all();
         made
     }

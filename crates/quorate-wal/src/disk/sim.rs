@@ -89,11 +89,6 @@ impl SimDisk {
         self.world().dead
     }
 
-    /// Operations so far that changed something.
-    pub(crate) fn operations(&self) -> u64 {
-        self.world().operations
-    }
-
     /// The disk as the next start finds it. Handles of this one stay dead.
     pub(crate) fn after(&self, crash: Crash) -> SimDisk {
         let mut world = self.world();

@@ -1,0 +1,157 @@
+//! The threads of a running log: failure is reported once, readers and truncations do not mix.
+
+use crate::disk::sim::{Faults, SimDisk};
+use crate::disk::Disk;
+use crate::error::{ReadError, WalError};
+use crate::options::WalOptions;
+use crate::segment::file_name;
+use crate::shared::Shared;
+use crate::wal::Wal;
+use bytes::Bytes;
+use quorate_consensus::{Entry, EntryKind, HardState, LogPosition};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver};
+use std::sync::Arc;
+use std::time::Duration;
+
+type Report = Result<LogPosition, Arc<WalError>>;
+
+fn start(disk: &Arc<SimDisk>) -> (Wal, Receiver<Report>) {
+    let options = WalOptions {
+        segment_bytes: 16 << 10,
+        cache_bytes: 8 << 10,
+        retain_bytes: 0,
+        ..WalOptions::new("/sim")
+    };
+    let (shared, writer, _) = Shared::open(disk.clone(), options, true).unwrap();
+    let (send, reports) = channel();
+    // A test that is done listening does not care.
+    let on_sync = Box::new(move |report| drop(send.send(report)));
+    (Wal::start(shared, writer, on_sync, None).unwrap(), reports)
+}
+
+fn entry(term: u64, index: u64) -> Entry {
+    let data = Bytes::from(format!("{term} {index} ").repeat(1 + index as usize % 90));
+    Entry { term, index, kind: EntryKind::Data, data }
+}
+
+fn next(reports: &Receiver<Report>) -> Option<Report> {
+    reports.recv_timeout(Duration::from_secs(20)).ok()
+}
+
+#[test]
+fn a_failed_sync_is_reported_once_and_readers_are_still_served() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    wal.append(&[entry(1, 1)]);
+    assert_eq!(next(&reports).unwrap().unwrap().index, 1);
+    disk.inject(Faults { sync_fails_after: Some(0), ..Faults::default() });
+    wal.append(&[entry(1, 2)]);
+    let error = next(&reports).unwrap().unwrap_err();
+    assert!(error.to_string().starts_with("the log in /sim failed for good"), "{error}");
+    wal.append(&[entry(1, 3)]);
+    wal.truncate(1);
+    assert_eq!((wal.last().index, wal.persisted().index), (2, 1));
+    let mut read = Vec::new();
+    wal.read(1, 1 << 20, &mut read).unwrap();
+    assert_eq!(read, [entry(1, 1), entry(1, 2)]);
+    assert!(wal.save_hard_state(HardState { term: 9, voted_for: None }).is_err());
+    wal.close();
+    assert!(reports.recv().is_err(), "one report of the failure, and no more");
+}
+
+#[test]
+fn a_vote_that_can_not_be_saved_fails_the_log() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    wal.append(&[entry(1, 1)]);
+    next(&reports).unwrap().unwrap();
+    disk.inject(Faults { sync_fails_after: Some(1), ..Faults::default() });
+    while wal.save_hard_state(HardState { term: 9, voted_for: None }).is_ok() {}
+    assert!(next(&reports).unwrap().is_err());
+    wal.close();
+    assert!(reports.recv().is_err());
+}
+
+#[test]
+fn an_entry_out_of_order_fails_the_log_instead_of_making_a_hole() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    wal.append(&[entry(1, 2)]);
+    let error = next(&reports).unwrap().unwrap_err();
+    assert!(error.to_string().contains("bug"), "{error}");
+}
+
+#[test]
+fn a_full_disk_warns_first() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    while !disk.list().unwrap().contains(&file_name(2)) {
+        std::thread::yield_now();
+    }
+    disk.inject(Faults { capacity: Some(0), ..Faults::default() });
+    let mut index = 0;
+    let error = loop {
+        index += 1;
+        wal.append(&[entry(1, index)]);
+        match next(&reports).unwrap() {
+            Ok(position) => assert_eq!(position.index, index),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("no space"), "{error}");
+    assert!(wal.stats().segments == 2, "the prepared segment was used: {:?}", wal.stats());
+    assert!(wal.stats().warning.is_some_and(|w| w.contains("no space")));
+}
+
+/// While the log is extended, cut and purged, a reader finds only what was once appended, in
+/// order.
+#[test]
+fn readers_meet_no_half_truth() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (wal, done) = (wal.clone(), &done);
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(seed);
+                while !done.load(Ordering::Relaxed) {
+                    let (base, last) = (wal.base().index, wal.last().index);
+                    if base < last {
+                        let from = rng.u64(base + 1..=last);
+                        let mut read = Vec::new();
+                        match wal.read(from, rng.usize(..9000), &mut read) {
+                            Ok(()) | Err(ReadError::Purged { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                        for (number, found) in read.iter().enumerate() {
+                            assert_eq!(found, &entry(found.term, from + number as u64));
+                        }
+                        assert!(read.windows(2).all(|w| w[0].term <= w[1].term));
+                    }
+                }
+            });
+        }
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut term = 1;
+        for round in 0..600 {
+            let last = wal.last().index;
+            let entries: Vec<_> =
+                (last + 1..last + rng.u64(2..60)).map(|i| entry(term, i)).collect();
+            wal.append(&entries);
+            term += 1;
+            let base = wal.base().index;
+            match rng.u32(..12) {
+                0 => wal.truncate(rng.u64(base + 1..=wal.last().index)),
+                1 | 2 => drop(wal.release(wal.persisted().index.saturating_sub(20))),
+                3 if round % 10 == 0 => {
+                    wal.reset(LogPosition { term, index: wal.last().index + 7 });
+                }
+                _ => drop(next(&reports).unwrap().unwrap()),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    wal.close();
+}
