@@ -1,0 +1,4 @@
+//! The file of term, vote and identity, whatever its bytes are.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| quorate_wal::fuzzing::meta(input));
