@@ -15,7 +15,7 @@ use quorate_consensus::{
 use std::collections::{BTreeMap, BTreeSet};
 use support::{learner, voter, Member, Rng};
 
-const STEPS: u64 = 1500;
+const STEPS: u64 = 4000;
 const MEMBERS: u128 = 5;
 
 struct World {
@@ -35,11 +35,32 @@ struct World {
     /// Reads under way: the highest index acknowledged anywhere when the question was asked.
     reads: BTreeMap<(MemberId, u64), Index>,
     history: Vec<String>,
+    weights: Vec<(u64, fn(&mut World))>,
 }
+
+/// How often each action happens, of 1000 or so.
+const ACTIONS: [(u64, fn(&mut World)); 16] = [
+    (300, World::deliver),
+    (200, World::pass_time),
+    (150, World::sync),
+    (80, World::propose),
+    (40, World::read),
+    (20, World::change_membership),
+    (10, World::transfer),
+    (8, World::crash),
+    (33, World::restart),
+    (6, World::partition),
+    (15, World::heal),
+    (6, World::hint),
+    (6, World::leader_vanishes),
+    (16, World::compact),
+    (1, World::fail_disk),
+    (80, World::serve),
+];
 
 #[test]
 fn random_schedules_keep_every_invariant() {
-    let seeds = std::env::var("SAFETY_SEEDS").unwrap_or_else(|_| "0..300".into());
+    let seeds = std::env::var("SAFETY_SEEDS").unwrap_or_else(|_| "0..150".into());
     let (from, to) = seeds.split_once("..").expect("SAFETY_SEEDS=FROM..TO");
     let (from, to): (u64, u64) = (from.parse().unwrap(), to.parse().unwrap());
     let mut totals = [0; 4];
@@ -79,6 +100,8 @@ impl World {
             outgoing: Vec::new(),
         };
         let lease_reads = rng.percent(30);
+        let weights = ACTIONS
+            .map(|(weight, action)| (weight * [1, 2, 2, 2, 6][rng.below(5) as usize] / 2, action));
         let members = (1..=MEMBERS).map(|id| {
             let options = Options {
                 append_bytes_max: 200,
@@ -107,27 +130,21 @@ impl World {
             next_ctx: 0,
             reads: BTreeMap::new(),
             history: Vec::new(),
+            weights: weights.to_vec(),
         }
     }
 
+    /// One random action. How often each kind happens differs from seed to seed, so that some
+    /// histories are calm, some have long partitions, some many elections.
     fn act(&mut self) {
-        let dice = self.rng.below(1000);
-        match dice {
-            0..=299 => self.deliver(),
-            300..=499 => self.pass_time(),
-            500..=649 => self.sync(),
-            650..=749 => self.propose(),
-            750..=789 => self.read(),
-            790..=809 => self.change_membership(),
-            810..=819 => self.transfer(),
-            820..=826 => self.crash(),
-            827..=859 => self.restart(),
-            860..=865 => self.partition(),
-            866..=889 => self.cut.clear(),
-            890..=901 => self.hint(),
-            902..=919 => self.compact(),
-            920 => self.fail_disk(),
-            _ => self.serve(),
+        let total = self.weights.iter().map(|(weight, _)| weight).sum();
+        let mut dice = self.rng.below(total);
+        for at in 0..self.weights.len() {
+            let (weight, action) = self.weights[at];
+            if dice < weight {
+                return action(self);
+            }
+            dice -= weight;
         }
     }
 
@@ -238,8 +255,12 @@ impl World {
 
     fn crash(&mut self) {
         let id = self.any();
-        let reached = self.rng.below(3) as usize;
         self.note(|| format!("{id:?} crashes"));
+        self.kill(id);
+    }
+
+    fn kill(&mut self, id: MemberId) {
+        let reached = self.rng.below(3) as usize;
         self.members.get_mut(&id).unwrap().crash(reached);
         self.reads.retain(|(asker, _), _| *asker != id);
         self.checked.remove(&id);
@@ -264,6 +285,25 @@ impl World {
                 if from < to || (from > to && !one_way) {
                     self.cut.insert((MemberId(a << 96), MemberId(b << 96)));
                 }
+            }
+        }
+    }
+
+    fn heal(&mut self) {
+        self.cut.clear();
+    }
+
+    /// Everybody believes at once that a member is gone, rightly or not: several stand together.
+    fn leader_vanishes(&mut self) {
+        let peer = self.any();
+        if self.rng.percent(30) {
+            self.note(|| format!("{peer:?} crashes"));
+            self.kill(peer);
+        }
+        let ids: Vec<MemberId> = self.members.keys().copied().collect();
+        for id in ids {
+            if self.rng.percent(80) {
+                self.feed(id, Event::Unreachable(peer));
             }
         }
     }
@@ -370,7 +410,7 @@ impl World {
 
     /// Liveness: with everything healed the group elects, serves, and brings all members along.
     fn heal_and_converge(&mut self) {
-        self.cut.clear();
+        self.heal();
         let ids: Vec<MemberId> = self.members.keys().copied().collect();
         for id in &ids {
             // Failed disks are replaced by a restart.
