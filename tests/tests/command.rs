@@ -65,10 +65,11 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
 
 #[test]
 fn a_cluster_grows_by_more_nodes() -> Result<()> {
-    let cluster = TestCluster::up(1, "")?;
+    let mut cluster = TestCluster::up(1, "")?;
     cluster.sql(1, "CREATE DATABASE t")?;
     cluster.sql(1, "CREATE TABLE t.t (id INT PRIMARY KEY)")?;
     cluster.sql(1, "INSERT INTO t.t VALUES (7)")?;
+    cluster.nodes = 3;
     cluster.quorate(&["up", "--nodes", "3"])?;
     for node in [2, 3] {
         assert_eq!(cluster.connect(node)?.query_first("SELECT id FROM t.t")?, Some(7));

@@ -28,14 +28,16 @@ impl ProcessId {
     /// The process that has `pid` now.
     pub fn of(pid: u32) -> Result<ProcessId> {
         let pid = i32::try_from(pid).context("pid out of range")?;
-        let (_, started) = stat(pid).with_context(|| format!("process {pid} is already gone"))?;
-        Ok(ProcessId { pid, started })
+        let now = stat(pid).with_context(|| format!("process {pid} is already gone"))?;
+        Ok(ProcessId { pid, started: now.started })
     }
 
     pub fn activity(&self) -> Activity {
         match stat(self.pid) {
-            Some((state, started)) if started == self.started => match state {
-                'Z' | 'X' => Activity::Gone,
+            Some(now) if now.started == self.started => match now.state {
+                // While other threads are left (in a write to disk, say) it still holds its
+                // ports and locks, though the first thread has ended.
+                'Z' | 'X' if now.threads <= 1 => Activity::Gone,
                 'T' => Activity::Paused,
                 _ => Activity::Running,
             },
@@ -85,13 +87,23 @@ impl ProcessId {
     }
 }
 
-/// State letter and start time.
-fn stat(pid: i32) -> Option<(char, u64)> {
+struct Stat {
+    state: char,
+    threads: u32,
+    started: u64,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold spaces and parentheses itself.
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(18)?.parse().ok()?))
+    // The name, in parentheses, may hold spaces and parentheses itself. Fields are numbered from
+    // 1 in proc(5); the state is the third.
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Stat {
+        state: field(3)?.chars().next()?,
+        threads: field(20)?.parse().ok()?,
+        started: field(22)?.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
