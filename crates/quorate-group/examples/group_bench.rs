@@ -69,6 +69,11 @@ fn run(dir: &Path, time: Duration, bytes: usize) -> Result<(), Error> {
             }
         }
     }
+    for (name, at) in [("leader", leader), ("follower", follower)] {
+        let patience = Duration::from_secs(10);
+        let barrier = || members[at].group.barrier(patience).map(drop).map_err(io::Error::other);
+        line(&format!("read point on the {name}"), &repeat(time, barrier)?);
+    }
     let status = members[leader].group.status();
     println!(
         "leader's log: {} syncs, {:.0} µs each, {} µs at most",

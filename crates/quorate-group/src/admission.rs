@@ -34,8 +34,14 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity) -> Admission {
         let alive = |id: MemberId| {
             id == member.id || driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected())
         };
-        let Some(change) = policy::admission(&driver.config, &guest, alive) else {
-            return Admission::Granted { group };
+        let change = match policy::admission(&driver.config, &guest, alive) {
+            Ok(None) => return Admission::Granted { group },
+            Ok(Some(change)) => change,
+            Err(holder) => {
+                let addr = &guest.addr;
+                let reason = format!("member {holder} has the address {addr} and still lives");
+                return Admission::Later { reason };
+            }
         };
         let PeerIdentity { member: id, name, addr, .. } = &guest;
         let line = format!("node {name} at {addr} asks for admission as member {id}: {change:?}");

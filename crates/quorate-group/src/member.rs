@@ -146,7 +146,7 @@ impl Member {
         if self.has_failed() {
             return Err(self.failure());
         }
-        let limit = self.options.proposal_bytes_max;
+        let limit = self.options.longest_proposal();
         if data.len() > limit {
             return Err(GroupError::TooLarge { bytes: data.len(), limit });
         }

@@ -27,7 +27,7 @@ pub struct GroupOptions {
     pub suspect_timeout: Duration,
     pub segment_bytes: u64,
     pub retain_bytes: u64,
-    /// Longest proposal; the same on all members of a group.
+    /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
 }
 
@@ -54,6 +54,12 @@ impl GroupOptions {
         }
     }
 
+    /// What one record of the log and one field of a packet can hold is a little more than this.
+    pub(crate) fn longest_proposal(&self) -> usize {
+        const PROPOSAL_BYTES_MAX: usize = 2 << 30;
+        self.proposal_bytes_max.min(PROPOSAL_BYTES_MAX)
+    }
+
     pub(crate) fn heartbeat_interval(&self) -> Duration {
         (self.election_timeout / 5).max(Duration::from_millis(1))
     }
@@ -61,7 +67,7 @@ impl GroupOptions {
     /// Longest packet accepted from a member: one proposal, or many that add up to one append.
     pub(crate) fn message_bytes_max(&self) -> usize {
         const SLACK: usize = 16 << 20;
-        self.proposal_bytes_max.saturating_add(SLACK)
+        self.longest_proposal() + SLACK
     }
 }
 

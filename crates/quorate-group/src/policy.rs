@@ -84,26 +84,32 @@ pub(crate) fn readdress<'a>(
 
 /// How to admit `identity`: `None` if the configuration has it as it is. It replaces a member
 /// that does not live any more and had its address, or its name (if names tell members apart in
-/// this group): the same node, whose disk was lost.
+/// this group): the same node, whose disk was lost. While the other one at its address lives, or
+/// seems to, it has to wait: the id of that is the error.
 pub(crate) fn admission(
     config: &Config,
     identity: &PeerIdentity,
     alive: impl Fn(MemberId) -> bool,
-) -> Option<ConfigChange> {
+) -> Result<Option<ConfigChange>, MemberId> {
     let id = identity.member;
     let role = config.members.get(&id).map_or(MemberRole::Learner, |info| info.role);
     let info = MemberInfo { role, addr: identity.addr.clone(), name: identity.name.clone() };
     if config.members.get(&id) == Some(&info) {
-        return None;
+        return Ok(None);
     }
     let others = || config.members.iter().filter(|(other, _)| **other != id);
+    if let Some((holder, _)) =
+        others().find(|(other, held)| held.addr == info.addr && alive(**other))
+    {
+        return Err(*holder);
+    }
     let namesakes = others().filter(|(_, other)| other.name == info.name).count();
     let remove = others()
         .filter(|(_, other)| other.addr == info.addr || (namesakes == 1 && other.name == info.name))
         .map(|(other, _)| *other)
         .filter(|other| !alive(*other))
         .collect();
-    Some(ConfigChange::Update { put: vec![(id, info)], remove })
+    Ok(Some(ConfigChange::Update { put: vec![(id, info)], remove }))
 }
 
 /// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to

@@ -229,6 +229,39 @@ fn a_wiped_node_does_not_found_a_second_group() {
 }
 
 #[test]
+fn five_that_join_at_once_are_admitted_one_after_the_other() {
+    let mut cluster = Cluster::new("atonce", 5);
+    for node in &mut cluster.nodes {
+        node.start().unwrap();
+    }
+    cluster.await_members(&[0, 1, 2, 3, 4]);
+    let proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
+    cluster.await_applied(&proposals);
+}
+
+#[test]
+fn a_copied_log_directory_is_noticed() {
+    let mut cluster = Cluster::started("copied", 3);
+    let mut other = Cluster::new("copy", 1);
+    let options = &mut other.nodes[0].options;
+    options.group_name = "copied".into();
+    options.bootstrap = false;
+    options.seeds = vec![cluster.nodes[0].options.listen.clone()];
+    cluster.nodes[2].kill();
+    std::fs::create_dir_all(&options.dir).unwrap();
+    for file in std::fs::read_dir(&cluster.nodes[2].options.dir).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), options.dir.join(file.file_name())).unwrap();
+    }
+    cluster.nodes[2].start().unwrap();
+    cluster.await_members(&[0, 1, 2]);
+    other.nodes[0].start().unwrap();
+    cluster.nodes[0].wait("a line about it", |node| node.has_line("copies of one log directory"));
+    let proposal = cluster.nodes[2].propose();
+    cluster.await_applied(&[proposal]);
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let mut cluster = Cluster::new("port", 1);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -219,14 +219,21 @@ impl Peer {
     }
 
     /// Registers an accepted connection, in place of an older one. Its number is given back to
-    /// [`Peer::incoming_closed`].
-    pub fn incoming_opened(&self, stream: TcpStream, identity: PeerIdentity) -> u64 {
+    /// [`Peer::incoming_closed`]. Refused if the same member, not started later, is connected from
+    /// the address that is the error.
+    pub fn incoming_opened(
+        &self,
+        stream: TcpStream,
+        identity: PeerIdentity,
+    ) -> Result<u64, String> {
         let mut outbox = self.outbox.lock();
-        let restarted = outbox
-            .known
-            .identity
-            .as_ref()
-            .is_some_and(|known| known.incarnation != identity.incarnation);
+        let known = outbox.known.identity.as_ref();
+        if let Some(known) = known.filter(|_| outbox.known.incoming) {
+            if identity.addr != known.addr && identity.incarnation <= known.incarnation {
+                return Err(known.addr.clone());
+            }
+        }
+        let restarted = known.is_some_and(|known| known.incarnation != identity.incarnation);
         outbox.next_connection += 1;
         let connection = outbox.next_connection;
         if let Some(old) = outbox.incoming.replace(Incoming { connection, stream }) {
@@ -242,7 +249,7 @@ impl Peer {
         outbox.known.last_contact = Instant::now();
         outbox.redial = true;
         self.wake.notify_one();
-        connection
+        Ok(connection)
     }
 
     /// True if it was the current one: the peer is (for now) not heard any more.

@@ -54,11 +54,19 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
             listed.known();
             let handle = reader.stream().try_clone()?;
             let from = hello.from.member;
-            let (peer, connection) = member.with_core(|driver| {
-                let peer = member.peer(driver, from);
-                let connection = peer.incoming_opened(handle, hello.from);
-                (peer, connection)
-            });
+            let peer = member.with_core(|driver| member.peer(driver, from));
+            let connection = match peer.incoming_opened(handle, hello.from) {
+                Ok(connection) => connection,
+                Err(other) => {
+                    let text = format!(
+                        "member {from} is connected from {other} already: two nodes must not run \
+                         with copies of one log directory; empty that of one of them"
+                    );
+                    member.log(LogLevel::Error, text.clone());
+                    let refusal = Refusal { code: RefusalCode::Stale, text };
+                    return Ok(write_packet(reader.stream(), &Packet::Refuse(refusal))?);
+                }
+            };
             member.notices.wake();
             let ended = write_packet(reader.stream(), &welcome)
                 .map_err(ReadFailure::from)

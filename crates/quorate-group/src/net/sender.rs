@@ -120,12 +120,12 @@ fn serve_fetch(member: &Member, fetch: Fetch) {
     let Fetch { to, from, bytes_max } = fetch;
     let mut entries = Vec::new();
     let event = match member.wal.read(from, bytes_max, &mut entries) {
-        Ok(()) if entries.is_empty() => return,
-        Ok(()) => Event::Fetched { to, from, entries },
-        Err(ReadError::Purged { .. }) => Event::FetchUnavailable { to },
+        Ok(()) if !entries.is_empty() => Event::Fetched { to, from, entries },
+        Ok(()) | Err(ReadError::Purged { .. }) => Event::FetchUnavailable { to },
+        // A snapshot may get it past what cannot be read.
         Err(error) => {
             member.log(LogLevel::Error, format!("cannot read the log for member {to}: {error}"));
-            return;
+            Event::FetchUnavailable { to }
         }
     };
     member.with_core(|driver| driver.ignore_refusal(member, event));
