@@ -75,6 +75,8 @@ struct History {
     taken: usize,
     /// Highest index that was released.
     released: u64,
+    /// Entries that a crash took away before they were reported: whoever sent them sends them again.
+    lost: Vec<Entry>,
     hard_state: HardState,
     /// One more may or may not have reached the disk.
     hard_state_tried: HardState,
@@ -104,6 +106,7 @@ impl History {
             pending: Vec::new(),
             taken: 0,
             released: 0,
+            lost: Vec::new(),
             hard_state: HardState::default(),
             hard_state_tried: HardState::default(),
             member: None,
@@ -169,6 +172,12 @@ impl History {
             });
             model.apply(step);
         }
+        self.lost = steps
+            .filter_map(|step| match step {
+                Step::Append(entry) => Some(entry.clone()),
+                _ => None,
+            })
+            .collect();
         self.synced = model;
         self.pending.clear();
         self.taken = 0;
@@ -205,6 +214,14 @@ impl History {
             self.term += 1;
         }
         let last = self.queued().last();
+        if let Some(again) = self.lost.iter().find(|e| e.index == last.index + 1).cloned() {
+            if again.term >= last.term && self.rng.bool() {
+                self.term = self.term.max(again.term);
+                life.shared.state().append(std::slice::from_ref(&again)).unwrap();
+                self.pending.push(Step::Append(again));
+                return;
+            }
+        }
         let mut entries = Vec::new();
         for number in 0..self.rng.u64(1..6) {
             let len = match self.rng.u32(..60) {

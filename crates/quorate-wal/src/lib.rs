@@ -29,6 +29,8 @@ mod damage_tests;
 mod directory;
 mod disk;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod index;
 mod keeper;
 mod meta;

@@ -76,7 +76,7 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
     Ok((u64_at(16), Meta { identity, hard_state, first_segment: u64_at(96), base }))
 }
 
-fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
+pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     let mut bytes = [0; SLOT_BYTES];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, MAGIC);
@@ -94,6 +94,17 @@ fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     let crc = slot_crc(bytes[..USED_BYTES].try_into().expect("fixed size"));
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes
+}
+
+/// These bytes as a slot that is genuine but for its fields.
+pub(crate) fn with_checksum(fields: &[u8]) -> Vec<u8> {
+    let mut bytes = [0; USED_BYTES];
+    let len = fields.len().min(USED_BYTES);
+    bytes[..len].copy_from_slice(&fields[..len]);
+    bytes[..8].copy_from_slice(MAGIC);
+    let crc = slot_crc(&bytes);
+    bytes[12..16].copy_from_slice(&crc.to_le_bytes());
+    bytes.to_vec()
 }
 
 fn slot_crc(bytes: &[u8; USED_BYTES]) -> u32 {
@@ -183,3 +194,6 @@ fn refusal(disk: &dyn Disk, path: PathBuf, a: SlotError, b: SlotError) -> WalErr
 fn holds_segments(disk: &dyn Disk) -> bool {
     disk.list().is_ok_and(|names| names.iter().any(|name| parse_file_name(name).is_some()))
 }
+
+#[cfg(test)]
+mod tests;

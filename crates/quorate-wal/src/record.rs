@@ -112,6 +112,9 @@ pub(crate) fn decode_head(bytes: &[u8], nonce: u64, offset: u64) -> Option<Decod
         synced: u64::from(u32_at(bytes, 20)) * ALIGN as u64,
         position: LogPosition { term: u64_at(bytes, 32), index: u64_at(bytes, 40) },
     };
+    if head.synced > offset {
+        return None;
+    }
     let data_len = u32_at(bytes, 12) as usize;
     Some(Decoded { head, crc, data_len, data_crc: u32_at(bytes, 4) })
 }

@@ -40,13 +40,7 @@ impl Replay {
         match head.kind {
             RecordKind::Start | RecordKind::Mark | RecordKind::End => self.at_end(position)?,
             RecordKind::Entry => self.entry(head, data)?,
-            RecordKind::Truncate => {
-                if position.index > self.last.index {
-                    let (to, last) = (position.index, self.last.index);
-                    return Err(format!("a truncation to {to} of a log that ends at {last}"));
-                }
-                self.cut(position);
-            }
+            RecordKind::Truncate => self.cut(position)?,
             RecordKind::Reset => {
                 self.runs.clear();
                 self.special.clear();
@@ -94,14 +88,24 @@ impl Replay {
     }
 
     /// A cut may reach below the first entry still there: those it left were purged since.
-    fn cut(&mut self, last: LogPosition) {
-        self.runs.truncate(last.index);
-        while self.special.last().is_some_and(|e| e.index > last.index) {
+    fn cut(&mut self, to: LogPosition) -> Result<(), String> {
+        let known = match to.index {
+            index if index < self.base.index => Some(to.term),
+            index if index == self.base.index => Some(self.base.term),
+            index if index <= self.last.index => self.runs.term_at(index),
+            _ => None,
+        };
+        if known != Some(to.term) {
+            return Err(format!("a truncation to {to:?} of a log that ends at {:?}", self.last));
+        }
+        self.runs.truncate(to.index);
+        while self.special.last().is_some_and(|e| e.index > to.index) {
             self.special.pop();
         }
-        self.last = last;
-        if last.index < self.base.index {
-            self.base = last;
+        self.last = to;
+        if to.index < self.base.index {
+            self.base = to;
         }
+        Ok(())
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn walk<E>(
         }
         visit(walk.end, head, data)?;
         *chain = Chain { crc: Some(found.crc), incarnation: head.incarnation };
-        walk.synced = walk.synced.max(head.synced.min(walk.end));
+        walk.synced = walk.synced.max(head.synced);
         walk.sealed = head.kind == RecordKind::End;
         walk.end += found.record_bytes() as u64;
     }
@@ -94,3 +94,6 @@ pub(crate) fn behind(bytes: &[u8], nonce: u64, bad: u64, incarnation: u32) -> Be
     }
     result
 }
+
+#[cfg(test)]
+mod tests;

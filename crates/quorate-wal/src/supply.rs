@@ -170,6 +170,7 @@ impl Supply {
         self.changed.notify_all();
     }
 
+    /// None of this needs to be durable: by the meta file, these are garbage under any name.
     fn rename_or_delete(&self, segments: Vec<Arc<Segment>>) -> Result<Vec<String>, WalError> {
         let mut kept = Vec::new();
         for segment in segments {
@@ -183,8 +184,6 @@ impl Supply {
                 self.disk.remove(&name).doing("delete", segment.path())?;
             }
         }
-        // Only after this may the header of a spare be written over.
-        self.disk.sync_dir().doing("sync", self.disk.dir())?;
         Ok(kept)
     }
 

@@ -134,8 +134,7 @@ fn readers_meet_no_half_truth() {
             });
         }
         let mut rng = fastrand::Rng::with_seed(3);
-        let mut term = 1;
-        for round in 0..600 {
+        for (round, mut term) in (1..).step_by(2).enumerate().take(600) {
             let last = wal.last().index;
             let entries: Vec<_> =
                 (last + 1..last + rng.u64(2..60)).map(|i| entry(term, i)).collect();

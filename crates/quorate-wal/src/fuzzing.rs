@@ -1,0 +1,143 @@
+//! Every decoder of this crate, for fuzzers: whatever the bytes are, nothing panics and what is
+//! accepted makes sense. Not part of the interface.
+
+use crate::meta::{decode_slot, encode_slot, with_checksum};
+use crate::record::{encode, Head, RecordKind, HEAD_BYTES};
+use crate::replay::Replay;
+use crate::scan::{behind, walk, Behind, Chain};
+use crate::segment::{SegmentHeader, HEADER_BYTES};
+use crate::snapshot_file;
+use bytes::Bytes;
+use quorate_consensus::{EntryKind, LogPosition};
+
+const NONCE: u64 = 7;
+
+/// The bytes as a segment; and as the fields of records that are genuine by their checksums, with
+/// some bytes changed after that.
+pub fn segment(input: &[u8]) {
+    if let Ok(header) = SegmentHeader::decode(input) {
+        assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
+    }
+    read(input);
+    let mut bytes = vec![0; HEADER_BYTES as usize];
+    let mut chunks = input.chunks_exact(12);
+    let mut prev = 0;
+    for fields in &mut chunks {
+        prev = put(&mut bytes, fields, prev);
+    }
+    read(&bytes);
+    for change in chunks.remainder() {
+        let at = HEADER_BYTES as usize + usize::from(*change) * 3;
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1 << (change % 8);
+        }
+    }
+    read(&bytes);
+}
+
+/// The bytes as a slot of the meta file; and as the fields of one with a right checksum.
+pub fn meta(input: &[u8]) {
+    for bytes in [input.to_vec(), with_checksum(input)] {
+        if let Ok((sequence, meta)) = decode_slot(&bytes) {
+            assert_eq!(decode_slot(&encode_slot(sequence, &meta)), Ok((sequence, meta)));
+        }
+    }
+}
+
+/// The bytes as a snapshot file.
+pub fn snapshot(input: &[u8]) {
+    if let Ok(snapshot) = snapshot_file::decode(Bytes::copy_from_slice(input)) {
+        assert!(snapshot.meta.len() + snapshot.payload.len() < input.len());
+    }
+}
+
+/// What recovery does with a segment.
+fn read(bytes: &[u8]) {
+    let mut chain = Chain::default();
+    let mut replay = Replay::default();
+    let walked = walk(bytes, NONCE, &mut chain, |offset, head, data| {
+        replay.apply(offset, head, data).map(|_| ())
+    });
+    assert!(replay.base.index <= replay.last.index);
+    if replay.last.index > replay.base.index {
+        assert_eq!(replay.runs.term_at(replay.last.index), Some(replay.last.term));
+    }
+    let Ok(walked) = walked else { return };
+    assert!(walked.end == HEADER_BYTES || walked.end <= bytes.len() as u64);
+    assert!(walked.synced <= walked.end);
+    match behind(bytes, NONCE, walked.end, chain.incarnation) {
+        Behind::Nothing => {}
+        Behind::Torn { end } => assert!(end > walked.end && end <= bytes.len() as u64),
+        Behind::Synced { offset } => assert!(offset > walked.end),
+    }
+}
+
+/// Appends the record that twelve bytes describe.
+fn put(bytes: &mut Vec<u8>, fields: &[u8], prev: u32) -> u32 {
+    const KINDS: [RecordKind; 8] = [
+        RecordKind::Start,
+        RecordKind::Entry,
+        RecordKind::Entry,
+        RecordKind::Entry,
+        RecordKind::Truncate,
+        RecordKind::Reset,
+        RecordKind::Mark,
+        RecordKind::End,
+    ];
+    let offset = bytes.len() as u64;
+    let wide = |byte: u8| if byte == 255 { u64::MAX } else { u64::from(byte) };
+    let first = offset == HEADER_BYTES && fields[1] < 200;
+    let head = Head {
+        kind: if first { RecordKind::Start } else { KINDS[usize::from(fields[0] % 8)] },
+        entry_kind: EntryKind::from_u8(fields[2] % 4).expect("one of four"),
+        incarnation: u32::from(fields[3] / 64),
+        prev: if fields[4] == 255 { 0 } else { prev },
+        synced: (u64::from(fields[5]) * 64) & !7,
+        position: LogPosition { term: wide(fields[6]), index: wide(fields[7]) },
+    };
+    encode(bytes, NONCE, offset, &head, &fields[8..8 + usize::from(fields[8] % 5)])
+}
+
+/// So many bytes let [`segment`] reach every kind of record.
+pub const SEGMENT_INPUT_BYTES: usize = 8 * HEAD_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes with runs of small numbers, as sequences that make sense have them.
+    fn random(rng: &mut fastrand::Rng, len: usize) -> Vec<u8> {
+        let small = rng.bool();
+        (0..len).map(|_| if small { rng.u8(..6) } else { rng.u8(..) }).collect()
+    }
+
+    #[test]
+    fn decoders_take_anything() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..30_000 {
+            let len = rng.usize(..SEGMENT_INPUT_BYTES);
+            let input = random(&mut rng, len);
+            segment(&input);
+            meta(&input);
+            snapshot(&input);
+        }
+    }
+
+    /// A log as it should be: a start, then entries one after the other, changed here and there.
+    #[test]
+    fn the_segment_decoder_takes_almost_genuine_logs() {
+        let mut rng = fastrand::Rng::with_seed(2);
+        for _ in 0..30_000 {
+            let mut input = vec![0; 12];
+            for index in 1..rng.u8(2..20) {
+                input.extend([1, 0, 2, 0, 0, 64, 0, index, 4, 1, 2, 3]);
+            }
+            for _ in 0..rng.usize(..4) {
+                let at = rng.usize(..input.len());
+                input[at] = if rng.bool() { rng.u8(..8) } else { rng.u8(..) };
+            }
+            input.extend((0..rng.usize(..11)).map(|_| rng.u8(..)));
+            segment(&input);
+        }
+    }
+}
