@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What members have asked this one for, as the leader it is or was. Every request is repeated by
-/// its sender until it is met.
+/// What is asked of the keeper. Requests of other members to this one, as the leader it is or was,
+/// are repeated by their senders until they are met.
 #[derive(Default)]
 pub(crate) struct Desk {
     state: Mutex<Requests>,
@@ -28,6 +28,8 @@ struct Requests {
     leaving: BTreeSet<MemberId>,
     /// Somebody was cut off since view of this number, and wants a fresh one.
     fresh_view: Option<u64>,
+    /// The state machine of this member has to see a view after this one.
+    own_view: Option<u64>,
 }
 
 impl Desk {
@@ -41,6 +43,20 @@ impl Desk {
         state.fresh_view = state.fresh_view.max(Some(number));
         drop(state);
         member.notices.wake();
+    }
+
+    /// This member was cut off, or starts from a state in which it is in the view already: its
+    /// state machine is to see a view after this one.
+    pub fn want_view_after(&self, number: u64) {
+        let mut state = self.state.lock();
+        state.own_view = state.own_view.max(Some(number));
+    }
+
+    /// The number of the view that this member has to see a successor of, unless it has.
+    fn own_view_wanted(&self, seen: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        state.own_view = state.own_view.filter(|number| *number >= seen);
+        state.own_view
     }
 
     fn leaving(&self) -> Vec<MemberId> {
@@ -66,8 +82,6 @@ pub(crate) struct Keeper<'a> {
     leaderless: Option<Instant>,
     /// Ever had contact with a quorum.
     was_primary: bool,
-    /// Was cut off, and has seen this view last: wants one after it.
-    view_wanted_after: Option<u64>,
     view_asked: Instant,
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     view_proposed: Option<(u64, u64)>,
@@ -79,7 +93,6 @@ impl<'a> Keeper<'a> {
             member,
             leaderless: Some(member.opened),
             was_primary: false,
-            view_wanted_after: None,
             view_asked: member.opened,
             view_proposed: None,
         }
@@ -135,7 +148,7 @@ impl<'a> Keeper<'a> {
             if !primary {
                 member.primary.store(true, Ordering::Relaxed);
                 if self.was_primary {
-                    self.view_wanted_after = Some(applied.view.number);
+                    member.desk.want_view_after(applied.view.number);
                 }
                 self.was_primary = true;
                 member.observer.primary(true);
@@ -161,14 +174,11 @@ impl<'a> Keeper<'a> {
         member.membership.set_asking(needed && !member.is_leaving() && !member.has_failed());
     }
 
-    /// After having been cut off: asks for a view of its own return.
+    /// Asks the leader for the view that this member has to see.
     fn ask_for_view(&mut self, leadership: &Leadership, applied: &Applied) {
         let member = self.member;
-        let Some(number) = self.view_wanted_after else { return };
-        if applied.view.number > number {
-            self.view_wanted_after = None;
-            return;
-        }
+        let wanted = member.desk.own_view_wanted(applied.view.number);
+        let Some(number) = wanted.filter(|_| applied.started) else { return };
         let due = self.view_asked.elapsed() >= member.options.heartbeat_interval();
         let Some(leader) = leadership.leader.filter(|_| due) else { return };
         self.view_asked = Instant::now();

@@ -18,7 +18,8 @@ pub trait StateMachine: Send {
     /// this member's own restart.
     fn snapshot(&mut self) -> Bytes;
     /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
-    /// is the log index the snapshot stands for.
+    /// is the log index the snapshot stands for. A view that lists this member follows, even if
+    /// nobody comes or goes.
     fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
 }
 

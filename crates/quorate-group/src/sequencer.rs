@@ -130,8 +130,14 @@ impl Sequencer {
         Ok(())
     }
 
+    /// After a start from a snapshot. One that has this process in its view already (it had
+    /// joined before the snapshot was taken) is followed by a view for the state machine to see.
     fn publish(&self, member: &Member) {
         member.progress.set_applied(self.applied);
         member.progress.set_view(self.view.clone());
+        let own = (member.id, member.incarnation);
+        if self.view.members.iter().any(|each| (each.id, each.incarnation) == own) {
+            member.desk.want_view_after(self.view.number);
+        }
     }
 }

@@ -52,3 +52,14 @@ fn a_panicking_state_machine_takes_its_member_out_and_nobody_else() {
     let fatal = cluster.nodes[broken].shared.fatal.lock().clone();
     assert!(fatal.len() == 1 && fatal[0].contains("qrt-sequencer"), "{fatal:?}");
 }
+
+#[test]
+fn a_member_that_needs_a_view_gets_one_though_nobody_came_or_went() {
+    let cluster = Cluster::started("needs", 3);
+    for node in &cluster.nodes {
+        let before = node.view();
+        node.group().member.desk.want_view_after(before.number);
+        node.wait("a fresh view", |node| node.view().number > before.number);
+        assert_eq!(node.view().members, before.members);
+    }
+}
