@@ -3,9 +3,9 @@ use crate::disk::sim::{Crash, Faults, SimDisk};
 
 fn meta(term: u64) -> Meta {
     Meta {
-        identity: Identity { member: MemberId(u128::MAX / 3), group: 17, incarnation: 4 },
+        identity: Identity { member: MemberId(u128::MAX / 3), group: 17, incarnation: term as u32 },
         hard_state: HardState { term, voted_for: Some(MemberId(u128::from(term) << 70)) },
-        first_segment: 9,
+        first_segment: term,
         base: LogPosition { term: 2, index: 1 << 40 },
     }
 }
