@@ -35,11 +35,14 @@ struct World {
     /// Reads under way: the highest index acknowledged anywhere when the question was asked.
     reads: BTreeMap<(MemberId, u64), Index>,
     history: Vec<String>,
-    weights: Vec<(u64, fn(&mut World))>,
+    weights: Vec<Weighted>,
 }
 
+/// An action and how often it happens.
+type Weighted = (u64, fn(&mut World));
+
 /// How often each action happens, of 1000 or so.
-const ACTIONS: [(u64, fn(&mut World)); 16] = [
+const ACTIONS: [Weighted; 16] = [
     (300, World::deliver),
     (200, World::pass_time),
     (150, World::sync),
@@ -296,9 +299,17 @@ impl World {
     /// Everybody believes at once that a member is gone, rightly or not: several stand together.
     fn leader_vanishes(&mut self) {
         let peer = self.any();
-        if self.rng.percent(30) {
-            self.note(|| format!("{peer:?} crashes"));
-            self.kill(peer);
+        match self.rng.below(3) {
+            0 => {
+                self.note(|| format!("{peer:?} crashes"));
+                self.kill(peer);
+            }
+            1 => {
+                self.note(|| format!("{peer:?} is cut off"));
+                let others = self.members.keys().flat_map(|other| [(peer, *other), (*other, peer)]);
+                self.cut.extend(others.collect::<Vec<_>>());
+            }
+            _ => {}
         }
         let ids: Vec<MemberId> = self.members.keys().copied().collect();
         for id in ids {
