@@ -4,13 +4,14 @@
 //! `cargo run --release -p quorate-wal --example wal_bench -- --dir D [--seconds 5] [--check]`
 
 use bytes::Bytes;
-use quorate_consensus::{Entry, EntryKind};
-use quorate_wal::{Wal, WalOptions};
+use quorate_consensus::{Entry, EntryKind, LogPosition};
+use quorate_wal::{Wal, WalError, WalOptions};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{channel, Receiver};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BATCH_BYTES: usize = 4096;
@@ -22,6 +23,8 @@ const SHARE_MIN: f64 = 0.8;
 const PIPELINE: u64 = 16;
 /// Entries between two calls of `release`: as on a node that takes snapshots, segments come back.
 const RELEASE_EVERY: u64 = 4096;
+
+type Failure = Box<dyn std::error::Error>;
 
 struct Args {
     dir: PathBuf,
@@ -68,7 +71,7 @@ fn parse_args() -> Result<Args, String> {
 }
 
 /// Measures and prints; returns the log's share of the bare loop's rate.
-fn run(args: &Args) -> Result<f64, Box<dyn std::error::Error>> {
+fn run(args: &Args) -> Result<f64, Failure> {
     std::fs::create_dir_all(&args.dir)?;
     let bare_path = args.dir.join("bare");
     let mut bare = Bare::create(&bare_path)?;
@@ -116,28 +119,28 @@ impl Bare {
         Ok(Bare { file, offset: 0 })
     }
 
-    fn overwrite(&mut self) -> std::io::Result<()> {
+    fn overwrite(&mut self) -> Result<(), Failure> {
         self.file.write_all_at(&[7; BATCH_BYTES], self.offset)?;
         self.offset = (self.offset + BATCH_BYTES as u64) % FILE_BYTES;
-        self.file.sync_data()
+        Ok(self.file.sync_data()?)
     }
 }
 
 struct Log {
     wal: Wal,
-    synced: Receiver<u64>,
+    synced: Receiver<Result<LogPosition, Arc<WalError>>>,
     data: Bytes,
     last: u64,
     released: u64,
 }
 
 impl Log {
-    fn open(dir: PathBuf) -> Result<Self, Box<dyn std::error::Error>> {
+    fn open(dir: PathBuf) -> Result<Self, Failure> {
         let options = WalOptions { retain_bytes: 128 << 20, ..WalOptions::new(dir) };
         let (send, synced) = channel();
-        let on_sync = Box::new(move |report: Result<quorate_consensus::LogPosition, _>| {
-            // 0: failed. Nobody listens any more at the end.
-            let _ = send.send(report.map_or(0, |position| position.index));
+        let on_sync = Box::new(move |report| {
+            // Nobody listens any more at the end.
+            let _ = send.send(report);
         });
         let (wal, recovered) = Wal::open(options, true, on_sync)?;
         let data = Bytes::from(vec![7; BATCH_BYTES]);
@@ -145,7 +148,7 @@ impl Log {
     }
 
     /// `count` appends, each queued by itself, then waits for the last.
-    fn append_and_wait(&mut self, count: u64) -> std::io::Result<()> {
+    fn append_and_wait(&mut self, count: u64) -> Result<(), Failure> {
         for _ in 0..count {
             self.last += 1;
             let data = self.data.clone();
@@ -155,21 +158,16 @@ impl Log {
             self.wal.release(self.last - count);
             self.released = self.last;
         }
-        loop {
-            match self.synced.recv() {
-                Ok(index) if index == self.last => return Ok(()),
-                Ok(0) | Err(_) => return Err(std::io::Error::other("the log failed")),
-                Ok(_) => {}
-            }
-        }
+        while self.synced.recv()??.index < self.last {}
+        Ok(())
     }
 }
 
 fn repeat(
     turn: Duration,
     times_us: &mut Vec<f64>,
-    mut once: impl FnMut() -> std::io::Result<()>,
-) -> std::io::Result<()> {
+    mut once: impl FnMut() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let end = Instant::now() + turn;
     let mut begun = Instant::now();
     while begun < end {
