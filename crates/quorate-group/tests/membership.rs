@@ -153,6 +153,34 @@ fn a_node_that_moves_is_found_at_its_new_address() {
 }
 
 #[test]
+fn a_whole_group_moves_to_new_addresses() {
+    let mut cluster = Cluster::started("moving", 3);
+    let mut proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
+    cluster.await_applied(&proposals);
+    for node in &mut cluster.nodes {
+        node.kill();
+    }
+    let ports: Vec<_> =
+        (0..3).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addrs: Vec<_> = ports.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
+    drop(ports);
+    for (node, addr) in cluster.nodes.iter_mut().zip(&addrs) {
+        node.options.listen = addr.clone();
+        node.options.advertise = addr.clone();
+        node.options.seeds = addrs.clone();
+        node.start().unwrap();
+    }
+    cluster.await_members(&[0, 1, 2]);
+    for node in &cluster.nodes {
+        node.wait("the new addresses in the view", |node| {
+            node.view().members.iter().all(|member| addrs.contains(&member.addr))
+        });
+    }
+    proposals.push(cluster.nodes[2].propose());
+    cluster.await_applied(&proposals);
+}
+
+#[test]
 fn garbage_on_the_port_disturbs_nobody() {
     let cluster = Cluster::started("garbage", 3);
     let victim = cluster.leader();

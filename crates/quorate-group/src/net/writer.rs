@@ -9,6 +9,9 @@ use std::net::TcpStream;
 
 /// Bytes gathered for one system call.
 const GATHER: usize = 128 * 1024;
+/// What a thread that has other things to do writes at most before it leaves the rest to the
+/// sender thread.
+const IN_PASSING: usize = 512 * 1024;
 
 #[derive(Default)]
 pub(crate) struct Writer {
@@ -22,7 +25,7 @@ pub(crate) struct Writer {
 pub(crate) enum Pumped {
     /// Nothing is left to write.
     Drained,
-    /// The socket's buffer is full.
+    /// The rest is for the sender thread.
     Blocked,
     /// There is no (working) connection.
     Broken(Option<io::Error>),
@@ -37,16 +40,22 @@ impl Writer {
         *self = Writer::default();
     }
 
-    /// Writes until the outbox is empty; or, unless `wait`, until the socket is full.
+    /// Writes until the outbox is empty; or, unless `wait`, until the socket is full or enough
+    /// was done in passing.
     pub fn pump(&mut self, outbox: &Mutex<Outbox>, wait: bool) -> Pumped {
         let Some(stream) = self.stream.take() else { return Pumped::Broken(None) };
         let send = if wait { send_waiting } else { send_now };
+        let mut written = 0;
         let pumped = loop {
             if self.sent == self.buffer.len() {
                 self.fill(outbox);
                 if self.buffer.is_empty() {
                     break Pumped::Drained;
                 }
+                if !wait && written >= IN_PASSING {
+                    break Pumped::Blocked;
+                }
+                written += self.buffer.len();
             }
             match send(&stream, &self.buffer[self.sent..]) {
                 Ok(sent) => self.sent += sent,
