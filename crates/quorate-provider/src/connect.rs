@@ -104,7 +104,7 @@ impl Node {
             Arc::new(Link::new(group.clone(), history, info.member, info.incarnation, start));
         self.commit.set_position(start.unwrap_or(-1));
         self.apply.set_position(start.unwrap_or(-1));
-        self.isolated.begin(history, start);
+        self.isolated.open(history, start);
         self.queue.open();
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));

@@ -2,25 +2,36 @@
 //!
 //! InnoDB makes a DDL durable at once, but not the position that says so. After a crash the log
 //! may therefore offer a DDL that was executed. Most then fail with "already exists", and no harm
-//! is done; some would succeed twice (adding an index without a name, swapping two names). So each
-//! executed action is noted, durably, in a file *in the data directory*: it travels, and is
-//! wiped, together with the data it speaks of.
+//! is done; some would succeed twice (adding an index without a name, swapping two names). So an
+//! action is noted, durably, before it runs and after it has run, in a file *in the data
+//! directory*: it travels, and is wiped, together with the data it speaks of.
 //!
-//! Invariant: a noted seqno above the recovered position was executed on this very data.
-
-use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+//! A note that an action began carries a fingerprint of the tables it names (their definition
+//! files). If a crash leaves it at that, the tables tell: unchanged means that the action did not
+//! happen, or that the server's own recovery has undone it.
+//!
+//! Invariant: above the recovered position, an action noted as done was executed on this very
+//! data; one noted as begun was executed if and only if its tables differ from the fingerprint.
 
 use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 const NAME: &str = "quorate_isolated.dat";
 /// Past this the file is begun anew: positions are never that far behind an executed DDL.
 const BYTES_MAX: u64 = 64 << 10;
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Note {
+    Begun(u64),
+    Done,
+}
+
 pub struct IsolatedNotes {
-    path: PathBuf,
+    data_dir: PathBuf,
     inner: Mutex<Inner>,
 }
 
@@ -28,47 +39,57 @@ pub struct IsolatedNotes {
 struct Inner {
     file: Option<File>,
     bytes: u64,
-    executed: HashSet<i64>,
+    former: HashMap<i64, Note>,
 }
 
 impl IsolatedNotes {
     pub fn new(data_dir: &Path) -> Self {
-        Self { path: data_dir.join(NAME), inner: Mutex::new(Inner::default()) }
+        Self { data_dir: data_dir.to_path_buf(), inner: Mutex::new(Inner::default()) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.data_dir.join(NAME)
     }
 
     /// Reads the notes of the former run of this data, which stands at `position`; `None`: the
     /// data is about to be replaced, there is nothing to know of it.
-    pub fn begin(&self, history: u128, position: Option<i64>) {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+    pub fn open(&self, history: u128, position: Option<i64>) {
+        let text = fs::read_to_string(self.path()).unwrap_or_default();
         let mut inner = self.inner.lock();
         *inner = Inner::default();
         if let Some(position) = position {
-            inner.executed = parse(&text, history).filter(|s| *s > position).collect();
+            inner.former = parse(&text, history).filter(|(s, _)| *s > position).collect();
         }
     }
 
-    /// Whether the action of this seqno was executed before the restart.
-    pub fn was_executed(&self, seqno: i64) -> bool {
-        let inner = self.inner.lock();
-        !inner.executed.is_empty() && inner.executed.contains(&seqno)
+    /// Whether the action of this seqno, on these tables, was executed before the restart.
+    pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
+        match self.inner.lock().former.get(&seqno) {
+            None => false,
+            Some(Note::Done) => true,
+            Some(Note::Begun(before)) => self.fingerprint(tables) != *before,
+        }
     }
 
-    /// Notes, durably, that the action of this seqno was executed.
-    pub fn executed(&self, history: u128, seqno: i64) -> io::Result<()> {
+    /// Notes, durably, that the action is about to run.
+    pub fn begun(&self, history: u128, seqno: i64, tables: &[(String, String)]) -> io::Result<()> {
+        let fingerprint = self.fingerprint(tables);
+        self.write(&format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
+    }
+
+    /// Notes, durably, that the action has run.
+    pub fn done(&self, history: u128, seqno: i64) -> io::Result<()> {
+        self.write(&format!("{history:032x} {seqno} done\n"))
+    }
+
+    fn write(&self, line: &str) -> io::Result<()> {
         let mut inner = self.inner.lock();
-        let line = format!("{history:032x} {seqno}\n");
-        let full = inner.bytes + line.len() as u64 > BYTES_MAX;
-        if inner.file.is_none() || full {
-            let begun = inner.file.is_none();
+        if inner.file.is_none() || inner.bytes > BYTES_MAX {
             let mut options = OpenOptions::new();
-            options.create(true).write(true);
             // The notes of the former run are needed until its last DDL is behind the position.
-            if begun && !inner.executed.is_empty() {
-                options.append(true);
-            } else {
-                options.truncate(true);
-            }
-            inner.file = Some(options.open(&self.path)?);
+            let keep = inner.file.is_none() && !inner.former.is_empty();
+            options.create(true).write(!keep).append(keep).truncate(!keep);
+            inner.file = Some(options.open(self.path())?);
             inner.bytes = 0;
         }
         inner.bytes += line.len() as u64;
@@ -80,58 +101,163 @@ impl IsolatedNotes {
             None => Ok(()),
         }
     }
+
+    /// Which definition files the tables have: renamed, rewritten and removed ones all differ.
+    fn fingerprint(&self, tables: &[(String, String)]) -> u64 {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        for (database, table) in tables {
+            let name = format!("{}.frm", file_name(table));
+            let path = self.data_dir.join(file_name(database)).join(name);
+            let facts =
+                fs::metadata(path).ok().map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec()));
+            facts.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
 }
 
-/// Seqnos noted for `history`; a torn last line is none.
-fn parse(text: &str, history: u128) -> impl Iterator<Item = i64> + '_ {
+/// FNV-1a: the file outlives the process, so the hash must be the same in the next one.
+struct Fnv(u64);
+
+impl std::hash::Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// The server's name of a file for a database or table: other than letters, digits and
+/// underscores become `@` and four hex digits.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars()
+        .map(|c| if plain(c) { c.to_string() } else { format!("@{:04x}", c as u32) })
+        .collect()
+}
+
+/// Notes for `history`, the last one of each seqno; a torn last line is none.
+fn parse(text: &str, history: u128) -> impl Iterator<Item = (i64, Note)> + '_ {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(move |line| {
-        let (uuid, seqno) = line.split_once(' ')?;
-        let same = u128::from_str_radix(uuid, 16).ok()? == history;
-        seqno.parse().ok().filter(|_| same)
+        let mut words = line.split(' ');
+        let same = u128::from_str_radix(words.next()?, 16).ok()? == history;
+        let seqno = words.next()?.parse().ok()?;
+        let note = match (words.next()?, words.next()) {
+            ("begun", Some(hex)) => Note::Begun(u64::from_str_radix(hex, 16).ok()?),
+            ("done", None) => Note::Done,
+            _ => return None,
+        };
+        same.then_some((seqno, note))
     })
+}
+
+/// An isolated action as it travels: the server's bytes, then the names of the tables concerned.
+/// Keys are hashed on the way, and the notes need names.
+pub mod action {
+    use bytes::Bytes;
+
+    /// What follows the server's bytes.
+    pub fn trailer(tables: &[(String, String)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (database, table) in tables {
+            out.extend_from_slice(database.as_bytes());
+            out.push(0);
+            out.extend_from_slice(table.as_bytes());
+            out.push(0);
+        }
+        let len = out.len() as u32;
+        out.extend_from_slice(&len.to_le_bytes());
+        out
+    }
+
+    /// The server's bytes and the tables; `None` if this is no such thing.
+    pub fn split(payload: &Bytes) -> Option<(Bytes, Vec<(String, String)>)> {
+        let names_end = payload.len().checked_sub(4)?;
+        let len = u32::from_le_bytes(payload[names_end..].try_into().ok()?) as usize;
+        let names_start = names_end.checked_sub(len)?;
+        let names = std::str::from_utf8(&payload[names_start..names_end]).ok()?;
+        let mut words = names.split_terminator('\0');
+        let mut tables = Vec::new();
+        while let Some(database) = words.next() {
+            tables.push((database.to_string(), words.next()?.to_string()));
+        }
+        Some((payload.slice(..names_start), tables))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     fn temp_dir(name: &str) -> PathBuf {
         let dir =
             std::env::temp_dir().join(format!("quorate-isolated-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
+        fs::create_dir_all(dir.join("db")).unwrap();
         dir
+    }
+
+    fn reopened(dir: &Path, history: u128, position: Option<i64>) -> IsolatedNotes {
+        let notes = IsolatedNotes::new(dir);
+        notes.open(history, position);
+        notes
     }
 
     #[test]
     fn what_was_executed_is_known_after_a_crash_but_only_above_the_position() {
         let dir = temp_dir("crash");
-        let notes = IsolatedNotes::new(&dir);
-        notes.begin(7, Some(0));
-        notes.executed(7, 5).unwrap();
-        notes.executed(7, 9).unwrap();
+        let notes = reopened(&dir, 7, Some(0));
+        notes.done(7, 5).unwrap();
+        notes.done(7, 9).unwrap();
 
-        let after = IsolatedNotes::new(&dir);
-        after.begin(7, Some(5));
-        assert!(!after.was_executed(5), "at or below the position: never asked");
-        assert!(after.was_executed(9));
-        after.executed(7, 12).unwrap();
-        let again = IsolatedNotes::new(&dir);
-        again.begin(7, Some(8));
-        assert!(again.was_executed(9) && again.was_executed(12), "a second crash forgets nothing");
-        again.begin(8, Some(0));
-        assert!(!again.was_executed(9), "another history");
-        again.begin(7, None);
-        assert!(!again.was_executed(9), "other data");
+        let after = reopened(&dir, 7, Some(5));
+        assert!(!after.was_executed(5, &[]), "at or below the position: never asked");
+        assert!(after.was_executed(9, &[]));
+        after.done(7, 12).unwrap();
+        let again = reopened(&dir, 7, Some(8));
+        assert!(again.was_executed(9, &[]) && again.was_executed(12, &[]), "a second crash");
+        assert!(!reopened(&dir, 8, Some(0)).was_executed(9, &[]), "another history");
+        assert!(!reopened(&dir, 7, None).was_executed(9, &[]), "other data");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_begun_action_was_executed_if_its_tables_changed() {
+        let dir = temp_dir("begun");
+        let (a, b) = (dir.join("db/a.frm"), dir.join("db/b@002d1.frm"));
+        fs::write(&a, "a").unwrap();
+        fs::write(&b, "b").unwrap();
+        let tables = [("db".to_string(), "a".to_string()), ("db".to_string(), "b-1".to_string())];
+        reopened(&dir, 7, Some(0)).begun(7, 3, &tables).unwrap();
+        assert!(!reopened(&dir, 7, Some(2)).was_executed(3, &tables));
+        let x = dir.join("db/x.frm");
+        fs::rename(&a, &x).unwrap();
+        fs::rename(&b, &a).unwrap();
+        fs::rename(&x, &b).unwrap();
+        assert!(reopened(&dir, 7, Some(2)).was_executed(3, &tables));
         fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn a_torn_line_is_no_note() {
-        let seqnos: Vec<i64> =
-            parse("0000000000000000000000000000000a 3\n0000000000000000000000000000000a 1", 10)
-                .collect();
-        assert_eq!(seqnos, [3]);
+        let text = format!("{:032x} 3 done\n{:032x} 4 done", 10, 10);
+        assert_eq!(parse(&text, 10).collect::<Vec<_>>(), [(3, Note::Done)]);
+    }
+
+    #[test]
+    fn an_action_and_its_tables_travel_together() {
+        let tables = vec![("db".to_string(), "t".to_string()), ("db".to_string(), String::new())];
+        let payload = Bytes::from([b"drop".to_vec(), action::trailer(&tables)].concat());
+        assert_eq!(action::split(&payload), Some((Bytes::from_static(b"drop"), tables)));
+        for cut in 0..payload.len() {
+            let _ = action::split(&payload.slice(..cut));
+        }
     }
 }

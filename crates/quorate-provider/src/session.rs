@@ -2,6 +2,7 @@
 
 use crate::abi::view_status;
 use crate::host::{ApplyCall, HostCtx, HostMember, HostView};
+use crate::isolated::action;
 use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
 use crate::queue::{Event, Popped, WriteSetEvent};
@@ -210,7 +211,11 @@ impl Node {
             seqno: event.seqno,
             progress: Mutex::new(RemoteProgress::Applying),
         }));
-        let payload = write_set.payload();
+        let isolated = event.certified && event.flags & flags::ISOLATION != 0;
+        let (payload, tables) = match action::split(&write_set.payload()) {
+            Some(parts) if isolated => parts,
+            _ => (write_set.payload(), Vec::new()),
+        };
         let fate = Fate {
             seqno: event.seqno,
             depends_on: event.depends_on,
@@ -218,12 +223,13 @@ impl Node {
             flags: event.flags,
             payload: payload.clone(),
         };
-        let isolated = event.certified && event.flags & flags::ISOLATION != 0;
-        let repeated = isolated && self.isolated.was_executed(event.seqno);
+        self.apply.wait(event.depends_on);
+        let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
         if repeated {
             self.info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
+        } else if isolated {
+            self.isolated_begins(event.seqno, &tables);
         }
-        self.apply.wait(event.depends_on);
         let call = ApplyCall {
             handle: Arc::as_ptr(&handle).cast_mut().cast(),
             trx_id: header.trx_id,
@@ -237,7 +243,7 @@ impl Node {
             self.host.apply(ctx, &call)
         };
         if isolated && !repeated && applied.is_ok() {
-            self.note_isolated(event.seqno);
+            self.isolated_is_done(event.seqno);
         }
         if let Handle::Remote(remote) = &*handle {
             self.enter_remote(remote);

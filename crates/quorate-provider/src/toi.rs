@@ -1,6 +1,7 @@
 //! Total order isolation: DDL runs alone, at the same place in the order on every node.
 
 use crate::abi::{status, wsrep_status_t};
+use crate::isolated::action;
 use crate::node::Node;
 use crate::replicate::Ordered;
 use crate::trx::{Handle, Phase, Trx};
@@ -35,7 +36,9 @@ impl Node {
         let Some(trx) = handle.local() else { return (status::FATAL, None) };
         let mut state = trx.lock();
         keys.iter().for_each(|k| state.builder.append_key(k, KeyType::Exclusive));
+        let tables = named_tables(keys);
         action.iter().for_each(|a| state.builder.append_data(a));
+        state.builder.append_data(&action::trailer(&tables));
         let header =
             self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
         let data = state.builder.finish(&header);
@@ -57,19 +60,32 @@ impl Node {
         drop(state);
         self.apply.wait(fate.seqno - 1);
         self.commit.enter(fate.seqno, false);
+        if fate.certified {
+            self.isolated_begins(fate.seqno, &tables);
+        }
         self.toi.0.lock().insert(conn_id, handle.clone());
         let ordered = Ordered { seqno: fate.seqno, depends_on: fate.depends_on };
         let code = if fate.certified { status::OK } else { status::TRX_FAIL };
         (code, Some(ordered))
     }
 
-    /// Notes that an isolated action has run on this node's data.
-    pub fn note_isolated(&self, seqno: i64) {
+    /// Notes that an isolated action is about to run on this node's data.
+    pub fn isolated_begins(&self, seqno: i64, tables: &[(String, String)]) {
         let history = self.link().map_or(0, |l| l.history);
-        if let Err(e) = self.isolated.executed(history, seqno) {
+        self.noted(seqno, self.isolated.begun(history, seqno, tables));
+    }
+
+    /// Notes that it has run.
+    pub fn isolated_is_done(&self, seqno: i64) {
+        let history = self.link().map_or(0, |l| l.history);
+        self.noted(seqno, self.isolated.done(history, seqno));
+    }
+
+    fn noted(&self, seqno: i64, result: std::io::Result<()>) {
+        if let Err(e) = result {
             self.warn(&format!(
-                "The executed DDL of seqno {seqno} could not be noted in the data directory ({e}); \
-                 should this node crash right now, it would execute it again"
+                "The DDL of seqno {seqno} could not be noted in the data directory ({e}); \
+                 should this node crash right now, it may execute it twice"
             ));
         }
     }
@@ -88,9 +104,15 @@ impl Node {
                 text.trim_end_matches('\0')
             ));
         }
-        self.note_isolated(seqno);
+        self.isolated_is_done(seqno);
         self.commit.leave(seqno);
         self.apply.leave(seqno);
         status::OK
     }
+}
+
+/// Databases and tables among the keys of an isolated action.
+fn named_tables(keys: &[Vec<&[u8]>]) -> Vec<(String, String)> {
+    let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+    keys.iter().filter(|k| k.len() >= 2).map(|k| (text(k[0]), text(k[1]))).collect()
 }
