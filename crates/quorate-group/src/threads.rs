@@ -57,8 +57,8 @@ impl Threads {
         }
     }
 
-    /// Waits until all have ended (they were told to before). Idempotent; callers wait for each
-    /// other. The calling thread itself is left out.
+    /// Waits until all have ended (they were told to before), but not for the calling thread
+    /// itself. Idempotent.
     pub fn join(&self) {
         loop {
             let handles = {
