@@ -58,6 +58,9 @@ pub struct Scenario {
     pub chaos_us: Micros,
     /// Mean time between two faults.
     pub fault_every_us: Micros,
+    /// How often, in a thousand, a fault follows at once when something delicate happened: an
+    /// election, a membership change, a log cut off.
+    pub provoked_per_mille: u32,
     pub net: NetProfile,
     pub sync_us: (Micros, Micros),
     /// Syncs in a thousand that take up to `stall_us`.
@@ -114,6 +117,7 @@ impl Scenario {
             recent_bytes_max: if r.chance(500) { r.range(0, 2_000) } else { 65_536 } as usize,
             chaos_us: election_us * r.range(6, if voters > 5 { 20 } else { 32 }),
             fault_every_us: election_us * r.range(4, 24) / 8,
+            provoked_per_mille: *r.pick(&[0, 100, 400]).unwrap_or(&0),
             net: net_profile(r, election_us, lossy),
             sync_us: (r.range(20, 200), election_us / r.pick(&[400, 40, 10, 3]).unwrap_or(&40)),
             stall_per_mille: if faults.disk_stall { r.range(1, 60) as u32 } else { 0 },

@@ -50,9 +50,11 @@ pub enum Event {
     Resume { m: usize, run: u32 },
     Retire { m: usize },
     Fault,
+    Strike,
     Rejoin,
     Flap { side: u16, left: u32 },
     Operate,
+    OperateNow,
     HealCheck,
 }
 
@@ -254,9 +256,11 @@ impl World {
             Event::Kill { m, run } => self.kill(m, run),
             Event::Retire { m } => self.retire(m),
             Event::Fault => self.fault(),
+            Event::Strike => self.strike(),
             Event::Rejoin => self.rejoin(),
             Event::Flap { side, left } => self.flap(side, left),
             Event::Operate => self.operate(),
+            Event::OperateNow => self.operate_now(),
             Event::HealCheck => self.heal_check(),
             _ => unreachable!("an event inside a process"),
         }
@@ -344,9 +348,11 @@ impl Event {
             | Event::Kill { .. }
             | Event::Retire { .. }
             | Event::Fault
+            | Event::Strike
             | Event::Rejoin
             | Event::Flap { .. }
             | Event::Operate
+            | Event::OperateNow
             | Event::HealCheck => None,
         }
     }

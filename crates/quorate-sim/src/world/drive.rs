@@ -268,6 +268,7 @@ impl World {
         }
         member.disk.truncate(from);
         self.mark(Mark::Truncation);
+        self.provoke();
         if self.tells() {
             self.note(format!("m{m} cuts its log from {from} on"));
         }
@@ -312,6 +313,7 @@ impl World {
         }
         if let RoleState::Leader { term } = role {
             self.stir(term ^ (m as u64) << 32);
+            self.provoke();
         }
         self.leader_changed(m);
     }

@@ -245,8 +245,9 @@ impl World {
     pub(super) fn crash(&mut self, m: usize) {
         self.stop(m);
         let election = self.scenario.election_us();
-        let long = self.rng.chance(100);
-        let delay = self.rng.below(election * if long { 10 } else { 3 });
+        let longest =
+            self.rng.weighted(&[(election / 10, 4), (election * 3, 5), (election * 10, 1)]);
+        let delay = self.rng.below(longest.unwrap_or(election));
         let run = self.members[m].run;
         self.schedule.after(delay, Event::Restart { m, run });
         // Its kernel resets the connections, unless the whole machine went down.

@@ -14,6 +14,7 @@ enum Fault {
     Pause,
     Partition,
     OneWay,
+    MuteLeader,
     Flap,
     Clog,
     DiskStall,
@@ -34,7 +35,7 @@ impl World {
         }
     }
 
-    /// One fault, and the appointment for the next.
+    /// A fault, and the appointment for the next.
     pub(super) fn fault(&mut self) {
         if self.phase != Phase::Faults {
             return;
@@ -42,6 +43,24 @@ impl World {
         let every = self.scenario.fault_every_us;
         let delay = self.rng.range(every / 4, every * 7 / 4);
         self.schedule.after(delay, Event::Fault);
+        self.strike();
+    }
+
+    /// Something delicate is going on: a good moment for a fault.
+    pub(super) fn provoke(&mut self) {
+        if self.phase == Phase::Faults && self.rng.chance(self.scenario.provoked_per_mille) {
+            let soon = self.scenario.election_us() / if self.rng.chance(500) { 100 } else { 4 };
+            let delay = self.rng.below(soon);
+            let operator = self.scenario.faults.membership && self.rng.chance(400);
+            let event = if operator { Event::OperateNow } else { Event::Strike };
+            self.schedule.after(delay, event);
+        }
+    }
+
+    pub(super) fn strike(&mut self) {
+        if self.phase != Phase::Faults {
+            return;
+        }
         let enabled = self.enabled_faults();
         let Some(fault) = self.rng.weighted(&enabled) else { return };
         let m = self.rng.index(self.slots());
@@ -58,6 +77,7 @@ impl World {
             }
             Fault::Partition => self.partition(),
             Fault::OneWay => self.cut_one_way(),
+            Fault::MuteLeader => self.mute_leader(),
             Fault::Flap => {
                 let side = self.draw_side();
                 self.flap(side, 6);
@@ -81,7 +101,7 @@ impl World {
         }
     }
 
-    fn enabled_faults(&self) -> [(Fault, u32); 14] {
+    fn enabled_faults(&self) -> [(Fault, u32); 15] {
         let on = &self.scenario.faults;
         let weight = |enabled: bool, weight: u32| if enabled { weight } else { 0 };
         [
@@ -93,6 +113,7 @@ impl World {
             (Fault::Pause, weight(on.pause, 12)),
             (Fault::Partition, weight(on.partition, 16)),
             (Fault::OneWay, weight(on.one_way, 10)),
+            (Fault::MuteLeader, weight(on.one_way, 6)),
             (Fault::Flap, weight(on.flap, 4)),
             (Fault::Clog, weight(on.clog, 10)),
             (Fault::DiskStall, weight(on.disk_stall, 10)),
@@ -168,6 +189,11 @@ impl World {
             1 => 1 << self.leader_or(isolated),
             _ => self.draw_side(),
         };
+        self.partition_off(side);
+    }
+
+    /// Puts some on one side and everybody else on the other.
+    pub(super) fn partition_off(&mut self, side: u16) {
         self.net.split(side);
         self.mark(Mark::Partition);
         self.tell_links(format!("partition, one side {side:#b}"));
@@ -187,6 +213,21 @@ impl World {
                 self.tell_links(format!("m{from} -> m{to} is cut, both ways: {both}"));
             }
         }
+        self.rejoin_later();
+    }
+
+    /// Some of the others no longer hear the leader, and perhaps it does not hear them.
+    fn mute_leader(&mut self) {
+        let Some(leader) = self.any_leader() else { return };
+        let deaf = self.draw_side();
+        let both = self.rng.chance(500);
+        for m in (0..self.slots()).filter(|m| *m != leader && deaf & (1 << m) != 0) {
+            self.net.cut(leader, m);
+            if both {
+                self.net.cut(m, leader);
+            }
+        }
+        self.tell_links(format!("m{leader} cannot reach {deaf:#b}, both ways: {both}"));
         self.rejoin_later();
     }
 

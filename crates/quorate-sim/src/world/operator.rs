@@ -15,6 +15,7 @@ enum Act {
     Demote,
     Remove,
     Swap,
+    Exchange,
     Several,
     Readmit,
     Replace,
@@ -22,7 +23,7 @@ enum Act {
 }
 
 impl World {
-    /// One act of the operator at whoever leads, and the appointment for the next.
+    /// An act of the operator, and the appointment for the next.
     pub(super) fn operate(&mut self) {
         if self.phase != Phase::Faults {
             return;
@@ -30,6 +31,14 @@ impl World {
         let election = self.scenario.election_us();
         let delay = self.rng.range(election / 4, election * 3);
         self.schedule.after(delay, Event::Operate);
+        self.operate_now();
+    }
+
+    /// One act of the operator, at whoever leads.
+    pub(super) fn operate_now(&mut self) {
+        if self.phase != Phase::Faults {
+            return;
+        }
         let Some(leader) = self.any_leader() else { return };
         if !self.members[leader].runs() {
             return;
@@ -43,6 +52,7 @@ impl World {
             (Act::Demote, change(4)),
             (Act::Remove, change(8)),
             (Act::Swap, change(5)),
+            (Act::Exchange, change(6)),
             (Act::Several, change(4)),
             (Act::Readmit, change(4)),
             (Act::Replace, if faults.wipe { 30 } else { 0 }),
@@ -80,6 +90,13 @@ impl World {
                         .or_else(|| self.newcomer(MemberRole::Voter)),
                 );
             }
+            Act::Exchange => {
+                for _ in 0..self.rng.range(1, 3) {
+                    put.extend(self.newcomer(MemberRole::Voter));
+                }
+                let voters: Vec<_> = config.voters().collect();
+                remove.extend(voters.into_iter().filter(|_| self.rng.chance(500)));
+            }
             Act::Several => {
                 for (id, info) in &config.members {
                     match self.rng.below(4) {
@@ -107,6 +124,9 @@ impl World {
         if self.tells() {
             self.note(format!("operator: m{leader} shall put {put:?} and remove {remove:?}"));
         }
+        if self.scenario.faults.partition && self.rng.chance(300) {
+            self.part_along_change(leader, &put);
+        }
         for id in &remove {
             if let Some(m) = self.slot(*id) {
                 let delay = self.rng.below(self.scenario.election_us() * 8);
@@ -117,9 +137,25 @@ impl World {
         self.ask(leader, change, Mark::MembershipChange);
     }
 
+    /// The links break just when a change begins: the leader and those it brings in are on one
+    /// side, so that two memberships could each go on by itself, were they not made to overlap.
+    fn part_along_change(&mut self, leader: usize, put: &[(MemberId, MemberInfo)]) {
+        let mut side = 1 << leader;
+        for (id, _) in put {
+            side |= self.slot(*id).map_or(0, |m| 1 << m);
+        }
+        for m in 0..self.slots() {
+            side |= u16::from(self.rng.chance(150)) << m;
+        }
+        self.partition_off(side);
+    }
+
     fn ask(&mut self, m: usize, event: CoreEvent, accepted: Mark) {
         match self.step(m, event) {
-            Ok(()) => self.mark(accepted),
+            Ok(()) => {
+                self.mark(accepted);
+                self.provoke();
+            }
             Err(refusal) if self.tells() => self.note(format!("m{m} refuses: {refusal}")),
             Err(_) => {}
         }
@@ -147,7 +183,7 @@ impl World {
             self.has_majority(&config.voters().collect::<Vec<_>>(), &lost)
                 && (!config.is_joint() || self.has_majority(&config.outgoing, &lost))
         };
-        holds(&self.committed_config.1) && self.uncommitted_configs().all(|config| holds(config))
+        holds(&self.committed_config.1) && self.uncommitted_configs().all(holds)
     }
 
     /// Whether some log has a membership that is not known to be committed.
@@ -155,15 +191,17 @@ impl World {
         self.committed_config.1.is_joint() || self.uncommitted_configs().next().is_some()
     }
 
-    fn uncommitted_configs(&self) -> impl Iterator<Item = &Rc<Config>> {
+    fn uncommitted_configs(&self) -> impl Iterator<Item = &Config> {
         let committed_at = self.committed_config.0;
+        let decided = self.members.iter().filter_map(|m| m.effects.config.as_ref());
+        // Those on lost disks count too: they may still be on their way to somebody.
         self.members
             .iter()
-            .filter(|m| !m.gone)
             .flat_map(|m| [&m.disk.live, &m.disk.durable])
             .flat_map(|log| log.configs())
             .filter(move |(index, _)| *index > committed_at)
-            .map(|(_, config)| config)
+            .map(|(_, config)| &**config)
+            .chain(decided)
     }
 
     fn has_majority(&self, voters: &[MemberId], lost: &impl Fn(usize) -> bool) -> bool {

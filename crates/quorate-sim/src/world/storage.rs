@@ -12,9 +12,10 @@ impl World {
             return;
         }
         let (low, high) = scenario.sync_us;
-        let mut takes = self.rng.range(low, high);
+        let mut takes = low;
         let now = self.schedule.now();
         if self.phase == Phase::Faults {
+            takes = self.rng.range(low, high);
             if self.rng.chance(scenario.stall_per_mille) {
                 takes += self.rng.below(scenario.stall_us);
             }
