@@ -9,7 +9,7 @@
 //! ```
 //!
 //! There is no core thread: whoever has an event takes the core's lock, steps it, and carries out
-//! what it decides ([`driver`]). So a commit costs no hand-over between threads but those to the
+//! what it decides (`driver`). So a commit costs no hand-over between threads but those to the
 //! disk, to the network, and to the sequencer.
 //!
 //! Entry point: [`Group::open`].

@@ -71,7 +71,7 @@ impl BodyWriter {
         self.head.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Cut to [`TEXT_MAX`] at a character boundary.
+    /// At most 4096 bytes of it, cut at a character boundary.
     pub fn text(&mut self, text: &str) {
         let mut end = text.len().min(TEXT_MAX);
         while !text.is_char_boundary(end) {
