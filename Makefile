@@ -38,4 +38,4 @@ bench-galera: test-packages build ## Throughput and commit latency beside Galera
 	cargo run --release -p quorate-tests --bin beside-galera
 
 sim-million: ## Simulate a million histories (an hour or so)
-	cargo run --profile sim -p quorate-sim -- run --seeds 1..1000000
+	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000
