@@ -15,8 +15,8 @@ use crate::net::peer::Peer;
 use crate::notices::Notice;
 use bytes::Bytes;
 use quorate_consensus::{
-    Config, Consensus, Effects, EntryKind, Event, Index, LogPosition, MemberId, Message, RoleState,
-    StepError, Term,
+    Config, Consensus, Effects, EntryKind, Event, Index, MemberId, Message, RoleState, StepError,
+    Term,
 };
 use quorate_wal::WalError;
 use quorate_wire::Packet;
@@ -82,8 +82,11 @@ impl Driver {
         self.step_unchecked(member, event)
     }
 
-    /// The log is on disk up to `position`.
-    pub fn persisted(&mut self, member: &Member, position: LogPosition) {
+    /// A sync has ended. What it covers is asked of the log here, under the core's lock: between
+    /// the sync and now an entry may have been cut off and appended again under the same term and
+    /// index, and that one is not on disk.
+    pub fn persisted(&mut self, member: &Member) {
+        let position = member.wal.persisted();
         if member.wal.term_at(position.index) == Some(position.term) {
             self.persisted = position.index;
         }

@@ -17,6 +17,11 @@ pub trait StateMachine: Send {
     /// The whole state after the last applied entry, for members that must start from it and for
     /// this member's own restart.
     fn snapshot(&mut self) -> Bytes;
+    /// The first log index whose entry may still be read back (`Group::read`): the log is not
+    /// purged from there on, however much there is. Asked together with each snapshot.
+    fn needs_from(&mut self) -> Index {
+        Index::MAX
+    }
     /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
     /// is the log index the snapshot stands for. A view that lists this member follows, even if
     /// nobody comes or goes.

@@ -165,7 +165,7 @@ impl Member {
     /// On the log's writer thread.
     pub fn on_sync(&self, synced: Result<LogPosition, Arc<WalError>>) {
         self.with_core(|driver| match synced {
-            Ok(position) => driver.persisted(self, position),
+            Ok(_) => driver.persisted(self),
             Err(error) => self.log_failed(driver, &error),
         });
     }

@@ -114,7 +114,8 @@ impl Sequencer {
         self.grown = 0;
         let content = Content { view: self.view.clone(), machine: self.machine.snapshot() };
         let meta = SnapshotMeta { last: self.applied, config: self.config.clone() };
-        member.snapshots.save(meta, content.encode());
+        let needed = self.machine.needs_from();
+        member.snapshots.save(meta, content.encode(), needed);
     }
 
     fn install(&mut self, member: &Member, index: Index) -> Result<(), String> {

@@ -34,7 +34,8 @@ pub(crate) struct Snapshots {
 
 #[derive(Default)]
 struct Jobs {
-    save: Option<(SnapshotMeta, Bytes)>,
+    /// With the first index that the state machine still needs.
+    save: Option<(SnapshotMeta, Bytes, Index)>,
     install: Option<Received>,
     stop: bool,
 }
@@ -61,8 +62,8 @@ impl Snapshots {
     }
 
     /// Hands a new snapshot to the thread. One that still waits is superseded.
-    pub fn save(&self, meta: SnapshotMeta, content: Bytes) {
-        self.jobs.lock().save = Some((meta, content));
+    pub fn save(&self, meta: SnapshotMeta, content: Bytes, needed: Index) {
+        self.jobs.lock().save = Some((meta, content, needed));
         self.work.notify_one();
     }
 
@@ -114,8 +115,8 @@ impl Snapshots {
             }
             let (save, install) = (jobs.save.take(), jobs.install.take());
             drop(jobs);
-            if let Some((meta, content)) = save {
-                self.write(member, &meta, &content);
+            if let Some((meta, content, needed)) = save {
+                self.write(member, &meta, &content, needed);
             }
             if let Some(received) = install {
                 self.take_over(member, received);
@@ -123,7 +124,7 @@ impl Snapshots {
         }
     }
 
-    fn write(&self, member: &Member, meta: &SnapshotMeta, content: &Bytes) {
+    fn write(&self, member: &Member, meta: &SnapshotMeta, content: &Bytes, needed: Index) {
         let index = meta.last.index;
         if let Err(error) = self.files.save(index, &encode_meta(meta), content) {
             return member.log(LogLevel::Warn, format!("no snapshot of index {index}: {error}"));
@@ -132,15 +133,16 @@ impl Snapshots {
             LogLevel::Debug,
             format!("snapshot of index {index} saved, {} bytes", content.len()),
         );
-        if let Err(error) = self.release_log(member) {
+        if let Err(error) = self.release_log(member, needed) {
             member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
         }
     }
 
-    /// Lets the log go up to the newest snapshot but one, as far as retention allows, and then
-    /// the snapshots that the log does not continue any more.
-    fn release_log(&self, member: &Member) -> Result<(), SnapshotError> {
-        let Some(index) = self.files.list()?.into_iter().nth(1) else { return Ok(()) };
+    /// Lets the log go up to the newest snapshot but one, as far as retention and the state
+    /// machine allow, and then the snapshots that the log does not continue any more.
+    fn release_log(&self, member: &Member, needed: Index) -> Result<(), SnapshotError> {
+        let mut older = self.files.list()?.into_iter().skip(1);
+        let Some(index) = older.find(|index| *index < needed) else { return Ok(()) };
         let (meta, _) = self.load(index)?;
         if let Some(base) = member.wal.release(index) {
             member.with_core(|driver| {

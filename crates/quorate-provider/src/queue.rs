@@ -189,6 +189,14 @@ impl EventQueue {
         self.ready.notify_all();
     }
 
+    /// Log index of the first write set that waits; the appliers read it from there on.
+    pub fn first_index(&self) -> Option<u64> {
+        self.inner.lock().events.iter().find_map(|e| match e {
+            Event::WriteSet(w) => Some(w.index),
+            _ => None,
+        })
+    }
+
     pub fn len(&self) -> usize {
         self.inner.lock().events.len()
     }

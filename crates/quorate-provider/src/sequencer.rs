@@ -152,6 +152,10 @@ impl StateMachine for Sequencer {
         self.certifier.snapshot()
     }
 
+    fn needs_from(&mut self) -> u64 {
+        self.node.queue.first_index().unwrap_or(u64::MAX)
+    }
+
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
         let certifier = if snapshot.is_empty() {
             Certifier::starting_at(self.limits, 0)
