@@ -24,10 +24,14 @@ pub struct Member {
     pub clock: Clock,
     pub disk: Disk,
     pub slow_disk_until: Micros,
+    /// When the core hears of the last sync.
+    pub told_at: Micros,
     pub crash_at: Option<CrashPoint>,
 
     pub machine: Machine,
     pub commit: Index,
+    /// How far its own disk has the log, as far as it knows.
+    pub persisted: Index,
     /// What the core holds committed; ahead of `commit` until that is carried out.
     pub commit_seen: Index,
     /// The membership the core goes by.

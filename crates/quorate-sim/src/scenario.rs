@@ -82,6 +82,10 @@ pub struct Scenario {
     pub window: usize,
     /// Entries applied between two snapshots of a member.
     pub snapshot_every: u64,
+    /// A member applies only what its own disk has, as well as a majority.
+    pub applies_own_persisted: bool,
+    /// Forwarded proposals may be lost, doubled and overtaken one by one.
+    pub loose_forwarding: bool,
     /// Whether a member records its commit index beside the log.
     pub records_commit: bool,
     /// The first membership is an entry of the log instead of its base.
@@ -122,7 +126,7 @@ impl Scenario {
             sync_us: (r.range(20, 200), election_us / r.pick(&[400, 40, 10, 3]).unwrap_or(&40)),
             stall_per_mille: if faults.disk_stall { r.range(1, 60) as u32 } else { 0 },
             stall_us: election_us * r.range(1, 16) / 8,
-            late_notice_per_mille: if r.chance(300) { 200 } else { 0 },
+            late_notice_per_mille: *r.pick(&[0, 0, 10, 200]).unwrap_or(&0),
             batch_us: if r.chance(400) { r.range(2, 2_000) } else { 0 },
             clients_per_member: r.range(1, 3) as usize,
             think_us: election_us / r.range(2, 40),
@@ -131,6 +135,8 @@ impl Scenario {
             reads_per_mille: *r.pick(&[0, 50, 200, 500]).unwrap_or(&200),
             window: *r.pick(&[4, 16, 64, 256]).unwrap_or(&64),
             snapshot_every: if faults.compaction { r.range(5, 60) } else { u64::MAX },
+            applies_own_persisted: r.chance(500),
+            loose_forwarding: r.chance(400),
             records_commit: r.chance(500),
             config_in_log: r.chance(300),
             minority_stays_away: !calm && r.chance(300),

@@ -270,8 +270,8 @@ impl World {
     fn send(&mut self, from: usize, to: MemberId, packet: Packet) {
         let Some(m) = self.slot(to) else { return };
         let now = self.schedule.now();
-        // Proposals travel over one connection: what arrives, arrives in order and once.
-        let stream = matches!(packet, Packet::Forward { .. });
+        // Over a connection, what arrives of a stream of proposals arrives in order and once.
+        let stream = matches!(packet, Packet::Forward { .. }) && !self.scenario.loose_forwarding;
         match self.net.route(&mut self.rng, now, from, m, stream) {
             [Some(at), Some(again)] => {
                 self.schedule.at(again, Event::Deliver { from, m, packet: packet.clone() });

@@ -150,15 +150,21 @@ impl World {
     pub(super) fn apply_some(&mut self, m: usize) {
         self.apply(m, SLOW_BATCH);
         let member = &self.members[m];
-        if member.machine.applied < member.commit {
+        if member.machine.applied < self.may_apply(m) {
             let (run, lag) = (member.run, member.apply_lag_us);
             self.schedule.after(lag, Event::Apply { m, run });
         }
     }
 
+    fn may_apply(&self, m: usize) -> Index {
+        let member = &self.members[m];
+        let own = if self.scenario.applies_own_persisted { member.persisted } else { Index::MAX };
+        member.commit.min(own)
+    }
+
     pub(super) fn apply(&mut self, m: usize, entries_max: u64) {
         let mut left = entries_max;
-        while self.members[m].machine.applied < self.members[m].commit && left > 0 {
+        while self.members[m].machine.applied < self.may_apply(m) && left > 0 {
             left -= 1;
             let next = self.members[m].machine.applied + 1;
             let member = &mut self.members[m];

@@ -247,6 +247,7 @@ impl World {
         }
         self.mark(Mark::SnapshotInstalled);
         self.members[m].disk.reset(meta.last, Rc::clone(&snapshot.config));
+        self.members[m].persisted = 0;
         self.start_from_snapshot(m, &snapshot);
         self.members[m].commit = meta.last.index;
         self.give_up_writes(m);
@@ -267,6 +268,7 @@ impl World {
             }
         }
         member.disk.truncate(from);
+        member.persisted = member.persisted.min(from - 1);
         self.mark(Mark::Truncation);
         self.provoke();
         if self.tells() {

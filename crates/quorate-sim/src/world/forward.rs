@@ -1,9 +1,9 @@
 //! Proposals on their way to the leader, as a live member sends them.
 //!
 //! Each member sends its undecided proposals, oldest first, over one stream to whoever leads. A
-//! new leader, or a break, means a new stream that starts again at the oldest. The leader takes a
-//! stream only without gaps. So the copies of proposals in the log never overtake each other the
-//! first time they appear, and a proposal may appear more than once.
+//! new leader, or a break, means a new stream that starts again at the oldest, so a proposal may
+//! appear in the log more than once. In some scenarios the leader takes a stream only without
+//! gaps; in others it takes whatever comes.
 
 use super::{Event, Packet, World};
 use crate::coverage::Mark;
@@ -78,6 +78,10 @@ impl World {
         part: u64,
         items: Vec<Bytes>,
     ) {
+        if self.scenario.loose_forwarding {
+            self.propose(m, items);
+            return;
+        }
         let stream = &mut self.members[m].streams[from];
         if session > stream.session {
             *stream = Stream { session, next: 0, broken: false };

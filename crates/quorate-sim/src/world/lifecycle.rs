@@ -72,9 +72,11 @@ impl World {
             clock,
             disk,
             slow_disk_until: 0,
+            told_at: 0,
             crash_at: None,
             machine: Machine::new(self.scenario.window),
             commit: 0,
+            persisted: 0,
             commit_seen: 0,
             config: Rc::default(),
             effects: Effects::default(),
@@ -127,6 +129,8 @@ impl World {
         let term = restored.hard_state.term;
         member.commit = restored.commit.max(member.disk.live.base.index);
         member.commit_seen = member.commit;
+        member.persisted = member.disk.durable.last().index;
+        member.told_at = now;
         member.config = Rc::clone(member.disk.live.config().1);
         member.role = RoleState::Follower { term, leader: None };
         member.origin = origin;

@@ -20,6 +20,10 @@ impl World {
         if applied.saturating_sub(member.snapshot_at) < self.scenario.snapshot_every {
             return;
         }
+        if member.disk.snapshot.as_ref().is_some_and(|s| s.last.index >= applied) {
+            // A newer one came from the leader, and its log is about to start there.
+            return;
+        }
         let live = &member.disk.live;
         let Some(term) = live.term_at(applied) else { return };
         let snapshot = Snapshot {
@@ -42,9 +46,12 @@ impl World {
     /// Drops log that the snapshot covers, but for a part kept for slow followers.
     pub(super) fn compact(&mut self, m: usize) {
         let keep = self.rng.below(30);
-        let disk = &mut self.members[m].disk;
+        let member = &mut self.members[m];
+        let disk = &mut member.disk;
         let Some(snapshot) = disk.snapshot.clone() else { return };
-        let index = snapshot.last.index.min(disk.durable.last().index).saturating_sub(keep);
+        // The snapshot may be the leader's, and further than what was applied here.
+        let covered = snapshot.last.index.min(disk.durable.last().index);
+        let index = covered.min(member.machine.applied).saturating_sub(keep);
         let Some(term) = disk.live.term_at(index) else { return };
         let to = LogPosition { term, index };
         if !disk.may_compact(to) {

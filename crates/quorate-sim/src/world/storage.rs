@@ -39,16 +39,26 @@ impl World {
         }
         let late =
             self.phase == Phase::Faults && self.rng.chance(self.scenario.late_notice_per_mille);
-        let delay = if late { self.rng.below(self.scenario.election_us()) } else { 0 };
-        self.schedule.after(delay, Event::Persisted { m, run, upto });
+        let longest = if late { self.scenario.election_us() * 3 } else { 1 };
+        // Syncs are told of in their order.
+        let now = self.schedule.now();
+        let member = &mut self.members[m];
+        member.told_at = member.told_at.max(now + self.rng.below(longest));
+        self.schedule.at(member.told_at, Event::Persisted { m, run, upto });
     }
 
     pub(super) fn persisted(&mut self, m: usize, upto: LogPosition) {
         self.start_sync(m);
-        if !self.members[m].disk.live.covers(upto) {
+        let member = &mut self.members[m];
+        if member.disk.live.covers(upto) {
+            member.persisted = member.persisted.max(upto.index);
+        } else {
             self.mark(Mark::StaleSync);
         }
         self.must_accept(m, CoreEvent::Persisted(upto));
+        if self.scenario.applies_own_persisted && self.members[m].is_up() {
+            self.apply_soon(m);
+        }
     }
 
     pub(super) fn start_fetch(&mut self, m: usize, fetch: Fetch) {
