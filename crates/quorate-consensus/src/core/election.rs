@@ -89,7 +89,8 @@ impl Consensus {
         last: LogPosition,
         fx: &mut Effects,
     ) {
-        let granted = term > self.hard.term
+        let free = term > self.hard.term || (term == self.hard.term && self.vote_is_free(from));
+        let granted = free
             && last >= self.log.last()
             && !self.lease_refuses_votes()
             && !self.outranks(from, last);
@@ -129,11 +130,7 @@ impl Consensus {
         transfer: bool,
         fx: &mut Effects,
     ) {
-        let free = self.hard.voted_for.is_none_or(|voted| voted == from);
-        let granted = free
-            && matches!(self.role, Role::Follower | Role::PreCandidate(_))
-            && self.leader.is_none()
-            && last >= self.log.last();
+        let granted = self.vote_is_free(from) && last >= self.log.last();
         if granted {
             self.hard.voted_for = Some(from);
             self.role = Role::Follower;
@@ -185,6 +182,11 @@ impl Consensus {
             && self.hard.term < TERM_MAX
             && !self.is_leader()
             && self.configs.possible(self.commit).any(|c| c.is_voter(self.options.id))
+    }
+
+    /// Whether the vote of this term is `from`'s, or may still become it.
+    fn vote_is_free(&self, from: MemberId) -> bool {
+        self.leader.is_none() && self.hard.voted_for.is_none_or(|voted| voted == from)
     }
 
     /// Whether this member is in the same pre-vote with a better claim (a log as good, a higher
