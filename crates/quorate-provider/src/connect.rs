@@ -61,7 +61,7 @@ impl Node {
         if let Err(e) = self.join_and_start(&group, &info, bootstrap, wait, args.donor) {
             self.set_link(None);
             group.close();
-            return Err(e.into());
+            return Err(e);
         }
         Ok(())
     }
@@ -73,11 +73,12 @@ impl Node {
         bootstrap: bool,
         wait: Duration,
         donor: &str,
-    ) -> Result<(), GroupError> {
+    ) -> Result<(), ConnectError> {
         if info.fresh && !bootstrap {
             group.wait_joined(wait)?;
         }
         let history = group.group_id();
+        self.check_same_history(info, history)?;
         self.transfer.begin_connection(donor);
         if let Some(start) = self.start_position(info, history, bootstrap) {
             let mut covers = |_index: u64, snapshot: &bytes::Bytes| {
@@ -85,11 +86,11 @@ impl Node {
             };
             match self.start(group, info, history, Some(start), &mut covers) {
                 Err(GroupError::NeedsStateTransfer { .. }) => {}
-                done => return done,
+                done => return Ok(done?),
             }
         }
         // Nothing reaches back to this database: begin at the newest point, and fetch the state.
-        self.start(group, info, history, None, &mut |_, _| true)
+        Ok(self.start(group, info, history, None, &mut |_, _| true)?)
     }
 
     fn start(
@@ -111,6 +112,24 @@ impl Node {
         let window = self.options.lock().integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
         let sequencer = Sequencer::new(self.clone(), link, Certifier::new(window));
         group.start(Box::new(sequencer), accept).map(|_| ())
+    }
+
+    /// Refuses a log that is of another group than the database: one of the two was swapped.
+    fn check_same_history(&self, info: &OpenInfo, history: u128) -> Result<(), ConnectError> {
+        match self.config.start {
+            Some(start) if !info.fresh && start.uuid != history => {
+                Err(ConnectError::Directory(format!(
+                    "the log directory {} belongs to group {}, but the database in {} to group {}: \
+                     one of them is not this node's. Nothing was changed. Correct quorate.dir in \
+                     wsrep_provider_options, or, to make this node a new member, move both aside",
+                    self.options.lock().text("quorate.dir"),
+                    MemberId(history),
+                    self.config.data_dir.display(),
+                    MemberId(start.uuid),
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where this node's database stands in the group's history, if it is known to.

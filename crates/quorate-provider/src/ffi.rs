@@ -370,7 +370,14 @@ unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
     guard(Some(node), status::FATAL, || match node.recv(HostCtx(ctx)) {
         RecvEnd::Done => status::OK,
-        RecvEnd::Failed => status::FATAL,
+        RecvEnd::Failed => {
+            node.error("This server stops now, for the reason given above; its log and data are kept as they are");
+            node.free();
+            // The server has no way to be told that it must not go on: it would wait for ever,
+            // looking alive. Galera aborts here; this ends it without a core.
+            // SAFETY: ends the process; the data is as safe as after any crash.
+            unsafe { libc::_exit(1) }
+        }
     })
 }
 

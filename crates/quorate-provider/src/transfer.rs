@@ -240,7 +240,8 @@ impl Node {
     /// Donor: starts sending, with commits held still until the script has taken its place.
     pub fn donate(&self, ctx: HostCtx, link: &Link, seqno: i64, request: &[u8], joiner: u128) {
         self.apply.wait(seqno);
-        let can = matches!(self.local_state(), LocalState::Synced | LocalState::Joined)
+        // Only a synced server lets the script's own sessions in.
+        let can = self.local_state() == LocalState::Synced
             && self.transfer.inner.lock().serving.is_none();
         if !can {
             self.tell_joiner(link, joiner, DONOR_BUSY);

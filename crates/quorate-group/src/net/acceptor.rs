@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(1);
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(crate) struct Acceptor {
     listener: TcpListener,
