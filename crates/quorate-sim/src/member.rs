@@ -38,6 +38,8 @@ pub struct Member {
     pub config: Rc<Config>,
     /// What the core wants done and is not done yet.
     pub effects: Effects,
+    /// Terms it came to lead, of which nobody can know yet.
+    pub elected: Vec<Term>,
     /// Entries it made as leader, each with the term before it, not yet handed to anybody.
     pub made: Vec<(Entry, Term)>,
     pub role: RoleState,

@@ -92,7 +92,7 @@ impl World {
             _ => None,
         };
         if let (Some(term), true) = (leads, role_before != member.role) {
-            self.oracle.elected(member.id, term, log.last(), |i| log.term_at(i));
+            member.elected.push(term);
             self.coverage.mark(Mark::Election);
         }
         if let Some(term) = leads {
@@ -160,7 +160,12 @@ impl World {
         if crash == Some(CrashPoint::AfterHardState) {
             return self.crash(m);
         }
+        // From here on others may learn of it.
         let member = &mut self.members[m];
+        let log = CoreLog { live: &member.disk.live, effects };
+        for term in member.elected.drain(..) {
+            self.oracle.elected(member.id, term, log.last(), |i| log.term_at(i));
+        }
         for (entry, prev_term) in member.made.drain(..) {
             self.oracle.appended(member.id, &entry, prev_term, true);
         }

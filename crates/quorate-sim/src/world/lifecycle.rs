@@ -80,6 +80,7 @@ impl World {
             commit_seen: 0,
             config: Rc::default(),
             effects: Effects::default(),
+            elected: Vec::new(),
             made: Vec::new(),
             role: RoleState::Follower { term: 0, leader: None },
             apply_lag_us,
@@ -283,6 +284,7 @@ impl World {
         member.crash_at = None;
         member.installing.clear();
         member.effects.clear();
+        member.elected.clear();
         member.made.clear();
         member.pending.clear();
         member.reads.clear();

@@ -21,6 +21,8 @@ enum Fault {
     SyncFailure,
     Wipe,
     FalseAlarm,
+    CutLeaderWithResets,
+    CutLeaderAndRestart,
 }
 
 impl World {
@@ -94,14 +96,15 @@ impl World {
             }
             Fault::Wipe => self.wipe_if_harmless(m),
             Fault::FalseAlarm => {
-                let (run, other) = (self.members[m].run, self.rng.index(self.slots()));
-                let peer = self.members[other].id;
-                self.schedule.after(1, Event::Unreachable { m, run, peer });
+                let other = self.rng.index(self.slots());
+                self.alarm(m, other);
             }
+            Fault::CutLeaderWithResets => self.cut_leader_with_resets(),
+            Fault::CutLeaderAndRestart => self.cut_leader_and_restart(),
         }
     }
 
-    fn enabled_faults(&self) -> [(Fault, u32); 15] {
+    fn enabled_faults(&self) -> [(Fault, u32); 17] {
         let on = &self.scenario.faults;
         let weight = |enabled: bool, weight: u32| if enabled { weight } else { 0 };
         [
@@ -120,6 +123,8 @@ impl World {
             (Fault::SyncFailure, weight(on.sync_failure, 4)),
             (Fault::Wipe, weight(on.wipe, 5)),
             (Fault::FalseAlarm, weight(on.false_alarms, 10)),
+            (Fault::CutLeaderWithResets, weight(on.partition && on.false_alarms, 8)),
+            (Fault::CutLeaderAndRestart, weight(on.partition && on.crash, 4)),
         ]
     }
 
@@ -161,6 +166,34 @@ impl World {
     fn wipe_if_harmless(&mut self, m: usize) {
         if !self.members[m].gone && self.quorums_survive(|slot| slot == m) {
             self.wipe(m);
+        }
+    }
+
+    /// `m` is told that `peer` refuses connections, whether or not it does.
+    fn alarm(&mut self, m: usize, peer: usize) {
+        let (run, peer) = (self.members[m].run, self.members[peer].id);
+        let delay = self.rng.below(1_000);
+        self.schedule.after(delay, Event::Unreachable { m, run, peer });
+    }
+
+    /// A firewall that rejects: the leader is cut off, though alive, and everybody's connection to
+    /// it is reset as if it were dead.
+    fn cut_leader_with_resets(&mut self) {
+        let Some(leader) = self.any_leader() else { return };
+        self.partition_off(1 << leader);
+        for m in (0..self.slots()).filter(|m| *m != leader) {
+            self.alarm(m, leader);
+        }
+    }
+
+    /// The leader is cut off, and the others forget what was only in their memory.
+    fn cut_leader_and_restart(&mut self) {
+        let Some(leader) = self.any_leader() else { return };
+        self.partition_off(1 << leader);
+        for m in (0..self.slots()).filter(|m| *m != leader) {
+            if self.rng.chance(800) {
+                self.crash_now(m);
+            }
         }
     }
 
