@@ -47,6 +47,12 @@ impl WsrepStatus {
         self.number("wsrep_local_state") == Some(SYNCED) && self.is_ready()
     }
 
+    /// False while a new member only receives the log: its disk does not count for commits yet.
+    /// Other providers have no such role.
+    pub fn has_vote(&self) -> bool {
+        !matches!(self.get("wsrep_quorate_role"), Some("Learner" | "None"))
+    }
+
     /// True if the node takes reads and writes.
     pub fn is_ready(&self) -> bool {
         self.get("wsrep_ready") == Some("ON")

@@ -102,7 +102,7 @@ fn watch(
             return Outcome::Failed;
         }
         match sql::wsrep_status(&server.node.socket(), user) {
-            Ok(status) if status.is_synced() => {
+            Ok(status) if status.is_synced() && status.has_vote() => {
                 line.done("Synced");
                 return Outcome::Synced;
             }
