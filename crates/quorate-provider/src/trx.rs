@@ -289,3 +289,6 @@ impl Handle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

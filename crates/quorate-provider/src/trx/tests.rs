@@ -1,0 +1,131 @@
+//! The interface's table of brute-force aborts, phase by phase.
+
+use super::*;
+
+fn fate(seqno: i64, ws_flags: u32) -> Fate {
+    Fate { seqno, depends_on: 0, certified: true, flags: ws_flags, payload: Bytes::new() }
+}
+
+const COMMIT: u32 = flags::TRX_START | flags::TRX_END;
+const FRAGMENT: u32 = flags::TRX_START;
+
+/// A transaction in `phase` whose fragment was ordered at 5.
+fn ordered(phase: Phase, ws_flags: u32) -> Trx {
+    let trx = Trx::new(1);
+    trx.decide(fate(5, ws_flags));
+    trx.lock().phase = phase;
+    trx
+}
+
+fn order_at(last_left: i64) -> CommitOrder {
+    let order = CommitOrder::new();
+    order.set_position(last_left);
+    order
+}
+
+#[test]
+fn before_it_is_ordered_a_victim_is_only_marked() {
+    let order = order_at(0);
+    for phase in [Phase::Executing, Phase::Sending] {
+        let trx = Trx::new(1);
+        trx.lock().phase = phase;
+        assert_eq!(trx.abort(9, &order), Abort::Done(-1));
+        assert_eq!(trx.lock().phase, Phase::MustAbort);
+        assert_eq!(trx.abort(9, &order), Abort::NotAllowed(-1), "marked already");
+    }
+}
+
+#[test]
+fn a_victim_ordered_before_the_aborter_is_left_alone() {
+    let trx = ordered(Phase::Ordered, COMMIT);
+    assert_eq!(trx.abort(6, &order_at(0)), Abort::NotAllowed(5));
+    assert_eq!(trx.lock().phase, Phase::Ordered);
+}
+
+#[test]
+fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
+    let trx = ordered(Phase::Ordered, COMMIT);
+    assert_eq!(trx.abort(0, &order_at(0)), Abort::Done(5));
+    assert_eq!(trx.enter_commit(&order_at(4)), EnterResult::Replay);
+    assert_eq!(trx.lock().phase, Phase::MustReplay);
+}
+
+#[test]
+fn an_aborted_fragment_fails_instead_of_being_replayed() {
+    let trx = ordered(Phase::Ordered, FRAGMENT);
+    assert_eq!(trx.abort(6, &order_at(0)), Abort::Done(5), "even by a later one");
+    assert_eq!(trx.enter_commit(&order_at(4)), EnterResult::Failed);
+    assert_eq!(trx.lock().phase, Phase::Aborting);
+}
+
+#[test]
+fn waiting_for_commit_order_ends_in_a_replay() {
+    let order = Arc::new(order_at(0));
+    let trx = Arc::new(ordered(Phase::Ordered, COMMIT));
+    let waiter = {
+        let (order, trx) = (order.clone(), trx.clone());
+        std::thread::spawn(move || trx.enter_commit(&order))
+    };
+    while trx.lock().phase != Phase::Committing {
+        std::thread::yield_now();
+    }
+    assert_eq!(trx.abort(3, &order), Abort::Done(5));
+    assert_eq!(waiter.join().unwrap(), EnterResult::Replay);
+}
+
+#[test]
+fn inside_commit_order_a_commit_cannot_be_aborted_any_more() {
+    let order = order_at(4);
+    let trx = ordered(Phase::Ordered, COMMIT);
+    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    trx.leave_commit(&order);
+    assert_eq!(trx.lock().phase, Phase::Committed);
+    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    assert_eq!(order.last_left(), 5);
+}
+
+#[test]
+fn inside_commit_order_a_fragment_is_marked_and_told_at_its_release() {
+    let order = order_at(4);
+    let trx = ordered(Phase::Ordered, FRAGMENT);
+    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    assert_eq!(trx.abort(3, &order), Abort::Done(5));
+    trx.leave_commit(&order);
+    let state = trx.lock();
+    assert!(state.deferred_abort);
+    assert_eq!(state.phase, Phase::Aborting);
+}
+
+#[test]
+fn a_failed_one_passes_commit_order_undisturbed() {
+    let order = order_at(4);
+    let trx = ordered(Phase::Aborting, COMMIT);
+    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    trx.leave_commit(&order);
+    assert_eq!(trx.lock().phase, Phase::RolledBack);
+}
+
+#[test]
+fn a_replaying_one_is_not_aborted_again() {
+    let order = order_at(4);
+    let trx = ordered(Phase::Replaying, COMMIT);
+    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    trx.leave_commit(&order);
+    assert_eq!(trx.lock().phase, Phase::Committed);
+}
+
+#[test]
+fn a_fate_wakes_its_owner_and_giving_up_ends_the_wait() {
+    let trx = Arc::new(Trx::new(1));
+    let owner = {
+        let trx = trx.clone();
+        std::thread::spawn(move || trx.await_fate(trx.lock(), || false).seqno())
+    };
+    trx.decide(fate(8, COMMIT));
+    assert_eq!(owner.join().unwrap(), 8);
+    let other = Trx::new(2);
+    assert!(other.await_fate(other.lock(), || true).fate.is_none());
+}
