@@ -21,6 +21,7 @@ pub enum Rule {
     CommitNeedsPersistedMajority,
     CommitOnlyOwnTerm,
     AcknowledgeOnlyPersisted,
+    VoteOnlyPersisted,
     OneVotePerTerm,
     TermNeverGoesBack,
     ReadsNeverStale,

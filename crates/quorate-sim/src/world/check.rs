@@ -131,3 +131,20 @@ pub(super) fn check_acknowledgement(
         });
     }
 }
+
+/// Nobody speaks of a term, or casts a vote, that a crash could make it forget.
+pub(super) fn check_on_disk(
+    oracle: &mut Oracle,
+    member: &Member,
+    term: Term,
+    vote: Option<MemberId>,
+) {
+    let on_disk = member.disk.hard;
+    let forgettable = on_disk.term < term
+        || (on_disk.term == term && vote.is_some() && vote != on_disk.voted_for);
+    if forgettable {
+        oracle.fail(Rule::VoteOnlyPersisted, || {
+            format!("{:?} speaks in term {term}, vote {vote:?}, but has {on_disk:?}", member.id)
+        });
+    }
+}

@@ -4,7 +4,7 @@
 //! one, where the scenario says so. What the core *decides* is shown to the oracle at each step,
 //! what it *does* when it is carried out.
 
-use super::check::check_acknowledgement;
+use super::check::{check_acknowledgement, check_on_disk};
 use super::{Event, Packet, World};
 use crate::coverage::Mark;
 use crate::disk::LogImage;
@@ -327,18 +327,20 @@ impl World {
 
     fn send_message(&mut self, m: usize, mut message: Message) {
         let member = &self.members[m];
-        match &message.body {
-            // A pre-vote speaks of a term that may never come.
-            MessageBody::PreVote { .. } | MessageBody::PreVoteReply { .. } => {}
-            MessageBody::VoteReply { granted: true } => {
-                self.oracle.spoke(member.id, message.term);
-                self.oracle.voted(member.id, message.term, message.to);
+        // A pre-vote speaks of a term that may never come.
+        let pre_vote =
+            matches!(message.body, MessageBody::PreVote { .. } | MessageBody::PreVoteReply { .. });
+        if !pre_vote {
+            self.oracle.spoke(member.id, message.term);
+            let vote = match &message.body {
+                MessageBody::VoteReply { granted: true } => Some(message.to),
+                MessageBody::Vote { .. } => Some(member.id),
+                _ => None,
+            };
+            check_on_disk(&mut self.oracle, member, message.term, vote);
+            if let Some(candidate) = vote {
+                self.oracle.voted(member.id, message.term, candidate);
             }
-            MessageBody::Vote { .. } => {
-                self.oracle.spoke(member.id, message.term);
-                self.oracle.voted(member.id, message.term, member.id);
-            }
-            _ => self.oracle.spoke(member.id, message.term),
         }
         if self.plant == Some(Plant::InflatedReply) && m % 2 == 1 {
             if let MessageBody::AppendReply { matched } = &mut message.body {
