@@ -6,6 +6,7 @@ use quorate_sim::{replay, sweep, Plant, Profile, Report, SweepOptions};
 use std::io::IsTerminal;
 use std::ops::Range;
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Deterministic simulation of Quorate groups: seeds in, violations out.
@@ -85,12 +86,9 @@ fn main() -> ExitCode {
 fn run(options: SweepOptions, coverage: bool) -> ExitCode {
     let count = options.seeds.end.saturating_sub(options.seeds.start);
     let started = Instant::now();
-    let bar =
-        if std::io::stderr().is_terminal() { progress_bar(count) } else { ProgressBar::hidden() };
-    let total = sweep(&options, &|done| {
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
+    let progress = Progress::new(count);
+    let total = sweep(&options, &|done| progress.show(done));
+    progress.finish();
     let seconds = started.elapsed().as_secs_f64().max(1e-9);
     if let ([], true) = (total.broken.as_slice(), count == 1) {
         println!("seed {}: no rule broken", options.seeds.start);
@@ -156,14 +154,47 @@ fn print_history(report: &Report) {
     );
 }
 
-fn progress_bar(count: u64) -> ProgressBar {
-    let bar = ProgressBar::new(count);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style);
+/// How far a sweep is: a bar for people, now and then a line for logs.
+enum Progress {
+    Bar(ProgressBar),
+    Lines { count: u64, started: Instant, told: Mutex<Instant> },
+}
+
+impl Progress {
+    fn new(count: u64) -> Self {
+        if !std::io::stderr().is_terminal() {
+            let now = Instant::now();
+            return Progress::Lines { count, started: now, told: Mutex::new(now) };
+        }
+        let bar = ProgressBar::new(count);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Progress::Bar(bar)
     }
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
+
+    fn show(&self, done: u64) {
+        match self {
+            Progress::Bar(bar) => bar.set_position(done),
+            Progress::Lines { count, started, told } => {
+                let Ok(mut told) = told.try_lock() else { return };
+                if told.elapsed() >= LINE_EVERY {
+                    *told = Instant::now();
+                    let rate = done as f64 / started.elapsed().as_secs_f64();
+                    eprintln!("{done} of {count} seeds, {rate:.0} seeds/s");
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        if let Progress::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 fn value_name(value: &impl clap::ValueEnum) -> String {
@@ -183,3 +214,6 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
     }
     Ok(from..to)
 }
+
+/// Between two lines of progress.
+const LINE_EVERY: Duration = Duration::from_secs(15);
