@@ -91,7 +91,7 @@ impl World {
             (RoleState::Leader { term }, _) if before.led => Some(term),
             _ => None,
         };
-        if let (Some(term), true) = (leads, role_before != member.role) {
+        if let (RoleState::Leader { term }, true) = (member.role, member.role != role_before) {
             member.elected.push(term);
             self.coverage.mark(Mark::Election);
         }
