@@ -9,6 +9,7 @@ use crate::sequencer::Sequencer;
 use quorate_certify::Certifier;
 use quorate_consensus::MemberId;
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -246,7 +247,13 @@ fn prepare_dir(dir: &Path, data_dir: &Path) -> Result<(), ConnectError> {
             dir.display()
         ))
     };
-    std::fs::create_dir_all(dir).map_err(|e| fail(format!("cannot be created ({e})")))?;
+    // The log holds all rows ever written: for the server's user alone.
+    let mut builder = std::fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|e| fail(format!("cannot be created ({e})")))?;
     let real = std::fs::canonicalize(dir).map_err(|e| fail(format!("cannot be read ({e})")))?;
     let data = std::fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_path_buf());
     if real.starts_with(&data) {
