@@ -1,6 +1,7 @@
 //! A node that was away catches up from logs, without a script; an emptied one by state transfer.
 
 use anyhow::Result;
+use mysql::prelude::Queryable;
 use quorate_tests::sysbench::{self, Load, Tables};
 use quorate_tests::writers::{create_table, missing, Writers};
 use quorate_tests::{sized, TestCluster};
@@ -63,6 +64,36 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
         let load = Load { script: "oltp_write_only", clients: 6, seconds: 3, nodes: &nodes };
         sysbench::run(&cluster, tables, &load)?;
         sysbench::compare(&cluster, tables)?;
+    }
+    cluster.passed()
+}
+
+#[test]
+fn a_node_away_for_longer_than_the_log_fetches_the_state_by_itself() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    let small = "quorate.log_retain=32M;quorate.segment_size=8M";
+    cluster.start("", &["--provider-options", small])?;
+    cluster.sql(1, "CREATE DATABASE test_away")?;
+    cluster.sql(1, "CREATE TABLE test_away.a (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT)")?;
+    let away = cluster.followers()?[0];
+    let writer = cluster.leader()?;
+    cluster.quorate(&["kill", &away.to_string()])?;
+    for _ in 0..12 {
+        cluster.sql(
+            writer,
+            "INSERT INTO test_away.a (v) SELECT REPEAT('x', 900) FROM test_away.seq_1_to_20000",
+        )?;
+    }
+    let before = cluster.error_log(away)?.len();
+    cluster.quorate(&["start", &away.to_string()])?;
+    let log = cluster.error_log(away)?.split_off(before);
+    assert!(log.contains("away for longer than the group keeps its log"), "{log}");
+    assert!(log.contains(SCRIPT), "no state transfer in:\n{log}");
+    for node in cluster.all() {
+        let mut conn = cluster.connect(node)?;
+        conn.query_drop("SET SESSION wsrep_sync_wait = 15")?;
+        let rows: Option<u64> = conn.query_first("SELECT COUNT(*) FROM test_away.a")?;
+        assert_eq!(rows, Some(240_000), "node {node}");
     }
     cluster.passed()
 }

@@ -16,14 +16,21 @@ pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
     member.0.wrapping_add(u128::from(incarnation) << 32)
 }
 
+/// Where this node's database stands when the connection begins.
+struct Start {
+    /// `None`: needs a state transfer.
+    position: Option<i64>,
+    /// The server was told: there is no way back.
+    told: bool,
+}
+
 pub struct Link {
     pub group: Arc<Group>,
     pub history: u128,
     pub node: u128,
     pub member: MemberId,
     pub incarnation: u32,
-    /// Where this node's database stands when the connection begins; `None`: needs a transfer.
-    pub start: Option<i64>,
+    start: Mutex<Start>,
     pub progress: Progress,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
     serial: AtomicU64,
@@ -45,13 +52,34 @@ impl Link {
             node: node_uuid(member, incarnation),
             member,
             incarnation,
-            start,
+            start: Mutex::new(Start { position: start, told: false }),
             progress: Progress::new(),
             pending: Mutex::new(HashMap::new()),
             serial: AtomicU64::new(1),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
         }
+    }
+
+    /// Where this node's database stands; `None`: it needs a state transfer.
+    pub fn start(&self) -> Option<i64> {
+        self.start.lock().position
+    }
+
+    /// As [`Self::start`], on the way to the server: final from now on.
+    pub fn tell_start(&self) -> Option<i64> {
+        let mut start = self.start.lock();
+        start.told = true;
+        start.position
+    }
+
+    /// The log no longer reaches back to the database. False if the server was told otherwise.
+    pub fn needs_transfer(&self) -> bool {
+        let mut start = self.start.lock();
+        if !start.told {
+            start.position = None;
+        }
+        !start.told
     }
 
     pub fn next_serial(&self) -> u64 {

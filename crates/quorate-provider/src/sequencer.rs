@@ -29,7 +29,7 @@ pub struct Sequencer {
 
 impl Sequencer {
     pub fn new(node: Arc<Node>, link: Arc<Link>, fresh: Certifier) -> Self {
-        let (start, limits) = (link.start.unwrap_or(-1), fresh.limits());
+        let (start, limits) = (link.start().unwrap_or(-1), fresh.limits());
         Self { node, link, certifier: fresh, start, limits }
     }
 
@@ -110,6 +110,22 @@ impl Sequencer {
         }
     }
 
+    /// The database stands before a log that does not reach back to it. A server that was not
+    /// told yet where it stands fetches the state; one that runs cannot take in another.
+    fn fall_back(&mut self, link: &Link) {
+        if link.needs_transfer() {
+            self.start = -1;
+            self.node.info(
+                "This node was away for longer than the group keeps its log: it needs a state transfer",
+            );
+        } else {
+            self.node.inconsistent(
+                "this node was so far behind that the group's log no longer reaches back to it; \
+                 restart it to fetch the state from another node",
+            );
+        }
+    }
+
     fn state_request(&self, write_set: &WriteSet) {
         let Some(request) = StateRequest::decode(&write_set.payload()) else { return };
         let link = &self.link;
@@ -165,10 +181,8 @@ impl StateMachine for Sequencer {
         let link = self.link.clone();
         let running = link.progress.seqno() >= 0;
         if running && certifier.seqno() > link.progress.seqno() {
-            // The log was replaced under a running server: write sets in between never came by.
-            self.node.inconsistent(
-                "this node was so far behind that the group's log no longer reaches back to it; restart it to fetch the state from another node",
-            );
+            // The log was replaced: write sets in between never came by.
+            self.fall_back(&link);
         }
         link.progress.set_seqno(certifier.seqno());
         link.progress.set_index(index);

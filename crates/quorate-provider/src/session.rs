@@ -86,7 +86,7 @@ impl Node {
     fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
         let first = link.progress.wait_first_view(|| link.closing());
         let Some((seqno, view)) = first else { return Ok(()) };
-        match link.start {
+        match link.tell_start() {
             Some(start) if seqno <= start => Err(format!(
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
                  it has transactions that the group never acknowledged, or belongs to another past of it. \
