@@ -119,6 +119,8 @@ pub struct World {
     away_is_down: bool,
     /// The newest membership known to be committed, and its place in the log.
     committed_config: (Index, Rc<Config>),
+    /// Every membership that a leader ever made: it may be in a log, or still on its way to one.
+    configs_made: Vec<(Index, Config)>,
     trace: Trace,
     digest: u64,
     shipments: Vec<Shipment>,
@@ -159,6 +161,7 @@ impl World {
             away: 0,
             away_is_down: false,
             committed_config: (0, Rc::default()),
+            configs_made: Vec::new(),
             trace,
             digest: seed,
             shipments: Vec::new(),

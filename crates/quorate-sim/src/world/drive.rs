@@ -12,7 +12,7 @@ use crate::member::CrashPoint;
 use crate::oracle::{show, Rule};
 use crate::plant::Plant;
 use quorate_consensus::{
-    Effects, Entry, EntryKind, Event as CoreEvent, HardState, Index, Message, MessageBody,
+    Config, Effects, Entry, EntryKind, Event as CoreEvent, HardState, Index, Message, MessageBody,
     RoleState, SnapshotMeta, StepError, Term,
 };
 use std::rc::Rc;
@@ -98,6 +98,9 @@ impl World {
         if let Some(term) = leads {
             let made = effects.append.iter().skip(before.appended).filter(|e| e.term == term);
             for entry in made {
+                if entry.kind == EntryKind::Config {
+                    self.configs_made.extend(Config::decode(&entry.data).map(|c| (entry.index, c)));
+                }
                 member.made.push((entry.clone(), log.term_at(entry.index - 1).unwrap_or(0)));
             }
         }

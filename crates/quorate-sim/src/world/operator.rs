@@ -186,22 +186,14 @@ impl World {
         holds(&self.committed_config.1) && self.uncommitted_configs().all(holds)
     }
 
-    /// Whether some log has a membership that is not known to be committed.
+    /// Whether a membership was made that is not known to be committed, nor overtaken by one.
     pub(super) fn has_unfinished_change(&self) -> bool {
         self.committed_config.1.is_joint() || self.uncommitted_configs().next().is_some()
     }
 
     fn uncommitted_configs(&self) -> impl Iterator<Item = &Config> {
         let committed_at = self.committed_config.0;
-        let decided = self.members.iter().filter_map(|m| m.effects.config.as_ref());
-        // Those on lost disks count too: they may still be on their way to somebody.
-        self.members
-            .iter()
-            .flat_map(|m| [&m.disk.live, &m.disk.durable])
-            .flat_map(|log| log.configs())
-            .filter(move |(index, _)| *index > committed_at)
-            .map(|(_, config)| &**config)
-            .chain(decided)
+        self.configs_made.iter().filter(move |(at, _)| *at > committed_at).map(|(_, config)| config)
     }
 
     fn has_majority(&self, voters: &[MemberId], lost: &impl Fn(usize) -> bool) -> bool {
