@@ -238,7 +238,7 @@ fn bootstrap(
             options.dir.display(),
             identity.group
         );
-        observer.log(LogLevel::Warn, line);
+        observer.log(LogLevel::Info, line);
         return Ok(());
     }
     if recovered.last.index == 0 {

@@ -764,17 +764,10 @@ unsafe extern "C" fn desync(w: W) -> wsrep_status_t {
 unsafe extern "C" fn resync(w: W) -> wsrep_status_t {
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
-    guard(
-        Some(node),
-        status::NODE_FAIL,
-        || {
-            if node.resync() {
-                status::OK
-            } else {
-                status::NODE_FAIL
-            }
-        },
-    )
+    guard(Some(node), status::NODE_FAIL, || {
+        node.resync();
+        status::OK
+    })
 }
 
 unsafe extern "C" fn not_implemented() -> wsrep_status_t {

@@ -4,21 +4,57 @@
 use crate::node::{LocalState, Node};
 use crate::order::GateKeeper;
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 pub struct PauseState {
     paused: Mutex<bool>,
     resumed: Condvar,
+    /// While paused: the seqno at which everything stands still; `i64::MAX` otherwise.
+    at: AtomicI64,
     desync: AtomicU32,
 }
 
 impl PauseState {
     pub fn new() -> Self {
-        Self { paused: Mutex::new(false), resumed: Condvar::new(), desync: AtomicU32::new(0) }
+        Self {
+            paused: Mutex::new(false),
+            resumed: Condvar::new(),
+            at: AtomicI64::new(i64::MAX),
+            desync: AtomicU32::new(0),
+        }
     }
 
     pub fn desync_count(&self) -> u32 {
         self.desync.load(Ordering::Acquire)
+    }
+
+    /// The desynced one lost the group: whoever comes back starts in step with it.
+    pub fn forget_desync(&self) {
+        self.desync.store(0, Ordering::Release);
+    }
+
+    fn stand_still(&self, at: i64) {
+        self.at.store(at, Ordering::Release);
+    }
+
+    fn end(&self) {
+        let mut paused = self.paused.lock();
+        *paused = false;
+        self.at.store(i64::MAX, Ordering::Release);
+        drop(paused);
+        self.resumed.notify_all();
+    }
+
+    /// Blocks while everything stands still below `seqno`: a session learns its verdict, and drops
+    /// its locks if it failed, only once its predecessors may go on.
+    pub fn hold(&self, seqno: i64) {
+        if seqno <= self.at.load(Ordering::Acquire) {
+            return;
+        }
+        let mut paused = self.paused.lock();
+        while seqno > self.at.load(Ordering::Acquire) {
+            self.resumed.wait(&mut paused);
+        }
     }
 }
 
@@ -38,6 +74,7 @@ impl Node {
             let sequenced = self.link().map_or(-1, |l| l.progress.seqno());
             self.commit.close_gate(GateKeeper::Pause, sequenced.max(self.apply.last_left()))
         });
+        self.pause.stand_still(at);
         self.apply.wait(at);
         self.info(&format!("Provider paused at seqno {at}"));
         at
@@ -46,8 +83,7 @@ impl Node {
     pub fn resume(&self) {
         self.commit.open_gate(GateKeeper::Pause);
         self.queue.open_gate();
-        *self.pause.paused.lock() = false;
-        self.pause.resumed.notify_one();
+        self.pause.end();
         self.info("Provider resumed");
     }
 
@@ -58,8 +94,8 @@ impl Node {
         }
     }
 
-    /// False if it was not desynced.
-    pub fn resync(&self) -> bool {
+    /// Without effect if it was not desynced (any more).
+    pub fn resync(&self) {
         let before = self
             .pause
             .desync
@@ -70,6 +106,25 @@ impl Node {
                 self.check_synced(&link);
             }
         }
-        before.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn verdicts_past_the_pause_are_told_after_it() {
+        let state = Arc::new(PauseState::new());
+        state.stand_still(7);
+        state.hold(7);
+        let waiter = {
+            let state = state.clone();
+            std::thread::spawn(move || state.hold(8))
+        };
+        assert!(!waiter.is_finished());
+        state.end();
+        waiter.join().unwrap();
     }
 }

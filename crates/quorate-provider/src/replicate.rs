@@ -60,28 +60,21 @@ impl Node {
             return (refused, None);
         }
         let mut state = trx.await_fate(trx.lock(), || link.abandoned());
-        let Some(fate) = state.fate.clone() else {
+        if state.fate.is_none() {
             drop(state);
-            // The sequencer may have decided between the two locks: then the fate counts.
             let settled = link.settle(header.serial);
             state = trx.lock();
-            match (settled, state.fate.clone()) {
-                (_, Some(fate)) => return self.told(&mut state, &fate),
-                (Some(_), None) => {
-                    state.phase = Phase::Aborting;
-                    return (status::CONN_FAIL, None);
-                }
-                // The sequencer holds the handle: its verdict is on the way.
-                (None, None) => {
-                    state = trx.await_fate(state, || false);
-                    return match state.fate.clone() {
-                        Some(fate) => self.told(&mut state, &fate),
-                        None => (status::FATAL, None),
-                    };
-                }
+            if settled.is_some() && state.fate.is_none() {
+                state.phase = Phase::Aborting;
+                return (status::CONN_FAIL, None);
             }
-        };
-        self.told(&mut state, &fate)
+            // The sequencer had taken the handle: its verdict is here, or on the way.
+            state = trx.await_fate(state, || false);
+        }
+        let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
+        drop(state);
+        self.pause.hold(fate.seqno);
+        self.told(&mut trx.lock(), &fate)
     }
 
     /// Translates a fate into what the interface's table of phases asks for.

@@ -150,6 +150,7 @@ impl Node {
         shown.status = view_status::NON_PRIMARY;
         shown.number = -1;
         self.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
+        self.pause.forget_desync();
         self.set_local_state(LocalState::Undefined);
         Ok(())
     }
