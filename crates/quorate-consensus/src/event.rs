@@ -73,7 +73,13 @@ pub enum Event {
     Receive(Message),
     /// Append these to the log, in order (leader only).
     Propose(Vec<(EntryKind, Bytes)>),
-    /// The log is on disk up to here. Positions overwritten meanwhile are ignored by the core.
+    /// The log is on disk up to here: the log as it is *now*, counting every truncation and reset
+    /// that the core wanted so far. A sync that was under way when entries were cut off says
+    /// nothing of those, not even if the same entries were appended again meanwhile: the rewrite
+    /// is on disk only when a sync that began after it has ended. The core cannot tell the two
+    /// apart, and acknowledges what it is told. Drivers ask the log for the position under the
+    /// lock under which they carry out effects, with no effects left to be carried out. A report
+    /// may name less than is on disk.
     Persisted(LogPosition),
     /// The answer to [`crate::Fetch`]: consecutive entries from `from` on (at least one).
     Fetched { to: MemberId, from: Index, entries: Vec<Entry> },

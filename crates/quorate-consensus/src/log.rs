@@ -4,8 +4,8 @@
 //! - `base.index <= persisted <= last.index`; entries start right after `base`.
 //! - `runs` covers `base.index + 1 ..= last.index`, terms ascending from run to run.
 //! - `recent` ends at `last.index` without a hole and holds every entry that is not persisted.
-//! - `persisted` never counts an entry on the word of a sync that may have been of an earlier
-//!   entry at the same position (see [`Log::mark_persisted`]).
+//! - `persisted` is what is on disk of *this* log: reports count truncations (see
+//!   [`crate::Event::Persisted`]), and a truncation takes back what lies behind it.
 
 use crate::types::{Entry, Index, LogPosition, Term};
 use std::collections::VecDeque;
@@ -16,7 +16,6 @@ pub(crate) struct Log {
     last: LogPosition,
     runs: VecDeque<Run>,
     persisted: Index,
-    removed: Vec<Removed>,
     recent: VecDeque<Entry>,
     recent_bytes: usize,
     recent_bytes_max: usize,
@@ -28,21 +27,6 @@ struct Run {
     first: Index,
     term: Term,
 }
-
-/// Positions that were cut off, and that a sync still under way may report.
-#[derive(Clone, Copy, Debug)]
-struct Removed {
-    /// Where the log was cut: the lowest and the highest cut, if records were merged.
-    cut: Index,
-    cut_highest: Index,
-    first: Index,
-    end: Index,
-    /// `None`: any term.
-    term: Option<Term>,
-}
-
-/// Records of cuts kept apart; beyond that they are merged into one that covers all.
-const REMOVED_MAX: usize = 64;
 
 /// What an entry costs besides its payload, in every window and buffer.
 const ENTRY_OVERHEAD_BYTES: usize = 32;
@@ -64,7 +48,6 @@ impl Log {
             last: base,
             runs: VecDeque::new(),
             persisted: base.index,
-            removed: Vec::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
             recent_bytes_max,
@@ -147,7 +130,6 @@ impl Log {
         if from > self.last.index {
             return;
         }
-        self.remember_removed(from);
         while self.recent.back().is_some_and(|entry| entry.index >= from) {
             if let Some(entry) = self.recent.pop_back() {
                 self.recent_bytes -= cost(&entry);
@@ -164,9 +146,6 @@ impl Log {
 
     /// Forgets everything: the log continues after `base`, which is durable.
     pub fn reset(&mut self, base: LogPosition) {
-        if self.last.index > self.base.index {
-            self.remember_removed(self.base.index + 1);
-        }
         self.recent.clear();
         self.recent_bytes = 0;
         self.runs.clear();
@@ -194,32 +173,15 @@ impl Log {
         self.base = base;
     }
 
-    /// The disk reports a sync up to `position`; true if `persisted` moved.
-    ///
-    /// Reports come in the order of the writes, but one made before a truncation may arrive after
-    /// it. If the truncated entry came back meanwhile (a second leader overwrote what a first one
-    /// overwrote), index and term of the report match although the rewrite is not on disk. So a
-    /// position that was cut off once is not believed until a later position is; the leader's own
-    /// first entry is such a one.
+    /// The disk holds this log up to `position`; true if `persisted` moved. A position that is not
+    /// in this log is not believed.
     pub fn mark_persisted(&mut self, position: LogPosition) -> bool {
         if position.index <= self.persisted || !self.contains(position) {
             return false;
         }
-        let doubtful = self.removed.iter().any(|r| {
-            (r.first..r.end).contains(&position.index) && r.term.is_none_or(|t| t == position.term)
-        });
-        let sure = if doubtful {
-            // What lies before all cuts was written once only.
-            self.removed.iter().map(|r| r.cut - 1).fold(position.index, Index::min)
-        } else {
-            // Written after each cut at or below it, hence reported after those cuts' leftovers.
-            self.removed.retain(|r| r.cut_highest > position.index);
-            position.index
-        };
-        let moved = sure > self.persisted;
-        self.persisted = self.persisted.max(sure);
+        self.persisted = position.index;
         self.evict();
-        moved
+        true
     }
 
     /// Index of the first entry whose body is in memory (one past the last if none is).
@@ -252,28 +214,6 @@ impl Log {
             if let Some(entry) = self.recent.pop_front() {
                 self.recent_bytes -= cost(&entry);
             }
-        }
-    }
-
-    fn remember_removed(&mut self, cut: Index) {
-        let mut end = self.last.index + 1;
-        for run in self.runs.iter().rev() {
-            let first = run.first.max(cut);
-            if first >= end {
-                break;
-            }
-            self.removed.push(Removed { cut, cut_highest: cut, first, end, term: Some(run.term) });
-            end = first;
-        }
-        if self.removed.len() > REMOVED_MAX {
-            let mut merged = Removed { cut, cut_highest: cut, first: cut, end: cut, term: None };
-            for removed in &self.removed {
-                merged.cut = merged.cut.min(removed.cut);
-                merged.cut_highest = merged.cut_highest.max(removed.cut_highest);
-                merged.first = merged.first.min(removed.first);
-                merged.end = merged.end.max(removed.end);
-            }
-            self.removed = vec![merged];
         }
     }
 }

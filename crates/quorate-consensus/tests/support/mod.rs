@@ -94,7 +94,7 @@ impl Member {
 
     /// Delivers the reports of finished syncs.
     pub fn report(&mut self, now_ms: u64) {
-        while let Some(position) = self.disk.reports.pop_front() {
+        while let Some(position) = self.disk.next_report() {
             self.step_ok(now_ms, Event::Persisted(position));
         }
     }

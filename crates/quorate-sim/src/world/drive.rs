@@ -311,7 +311,7 @@ impl World {
             }
         }
         if self.plant == Some(Plant::AckBeforeSync) {
-            let (run, upto) = (member.run, member.disk.live.last());
+            let (run, upto) = (member.run, member.disk.live.last().index);
             self.schedule.after(1, Event::Persisted { m, run, upto });
         }
         self.start_sync(m);

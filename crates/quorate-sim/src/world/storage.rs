@@ -2,7 +2,9 @@
 
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
-use quorate_consensus::{Entry, Event as CoreEvent, Fetch, LogPosition};
+use crate::member::Member;
+use crate::plant::Plant;
+use quorate_consensus::{Entry, Event as CoreEvent, Fetch, Index, LogPosition};
 
 impl World {
     pub(super) fn start_sync(&mut self, m: usize) {
@@ -30,7 +32,8 @@ impl World {
         if !member.is_up() || member.run != run || member.disk.failed {
             return;
         }
-        let upto = member.disk.finish_sync();
+        member.disk.finish_sync();
+        let upto = member.disk.durable.last().index;
         if self.scenario.records_commit && member.disk.durable.last().index >= member.commit {
             let commit = member.commit;
             if member.disk.live.term_at(commit) == member.disk.durable.term_at(commit) {
@@ -47,18 +50,31 @@ impl World {
         self.schedule.at(member.told_at, Event::Persisted { m, run, upto });
     }
 
-    pub(super) fn persisted(&mut self, m: usize, upto: LogPosition) {
+    /// The core hears of a sync that ended with `upto`: of as much of it as still counts.
+    pub(super) fn persisted(&mut self, m: usize, upto: Index) {
         self.start_sync(m);
-        let member = &mut self.members[m];
-        if member.disk.live.covers(upto) {
-            member.persisted = member.persisted.max(upto.index);
-        } else {
+        let counts = upto.min(self.counts_as_persisted(m));
+        if counts < upto {
             self.mark(Mark::StaleSync);
         }
-        self.must_accept(m, CoreEvent::Persisted(upto));
+        let member = &mut self.members[m];
+        let Some(term) = member.disk.live.term_at(counts) else { return };
+        member.persisted = member.persisted.max(counts);
+        self.must_accept(m, CoreEvent::Persisted(LogPosition { term, index: counts }));
         if self.scenario.applies_own_persisted && self.members[m].is_up() {
             self.apply_soon(m);
         }
+    }
+
+    /// Counts what the core wants taken back, whether or not it is carried out yet.
+    fn counts_as_persisted(&self, m: usize) -> Index {
+        let Member { disk, effects, .. } = &self.members[m];
+        if self.plant == Some(Plant::AckBeforeSync) {
+            return disk.live.last().index;
+        }
+        let cut = effects.truncate_from.map_or(Index::MAX, |from| from - 1);
+        let reset = if effects.reset_log.is_some() { 0 } else { Index::MAX };
+        disk.persisted().min(cut).min(reset)
     }
 
     pub(super) fn start_fetch(&mut self, m: usize, fetch: Fetch) {
