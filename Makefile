@@ -1,10 +1,10 @@
 # `make up` and you have a cluster; `make help` for the rest.
 
 RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
-TEST_PACKAGES = sysbench galera-4 e2fsprogs
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test bench-galera crash-rounds sim-million
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds sim-million
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,14 @@ test-packages: packages
 
 test: test-packages ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
 	@scripts/test $(STEPS)
+
+mtr: test-packages build ## MariaDB's suites here and with Galera: SUITES=a,b TESTS=suite.x,... PROVIDERS=quorate PARALLEL=3
+	@cargo run --release -p quorate-tests --bin mtr -- $(if $(SUITES),--suites $(SUITES)) \
+		$(if $(TESTS),--tests '$(TESTS)') $(if $(PROVIDERS),--providers $(PROVIDERS)) \
+		$(if $(PARALLEL),--parallel $(PARALLEL))
+
+mtr-quick: test-packages build ## The chosen tests of those suites (tests/mtr-quick.txt)
+	@scripts/test mtr
 
 crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows
 	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50

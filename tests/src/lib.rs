@@ -8,6 +8,7 @@
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
 //! * [`standalone`]: a server without replication, to compare with.
 //! * [`random`]: small seeded choices.
+//! * [`mtr`]: MariaDB's own test suites, with this provider and with Galera.
 //!
 //! Environment: `QUORATE_BIN` the command under test (default: the release build);
 //! `QUORATE_PROVIDER` another provider than its own; `QUORATE_TEST_DIR` where clusters are made
@@ -15,6 +16,7 @@
 
 pub mod cluster;
 pub mod crash;
+pub mod mtr;
 pub mod probe;
 pub mod random;
 pub mod standalone;

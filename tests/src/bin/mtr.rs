@@ -1,0 +1,168 @@
+//! Runs MariaDB's test suites with this provider and with Debian's Galera on this machine, and
+//! prints what passes where. Results are kept, so that one provider can be run again alone.
+
+use anyhow::{bail, ensure, Context, Result};
+use clap::Parser;
+use quorate_tests::mtr::results::{Outcome, Results};
+use quorate_tests::mtr::runner::Run;
+use quorate_tests::mtr::table::{Comparison, Verdict};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const GALERA: &str = "/usr/lib/galera/libgalera_smm.so";
+
+#[derive(Parser)]
+struct Args {
+    #[arg(long, value_delimiter = ',', default_value = "wsrep,galera_sr,galera")]
+    suites: Vec<String>,
+    /// Only these tests (suite.test)
+    #[arg(long, value_delimiter = ',')]
+    tests: Vec<String>,
+    /// Which to run: quorate, galera; the other's kept results are compared with
+    #[arg(long, value_delimiter = ',', default_value = "quorate,galera")]
+    providers: Vec<String>,
+    /// Tests at once
+    #[arg(long, default_value_t = 2)]
+    parallel: u16,
+    /// How often a failed test is tried again
+    #[arg(long, default_value_t = 1)]
+    retry: u32,
+    /// Run the tests that this file lists, with this provider alone; all have to pass
+    #[arg(long)]
+    list: Option<PathBuf>,
+    /// Take the results of a provider from a runner's log instead: galera=FILE
+    #[arg(long, value_delimiter = ',')]
+    read_log: Vec<String>,
+    /// Only compare what is kept
+    #[arg(long)]
+    compare: bool,
+    #[arg(long, default_value = "docs/compatibility.md")]
+    document: PathBuf,
+}
+
+fn main() -> Result<ExitCode> {
+    let args = Args::parse();
+    let dir = Directory::find()?;
+    if let Some(list) = &args.list {
+        return quick(&args, &dir, list);
+    }
+    for pair in &args.read_log {
+        let (provider, log) = pair.split_once('=').context("--read-log takes PROVIDER=FILE")?;
+        read_log(&dir, provider, Path::new(log))?;
+    }
+    if !args.compare && args.read_log.is_empty() {
+        for provider in &args.providers {
+            let newer = run(&args, &dir, provider, &args.suites, &args.tests)?;
+            let whole: &[String] = if args.tests.is_empty() { &args.suites } else { &[] };
+            let mut kept = Results::load(&dir.kept(provider))?;
+            kept.update(newer, whole);
+            kept.save(&dir.kept(provider))?;
+        }
+    }
+    compare(&args, &dir)
+}
+
+fn compare(args: &Args, dir: &Directory) -> Result<ExitCode> {
+    let ours = Results::load(&dir.kept("quorate"))?;
+    let galera = Results::load(&dir.kept("galera"))?;
+    let documented = fs::read_to_string(&args.document)
+        .with_context(|| format!("reading {}", args.document.display()))?;
+    let comparison = Comparison { ours: &ours, galera: &galera, documented: &documented };
+    let (table, verdict) = comparison.show(&args.suites);
+    println!("\n{table}");
+    match verdict {
+        Verdict::Good => Ok(ExitCode::SUCCESS),
+        Verdict::Bad(reasons) => {
+            println!("Not good enough:\n{}", reasons.join("\n"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The chosen few, for every change: no comparison, nothing may fail or be skipped.
+fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
+    let text = fs::read_to_string(list).with_context(|| format!("reading {}", list.display()))?;
+    let tests: Vec<String> = text
+        .lines()
+        .map(|line| line.split_once("# ").map_or(line, |(test, _)| test).trim())
+        .filter(|test| !test.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let mut suites: Vec<String> =
+        tests.iter().filter_map(|t| t.split_once('.')).map(|(suite, _)| suite.into()).collect();
+    suites.sort();
+    suites.dedup();
+    let results = run(args, dir, "quorate", &suites, &tests)?;
+    let of = |wanted| results.0.iter().filter(move |(_, row)| row.outcome == wanted);
+    for outcome in [Outcome::Unstable, Outcome::Skipped, Outcome::Failed] {
+        of(outcome).for_each(|(test, _)| println!("{}: {test}", outcome.name()));
+    }
+    let passed = results.0.values().filter(|row| row.outcome.passed()).count();
+    let bad = results.0.len() - passed;
+    let good = passed > 0 && bad == 0;
+    println!("test result: {}. {passed} passed; {bad} failed", if good { "ok" } else { "FAILED" });
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run(
+    args: &Args,
+    dir: &Directory,
+    provider: &str,
+    suites: &[String],
+    tests: &[String],
+) -> Result<Results> {
+    let path = match provider {
+        "quorate" => dir.build.join("libquorate.so"),
+        "galera" => PathBuf::from(GALERA),
+        other => bail!("provider {other}: neither quorate nor galera"),
+    };
+    println!(
+        "{provider}: {} of {}",
+        if tests.is_empty() { "all" } else { "some" },
+        suites.join(", ")
+    );
+    let run_dir = dir.mtr.join(provider);
+    fs::create_dir_all(&run_dir)?;
+    let run = Run {
+        provider: &path,
+        suites,
+        tests,
+        parallel: args.parallel,
+        retry: args.retry,
+        dir: &run_dir,
+    };
+    run.results(|line| println!("{line}"))
+}
+
+fn read_log(dir: &Directory, provider: &str, log: &Path) -> Result<()> {
+    let text = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
+    let mut results = Results::default();
+    String::from_utf8_lossy(&text).lines().for_each(|line| {
+        results.read_line(line);
+    });
+    ensure!(!results.0.is_empty(), "{} tells of no test", log.display());
+    let mut kept = Results::load(&dir.kept(provider))?;
+    kept.update(results, &[]);
+    kept.save(&dir.kept(provider))
+}
+
+/// Where the build is, and beside it what runs leave.
+struct Directory {
+    build: PathBuf,
+    mtr: PathBuf,
+}
+
+impl Directory {
+    fn find() -> Result<Directory> {
+        let own = std::env::current_exe()?;
+        let build = own.parent().context("this program has no directory")?.to_owned();
+        let mtr = build.parent().context("the build has no directory")?.join("mtr");
+        fs::create_dir_all(&mtr).with_context(|| format!("creating {}", mtr.display()))?;
+        Ok(Directory { build, mtr })
+    }
+
+    fn kept(&self, provider: &str) -> PathBuf {
+        self.mtr.join(format!("{provider}.tsv"))
+    }
+}

@@ -1,0 +1,9 @@
+//! MariaDB's own test suites as the judge: the same tests with Galera and with this provider.
+//!
+//! * [`runner`]: one run of the suites with one provider.
+//! * [`results`]: what came of each test.
+//! * [`table`]: both side by side.
+
+pub mod results;
+pub mod runner;
+pub mod table;
