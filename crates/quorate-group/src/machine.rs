@@ -14,6 +14,9 @@ pub enum Committed {
 /// The layer above: everything is called on the one sequencer thread, in log order.
 pub trait StateMachine: Send {
     fn apply(&mut self, entry: Committed);
+    /// Everything up to `index` has been fed, entries that are not shown included: what
+    /// `Group::barrier` returned is reached here.
+    fn passed(&mut self, _index: Index) {}
     /// The whole state after the last applied entry, for members that must start from it and for
     /// this member's own restart.
     fn snapshot(&mut self) -> Bytes;

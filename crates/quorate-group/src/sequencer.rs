@@ -104,6 +104,7 @@ impl Sequencer {
                 }
             }
         }
+        self.machine.passed(index);
         member.progress.set_applied(self.applied);
         if entry.kind != EntryKind::Data {
             member.notices.wake();

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Cluster, PATIENCE};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -149,6 +150,16 @@ fn read_points_cover_what_was_committed_before() {
             scope.spawn(move || group.barrier(PATIENCE).unwrap());
         }
     });
+}
+
+/// The last entries of a new group change its membership; state machines are not shown those.
+#[test]
+fn read_points_are_reached_whatever_the_last_entry_is() {
+    let cluster = Cluster::started("passed", 2);
+    for node in &cluster.nodes {
+        let index = node.group().barrier(PATIENCE).unwrap();
+        node.wait("its read point", |node| node.shared.passed.load(Ordering::SeqCst) >= index);
+    }
 }
 
 #[test]

@@ -151,16 +151,13 @@ impl Sequencer {
 
 impl StateMachine for Sequencer {
     fn apply(&mut self, entry: Committed) {
-        let index = match entry {
-            Committed::Data { index, data } => {
-                self.data(index, data);
-                index
-            }
-            Committed::View { index, view } => {
-                self.view(view);
-                index
-            }
-        };
+        match entry {
+            Committed::Data { index, data } => self.data(index, data),
+            Committed::View { view, .. } => self.view(view),
+        }
+    }
+
+    fn passed(&mut self, index: u64) {
         self.link.progress.set_index(index);
     }
 

@@ -38,6 +38,7 @@ pub struct Shared {
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
+    pub passed: AtomicU64,
     pub lines: Mutex<Vec<(LogLevel, String)>>,
 }
 
@@ -81,6 +82,11 @@ impl StateMachine for Machine {
             }
         }
         drop(state);
+        self.0.changed.notify_all();
+    }
+
+    fn passed(&mut self, index: Index) {
+        self.0.passed.store(index, Ordering::SeqCst);
         self.0.changed.notify_all();
     }
 
