@@ -1,9 +1,9 @@
 //! Kill under load, start again, count what is lost.
 
-use crate::random::Random;
 use crate::writers::{missing, Writers};
 use crate::TestCluster;
 use anyhow::{ensure, Context, Result};
+use quorate_lab::random::Random;
 use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};

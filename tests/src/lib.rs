@@ -7,7 +7,6 @@
 //! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
 //! * [`standalone`]: a server without replication, to compare with.
-//! * [`random`]: small seeded choices.
 //! * [`mtr`]: MariaDB's own test suites, with this provider and with Galera.
 //!
 //! Environment: `QUORATE_BIN` the command under test (default: the release build);
@@ -18,7 +17,6 @@ pub mod cluster;
 pub mod crash;
 pub mod mtr;
 pub mod probe;
-pub mod random;
 pub mod standalone;
 pub mod sysbench;
 pub mod writers;

@@ -6,6 +6,9 @@
 //!   fails, stalls, fills up or freezes.
 //! * [`process`]: one server process on a host: kill, pause, starve.
 //! * [`cluster`]: N servers of a [`cluster::System`], each on a host and a disk of its own.
+//! * [`history`]: what clients did and were told, one operation a line.
+//! * [`check`]: pure functions of a history that find what must not be.
+//! * [`random`]: small seeded choices.
 //!
 //! Hosts, disks and nodes are counted from 0; node 0 is shown as `node1`.
 //!
@@ -13,8 +16,11 @@
 //! last handle is dropped, on SIGINT and SIGTERM too. What a killed run left, the next one
 //! removes ([`leftovers`]). Needs root.
 
+pub mod check;
 pub mod cluster;
 pub mod disk;
+pub mod history;
 pub mod leftovers;
 pub mod net;
 pub mod process;
+pub mod random;
