@@ -4,7 +4,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds sim-million
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds failover sim-million
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ mtr-quick: test-packages build ## The chosen tests of those suites (tests/mtr-qu
 
 crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows
 	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50
+
+failover: test-packages build ## How long writes stop when a node fails: 20 rounds of each fault
+	cargo run --release -p quorate-tests --bin failover
 
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera

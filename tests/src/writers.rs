@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 /// A server that hangs (SIGSTOP) is left for another connection attempt after this long.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The same for clients that have another server to turn to.
+const FAILOVER_TIMEOUT: Duration = Duration::from_millis(300);
 const TABLE: &str = "quorate_test.acked";
 
 pub struct Writers {
@@ -54,15 +56,33 @@ impl Writers {
     /// Starts `per_node` clients on each of `nodes`. `run` tells the ids of one run from those of
     /// another.
     pub fn start(cluster: &TestCluster, nodes: &[u16], per_node: u64, run: u64) -> Writers {
+        let clients = nodes.iter().flat_map(|node| (0..per_node).map(|_| cluster.socket(*node)));
+        let clients =
+            clients.map(|socket| Target { sockets: vec![socket], timeout: CLIENT_TIMEOUT });
+        Writers::spawn(clients.collect(), run)
+    }
+
+    /// Starts `count` clients that write to the first of `nodes` that serves them: an error or
+    /// 300 ms of silence sends them to the next, round and round.
+    pub fn start_failing_over(
+        cluster: &TestCluster,
+        nodes: &[u16],
+        count: usize,
+        run: u64,
+    ) -> Writers {
+        let sockets: Vec<PathBuf> = nodes.iter().map(|node| cluster.socket(*node)).collect();
+        Writers::spawn(vec![Target { sockets, timeout: FAILOVER_TIMEOUT }; count], run)
+    }
+
+    fn spawn(clients: Vec<Target>, run: u64) -> Writers {
         let stop = Arc::new(AtomicBool::new(false));
-        let clients = nodes.iter().flat_map(|node| (0..per_node).map(move |_| *node));
         let threads = clients
+            .into_iter()
             .enumerate()
-            .map(|(number, node)| {
-                let socket = cluster.socket(node);
+            .map(|(number, target)| {
                 let stop = stop.clone();
                 let first_id = (run << 48) | ((number as u64) << 32);
-                thread::spawn(move || insert_until(&stop, &socket, first_id))
+                thread::spawn(move || insert_until(&stop, &target, first_id))
             })
             .collect();
         Writers { stop, begin: Instant::now(), threads }
@@ -82,15 +102,28 @@ impl Writers {
     }
 }
 
-fn insert_until(stop: &AtomicBool, socket: &Path, first_id: u64) -> Vec<Ack> {
+/// The servers of one client, the preferred one first.
+#[derive(Clone)]
+struct Target {
+    sockets: Vec<PathBuf>,
+    timeout: Duration,
+}
+
+fn insert_until(stop: &AtomicBool, target: &Target, first_id: u64) -> Vec<Ack> {
     let mut acks = Vec::new();
+    let mut sockets = target.sockets.iter().cycle();
     let mut connection: Option<Conn> = None;
+    let mut failures = 0;
     let mut id = first_id;
     while !stop.load(Ordering::Relaxed) {
         let Some(open) = &mut connection else {
-            connection = quorate_cli::sql::connect(socket, "root", CLIENT_TIMEOUT).ok();
-            if connection.is_none() {
+            let Some(socket) = sockets.next() else { break };
+            connection = quorate_cli::sql::connect(socket, "root", target.timeout).ok();
+            failures = if connection.is_none() { failures + 1 } else { 0 };
+            if failures >= target.sockets.len() {
+                // Nobody is there: not so fast.
                 thread::sleep(RECONNECT_PAUSE);
+                failures = 0;
             }
             continue;
         };
@@ -98,7 +131,12 @@ fn insert_until(stop: &AtomicBool, socket: &Path, first_id: u64) -> Vec<Ack> {
         match open.query_drop(format!("INSERT INTO {TABLE} VALUES ({id}, 'a row of a writer')")) {
             Ok(()) => acks.push(Ack { id, at: Instant::now() }),
             // A conflict or a node that takes no writes at the moment; the connection is good.
-            Err(mysql::Error::MySqlError(_)) => thread::sleep(RECONNECT_PAUSE),
+            Err(mysql::Error::MySqlError(_)) => {
+                thread::sleep(RECONNECT_PAUSE);
+                if target.sockets.len() > 1 {
+                    connection = None;
+                }
+            }
             Err(_) => connection = None,
         }
     }
@@ -128,6 +166,13 @@ impl Acks {
             }
         }
         counts
+    }
+
+    /// Acknowledged rows a second between two times, counted from the begin.
+    pub fn rate(&self, from: Duration, to: Duration) -> f64 {
+        let range = self.begin + from..self.begin + to;
+        let count = self.acks.iter().filter(|ack| range.contains(&ack.at)).count();
+        count as f64 / (to - from).as_secs_f64()
     }
 
     /// The longest time without an acknowledgement.
