@@ -14,6 +14,7 @@ mod index;
 mod key;
 mod key_table;
 mod snapshot;
+pub mod votes;
 mod window;
 mod write_set;
 

@@ -5,6 +5,7 @@ use crate::grastate::Grastate;
 use crate::link::Link;
 use crate::node::{LocalState, Node, Position};
 use crate::queue::Event;
+use crate::sequenced::Sequenced;
 use crate::sequencer::Sequencer;
 use quorate_certify::Certifier;
 use quorate_consensus::MemberId;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How long a node tries to take leave before it just stops (and stays a voter).
-const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -107,6 +108,10 @@ impl Node {
         self.commit.set_position(start.unwrap_or(-1));
         self.apply.set_position(start.unwrap_or(-1));
         self.isolated.open(history, start);
+        self.desk.begin_connection();
+        if let Some(position) = start {
+            self.errors_noted(self.failed.open(history, position));
+        }
         self.queue.open();
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));
@@ -139,6 +144,10 @@ impl Node {
             return Some(0);
         }
         let saved = Grastate::read(&self.config.data_dir).map(|g| g.position);
+        if saved.is_some_and(|p| p.uuid == 0) {
+            self.info("grastate.dat says that this node's data is not to be gone on with");
+            return None;
+        }
         let known = |p: &Position| p.uuid == history && p.seqno >= 0;
         let found = self.config.start.filter(known).or(saved.filter(known));
         match found {
@@ -199,6 +208,7 @@ impl Node {
         link.begin_closing();
         link.nudge_all();
         self.transfer.wake();
+        self.desk.wake();
         if self.local_state() == LocalState::Error {
             // The final view is under way already.
             return;
@@ -217,6 +227,7 @@ impl Node {
             link.begin_closing();
             link.nudge_all();
             self.transfer.wake();
+            self.desk.wake();
             link.group.close();
             self.queue.close();
         }
@@ -228,7 +239,7 @@ fn snapshot_position(snapshot: &[u8]) -> Option<i64> {
     if snapshot.is_empty() {
         return Some(0);
     }
-    Certifier::restore(snapshot).ok().map(|c| c.seqno())
+    Sequenced::restore(snapshot).ok().map(|s| s.certifier.seqno())
 }
 
 /// Beside the data directory: state transfer scripts wipe what is inside it.

@@ -63,9 +63,18 @@ impl Node {
         self.save(link, seqno, safe);
     }
 
+    /// The data is not what its position says: the next start has to fetch the state.
+    pub fn record_unusable(&self) {
+        let position = Position { uuid: 0, seqno: -1 };
+        self.write_grastate(Grastate { position, safe_to_bootstrap: false });
+    }
+
     fn save(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
-        let state =
-            Grastate { position: Position { uuid: link.history, seqno }, safe_to_bootstrap };
+        let position = Position { uuid: link.history, seqno };
+        self.write_grastate(Grastate { position, safe_to_bootstrap });
+    }
+
+    fn write_grastate(&self, state: Grastate) {
         if let Err(e) = state.write(&self.config.data_dir) {
             self.warn(&format!(
                 "{}: {e}; only tools that read this file are affected",

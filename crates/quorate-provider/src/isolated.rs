@@ -13,6 +13,7 @@
 //! Invariant: above the recovered position, an action noted as done was executed on this very
 //! data; one noted as begun was executed if and only if its tables differ from the fingerprint.
 
+use crate::fnv::Fnv;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -105,7 +106,7 @@ impl IsolatedNotes {
     /// Which definition files the tables have: renamed, rewritten and removed ones all differ.
     fn fingerprint(&self, tables: &[(String, String)]) -> u64 {
         use std::hash::{Hash, Hasher};
-        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        let mut hasher = Fnv::default();
         for (database, table) in tables {
             let name = format!("{}.frm", file_name(table));
             let path = self.data_dir.join(file_name(database)).join(name);
@@ -114,21 +115,6 @@ impl IsolatedNotes {
             facts.hash(&mut hasher);
         }
         hasher.finish()
-    }
-}
-
-/// FNV-1a: the file outlives the process, so the hash must be the same in the next one.
-struct Fnv(u64);
-
-impl std::hash::Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }
 

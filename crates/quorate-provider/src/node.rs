@@ -1,6 +1,7 @@
 //! One node: everything that the interface's calls share. State is per node, never per process.
 
 use crate::counters::Counters;
+use crate::failed::FailedNotes;
 use crate::host::Host;
 use crate::isolated::IsolatedNotes;
 use crate::link::Link;
@@ -11,6 +12,7 @@ use crate::queue::EventQueue;
 use crate::toi::ToiTable;
 use crate::transfer::Transfer;
 use crate::trx::TrxTable;
+use crate::vote::Desk;
 use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -56,9 +58,11 @@ pub struct Node {
     pub trxs: TrxTable,
     pub toi: ToiTable,
     pub isolated: IsolatedNotes,
+    pub failed: FailedNotes,
     pub queue: EventQueue,
     pub transfer: Transfer,
     pub pause: PauseState,
+    pub desk: Desk,
     pub counters: Counters,
     link: RwLock<Option<Arc<Link>>>,
     local_state: AtomicU8,
@@ -68,8 +72,10 @@ impl Node {
     pub fn new(host: Host, config: NodeConfig, options: Options) -> Self {
         let queue = EventQueue::new(options.bytes("quorate.queue_bytes") as usize);
         let isolated = IsolatedNotes::new(&config.data_dir);
+        let failed = FailedNotes::new(&config.data_dir);
         Self {
             isolated,
+            failed,
             host,
             config,
             options: Mutex::new(options),
@@ -80,6 +86,7 @@ impl Node {
             queue,
             transfer: Transfer::new(),
             pause: PauseState::new(),
+            desk: Desk::new(),
             counters: Counters::new(),
             link: RwLock::new(None),
             local_state: AtomicU8::new(LocalState::Undefined as u8),

@@ -91,6 +91,7 @@ pub const SPECS: &[Spec] = &[
     spec("gcs.recv_q_soft_limit", Text, "0.25", Ignored, "Memory is bounded, the rest waits in the log."),
     spec("gcs.stateless", Bool, "no", Ignored, "Galera's arbitrator mode."),
     spec("gcs.sync_donor", Bool, "no", Ignored, "No flow control: a donor delays nobody."),
+    spec("gcs.vote_policy", Integer, "0", Start, "So many successes decide a vote on an error; 0: the majority decides."),
     spec("gmcast.group", Text, "", Ignored, "See wsrep_cluster_name."),
     spec("gmcast.isolate", Integer, "0", Ignored, "Galera's test aid."),
     spec("gmcast.listen_addr", Text, "", Start, "Where to listen, tcp://host:port (default: the group port on all addresses)."),

@@ -44,6 +44,10 @@ pub enum Event {
         request: Bytes,
         joiner: u128,
     },
+    /// Others vote on an error at this seqno: say how it went here, once it is past.
+    Vote {
+        seqno: i64,
+    },
     /// This member has nothing more to catch up with.
     Synced,
     /// The connection ends: the last event.
@@ -51,8 +55,8 @@ pub enum Event {
 }
 
 impl Event {
-    fn exclusive(&self) -> bool {
-        !matches!(self, Event::WriteSet(_))
+    pub fn exclusive(&self) -> bool {
+        !matches!(self, Event::WriteSet(_) | Event::Vote { .. })
     }
 
     /// The place in the total order that this event fills.

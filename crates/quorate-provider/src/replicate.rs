@@ -181,14 +181,16 @@ impl Node {
     }
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> wsrep_status_t {
-        if !error.is_empty() {
-            self.note_apply_error(handle, error);
-        }
+        let agreed = error.is_empty() || self.fails(handle.seqno(), error);
         match handle {
             Handle::Local(trx) => trx.leave_commit(&self.commit),
             Handle::Remote(remote) => self.leave_remote(remote),
         }
-        status::OK
+        if agreed {
+            status::OK
+        } else {
+            status::NODE_FAIL
+        }
     }
 
     pub fn enter_remote(&self, remote: &Remote) {
@@ -291,18 +293,6 @@ impl Node {
             Some(Abort::NotAllowed(seqno)) => (status::NOT_ALLOWED, seqno),
             None => (status::OK, -1),
         }
-    }
-
-    fn note_apply_error(&self, handle: &Handle, error: &[u8]) {
-        let seqno = match handle {
-            Handle::Local(trx) => trx.lock().seqno(),
-            Handle::Remote(remote) => remote.seqno,
-        };
-        let text = String::from_utf8_lossy(error);
-        self.warn(&format!(
-            "Applying seqno {seqno} gave an error: {}",
-            text.trim_end_matches('\0')
-        ));
     }
 }
 

@@ -10,10 +10,13 @@
 use crate::link::{node_uuid, Link};
 use crate::node::Node;
 use crate::queue::{Event, WriteSetEvent};
+use crate::sequenced::Sequenced;
 use crate::session::DUMMY;
 use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
+use crate::vote::{VoteAct, VoteMessage};
 use bytes::Bytes;
+use quorate_certify::votes::Votes;
 use quorate_certify::{flags, Certifier, Kind, Outcome, WriteSet};
 use quorate_group::{Committed, StateMachine, View};
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 pub struct Sequencer {
     node: Arc<Node>,
     link: Arc<Link>,
-    certifier: Certifier,
+    state: Sequenced,
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
     limits: quorate_certify::Limits,
@@ -30,7 +33,8 @@ pub struct Sequencer {
 impl Sequencer {
     pub fn new(node: Arc<Node>, link: Arc<Link>, fresh: Certifier) -> Self {
         let (start, limits) = (link.start().unwrap_or(-1), fresh.limits());
-        Self { node, link, certifier: fresh, start, limits }
+        let state = Sequenced { certifier: fresh, votes: Votes::default() };
+        Self { node, link, state, start, limits }
     }
 
     fn data(&mut self, index: u64, data: Bytes) {
@@ -46,6 +50,7 @@ impl Sequencer {
         match write_set.header().kind {
             Kind::WRITE_SET => self.write_set(index, &write_set),
             Kind::STATE_REQUEST => self.state_request(&write_set),
+            Kind::VOTE => self.vote(&write_set),
             crate::transfer::STATE_OUTCOME => self.state_outcome(&write_set),
             other => self.node.warn(&format!(
                 "Log entry {index} is of kind {}, which this version does not know: passed over",
@@ -55,7 +60,7 @@ impl Sequencer {
     }
 
     fn write_set(&mut self, index: u64, write_set: &WriteSet) {
-        let verdict = self.certifier.sequence(write_set);
+        let verdict = self.state.certifier.sequence(write_set);
         let header = write_set.header();
         let certified = verdict.outcome == Outcome::Ok;
         let link = self.link.clone();
@@ -98,13 +103,16 @@ impl Sequencer {
 
     fn view(&mut self, view: View) {
         let link = self.link.clone();
-        let seqno = self.certifier.sequence_view();
+        let seqno = self.state.certifier.sequence_view();
         link.progress.set_seqno(seqno);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
         if mine {
             link.progress.set_first_view(seqno, &view);
         }
+        let members = view.members.iter().map(|m| node_uuid(m.id, m.incarnation));
+        let ended = self.state.votes.view(members);
+        ended.iter().for_each(|decision| self.node.vote_decided(decision));
         if seqno > self.start {
             self.node.queue.push(Event::View { seqno, view, mine });
         }
@@ -132,11 +140,26 @@ impl Sequencer {
         decided_if_mine(write_set, link);
         if request.donor == link.node {
             self.node.queue.push(Event::Donate {
-                seqno: self.certifier.seqno(),
+                seqno: self.state.certifier.seqno(),
                 request: request.message,
                 joiner: request.joiner,
             });
         }
+    }
+
+    fn vote(&mut self, write_set: &WriteSet) {
+        let Some(message) = VoteMessage::decode(&write_set.payload()) else { return };
+        let link = self.link.clone();
+        decided_if_mine(write_set, &link);
+        let header = write_set.header();
+        let votes = &mut self.state.votes;
+        let answer = match message.act {
+            VoteAct::Cast(ballot) => {
+                votes.cast(message.seqno, header.origin, ballot, message.policy)
+            }
+            VoteAct::Close => votes.close(message.seqno, header.origin),
+        };
+        self.node.vote_sequenced(&link, header, &message, answer);
     }
 
     fn state_outcome(&self, write_set: &WriteSet) {
@@ -162,7 +185,7 @@ impl StateMachine for Sequencer {
     }
 
     fn snapshot(&mut self) -> Bytes {
-        self.certifier.snapshot()
+        self.state.snapshot()
     }
 
     fn needs_from(&mut self) -> u64 {
@@ -170,20 +193,22 @@ impl StateMachine for Sequencer {
     }
 
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
-        let certifier = if snapshot.is_empty() {
-            Certifier::starting_at(self.limits, 0)
+        let state = if snapshot.is_empty() {
+            let certifier = Certifier::starting_at(self.limits, 0);
+            Sequenced { certifier, votes: Votes::default() }
         } else {
-            Certifier::restore(&snapshot).map_err(|e| e.to_string())?
+            Sequenced::restore(&snapshot)?
         };
+        let seqno = state.certifier.seqno();
         let link = self.link.clone();
         let running = link.progress.seqno() >= 0;
-        if running && certifier.seqno() > link.progress.seqno() {
+        if running && seqno > link.progress.seqno() {
             // The log was replaced: write sets in between never came by.
             self.fall_back(&link);
         }
-        link.progress.set_seqno(certifier.seqno());
+        link.progress.set_seqno(seqno);
         link.progress.set_index(index);
-        self.certifier = certifier;
+        self.state = state;
         Ok(())
     }
 }

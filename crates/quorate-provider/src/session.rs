@@ -1,6 +1,7 @@
 //! The recv threads: what the server hears from the group, in order.
 
 use crate::abi::view_status;
+use crate::connect::LEAVE_TIMEOUT;
 use crate::host::{ApplyCall, HostCtx, HostMember, HostView};
 use crate::isolated::action;
 use crate::link::{node_uuid, Link};
@@ -43,7 +44,7 @@ impl Node {
                 Popped::Closed => return RecvEnd::Done,
             };
             let Some(link) = self.link() else { return RecvEnd::Failed };
-            let exclusive = !matches!(event, Event::WriteSet(_));
+            let exclusive = event.exclusive();
             let outcome = self.handle_event(ctx, &link, event);
             if exclusive {
                 self.queue.finish_exclusive();
@@ -76,6 +77,7 @@ impl Node {
             Event::Donate { seqno, request, joiner } => {
                 self.donate(ctx, link, seqno, &request, joiner)
             }
+            Event::Vote { seqno } => self.vote_due(link, seqno),
             Event::Synced => self.synced()?,
             Event::Final => self.final_view(ctx, link)?,
         }
@@ -86,6 +88,13 @@ impl Node {
     fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
         let first = link.progress.wait_first_view(|| link.closing());
         let Some((seqno, view)) = first else { return Ok(()) };
+        if link.start().is_some_and(|at| !self.settles_last_error(link, at)) {
+            if link.closing() {
+                return Ok(());
+            }
+            self.info("The group has another result than this node on its last write set: it needs a state transfer");
+            link.needs_transfer();
+        }
         match link.tell_start() {
             Some(start) if seqno <= start => Err(format!(
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
@@ -156,6 +165,13 @@ impl Node {
     }
 
     fn final_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
+        if self.local_state() == LocalState::Error {
+            // Its data is of no use to the group, its vote is missed by nobody: out of the voters,
+            // so that the others' majority is one of nodes that work.
+            if let Err(e) = link.group.leave(LEAVE_TIMEOUT) {
+                self.warn(&format!("Could not take leave of the group: {e}"));
+            }
+        }
         let at = self.apply.last_left();
         let shown = HostView {
             uuid: link.history.to_be_bytes(),
@@ -227,6 +243,7 @@ impl Node {
         self.apply.wait(event.depends_on);
         let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
         if repeated {
+            self.desk.excuse(event.seqno);
             self.info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
         } else if isolated {
             self.isolated_begins(event.seqno, &tables);
@@ -265,14 +282,23 @@ impl Node {
 
     /// This database can no longer follow the group: it leaves, so that nobody reads from it.
     pub fn inconsistent(&self, why: &str) {
+        self.withdraw(&format!("Inconsistency detected: {why}."));
+    }
+
+    /// Leaves the group for good, for the reason that the sentence `why` gives.
+    pub fn withdraw(&self, why: &str) {
+        if self.local_state() == LocalState::Error {
+            return;
+        }
         self.error(&format!(
-            "Inconsistent: {why}. The node leaves the group; the others are not affected and lose nothing. \
+            "{why} The node leaves the group; the others are not affected and lose nothing. \
              Restart it; if it fails again, empty its data directory to fetch the state anew"
         ));
         self.set_local_state(LocalState::Error);
         if let Some(link) = self.link() {
             link.begin_closing();
             link.nudge_all();
+            self.desk.wake();
             self.queue.push(Event::Final);
         }
     }

@@ -96,18 +96,20 @@ impl Node {
             return status::CONN_FAIL;
         };
         let Some(trx) = handle.local() else { return status::FATAL };
-        let seqno = trx.lock().seqno();
-        if !error.is_empty() {
-            let text = String::from_utf8_lossy(error);
-            self.info(&format!(
-                "Isolated action of seqno {seqno} failed: {}",
-                text.trim_end_matches('\0')
-            ));
-        }
+        let (seqno, certified) = {
+            let state = trx.lock();
+            (state.seqno(), state.fate.as_ref().is_some_and(|fate| fate.certified))
+        };
+        // What failed certification was executed nowhere: there is nothing to vote on.
+        let agreed = error.is_empty() || !certified || self.fails(seqno, error);
         self.isolated_is_done(seqno);
         self.commit.leave(seqno);
         self.apply.leave(seqno);
-        status::OK
+        if agreed {
+            status::OK
+        } else {
+            status::NODE_FAIL
+        }
     }
 }
 

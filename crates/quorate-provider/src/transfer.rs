@@ -150,13 +150,13 @@ impl Node {
         self.propose_small(link, Kind::STATE_REQUEST, &request.encode())
     }
 
-    fn propose_small(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
+    pub fn propose_small(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
         let mut builder = WriteSetBuilder::new();
         builder.append_data(payload);
         let header = self.header(link, kind, 0, u64::MAX, u64::MAX);
         link.group
             .propose(header.serial, builder.finish(&header))
-            .map_err(|e| format!("a state transfer message could not be sent to the group: {e}"))
+            .map_err(|e| format!("a message could not be sent to the group: {e}"))
     }
 
     fn await_transfer(&self, link: &Link) -> Waited {
@@ -228,6 +228,7 @@ impl Node {
             self.commit.set_position(seqno);
             self.apply.set_position(seqno);
             self.queue.discard_upto(seqno);
+            self.errors_noted(self.failed.replaced(link.history, seqno));
             self.info(&format!("State transfer complete: position {seqno}"));
             Ok(seqno)
         };

@@ -282,6 +282,14 @@ impl TrxTable {
 }
 
 impl Handle {
+    /// -1 if not ordered.
+    pub fn seqno(&self) -> i64 {
+        match self {
+            Handle::Local(trx) => trx.lock().seqno(),
+            Handle::Remote(remote) => remote.seqno,
+        }
+    }
+
     pub fn local(&self) -> Option<&Trx> {
         match self {
             Handle::Local(trx) => Some(trx),

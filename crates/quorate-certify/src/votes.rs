@@ -1,0 +1,287 @@
+//! Votes on errors: whether a write set that failed on some members counts as failed or as done.
+//!
+//! A member on which a write set gives an error proposes a ballot with a digest of the error; the
+//! others answer with how it went for them. Who finds itself with another result than the winning
+//! one has other data than the group from there on, and leaves it. As in Galera, success wins
+//! ties, and a result is final as soon as the missing ballots cannot change it.
+//!
+//! Invariants:
+//! - everything here is a function of the log: views and ballots, in log order. All members have
+//!   the same polls, the same voters in each and the same results;
+//! - a poll ends once: a result is kept, and a late ballot gets that result for an answer. Where
+//!   results were forgotten (there are [`RESULTS_MAX`]) the answer is success: a member that was
+//!   away for so long and fails takes the state anew, which is always safe;
+//! - voters are those in the view when the poll opens, without those who leave it afterwards, so
+//!   a poll waits for living members only. Who joined after the write set may vote: a poll is open
+//!   for an undecided seqno only, and there, whoever is past it has applied it successfully
+//!   (itself, or its donor has), because a failure holds its member at the seqno until the result;
+//! - a success never opens a poll, so no polls cost nothing.
+
+use crate::Seqno;
+use bytes::{Buf, BufMut};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Results kept for late voters.
+const RESULTS_MAX: usize = 16384;
+
+/// Digest of "no error".
+pub const SUCCESS: u64 = 0;
+
+/// What one member has to say on one seqno.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ballot {
+    Success,
+    /// Never [`SUCCESS`].
+    Error(u64),
+    /// Decide without me: I comply.
+    Abstain,
+}
+
+impl Ballot {
+    fn digest(self) -> Option<u64> {
+        match self {
+            Ballot::Success => Some(SUCCESS),
+            Ballot::Error(digest) => Some(digest),
+            Ballot::Abstain => None,
+        }
+    }
+}
+
+/// A poll that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    pub seqno: Seqno,
+    /// The digest that won; [`SUCCESS`] if success did.
+    pub result: u64,
+    /// How many said what, for the error log.
+    pub tally: String,
+}
+
+/// What a ballot led to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// Counted (or of no consequence); nothing has ended.
+    Counted,
+    /// The first error on this seqno: everybody else is to vote, too.
+    Opened,
+    Decided(Decision),
+    /// It was decided before; this concerns only the one who voted.
+    Late(u64),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Poll {
+    /// So many successes win at once (Galera's `gcs.vote_policy`, as the first voter has it);
+    /// 0: the majority.
+    policy: u8,
+    voters: BTreeSet<u128>,
+    cast: BTreeMap<u128, Ballot>,
+}
+
+/// The state of all votes after some prefix of the log.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Votes {
+    view: BTreeSet<u128>,
+    open: BTreeMap<Seqno, Poll>,
+    results: BTreeMap<Seqno, u64>,
+    /// Results up to here are forgotten.
+    forgotten: Seqno,
+}
+
+impl Votes {
+    /// A new view: who is not in it votes no more. Polls may end by that.
+    pub fn view(&mut self, members: impl Iterator<Item = u128>) -> Vec<Decision> {
+        self.view = members.collect();
+        let view = &self.view;
+        for poll in self.open.values_mut() {
+            poll.voters.retain(|voter| view.contains(voter));
+            poll.cast.retain(|voter, _| view.contains(voter));
+        }
+        // Nobody is left who met the error or has said a thing: not a question any more.
+        self.open.retain(|_, poll| !poll.cast.is_empty());
+        let ended: Vec<_> =
+            self.open.iter().filter_map(|(s, poll)| poll.count(*s, false)).collect();
+        ended.iter().for_each(|decision| self.keep(decision));
+        ended
+    }
+
+    /// A ballot, as it comes by in the log. `policy` counts only where it opens a poll.
+    pub fn cast(&mut self, seqno: Seqno, voter: u128, ballot: Ballot, policy: u8) -> Answer {
+        if let Some(result) = self.result(seqno) {
+            return Answer::Late(result);
+        }
+        let opens = matches!(ballot, Ballot::Error(_)) && !self.open.contains_key(&seqno);
+        if opens {
+            let voters = self.view.iter().copied().chain([voter]).collect();
+            self.open.insert(seqno, Poll { policy, voters, cast: BTreeMap::new() });
+        }
+        let Some(poll) = self.open.get_mut(&seqno) else { return Answer::Counted };
+        if poll.voters.contains(&voter) {
+            poll.cast.entry(voter).or_insert(ballot);
+        }
+        match poll.count(seqno, false) {
+            Some(decision) => {
+                self.keep(&decision);
+                Answer::Decided(decision)
+            }
+            None if opens => Answer::Opened,
+            None => Answer::Counted,
+        }
+    }
+
+    /// Somebody who has voted waited for long enough: those who have not are not waited for.
+    pub fn close(&mut self, seqno: Seqno, voter: u128) -> Answer {
+        if let Some(result) = self.result(seqno) {
+            return Answer::Late(result);
+        }
+        let poll = self.open.get(&seqno).filter(|poll| poll.cast.contains_key(&voter));
+        match poll.and_then(|poll| poll.count(seqno, true)) {
+            Some(decision) => {
+                self.keep(&decision);
+                Answer::Decided(decision)
+            }
+            None => Answer::Counted,
+        }
+    }
+
+    fn result(&self, seqno: Seqno) -> Option<u64> {
+        let forgotten = (seqno <= self.forgotten).then_some(SUCCESS);
+        self.results.get(&seqno).copied().or(forgotten)
+    }
+
+    fn keep(&mut self, decision: &Decision) {
+        self.open.remove(&decision.seqno);
+        self.results.insert(decision.seqno, decision.result);
+        if self.results.len() > RESULTS_MAX {
+            if let Some((seqno, _)) = self.results.pop_first() {
+                self.forgotten = seqno;
+            }
+        }
+    }
+
+    /// Equal states give equal bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_i64_le(self.forgotten);
+        out.put_u32_le(self.view.len() as u32);
+        self.view.iter().for_each(|m| out.put_u128_le(*m));
+        out.put_u32_le(self.results.len() as u32);
+        for (seqno, result) in &self.results {
+            out.put_i64_le(*seqno);
+            out.put_u64_le(*result);
+        }
+        out.put_u32_le(self.open.len() as u32);
+        for (seqno, poll) in &self.open {
+            out.put_i64_le(*seqno);
+            out.put_u8(poll.policy);
+            out.put_u32_le(poll.voters.len() as u32);
+            for voter in &poll.voters {
+                out.put_u128_le(*voter);
+                let (kind, digest) = match poll.cast.get(voter) {
+                    None => (0, 0),
+                    Some(Ballot::Abstain) => (1, 0),
+                    Some(Ballot::Success) => (2, SUCCESS),
+                    Some(Ballot::Error(digest)) => (2, *digest),
+                };
+                out.put_u8(kind);
+                out.put_u64_le(digest);
+            }
+        }
+        out
+    }
+
+    /// What [`encode`](Self::encode) wrote; `None` if it did not write this.
+    pub fn decode(mut bytes: &[u8]) -> Option<Votes> {
+        let input = &mut bytes;
+        let mut votes = Votes { forgotten: input.try_get_i64_le().ok()?, ..Votes::default() };
+        for _ in 0..input.try_get_u32_le().ok()? {
+            votes.view.insert(input.try_get_u128_le().ok()?);
+        }
+        for _ in 0..input.try_get_u32_le().ok()? {
+            let seqno = input.try_get_i64_le().ok()?;
+            votes.results.insert(seqno, input.try_get_u64_le().ok()?);
+        }
+        for _ in 0..input.try_get_u32_le().ok()? {
+            let seqno = input.try_get_i64_le().ok()?;
+            let mut poll = Poll { policy: input.try_get_u8().ok()?, ..Poll::default() };
+            for _ in 0..input.try_get_u32_le().ok()? {
+                let voter = input.try_get_u128_le().ok()?;
+                let ballot = match (input.try_get_u8().ok()?, input.try_get_u64_le().ok()?) {
+                    (0, _) => None,
+                    (1, _) => Some(Ballot::Abstain),
+                    (2, SUCCESS) => Some(Ballot::Success),
+                    (2, digest) => Some(Ballot::Error(digest)),
+                    _ => return None,
+                };
+                poll.voters.insert(voter);
+                ballot.map(|b| poll.cast.insert(voter, b));
+            }
+            votes.open.insert(seqno, poll);
+        }
+        input.is_empty().then_some(votes)
+    }
+}
+
+impl Poll {
+    /// The result, if it can be told. `final_call`: what is missing will not come.
+    fn count(&self, seqno: Seqno, final_call: bool) -> Option<Decision> {
+        let mut counts = BTreeMap::new();
+        for digest in self.cast.values().filter_map(|b| b.digest()) {
+            *counts.entry(digest).or_insert(0usize) += 1;
+        }
+        let missing = if final_call { 0 } else { self.voters.len() - self.cast.len() };
+        let successes = counts.get(&SUCCESS).copied().unwrap_or(0);
+        let (mut first, mut second, mut leader) = (0, 0, SUCCESS);
+        for (digest, count) in &counts {
+            // The greatest digest wins among equals; which one is no matter, but the same everywhere.
+            if *count >= first {
+                (second, first, leader) = (first, *count, *digest);
+            } else {
+                second = second.max(*count);
+            }
+        }
+        let policy = usize::from(self.policy);
+        let result = if policy > 0 && successes >= policy {
+            SUCCESS
+        } else if policy > 0 && successes + missing >= policy {
+            return None;
+        } else if successes >= first && successes >= second + missing {
+            SUCCESS
+        } else if successes < first
+            // No other error may overtake, and success may not even draw level.
+            && first >= second + missing
+            && first > successes + missing
+        {
+            leader
+        } else if missing == 0 {
+            if successes >= first {
+                SUCCESS
+            } else {
+                leader
+            }
+        } else {
+            return None;
+        };
+        Some(Decision { seqno, result, tally: self.tally(&counts, missing) })
+    }
+
+    fn tally(&self, counts: &BTreeMap<u64, usize>, missing: usize) -> String {
+        let mut parts: Vec<String> = counts
+            .iter()
+            .map(|(digest, count)| match *digest {
+                SUCCESS => format!("success: {count}"),
+                error => format!("error {error:016x}: {count}"),
+            })
+            .collect();
+        let abstained = self.cast.values().filter(|b| **b == Ballot::Abstain).count();
+        for (what, count) in [("abstained", abstained), ("not waited for", missing)] {
+            if count > 0 {
+                parts.push(format!("{what}: {count}"));
+            }
+        }
+        format!("{} of {} voters", parts.join(", "), self.voters.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;

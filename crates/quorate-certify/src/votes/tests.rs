@@ -1,0 +1,119 @@
+use super::*;
+
+const E: Ballot = Ballot::Error(7);
+const F: Ballot = Ballot::Error(9);
+
+fn of(members: u128) -> Votes {
+    let mut votes = Votes::default();
+    assert_eq!(votes.view(1..=members), []);
+    votes
+}
+
+/// Casts the ballots of members 1, 2, … on seqno 5; the result and after how many it was there.
+fn run(members: u128, policy: u8, ballots: &[Ballot]) -> Option<(u64, usize)> {
+    let mut votes = of(members);
+    for (i, ballot) in ballots.iter().enumerate() {
+        if let Answer::Decided(d) = votes.cast(5, i as u128 + 1, *ballot, policy) {
+            assert_eq!(d.seqno, 5);
+            return Some((d.result, i + 1));
+        }
+    }
+    None
+}
+
+#[test]
+fn alike_everywhere_is_decided_by_a_majority() {
+    assert_eq!(run(3, 0, &[E, E, E]), Some((7, 2)));
+    assert_eq!(run(1, 0, &[E]), Some((7, 1)));
+    assert_eq!(run(2, 0, &[E, E]), Some((7, 2)));
+}
+
+#[test]
+fn success_wins_ties_and_two_who_fail_differently() {
+    assert_eq!(run(2, 0, &[E, Ballot::Success]), Some((0, 2)));
+    assert_eq!(run(3, 0, &[E, F, Ballot::Success]), Some((0, 3)));
+    assert_eq!(run(3, 0, &[E, Ballot::Success, E]), Some((7, 3)));
+    assert_eq!(run(4, 0, &[E, Ballot::Success, E, Ballot::Success]), Some((0, 4)));
+}
+
+#[test]
+fn a_result_that_cannot_change_waits_for_nobody() {
+    assert_eq!(run(5, 0, &[E, Ballot::Success, Ballot::Success]), None);
+    let three = [Ballot::Success; 3];
+    assert_eq!(run(5, 0, &[&[E], &three[..]].concat()), Some((0, 4)));
+    assert_eq!(run(3, 0, &[E]), None);
+    assert_eq!(run(3, 0, &[E, F]), None, "the third may still agree with either");
+}
+
+#[test]
+fn a_policy_lets_a_few_successes_win() {
+    assert_eq!(run(5, 1, &[E, E, E, Ballot::Success]), Some((0, 4)));
+    assert_eq!(run(5, 2, &[E, E, E, Ballot::Success]), None);
+    assert_eq!(run(5, 2, &[E, E, E, Ballot::Success, E]), Some((7, 5)));
+}
+
+#[test]
+fn who_leaves_the_view_is_not_waited_for() {
+    let mut votes = of(3);
+    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened);
+    assert_eq!(votes.cast(5, 2, Ballot::Success, 0), Answer::Counted);
+    let ended = votes.view([1, 2].into_iter());
+    assert_eq!(ended.iter().map(|d| (d.seqno, d.result)).collect::<Vec<_>>(), [(5, SUCCESS)]);
+    assert_eq!(votes.cast(5, 3, E, 0), Answer::Late(SUCCESS));
+
+    assert_eq!(votes.cast(6, 1, E, 0), Answer::Opened);
+    assert_eq!(votes.view([2].into_iter()), [], "only the one who failed had voted");
+    assert_eq!(votes.cast(6, 2, Ballot::Success, 0), Answer::Counted);
+    assert!(matches!(votes.cast(6, 2, E, 0), Answer::Decided(d) if d.result == 7));
+}
+
+#[test]
+fn abstaining_and_closing_end_the_wait() {
+    assert_eq!(run(3, 0, &[E, Ballot::Abstain, Ballot::Abstain]), Some((7, 3)));
+    assert_eq!(run(3, 0, &[E, Ballot::Abstain, Ballot::Success]), Some((0, 3)));
+    let mut votes = of(3);
+    votes.cast(5, 1, E, 0);
+    votes.cast(5, 2, Ballot::Success, 0);
+    assert_eq!(votes.close(5, 3), Answer::Counted, "who has not voted cannot close");
+    assert!(matches!(votes.close(5, 1), Answer::Decided(d) if d.result == SUCCESS));
+    assert_eq!(votes.close(5, 1), Answer::Late(SUCCESS));
+}
+
+#[test]
+fn a_ballot_counts_once_and_success_opens_nothing() {
+    let mut votes = of(3);
+    assert_eq!(votes.cast(5, 2, Ballot::Success, 0), Answer::Counted);
+    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened);
+    assert_eq!(votes.cast(5, 1, E, 0), Answer::Counted);
+    assert_eq!(votes.cast(5, 9, E, 0), Answer::Counted, "not in the view");
+    assert!(matches!(votes.cast(5, 3, E, 0), Answer::Decided(d) if d.result == 7));
+}
+
+#[test]
+fn results_are_kept_up_to_a_bound_and_then_taken_for_success() {
+    let mut votes = of(1);
+    let count = RESULTS_MAX as Seqno + 10;
+    for seqno in 1..=count {
+        assert!(matches!(votes.cast(seqno, 1, E, 0), Answer::Decided(_)));
+    }
+    assert_eq!(votes.cast(count, 1, E, 0), Answer::Late(7));
+    assert_eq!(votes.cast(10, 1, E, 0), Answer::Late(SUCCESS));
+    assert_eq!(votes.results.len(), RESULTS_MAX);
+}
+
+#[test]
+fn the_state_survives_as_bytes_and_garbage_is_refused() {
+    let mut votes = of(4);
+    votes.cast(5, 1, E, 2);
+    votes.cast(5, 2, Ballot::Abstain, 0);
+    votes.cast(5, 3, Ballot::Success, 0);
+    votes.cast(3, 1, E, 0);
+    for voter in 2..=4 {
+        votes.cast(3, voter, E, 0);
+    }
+    let bytes = votes.encode();
+    assert_eq!(Votes::decode(&bytes), Some(votes));
+    for cut in 0..bytes.len() {
+        assert_eq!(Votes::decode(&bytes[..cut]), None);
+    }
+}

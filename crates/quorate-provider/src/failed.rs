@@ -1,0 +1,193 @@
+//! Which write sets gave an error on this data, in a file *in the data directory*: it is about the
+//! data, and is wiped together with it.
+//!
+//! The group may decide on an error while this node is away. When the node reads that decision in
+//! the log after a restart, the file tells how it went here. The file begins at a *base*: data at
+//! or below it came from a state transfer (or from the time before this file), and what it is was
+//! settled where it came from.
+//!
+//! Invariant: an error is in the file, durably, before this node asks the group about it and
+//! before anything above its seqno is committed. So above the base, a seqno that this data is past
+//! and that is not in the file was a success.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "quorate_errors.dat";
+/// Past so many errors the older half is dropped, and the base moves up.
+const ERRORS_MAX: usize = 256;
+
+/// How a write set went on this data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Past {
+    /// At or below the base: settled elsewhere.
+    Settled,
+    Error(u64),
+    Success,
+}
+
+pub struct FailedNotes {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    history: u128,
+    base: i64,
+    errors: BTreeMap<i64, u64>,
+}
+
+impl FailedNotes {
+    pub fn new(data_dir: &Path) -> Self {
+        Self { path: data_dir.join(NAME), inner: Mutex::default() }
+    }
+
+    /// Reads what is known of this data, which stands at `position`. What the file does not speak
+    /// of (it is new, or about another history) begins there.
+    pub fn open(&self, history: u128, position: i64) -> io::Result<()> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let found = parse(&text, history).filter(|found| found.base <= position);
+        let mut inner = self.inner.lock();
+        match found {
+            Some(mut found) => {
+                // An error above the position was lost with its seqno: it comes again.
+                found.errors.split_off(&(position + 1));
+                *inner = found;
+                Ok(())
+            }
+            None => {
+                *inner = Inner { history, base: position, errors: BTreeMap::new() };
+                self.write(&inner)
+            }
+        }
+    }
+
+    /// The data was replaced by a state of this position.
+    pub fn replaced(&self, history: u128, position: i64) -> io::Result<()> {
+        let mut inner = self.inner.lock();
+        *inner = Inner { history, base: position, errors: BTreeMap::new() };
+        self.write(&inner)
+    }
+
+    /// Notes an error, durably.
+    pub fn note(&self, seqno: i64, digest: u64) -> io::Result<()> {
+        let mut inner = self.inner.lock();
+        if inner.errors.insert(seqno, digest) == Some(digest) {
+            return Ok(());
+        }
+        if inner.errors.len() > ERRORS_MAX {
+            let kept = inner.errors.keys().nth(ERRORS_MAX / 2).copied().unwrap_or(seqno);
+            inner.errors = inner.errors.split_off(&kept);
+            inner.base = inner.base.max(kept - 1);
+            return self.write(&inner);
+        }
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(&self.path)?;
+        file.write_all(error_line(inner.history, seqno, digest).as_bytes())?;
+        file.sync_data()
+    }
+
+    pub fn past(&self, seqno: i64) -> Past {
+        let inner = self.inner.lock();
+        match inner.errors.get(&seqno) {
+            _ if seqno <= inner.base => Past::Settled,
+            Some(digest) => Past::Error(*digest),
+            None => Past::Success,
+        }
+    }
+
+    fn write(&self, inner: &Inner) -> io::Result<()> {
+        let mut text = format!("{:032x} base {}\n", inner.history, inner.base);
+        inner.errors.iter().for_each(|(s, d)| text += &error_line(inner.history, *s, *d));
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        fs::rename(new, &self.path)
+    }
+}
+
+fn error_line(history: u128, seqno: i64, digest: u64) -> String {
+    format!("{history:032x} error {seqno} {digest:016x}\n")
+}
+
+/// A torn last line is none; `None` without a base for `history`.
+fn parse(text: &str, history: u128) -> Option<Inner> {
+    let whole = &text[..text.rfind('\n')?];
+    let mut base = None;
+    let mut errors = BTreeMap::new();
+    for line in whole.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        if u128::from_str_radix(words.first()?, 16).ok()? != history {
+            return None;
+        }
+        match words[1..] {
+            ["base", seqno] => base = Some(seqno.parse().ok()?),
+            ["error", seqno, digest] => {
+                errors.insert(seqno.parse().ok()?, u64::from_str_radix(digest, 16).ok()?);
+            }
+            _ => return None,
+        }
+    }
+    Some(Inner { history, base: base?, errors })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn temp(name: &str) -> PathBuf {
+        let dir =
+            std::env::temp_dir().join(format!("quorate-failed-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn opened(dir: &Path, history: u128, position: i64) -> FailedNotes {
+        let notes = FailedNotes::new(dir);
+        notes.open(history, position).unwrap();
+        notes
+    }
+
+    #[test]
+    fn errors_are_known_after_a_restart_and_lost_ones_are_not() {
+        let dir = temp("restart");
+        let notes = opened(&dir, 7, 10);
+        notes.note(12, 0xab).unwrap();
+        notes.note(15, 0xcd).unwrap();
+        let again = opened(&dir, 7, 15);
+        assert_eq!(again.past(10), Past::Settled);
+        assert_eq!(again.past(11), Past::Success);
+        assert_eq!((again.past(12), again.past(15)), (Past::Error(0xab), Past::Error(0xcd)));
+        assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
+        assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_state_transfer_and_a_position_below_the_base_begin_anew() {
+        let dir = temp("transfer");
+        let notes = opened(&dir, 7, 10);
+        notes.note(12, 1).unwrap();
+        notes.replaced(7, 40).unwrap();
+        assert_eq!(opened(&dir, 7, 41).past(12), Past::Settled);
+        assert_eq!(opened(&dir, 7, 30).past(30), Past::Settled);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn the_file_is_bounded() {
+        let dir = temp("bounded");
+        let notes = opened(&dir, 7, 0);
+        (1..=ERRORS_MAX as i64 + 1).for_each(|s| notes.note(s, 1).unwrap());
+        assert_eq!(notes.past(1), Past::Settled);
+        assert_eq!(notes.past(ERRORS_MAX as i64), Past::Error(1));
+        let again = opened(&dir, 7, 1 << 20);
+        assert_eq!(again.past(ERRORS_MAX as i64 + 1), Past::Error(1));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,69 @@
+//! All state that follows from the log, as one: verdicts and votes. Members with the same log have
+//! the same, and a snapshot is the whole of it.
+
+use bytes::Bytes;
+use quorate_certify::votes::Votes;
+use quorate_certify::Certifier;
+
+/// ```text
+/// magic "qseq", version u8 = 1, votes length u32, votes, certifier snapshot
+/// ```
+const MAGIC: &[u8; 4] = b"qseq";
+const VERSION: u8 = 1;
+
+pub struct Sequenced {
+    pub certifier: Certifier,
+    pub votes: Votes,
+}
+
+impl Sequenced {
+    pub fn snapshot(&self) -> Bytes {
+        let votes = self.votes.encode();
+        let mut out = Vec::from(&MAGIC[..]);
+        out.push(VERSION);
+        out.extend_from_slice(&(votes.len() as u32).to_le_bytes());
+        out.extend_from_slice(&votes);
+        out.extend_from_slice(&self.certifier.snapshot());
+        Bytes::from(out)
+    }
+
+    /// The state that [`Self::snapshot`] wrote.
+    pub fn restore(bytes: &[u8]) -> Result<Self, String> {
+        let damaged =
+            || format!("a snapshot of {} bytes is damaged: start from another", bytes.len());
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
+        let (version, rest) = rest.split_first().ok_or_else(damaged)?;
+        if *version != VERSION {
+            return Err(format!(
+                "a snapshot has version {version}, this member reads {VERSION}: a newer member wrote it; upgrade this one"
+            ));
+        }
+        let (len, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
+        let (votes, rest) =
+            rest.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or_else(damaged)?;
+        Ok(Self {
+            certifier: Certifier::restore(rest).map_err(|e| e.to_string())?,
+            votes: Votes::decode(votes).ok_or_else(damaged)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
+        let mut state = Sequenced { certifier: Certifier::new(16), votes: Votes::default() };
+        state.certifier.sequence_view();
+        state.votes.view([1, 2, 3].into_iter());
+        state.votes.cast(1, 2, quorate_certify::votes::Ballot::Error(5), 0);
+        let bytes = state.snapshot();
+        let again = Sequenced::restore(&bytes).unwrap();
+        assert_eq!((again.certifier.seqno(), &again.votes), (1, &state.votes));
+        assert_eq!(again.snapshot(), bytes);
+        for cut in 0..bytes.len() {
+            assert!(Sequenced::restore(&bytes[..cut]).is_err());
+        }
+    }
+}
