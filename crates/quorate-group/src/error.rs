@@ -51,6 +51,8 @@ pub enum GroupError {
     NoAnswer { addr: String, reason: String },
     #[error("no leader answered within {waited:?}: {what}")]
     NoLeader { waited: Duration, what: String },
+    #[error("leadership was not handed from {node} to {to}: {reason}. No data is affected")]
+    Switchover { node: String, to: String, reason: String },
     #[error(
         "this node's own state cannot be continued from the log: the log starts after index \
          {log_base} and no snapshot of it fits the state. The state has to come from another node"

@@ -10,6 +10,7 @@ use crate::options::{GroupOptions, OpenInfo};
 use crate::sequencer::Sequencer;
 use crate::snapshot::Content;
 use crate::status::GroupStatus;
+use crate::switchover;
 use crate::view::View;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -136,6 +137,13 @@ impl Group {
 
     pub fn status(&self) -> GroupStatus {
         self.member.status()
+    }
+
+    /// Hands leadership to the member of that name (`None`: to whoever is furthest), waits until it
+    /// leads and gives back its name. Proposals wait meanwhile; none is lost or refused. Only the
+    /// leader can: [`GroupError::Switchover`] says who that is.
+    pub fn switchover(&self, to: Option<&str>, timeout: Duration) -> Result<String, GroupError> {
+        switchover::switchover(&self.member, to, timeout)
     }
 
     /// Leaves the group: removed from the voters (dead voters first, where the rest would have no

@@ -3,7 +3,8 @@
 use crate::error::GroupError;
 use crate::machine::LogLevel;
 use crate::member::Member;
-use quorate_consensus::{Event, MemberId, MemberRole};
+use crate::switchover::hand_over;
+use quorate_consensus::MemberRole;
 use quorate_wire::Packet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -66,22 +67,6 @@ fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
             );
             return Err(GroupError::NoLeader { waited: timeout, what });
         }
-    }
-}
-
-/// Transfers leadership to the voter that is furthest, and waits for it a moment.
-fn hand_over(member: &Member, deadline: Instant) {
-    let transferred = member.with_core(|driver| {
-        let status = driver.consensus.status(member.now_ms());
-        let connected =
-            |id: &MemberId| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected());
-        let voters = status.peers.iter().filter(|peer| status.config.is_voter(peer.id));
-        let best = voters.filter(|peer| connected(&peer.id)).max_by_key(|peer| peer.matched)?.id;
-        driver.step(member, Event::TransferLeadership(best)).ok()
-    });
-    if transferred.is_some() {
-        let patience = deadline.min(Instant::now() + member.options.election_timeout);
-        member.membership.wait_leader_change(patience);
     }
 }
 

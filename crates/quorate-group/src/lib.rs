@@ -36,6 +36,7 @@ mod reads;
 mod sequencer;
 mod snapshot;
 mod status;
+mod switchover;
 mod threads;
 mod view;
 

@@ -50,15 +50,20 @@ impl Membership {
         self.changed.notify_all();
     }
 
-    /// Waits for the next change of leader.
-    pub fn wait_leader_change(&self, deadline: Instant) {
+    /// For [`Membership::wait_leader_change`].
+    pub fn leader_changes(&self) -> u64 {
+        self.state.lock().leaders
+    }
+
+    /// Waits for a change of leader or term after the `seen`-th; how many there were now.
+    pub fn wait_leader_change(&self, seen: u64, deadline: Instant) -> u64 {
         let mut state = self.state.lock();
-        let before = state.leaders;
-        while state.leaders == before && !state.closed {
+        while state.leaders == seen && !state.closed {
             if self.changed.wait_until(&mut state, deadline).timed_out() {
-                return;
+                break;
             }
         }
+        state.leaders
     }
 
     pub fn set_asking(&self, asking: bool) {

@@ -163,6 +163,31 @@ fn read_points_are_reached_whatever_the_last_entry_is() {
 }
 
 #[test]
+fn leadership_goes_where_it_is_told_to_and_proposals_go_with_it() {
+    let cluster = Cluster::started("switchover", 3);
+    let mut proposals = Vec::new();
+    for _ in 0..5 {
+        let leader = cluster.leader();
+        let (next, other) = ((leader + 1) % 3, (leader + 2) % 3);
+        let name = cluster.nodes[next].options.name.clone();
+        proposals.extend(cluster.nodes.iter().map(|node| node.propose()));
+        let group = cluster.nodes[leader].group();
+        assert_eq!(group.switchover(Some(&name), PATIENCE).unwrap(), name);
+        assert_eq!(cluster.leader(), next);
+        proposals.extend(cluster.nodes.iter().map(|node| node.propose()));
+        let id = cluster.nodes[next].id();
+        cluster.nodes[other].wait("the new leader", |node| node.status().leader == Some(id));
+        let refusal = cluster.nodes[other].group().switchover(None, PATIENCE).unwrap_err();
+        assert!(refusal.to_string().contains(&name), "{refusal}");
+    }
+    cluster.await_applied(&proposals);
+    let leader = cluster.nodes[cluster.leader()].group();
+    let refusal = leader.switchover(Some("nobody"), PATIENCE).unwrap_err();
+    assert!(refusal.to_string().contains("nobody"), "{refusal}");
+    assert_ne!(leader.switchover(None, PATIENCE).unwrap(), "");
+}
+
+#[test]
 fn a_large_proposal_passes_in_pieces() {
     let cluster = Cluster::started("large", 3);
     let follower = cluster.follower();
