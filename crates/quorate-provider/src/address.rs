@@ -10,7 +10,7 @@ pub struct ClusterUrl {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
+#[error("Invalid backend URI: wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
 pub struct BadUrl(pub String);
 
 pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {

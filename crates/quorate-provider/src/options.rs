@@ -127,7 +127,7 @@ pub const SPECS: &[Spec] = &[
     spec("repl.causal_read_timeout", Period, "PT30S", Live, "How long wsrep_sync_wait waits."),
     spec("repl.commit_order", Integer, "3", Ignored, "Commit order is always strict."),
     spec("repl.key_format", Text, "FLAT8", Ignored, "Keys are hashed to 64 bits."),
-    spec("repl.max_ws_size", Size, "2147483647", Live, "Largest write set."),
+    spec("repl.max_ws_size", Size, "2147483647", Live, "Largest write set, counted as Galera would."),
     spec("repl.proto_max", Integer, "11", Ignored, "Galera protocol versions."),
     spec("socket.checksum", Integer, "2", Ignored, "Frames always carry CRC32C."),
     spec("socket.dynamic", Bool, "no", Ignored, "TLS is not available yet."),
@@ -139,7 +139,7 @@ pub const SPECS: &[Spec] = &[
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum OptionError {
     #[error(
-        "wsrep_provider_options: unknown option '{name}': neither Quorate's nor Galera's{hint}"
+        "Unknown parameter '{name}' in wsrep_provider_options: neither Quorate's nor Galera's{hint}"
     )]
     Unknown { name: String, hint: String },
     #[error("wsrep_provider_options: '{name} = {value}' is not {expected}")]

@@ -41,7 +41,7 @@ impl Node {
                 return (status::CONN_FAIL, None);
             }
         };
-        if state.builder.encoded_len() as u64 > self.counters.max_ws_size() {
+        if !self.counters.allows(&state.builder) {
             return (status::SIZE_EXCEEDED, None);
         }
         let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);

@@ -154,7 +154,7 @@ impl Node {
         if link.primary() {
             return Ok(()); // contact came back before its turn
         }
-        self.warn("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
+        self.info("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
         let mut shown = self.host_view(link, self.apply.last_left(), &self.own_view(link));
         shown.status = view_status::NON_PRIMARY;
         shown.number = -1;

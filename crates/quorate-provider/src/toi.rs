@@ -39,6 +39,9 @@ impl Node {
         let tables = named_tables(keys);
         action.iter().for_each(|a| state.builder.append_data(a));
         state.builder.append_data(&action::trailer(&tables));
+        if !self.counters.allows(&state.builder) {
+            return (status::SIZE_EXCEEDED, None);
+        }
         let header =
             self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
         let data = state.builder.finish(&header);
