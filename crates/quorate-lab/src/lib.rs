@@ -8,6 +8,10 @@
 //! * [`cluster`]: N servers of a [`cluster::System`], each on a host and a disk of its own.
 //! * [`history`]: what clients did and were told, one operation a line.
 //! * [`check`]: pure functions of a history that find what must not be.
+//! * [`target`]: a cluster under test, as workloads and schedules see it.
+//! * [`workload`]: what clients do while things fail.
+//! * [`schedule`]: what fails, when.
+//! * [`chaos`]: a whole run, from the first client to the verdict.
 //! * [`random`]: small seeded choices.
 //!
 //! Hosts, disks and nodes are counted from 0; node 0 is shown as `node1`.
@@ -16,6 +20,7 @@
 //! last handle is dropped, on SIGINT and SIGTERM too. What a killed run left, the next one
 //! removes ([`leftovers`]). Needs root.
 
+pub mod chaos;
 pub mod check;
 pub mod cluster;
 pub mod disk;
@@ -24,3 +29,6 @@ pub mod leftovers;
 pub mod net;
 pub mod process;
 pub mod random;
+pub mod schedule;
+pub mod target;
+pub mod workload;

@@ -17,14 +17,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts the clock.
-    pub fn create(path: &Path) -> Result<Recorder> {
+    /// Times count from `start` on.
+    pub fn create(path: &Path, start: Instant) -> Result<Recorder> {
         let file = File::create(path).with_context(|| format!("making {}", path.display()))?;
-        Ok(Recorder {
-            start: Instant::now(),
-            file: Mutex::new(BufWriter::new(file)),
-            counts: Default::default(),
-        })
+        Ok(Recorder { start, file: Mutex::new(BufWriter::new(file)), counts: Default::default() })
     }
 
     /// Microseconds since the start of the history.

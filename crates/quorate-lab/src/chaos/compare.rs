@@ -1,0 +1,144 @@
+//! All tables of all nodes, byte for byte: definitions, and rows in the order of the primary key.
+
+use crate::check::{Anomaly, Finding, Findings};
+use crate::target::Target;
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Row, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use twox_hash::XxHash3_64;
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Differing rows that are told, of each table.
+const ROWS_SHOWN: usize = 5;
+/// What replicates besides the users' databases: accounts, routines, events, plugins.
+const SYSTEM_TABLES: &str = "'global_priv','proc','event','func','servers'";
+
+/// A table's definition, rows and their digest.
+#[derive(Debug, PartialEq, Eq)]
+struct Content {
+    definition: String,
+    rows: u64,
+    digest: u64,
+}
+
+/// What differs between node 1 and each other. No client may be writing.
+pub fn tables(target: &dyn Target) -> Result<Vec<Finding>> {
+    let mut connections = (0..target.nodes())
+        .map(|node| {
+            let name = format!("node{}", node + 1);
+            let connection = target.connect(node, TIMEOUT);
+            Ok((connection.with_context(|| format!("connecting to {name}"))?, name))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut findings = Findings::default();
+    let mut contents = Vec::new();
+    for (connection, name) in &mut connections {
+        contents.push(read_all(connection).with_context(|| format!("reading all of {name}"))?);
+    }
+    for other in 1..contents.len() {
+        let names: BTreeSet<String> =
+            contents[0].keys().chain(contents[other].keys()).cloned().collect();
+        for table in names {
+            let (here, there) = (contents[0].get(&table), contents[other].get(&table));
+            if here != there {
+                let differing = match (here, there) {
+                    (Some(_), Some(_)) => difference(&mut connections, other, &table)?,
+                    _ => String::new(),
+                };
+                findings.add(
+                    Anomaly::Diverged,
+                    format!(
+                        "{table}: node1 {here:?}, {} {there:?}{differing}",
+                        connections[other].1
+                    ),
+                );
+            }
+        }
+    }
+    Ok(findings.finish())
+}
+
+fn read_all(connection: &mut Conn) -> mysql::Result<BTreeMap<String, Content>> {
+    let names: Vec<(String, String)> = connection.query(format!(
+        "SELECT table_schema, table_name FROM information_schema.tables \
+         WHERE table_type = 'BASE TABLE' AND (table_schema NOT IN ('information_schema', \
+         'performance_schema', 'sys', 'mysql') OR table_schema = 'mysql' AND table_name IN \
+         ({SYSTEM_TABLES}))"
+    ))?;
+    names
+        .into_iter()
+        .map(|(schema, table)| {
+            let name = format!("`{schema}`.`{table}`");
+            let content = read_table(connection, &name)?;
+            Ok((name, content))
+        })
+        .collect()
+}
+
+fn read_table(connection: &mut Conn, table: &str) -> mysql::Result<Content> {
+    let definition: Option<(String, String)> =
+        connection.query_first(format!("SHOW CREATE TABLE {table}"))?;
+    let definition = without_counter(&definition.unwrap_or_default().1);
+    let mut digest = 0;
+    let mut rows = 0;
+    for row in connection.query_iter(ordered(table))? {
+        // Each row's digest goes into the next, so that order counts.
+        digest = XxHash3_64::oneshot_with_seed(digest, shown(&row?).as_bytes());
+        rows += 1;
+    }
+    Ok(Content { definition, rows, digest })
+}
+
+/// By all columns: the first is the primary key in the tables here, and ties need an order too.
+fn ordered(table: &str) -> String {
+    format!("SELECT * FROM {table} ORDER BY 1, 2 LIMIT 18446744073709551615")
+}
+
+/// Each node hands out its own numbers of AUTO_INCREMENT, so where it stands may differ.
+fn without_counter(definition: &str) -> String {
+    let words = definition.split(' ').filter(|word| !word.starts_with("AUTO_INCREMENT="));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn shown(row: &Row) -> String {
+    let values = (0..row.len()).map(|column| match row.as_ref(column) {
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+        other => format!("{other:?}"),
+    });
+    values.collect::<Vec<_>>().join("\t")
+}
+
+/// Rows that only one of node 1 and `other` has.
+fn difference(
+    connections: &mut [(Conn, String)],
+    other: usize,
+    table: &str,
+) -> mysql::Result<String> {
+    let mut rows = |node: usize| -> mysql::Result<BTreeSet<String>> {
+        let connection = &mut connections[node].0;
+        connection.query_iter(ordered(table))?.map(|row| row.map(|row| shown(&row))).collect()
+    };
+    let (here, there) = (rows(0)?, rows(other)?);
+    let only = |title: String, rows: &BTreeSet<String>, others: &BTreeSet<String>| {
+        let different: Vec<&String> = rows.difference(others).collect();
+        let first: Vec<String> =
+            different.iter().take(ROWS_SHOWN).map(|row| format!("\n    {row}")).collect();
+        format!("\n  only on {title}: {} rows{}", different.len(), first.concat())
+    };
+    let there_name = connections[other].1.clone();
+    Ok(only("node1".to_owned(), &here, &there) + &only(there_name, &there, &here))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_counter_stands_is_no_difference() {
+        let text = "CREATE TABLE `t` (...) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=utf8mb4";
+        let expected = "CREATE TABLE `t` (...) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4";
+        assert_eq!(without_counter(text), expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a run found, for people.
+
+use super::sample::{longest_gap, Moment};
+use super::{timeline, Options};
+use crate::check::Finding;
+use crate::history::{Operation, Outcome};
+use crate::schedule::Event;
+use crate::workload::Writers;
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Everything promised was kept.
+    Held,
+    /// Something was lost, diverged, or was seen that must not be.
+    Violated,
+    /// Nodes did not come back, so that it cannot be said.
+    NotHealed,
+    /// Nothing was acknowledged: the run shows nothing.
+    Empty,
+}
+
+pub struct Report {
+    pub conclusion: Conclusion,
+    pub unhealed: Option<String>,
+    /// By workload, and of the comparison of all tables.
+    pub findings: Vec<(String, Vec<Finding>)>,
+    pub events: Vec<Event>,
+    pub moments: Vec<Moment>,
+    pub counts: Vec<(&'static str, Counts)>,
+}
+
+/// Operations of one workload by outcome, final reads left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub ok: usize,
+    pub failed: usize,
+    pub unknown: usize,
+}
+
+impl Counts {
+    pub(super) fn of(history: &[Operation]) -> Counts {
+        let count = |outcome| {
+            let of = |operation: &&Operation| !operation.is_final() && operation.outcome == outcome;
+            history.iter().filter(of).count()
+        };
+        Counts {
+            ok: count(Outcome::Ok),
+            failed: count(Outcome::Fail),
+            unknown: count(Outcome::Unknown),
+        }
+    }
+}
+
+impl Report {
+    /// Draws the conclusion from what was found.
+    pub(super) fn conclude(&mut self) {
+        let violated = self
+            .findings
+            .iter()
+            .flat_map(|(_, findings)| findings)
+            .any(|finding| finding.anomaly.is_violation());
+        self.conclusion = match () {
+            () if violated => Conclusion::Violated,
+            () if self.unhealed.is_some() => Conclusion::NotHealed,
+            () if self.counts.iter().all(|(_, counts)| counts.ok == 0) => Conclusion::Empty,
+            () => Conclusion::Held,
+        };
+    }
+
+    pub(super) fn write(&self, options: &Options, nodes: usize, out: &Path) -> Result<()> {
+        let text = self.text(options, nodes);
+        save(&out.join("verdict.txt"), &text)?;
+        let svg = timeline::draw(&self.moments, &self.events, nodes)?;
+        save(&out.join("timeline.svg"), &svg)?;
+        let faults = fs::read_to_string(out.join("faults.txt")).unwrap_or_default();
+        let page = format!(
+            "<!DOCTYPE html><meta charset=\"utf-8\"><title>quorate chaos</title>\
+             <style>body{{font:14px sans-serif;margin:2em}}pre{{white-space:pre-wrap}}</style>\n\
+             {svg}\n<pre>{}</pre>\n<h3>Faults</h3>\n<pre>{}</pre>\n",
+            escaped(&text),
+            escaped(&faults)
+        );
+        save(&out.join("report.html"), &page)
+    }
+
+    /// The verdict as text.
+    pub fn text(&self, options: &Options, nodes: usize) -> String {
+        let mut text = String::new();
+        let writers = match options.writers {
+            Writers::One => "one writing node",
+            Writers::Everywhere => "writes everywhere",
+        };
+        let (at, gap) = longest_gap(&self.moments);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}\n\nseed {}, {nodes} nodes, {writers}, {} s, schedules {}, {} faults\n\
+             longest time without an acknowledgement: {:.1} s, from {:.1} s on\n",
+            self.headline(),
+            options.seed,
+            options.duration.as_secs(),
+            options.schedules.join(","),
+            self.events.len(),
+            gap.as_secs_f64(),
+            at.as_secs_f64(),
+        );
+        let _ = writeln!(text, "{:<12} {:>9} {:>9} {:>9}", "workload", "ok", "refused", "unknown");
+        for (name, counts) in &self.counts {
+            let Counts { ok, failed, unknown } = counts;
+            let _ = writeln!(text, "{name:<12} {ok:>9} {failed:>9} {unknown:>9}");
+        }
+        if let Some(reason) = &self.unhealed {
+            let _ = writeln!(text, "\nnot healed: {reason}");
+        }
+        for (name, findings) in &self.findings {
+            for Finding { anomaly, count, evidence } in findings {
+                let kind = if anomaly.is_violation() { "VIOLATION" } else { "observed" };
+                let _ = writeln!(text, "\n{kind} {name}: {anomaly}, {count} times; the smallest:");
+                for line in evidence.lines() {
+                    let _ = writeln!(text, "  {line}");
+                }
+            }
+        }
+        text
+    }
+
+    pub fn headline(&self) -> &'static str {
+        match self.conclusion {
+            Conclusion::Held => "Everything held.",
+            Conclusion::Violated => "VIOLATED: something that was promised was not kept.",
+            Conclusion::NotHealed => "NOT HEALED: not all nodes came back.",
+            Conclusion::Empty => "EMPTY: nothing was acknowledged, so the run shows nothing.",
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn save(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,318 @@
+//! Carries out steps on a cluster.
+//!
+//! A step that cannot be carried out (a node is already gone, say) is told in its event and is no
+//! error: what matters is what the checkers say in the end.
+
+use super::{Harm, Step, Victims};
+use crate::disk::{Faults, Loss};
+use crate::net::Quality;
+use crate::random::Random;
+use crate::target::Target;
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(50);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+/// Longer than any node should need, state transfer included; the round goes on without it then.
+const SETTLE_LIMIT: Duration = Duration::from_secs(90);
+const SYNC_DELAY: Duration = Duration::from_millis(300);
+
+/// One fault, as the timeline shows it.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub round: String,
+    pub harm: Harm,
+    pub nodes: Vec<usize>,
+    pub begin: Duration,
+    /// When it was mended.
+    pub end: Option<Duration>,
+}
+
+pub struct Nemesis<'a> {
+    target: &'a dyn Target,
+    primary: &'a AtomicUsize,
+    stop: &'a AtomicBool,
+    start: Instant,
+    log: Mutex<File>,
+    events: Mutex<Vec<Event>>,
+}
+
+impl<'a> Nemesis<'a> {
+    /// Writes what it does to `log`, with times from `start` on.
+    pub fn new(
+        target: &'a dyn Target,
+        primary: &'a AtomicUsize,
+        stop: &'a AtomicBool,
+        start: Instant,
+        log: &Path,
+    ) -> Result<Nemesis<'a>> {
+        let file = File::create(log).with_context(|| format!("making {}", log.display()))?;
+        let (log, events) = (Mutex::new(file), Mutex::default());
+        Ok(Nemesis { target, primary, stop, start, log, events })
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().clone()
+    }
+
+    /// What is broken now, for the live line.
+    pub fn now(&self) -> String {
+        let events = self.events.lock();
+        let open = events.iter().filter(|event| event.end.is_none());
+        let texts: Vec<String> =
+            open.map(|event| format!("{} {}", event.harm, shown(&event.nodes))).collect();
+        texts.join(", ")
+    }
+
+    /// Carries out one round; returns early when the run is stopped, and mends all then.
+    pub fn round(&self, name: &str, steps: &[Step]) -> Result<()> {
+        let first = self.events.lock().len();
+        for step in steps {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match step {
+                Step::Hurt(harm, victims) => self.hurt(name, *harm, *victims)?,
+                Step::Mend(number) => self.mend(first + number)?,
+                Step::Wait(time) => self.wait(*time),
+                Step::Settle => self.settle()?,
+            }
+        }
+        let open: Vec<usize> = {
+            let events = self.events.lock();
+            (first..events.len()).filter(|number| events[*number].end.is_none()).collect()
+        };
+        open.into_iter().try_for_each(|event| self.mend(event))
+    }
+
+    /// Makes everything whole, whatever state it is in, and waits until all nodes are level.
+    pub fn heal(&self, limit: Duration) -> Result<()> {
+        if let Some(network) = self.target.network() {
+            network.heal();
+        }
+        for node in 0..self.target.nodes() {
+            if let Some(disk) = self.target.disk(node) {
+                disk.set_faults(Faults::default());
+            }
+            if self.target.is_running(node) {
+                self.target.resume(node)?;
+            }
+        }
+        self.target.start_all()?;
+        self.target.wait_level(limit)
+    }
+
+    fn hurt(&self, round: &str, harm: Harm, victims: Victims) -> Result<()> {
+        let nodes = self.find(victims);
+        let begin = self.start.elapsed();
+        let number = {
+            let mut events = self.events.lock();
+            let round = round.to_owned();
+            events.push(Event { round, harm, nodes: nodes.clone(), begin, end: None });
+            events.len() - 1
+        };
+        let result = self.do_harm(harm, &nodes, number as u64);
+        self.note(&format!("{round}: {harm} {}", shown(&nodes)), begin, result)
+    }
+
+    fn mend(&self, number: usize) -> Result<()> {
+        let (harm, nodes) = {
+            let mut events = self.events.lock();
+            events[number].end = Some(self.start.elapsed());
+            (events[number].harm, events[number].nodes.clone())
+        };
+        let begin = self.start.elapsed();
+        let result = self.undo(harm, &nodes);
+        self.note(&format!("mended: {harm} {}", shown(&nodes)), begin, result)
+    }
+
+    fn do_harm(&self, harm: Harm, nodes: &[usize], seed: u64) -> Result<()> {
+        let target = self.target;
+        let running: Vec<usize> =
+            nodes.iter().copied().filter(|node| target.is_running(*node)).collect();
+        match harm {
+            Harm::Kill => target.kill(&running),
+            Harm::PowerCut => target.cut_power(nodes, Loss::TornLast { seed }).map(drop),
+            Harm::Pause => running.iter().try_for_each(|node| target.pause(*node)),
+            Harm::Stop => running.iter().try_for_each(|node| target.stop(*node, STOP_LIMIT)),
+            Harm::Wipe => {
+                target.kill(&running)?;
+                nodes.iter().try_for_each(|node| target.wipe(*node))
+            }
+            Harm::Isolate | Harm::Deaf | Harm::Mute | Harm::Lossy => {
+                self.cut_links(harm, nodes);
+                Ok(())
+            }
+            Harm::FreezeDisk => self.set_disks(nodes, Faults { frozen: true, ..Faults::default() }),
+            Harm::FillDisk => self.set_disks(nodes, Faults { full: true, ..Faults::default() }),
+            Harm::FailSync => {
+                self.set_disks(nodes, Faults { sync_fails: true, ..Faults::default() })
+            }
+            Harm::SlowSync => {
+                self.set_disks(nodes, Faults { sync_delay: SYNC_DELAY, ..Faults::default() })
+            }
+        }
+    }
+
+    /// Between the victims and the others; links among the victims stay.
+    fn cut_links(&self, harm: Harm, nodes: &[usize]) {
+        let Some(network) = self.target.network() else { return };
+        for victim in nodes {
+            for other in (0..self.target.nodes()).filter(|other| !nodes.contains(other)) {
+                match harm {
+                    Harm::Deaf => network.cut_one_way(other, *victim),
+                    Harm::Mute => network.cut_one_way(*victim, other),
+                    Harm::Lossy => {
+                        for (from, to) in [(*victim, other), (other, *victim)] {
+                            network.set_quality(from, to, bad(network.quality(from, to)));
+                        }
+                    }
+                    _ => network.cut(*victim, other),
+                }
+            }
+        }
+    }
+
+    fn mend_links(&self, harm: Harm, nodes: &[usize]) {
+        let Some(network) = self.target.network() else { return };
+        for victim in nodes {
+            for other in (0..self.target.nodes()).filter(|other| !nodes.contains(other)) {
+                if harm == Harm::Lossy {
+                    for (from, to) in [(*victim, other), (other, *victim)] {
+                        network.set_quality(from, to, good(network.quality(from, to)));
+                    }
+                } else {
+                    network.mend(*victim, other);
+                }
+            }
+        }
+    }
+
+    fn set_disks(&self, nodes: &[usize], faults: Faults) -> Result<()> {
+        for node in nodes {
+            self.target
+                .disk(*node)
+                .context("this node has no disk that can fail")?
+                .set_faults(faults);
+        }
+        Ok(())
+    }
+
+    fn undo(&self, harm: Harm, nodes: &[usize]) -> Result<()> {
+        let target = self.target;
+        if harm.needs_network() {
+            self.mend_links(harm, nodes);
+        } else if harm == Harm::Pause {
+            return nodes
+                .iter()
+                .filter(|node| target.is_running(**node))
+                .try_for_each(|node| target.resume(*node));
+        } else if harm.needs_disk() && harm != Harm::PowerCut {
+            self.set_disks(nodes, Faults::default())?;
+        }
+        if !harm.ends_server() {
+            return Ok(());
+        }
+        if matches!(harm, Harm::FillDisk | Harm::FailSync) {
+            // Such a failure is final for the member: it must be started anew.
+            let running: Vec<usize> =
+                nodes.iter().copied().filter(|node| target.is_running(*node)).collect();
+            target.kill(&running)?;
+        }
+        if (0..target.nodes()).all(|node| !target.is_running(node)) {
+            return target.start_all();
+        }
+        // All that are to start do so at once.
+        thread::scope(|scope| {
+            let starts: Vec<_> = nodes
+                .iter()
+                .filter(|node| !target.is_running(**node))
+                .map(|node| scope.spawn(|| target.start_node(*node)))
+                .collect();
+            starts.into_iter().try_for_each(|start| start.join().expect("a starter panicked"))
+        })
+    }
+
+    fn find(&self, victims: Victims) -> Vec<usize> {
+        let nodes = self.target.nodes();
+        let primary = self.primary.load(Ordering::Relaxed);
+        let all: Vec<usize> = (0..nodes).collect();
+        match victims {
+            Victims::Node(node) => vec![node],
+            Victims::Minority(draw) => Random::seeded(draw).choose(&all, (nodes - 1) / 2),
+            Victims::Leader => vec![self.target.leader().unwrap_or(primary)],
+            Victims::Primary => vec![primary],
+            Victims::Follower(draw) => {
+                let leader = self.target.leader().unwrap_or(primary);
+                let others: Vec<usize> = all.into_iter().filter(|node| *node != leader).collect();
+                Random::seeded(draw).choose(&others, 1)
+            }
+            Victims::All => all,
+        }
+    }
+
+    fn settle(&self) -> Result<()> {
+        let begin = self.start.elapsed();
+        let synced = || {
+            (0..self.target.nodes()).all(|node| {
+                self.target.status(node).is_ok_and(|status| {
+                    let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
+                    is("wsrep_local_state", "4")
+                        && is("wsrep_ready", "ON")
+                        && !is("wsrep_quorate_role", "Learner")
+                })
+            })
+        };
+        while !self.stop.load(Ordering::Relaxed) {
+            if synced() {
+                return self.note("all Synced", begin, Ok(()));
+            }
+            if self.start.elapsed() - begin > SETTLE_LIMIT {
+                // A node may have given up by itself: whoever runs it would start it again.
+                self.note("not all Synced in time; starting what does not run", begin, Ok(()))?;
+                let started = self.target.start_all();
+                return self.note("started", begin, started);
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn wait(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end && !self.stop.load(Ordering::Relaxed) {
+            thread::sleep(POLL.min(end.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    fn note(&self, what: &str, begin: Duration, result: Result<()>) -> Result<()> {
+        let took = self.start.elapsed() - begin;
+        let failed = result.err().map(|error| format!(": {error:#}")).unwrap_or_default();
+        let (at, took) = (begin.as_secs_f64(), took.as_secs_f64());
+        writeln!(self.log.lock(), "{at:9.3} s  {what} ({took:.3} s){failed}")
+            .context("writing the log of faults")
+    }
+}
+
+/// 100 ms and 5 % loss on top of what it is.
+fn bad(quality: Quality) -> Quality {
+    Quality { delay: quality.delay + LOSSY_DELAY, loss: LOSS, ..quality }
+}
+
+fn good(quality: Quality) -> Quality {
+    Quality { delay: quality.delay.saturating_sub(LOSSY_DELAY), loss: 0.0, ..quality }
+}
+
+const LOSSY_DELAY: Duration = Duration::from_millis(50);
+const LOSS: f64 = 0.05;
+
+fn shown(nodes: &[usize]) -> String {
+    let names: Vec<String> = nodes.iter().map(|node| format!("node{}", node + 1)).collect();
+    names.join(", ")
+}

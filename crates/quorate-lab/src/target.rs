@@ -1,0 +1,139 @@
+//! A cluster under test, as workloads and schedules see it. Nodes are counted from 0.
+
+use crate::cluster::Cluster;
+use crate::disk::{Disk, Loss, Lost};
+use crate::net::Network;
+use anyhow::{bail, Result};
+use mysql::Conn;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// All calls may be made from any thread.
+pub trait Target: Sync {
+    fn nodes(&self) -> usize;
+
+    /// Connects as an account that may do everything; each read and write is given up after
+    /// `timeout`.
+    fn connect(&self, node: usize, timeout: Duration) -> mysql::Result<Conn>;
+
+    /// The node's `wsrep_*` status variables.
+    fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>>;
+
+    /// The node that leads; none where nobody does, as in Galera.
+    fn leader(&self) -> Option<usize>;
+
+    fn is_running(&self, node: usize) -> bool;
+
+    /// kill -9 of all of `nodes`, at once; waits until they are gone.
+    fn kill(&self, nodes: &[usize]) -> Result<()>;
+
+    /// SIGSTOP.
+    fn pause(&self, node: usize) -> Result<()>;
+
+    fn resume(&self, node: usize) -> Result<()>;
+
+    /// SIGTERM; an error if it does not end within `limit`.
+    fn stop(&self, node: usize, limit: Duration) -> Result<()>;
+
+    /// Starts a node that does not run; does not wait until it is Synced.
+    fn start_node(&self, node: usize) -> Result<()>;
+
+    /// Starts all that do not run, after whatever happened.
+    fn start_all(&self) -> Result<()>;
+
+    /// Takes data and log from a node that does not run.
+    fn wipe(&self, node: usize) -> Result<()>;
+
+    /// Waits until all nodes are Synced and have committed the same.
+    fn wait_level(&self, limit: Duration) -> Result<()>;
+
+    /// Copies configuration and error logs of all nodes to `folder`.
+    fn save_logs(&self, folder: &Path) -> Result<()>;
+
+    /// None: the nodes are not on a network that can fail.
+    fn network(&self) -> Option<&Network> {
+        None
+    }
+
+    /// None: the node is not on a disk that can fail.
+    fn disk(&self, _node: usize) -> Option<&Disk> {
+        None
+    }
+
+    /// Cuts the power of all of `nodes`, at once. Only where there are disks.
+    fn cut_power(&self, _nodes: &[usize], _loss: Loss) -> Result<Vec<Lost>> {
+        bail!("these nodes have no disks whose power can be cut")
+    }
+}
+
+impl Target for Cluster {
+    fn nodes(&self) -> usize {
+        Cluster::nodes(self).len()
+    }
+
+    fn connect(&self, node: usize, timeout: Duration) -> mysql::Result<Conn> {
+        Cluster::connect(self, node, timeout)
+    }
+
+    fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>> {
+        Cluster::status(self, node)
+    }
+
+    fn leader(&self) -> Option<usize> {
+        Cluster::leader(self)
+    }
+
+    fn is_running(&self, node: usize) -> bool {
+        self.activity(node) != crate::process::Activity::Gone
+    }
+
+    fn kill(&self, nodes: &[usize]) -> Result<()> {
+        Cluster::kill(self, nodes)
+    }
+
+    fn pause(&self, node: usize) -> Result<()> {
+        Cluster::pause(self, node)
+    }
+
+    fn resume(&self, node: usize) -> Result<()> {
+        Cluster::resume(self, node)
+    }
+
+    fn stop(&self, node: usize, limit: Duration) -> Result<()> {
+        Cluster::stop(self, node, limit)
+    }
+
+    fn start_node(&self, node: usize) -> Result<()> {
+        Cluster::start_node(self, node)
+    }
+
+    fn start_all(&self) -> Result<()> {
+        Cluster::start_all(self)
+    }
+
+    fn wipe(&self, node: usize) -> Result<()> {
+        Cluster::wipe(self, node)
+    }
+
+    fn wait_level(&self, limit: Duration) -> Result<()> {
+        let all: Vec<usize> = Cluster::nodes(self).collect();
+        Cluster::wait_level(self, &all, limit)
+    }
+
+    fn save_logs(&self, folder: &Path) -> Result<()> {
+        Cluster::save_logs(self, folder)
+    }
+
+    fn network(&self) -> Option<&Network> {
+        Some(Cluster::network(self))
+    }
+
+    fn disk(&self, node: usize) -> Option<&Disk> {
+        Some(Cluster::disk(self, node))
+    }
+
+    fn cut_power(&self, nodes: &[usize], loss: Loss) -> Result<Vec<Lost>> {
+        Cluster::cut_power(self, nodes, loss)
+    }
+}
