@@ -10,12 +10,19 @@ pub struct ClusterUrl {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("Invalid backend URI: wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
-pub struct BadUrl(pub String);
+pub enum BadUrl {
+    #[error("Backend not supported: {0}: wsrep_cluster_address has to begin with gcomm://")]
+    Scheme(String),
+    #[error("Invalid backend URI: wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
+    Form(String),
+}
 
 pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
-    let bad = || BadUrl(url.to_string());
-    let rest = url.strip_prefix("gcomm://").ok_or_else(bad)?;
+    let bad = || BadUrl::Form(url.to_string());
+    let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
+    if scheme != "gcomm" {
+        return Err(BadUrl::Scheme(scheme.to_string()));
+    }
     let (hosts, query) = rest.split_once('?').unwrap_or((rest, ""));
     let seeds = hosts
         .split(',')

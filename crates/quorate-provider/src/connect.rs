@@ -172,10 +172,10 @@ impl Node {
             .find(|a| !a.is_empty())
             .unwrap_or("127.0.0.1")
             .to_string();
-        let advertise = with_port(&own, port).ok_or_else(|| BadUrl(own.clone()))?;
+        let advertise = with_port(&own, port).ok_or_else(|| BadUrl::Form(own.clone()))?;
         let listen = match options.text("gmcast.listen_addr") {
             "" => format!("0.0.0.0:{}", advertise.rsplit_once(':').map_or("4567", |(_, p)| p)),
-            given => with_port(given, port).ok_or_else(|| BadUrl(given.to_string()))?,
+            given => with_port(given, port).ok_or_else(|| BadUrl::Form(given.to_string()))?,
         };
         options.learn("base_host", host_of(&advertise).to_string());
         let dir = match options.text("quorate.dir") {

@@ -233,8 +233,3 @@ fn decided_if_mine(write_set: &WriteSet, link: &Link) {
         link.group.decided(header.serial);
     }
 }
-
-/// Whether a view has this member's process in it.
-pub fn index_in(view: &View, node: u128) -> Option<usize> {
-    view.members.iter().position(|m| node_uuid(m.id, m.incarnation) == node)
-}

@@ -8,7 +8,6 @@ use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
 use crate::queue::{Event, Popped, WriteSetEvent};
 use crate::replicate::meta;
-use crate::sequencer::index_in;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use parking_lot::Mutex;
 use quorate_certify::{flags, WriteSet};
@@ -138,7 +137,7 @@ impl Node {
             let shown = self.host_view(link, seqno, view);
             self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
             self.record_view(link, view);
-            let incoming: Vec<&str> = view.members.iter().map(|m| m.incoming.as_str()).collect();
+            let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
             *self.counters.incoming.lock() = incoming.join(",");
             if self.local_state() == LocalState::Undefined {
                 self.set_local_state(LocalState::Joined);
@@ -305,21 +304,15 @@ impl Node {
 
     /// A group view as the server knows views.
     pub fn host_view(&self, link: &Link, seqno: i64, view: &View) -> HostView {
+        let members = host_members(view);
+        let own = link.node.to_be_bytes();
         HostView {
             uuid: link.history.to_be_bytes(),
             seqno,
             number: view.number as i64,
             status: view_status::PRIMARY,
-            my_index: index_in(view, link.node).map_or(-1, |i| i as i32),
-            members: view
-                .members
-                .iter()
-                .map(|m| HostMember {
-                    id: node_uuid(m.id, m.incarnation).to_be_bytes(),
-                    name: m.name.clone(),
-                    incoming: m.incoming.clone(),
-                })
-                .collect(),
+            my_index: members.iter().position(|m| m.id == own).map_or(-1, |i| i as i32),
+            members,
             proto_ver: self.config.proto_ver,
         }
     }
@@ -340,4 +333,40 @@ impl Node {
 
 fn refused(what: &str) -> String {
     format!("the server refused {what}: the node cannot go on; see the lines above, mend it and restart the node")
+}
+
+/// The members in the order of their ids. A server that recovers a view from a state transfer
+/// (`mysql.wsrep_cluster_members`) finds its index, hence its `auto_increment_offset`, in that
+/// order; in any other, two servers could take the same.
+fn host_members(view: &View) -> Vec<HostMember> {
+    let mut members: Vec<HostMember> = view
+        .members
+        .iter()
+        .map(|m| HostMember {
+            id: node_uuid(m.id, m.incarnation).to_be_bytes(),
+            name: m.name.clone(),
+            incoming: m.incoming.clone(),
+        })
+        .collect();
+    members.sort_by_key(|m| m.id);
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_consensus::MemberId;
+    use quorate_group::ViewMember;
+
+    #[test]
+    fn servers_see_members_in_the_order_of_their_ids() {
+        let member = |id, name: &str| ViewMember {
+            id: MemberId(id),
+            name: name.to_string(),
+            ..ViewMember::default()
+        };
+        let view = View { number: 1, members: vec![member(9, "first"), member(3, "second")] };
+        let names: Vec<_> = host_members(&view).into_iter().map(|m| m.name).collect();
+        assert_eq!(names, ["second", "first"]);
+    }
 }

@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One directory. Names are plain file names in it.
 pub(crate) trait Disk: Send + Sync {
@@ -25,6 +26,11 @@ pub(crate) trait Disk: Send + Sync {
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
     fn random(&self) -> io::Result<u128>;
+
+    /// An id for a new member.
+    fn member_id(&self) -> io::Result<u128> {
+        self.random()
+    }
 
     fn path(&self, name: &str) -> PathBuf {
         self.dir().join(name)
@@ -89,6 +95,15 @@ impl Disk for RealDisk {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::from)?;
         Ok(u128::from_le_bytes(bytes))
+    }
+
+    /// Random, but for the first 32 bits: tenths of a second (they come round every 13 years).
+    /// Servers number the members in the order of their ids, and derive `auto_increment_offset`
+    /// from it: so the one that is added later counts last, and the others keep their numbers.
+    fn member_id(&self) -> io::Result<u128> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let tenths = (now.as_millis() / 100) as u32;
+        Ok(u128::from(tenths) << 96 | self.random()? >> 32)
     }
 }
 

@@ -154,7 +154,7 @@ impl Shared {
 }
 
 fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
-    let member = disk.random().doing("draw a member id for", disk.dir())?;
+    let member = disk.member_id().doing("draw a member id for", disk.dir())?;
     let member = MemberId(member);
     Ok(Meta {
         identity: Identity { member, group: 0, incarnation: 0 },

@@ -42,9 +42,12 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
     let version = match check(member, &hello) {
         Ok(version) => version,
         Err(refusal) => {
-            let Hello { from, .. } = &hello;
-            let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
-            member.acceptor.complain(member, line);
+            // Whoever asks around for the leader may be sent to itself.
+            if refusal.code != RefusalCode::Yourself {
+                let Hello { from, .. } = &hello;
+                let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
+                member.acceptor.complain(member, line);
+            }
             return Ok(write_packet(reader.stream(), &Packet::Refuse(refusal))?);
         }
     };
