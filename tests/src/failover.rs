@@ -25,6 +25,8 @@ pub enum Fault {
     StopLeader,
     /// Clean stop of it
     LeaveLeader,
+    /// Planned hand-over of leadership
+    Switchover,
     /// kill -9 of another node
     KillOther,
     /// SIGSTOP of another node
@@ -116,6 +118,7 @@ impl<'a> Failover<'a> {
             Fault::KillLeader | Fault::KillOther => self.cluster.signal(victim, Signal::KILL),
             Fault::StopLeader | Fault::StopOther => self.cluster.signal(victim, Signal::STOP),
             Fault::LeaveLeader | Fault::LeaveOther => self.cluster.signal(victim, Signal::TERM),
+            Fault::Switchover => self.cluster.quorate(&["switchover"]).map(drop),
             Fault::TransferOther => self.cluster.quorate(&["start", &name]).map(drop),
         }
     }
@@ -124,7 +127,7 @@ impl<'a> Failover<'a> {
         let name = victim.to_string();
         match fault {
             Fault::StopLeader | Fault::StopOther => self.cluster.signal(victim, Signal::CONT),
-            Fault::TransferOther => Ok(()),
+            Fault::TransferOther | Fault::Switchover => Ok(()),
             Fault::LeaveLeader | Fault::LeaveOther => {
                 // Still on its way out, perhaps.
                 self.cluster.quorate(&["stop", &name])?;

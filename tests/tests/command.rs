@@ -64,6 +64,31 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
 }
 
 #[test]
+fn leadership_is_handed_over_on_command() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    for _ in 0..3 {
+        let next = cluster.followers()?[1];
+        cluster.quorate(&["switchover", "--to", &next.to_string()])?;
+        assert_eq!(cluster.leader()?, next);
+        cluster.quorate(&["switchover", "--to", &next.to_string()])?;
+    }
+    let before = cluster.leader()?;
+    cluster.quorate(&["switchover"])?;
+    assert_ne!(cluster.leader()?, before);
+
+    // Told by SQL: who does not lead refuses, and says who does.
+    let (leader, other) = (cluster.leader()?, cluster.followers()?[0]);
+    let told = "SET GLOBAL wsrep_provider_options = 'quorate.switchover=any'";
+    assert!(cluster.sql(other, told).is_err());
+    let reason: Option<(String, String)> = cluster
+        .connect(other)?
+        .query_first("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_refusal'")?;
+    let reason = reason.map(|(_, text)| text).unwrap_or_default();
+    assert!(reason.contains(&format!("node{leader}")), "{reason}");
+    cluster.passed()
+}
+
+#[test]
 fn a_cluster_grows_by_more_nodes() -> Result<()> {
     let mut cluster = TestCluster::up(1, "")?;
     cluster.sql(1, "CREATE DATABASE t")?;

@@ -13,6 +13,8 @@ const GALERA_OVERHEAD: usize = 104;
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
     pub incoming: parking_lot::Mutex<String>,
+    /// Why the last change of the options was refused; the server tells its client only that.
+    pub refusal: parking_lot::Mutex<String>,
     pub recv_threads: AtomicUsize,
     pub replicated: AtomicU64,
     pub replicated_bytes: AtomicU64,
@@ -35,6 +37,7 @@ impl Counters {
     pub fn new() -> Self {
         Self {
             incoming: parking_lot::Mutex::new(String::new()),
+            refusal: parking_lot::Mutex::new(String::new()),
             recv_threads: AtomicUsize::new(0),
             replicated: AtomicU64::new(0),
             replicated_bytes: AtomicU64::new(0),

@@ -303,17 +303,12 @@ unsafe extern "C" fn capabilities(_w: W) -> wsrep_cap_t {
 unsafe extern "C" fn options_set(w: W, conf: *const c_char) -> wsrep_status_t {
     // SAFETY: a filled table and a C string.
     let (Some(node), conf) = (unsafe { (node(w), text(conf)) }) else { return status::NODE_FAIL };
-    guard(Some(node), status::NODE_FAIL, || {
-        let mut options = node.options.lock();
-        match options.set(&conf, true) {
-            Ok(()) => {
-                node.counters.configure(&options);
-                status::OK
-            }
-            Err(e) => {
-                node.error(&e.to_string());
-                status::NODE_FAIL
-            }
+    guard(Some(node), status::NODE_FAIL, || match node.change_options(&conf) {
+        Ok(()) => status::OK,
+        Err(reason) => {
+            node.error(&reason);
+            *node.counters.refusal.lock() = reason;
+            status::NODE_FAIL
         }
     })
 }

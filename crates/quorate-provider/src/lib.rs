@@ -10,11 +10,12 @@
 //! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins.
 //! - `replicate`, `trx`, `toi`: what local sessions do.
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order.
-//! - `transfer`, `grastate`, `isolated`: what a node knows of its own data. `pause`, `wait`, `options`, `stats`,
-//!   `counters`, `address`: what the names say.
+//! - `transfer`, `grastate`, `isolated`: what a node knows of its own data. `pause`, `wait`, `options`, `command`,
+//!   `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
+mod command;
 mod connect;
 mod counters;
 mod failed;

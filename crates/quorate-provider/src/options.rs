@@ -14,6 +14,8 @@ pub enum Effect {
     Start,
     /// May be changed at any time.
     Live,
+    /// Carried out when it is set on a running node (command.rs); keeps no value.
+    Command,
     /// A Galera option without a meaning here: accepted, shown, ignored.
     Ignored,
 }
@@ -37,7 +39,7 @@ pub struct Spec {
     pub doc: &'static str,
 }
 
-use Effect::{Ignored, Live, Start};
+use Effect::{Command, Ignored, Live, Start};
 use Kind::{Bool, Integer, Period, Size, Text};
 
 const fn spec(
@@ -124,6 +126,7 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.primary_timeout", Period, "PT5S", Start, "Without a leader for this long, the node reports non-Primary."),
     spec("quorate.queue_bytes", Size, "256M", Start, "Memory for write sets that wait for the appliers; the rest waits in the log."),
     spec("quorate.segment_size", Size, "64M", Start, "Size of one file of the group log."),
+    spec("quorate.switchover", Text, "", Command, "Hands leadership to the node of this name (`any`: to whoever is furthest); set it on the leader."),
     spec("repl.causal_read_timeout", Period, "PT30S", Live, "How long wsrep_sync_wait waits."),
     spec("repl.commit_order", Integer, "3", Ignored, "Commit order is always strict."),
     spec("repl.key_format", Text, "FLAT8", Ignored, "Keys are hashed to 64 bits."),
@@ -148,7 +151,12 @@ pub enum OptionError {
     NotAPair { text: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
+    #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
+    OnlyLive { name: String },
 }
+
+/// A command and its argument.
+pub type GivenCommand = (&'static str, String);
 
 /// The options of one node.
 #[derive(Clone, Debug)]
@@ -167,16 +175,25 @@ impl Default for Options {
 
 impl Options {
     /// Parses `name=value; name=value`; all or nothing. With `running`, only live ones may change.
-    pub fn set(&mut self, text: &str, running: bool) -> Result<(), OptionError> {
+    /// Gives back the commands among them, to be carried out now.
+    pub fn set(&mut self, text: &str, running: bool) -> Result<Vec<GivenCommand>, OptionError> {
         let mut next = self.clone();
+        let mut commands = Vec::new();
         for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
             let Some((name, value)) = part.split_once('=') else {
                 return Err(OptionError::NotAPair { text: part.to_string() });
             };
-            next.set_one(name.trim(), value.trim(), running)?;
+            let (name, value) = (name.trim(), value.trim());
+            match find(name).filter(|spec| spec.effect == Command) {
+                None => next.set_one(name, value, running)?,
+                // As options_get shows it: whoever sets all that it shows commands nothing.
+                Some(_) if value.is_empty() => {}
+                Some(_) if !running => return Err(OptionError::OnlyLive { name: name.into() }),
+                Some(spec) => commands.push((spec.name, value.to_string())),
+            }
         }
         *self = next;
-        Ok(())
+        Ok(commands)
     }
 
     fn set_one(&mut self, name: &str, value: &str, running: bool) -> Result<(), OptionError> {
@@ -241,6 +258,7 @@ pub fn render_docs() -> String {
     };
     section(&mut out, "Read when the node starts", Start);
     section(&mut out, "May be changed while it runs", Live);
+    section(&mut out, "Commands, carried out when they are set on a running node", Command);
     section(&mut out, "Galera's, accepted and ignored", Ignored);
     out
 }
@@ -380,6 +398,18 @@ mod tests {
         assert!(matches!(o.set("quorate.dir=/y", true), Err(OptionError::NotLive { .. })));
         o.set("repl.max_ws_size=1M", true).unwrap();
         assert_eq!(o.bytes("repl.max_ws_size"), 1 << 20);
+    }
+
+    #[test]
+    fn commands_are_for_running_nodes_and_keep_no_value() {
+        let mut o = Options::default();
+        let e = o.set("quorate.switchover=node2", false).unwrap_err();
+        assert!(e.to_string().contains("SET GLOBAL"), "{e}");
+        let given = o.set("quorate.switchover=node2; debug=yes", true).unwrap();
+        assert_eq!(given, [("quorate.switchover", "node2".to_string())]);
+        assert!(o.flag("debug"));
+        let everything = o.render();
+        assert_eq!(o.set(&everything, true).unwrap(), []);
     }
 
     #[test]

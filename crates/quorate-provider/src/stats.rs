@@ -89,6 +89,7 @@ impl Node {
             ("evs_state", text(if status.primary { "OPERATIONAL" } else { "GATHER" })),
             ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
             ("gmcast_segment", Value::Int(0)),
+            ("quorate_last_refusal", Value::Text(self.counters.refusal.lock().clone())),
             ("quorate_role", text(role(&status))),
             (
                 "quorate_leader",

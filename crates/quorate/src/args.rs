@@ -74,6 +74,16 @@ pub enum Command {
         acknowledged is still there.\n\nExample:\n  quorate kill node2 && quorate status; quorate up"
     )]
     Kill(Kill),
+    /// Hand leadership to another node, without an error for any client
+    #[command(
+        long_about = "Hands leadership from the node that leads to another one, for instance before \
+        its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
+        new leader; no client sees an error. Every node takes writes all the time: the leader is \
+        only where the order of commits is decided.\n\n\
+        Examples:\n  quorate switchover             to the node whose log is furthest\n  \
+        quorate switchover --to node2"
+    )]
+    Switchover(Switchover),
     /// Open the MariaDB client on a node
     #[command(
         long_about = "Replaces itself by the MariaDB client, connected to the node's socket. \
@@ -179,6 +189,13 @@ pub struct OneNode {
 
     #[command(flatten)]
     pub limit: Limit,
+}
+
+#[derive(Args)]
+pub struct Switchover {
+    /// The node that is to lead (node2, or just 2) [default: the one whose log is furthest]
+    #[arg(long, value_name = "NODE")]
+    pub to: Option<String>,
 }
 
 #[derive(Args)]

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// A server that is stopped (SIGSTOP) or overloaded does not answer; nobody waits longer.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(1500);
+/// A command may wait for an election or two.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Given so that the driver does not ask for it: a server that has no primary view refuses.
 const PACKET_BYTES_MAX: usize = 16 << 20;
 
@@ -28,6 +30,19 @@ pub fn wsrep_status(socket: &Path, user: &str) -> mysql::Result<WsrepStatus> {
     let mut connection = connect(socket, user, STATUS_TIMEOUT)?;
     let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")?;
     Ok(WsrepStatus(rows.into_iter().collect()))
+}
+
+/// Gives the node a command by way of its provider options; the provider's own words if it refuses.
+pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Result<()> {
+    let mut connection = connect(socket, user, COMMAND_TIMEOUT)?;
+    let set = format!("SET GLOBAL wsrep_provider_options = '{name}={value}'");
+    let Err(error) = connection.query_drop(set) else { return Ok(()) };
+    let refusal: Option<(String, String)> =
+        connection.query_first("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_refusal'")?;
+    match refusal {
+        Some((_, reason)) if !reason.is_empty() => anyhow::bail!("{reason}"),
+        _ => Err(error.into()),
+    }
 }
 
 #[derive(Clone, Debug, Default)]

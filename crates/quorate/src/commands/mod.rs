@@ -3,6 +3,7 @@
 mod client;
 mod down;
 mod status;
+mod switchover;
 mod up;
 
 use crate::args::{Cli, Command};
@@ -40,6 +41,7 @@ pub fn run(cli: Cli) -> Result<u8> {
                 args.nodes.iter().map(|name| cluster.find(name)).collect::<Result<_>>()?;
             down::kill(&cluster, &nodes)
         }
+        Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
         Command::Logs(args) => client::logs(&Cluster::open(&dir)?, &args),
     }

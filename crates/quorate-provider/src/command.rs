@@ -1,0 +1,41 @@
+//! Options that are commands: carried out when they are set on a running node.
+//!
+//! `SET GLOBAL wsrep_provider_options = 'quorate.switchover=node2'` is how an operator (or the
+//! command `quorate`) speaks to a node: whoever may set global variables may command it, and no
+//! other port or password is needed.
+
+use crate::node::Node;
+use std::time::Duration;
+
+/// Two elections; the group gives up sooner by itself.
+const SWITCHOVER_TIMEOUT: Duration = Duration::from_secs(10);
+/// For `quorate.switchover`: whichever voter is furthest.
+const ANY: &str = "any";
+
+impl Node {
+    /// `SET GLOBAL wsrep_provider_options`: takes over the values, then carries out the commands
+    /// until one fails. The error says why.
+    pub fn change_options(&self, text: &str) -> Result<(), String> {
+        let mut options = self.options.lock();
+        let commands = options.set(text, true).map_err(|error| error.to_string())?;
+        self.counters.configure(&options);
+        drop(options);
+        commands.iter().try_for_each(|(name, value)| self.command(name, value))
+    }
+
+    fn command(&self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "quorate.switchover" => self.switchover(value),
+            other => Err(format!("'{other}' is not a command (a bug)")),
+        }
+    }
+
+    fn switchover(&self, to: &str) -> Result<(), String> {
+        let link = self.link().ok_or("this node is not connected to its group")?;
+        let to = (to != ANY).then_some(to);
+        let leader =
+            link.group.switchover(to, SWITCHOVER_TIMEOUT).map_err(|error| error.to_string())?;
+        self.info(&format!("leadership went to {leader}, as commanded"));
+        Ok(())
+    }
+}
