@@ -1,9 +1,199 @@
-//! Removing what was made: now, and what a killed run left.
+//! Removing what was made: at a signal, and what a killed run left.
+//!
+//! Whatever outlives a process that is killed carries the mark of that process (its pid and start
+//! time) in its name: namespaces and control groups `quorate-lab-<mark>-<number>`, folders with
+//! mount points `<base>/<mark>/`. So everything that an ended process left can be found by name
+//! alone, nothing of a living one is touched, and a signal handler needs no other bookkeeping.
 
-use anyhow::Result;
+use crate::process::ProcessId;
+use anyhow::{Context, Result};
+use parking_lot::Mutex;
+use rustix::mount::{unmount, UnmountFlags};
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const PREFIX: &str = "quorate-lab-";
+const NAMESPACES: &str = "/run/netns";
+/// A killed process may have a large memory to give back.
+const DEATH_LIMIT: Duration = Duration::from_secs(20);
+
+static OWN: Mutex<Option<ProcessId>> = Mutex::new(None);
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Removes namespaces, mounts, processes, control groups and folders of runs whose process is
-/// gone. The lab does so itself when it makes its first thing.
+/// gone. The lab does so itself before it makes its first thing.
 pub fn sweep() -> Result<()> {
+    let folders = names_in(&base())?.into_iter();
+    let tagged = names_in(Path::new(NAMESPACES))?
+        .into_iter()
+        .chain(crate::process::control_groups()?)
+        .filter_map(|name| Some(name.strip_prefix(PREFIX)?.split('-').next()?.to_owned()));
+    let marks: BTreeSet<String> = folders.chain(tagged).collect();
+    for mark in marks {
+        if mark.parse::<ProcessId>().is_ok_and(|maker| !maker.is_alive()) {
+            remove(&mark)?;
+        }
+    }
     Ok(())
+}
+
+/// A name that no other thing has, and that tells who made it.
+pub(crate) fn new_name() -> Result<String> {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Ok(format!("{PREFIX}{}-{number}", begin()?))
+}
+
+/// A folder that is removed with everything in it when this is dropped.
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    pub fn new(purpose: &str) -> Result<Folder> {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = base().join(begin()?.to_string()).join(format!("{purpose}{number}"));
+        fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
+        Ok(Folder { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("clearing {}: {error}", self.path.display());
+        }
+        // These go with the last folder in them.
+        for parent in self.path.ancestors().skip(1).take(2) {
+            if fs::remove_dir(parent).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// Names of `PREFIX` that `mark` stands in, of those in `names`.
+fn of_mark(names: Vec<String>, mark: &str) -> Vec<String> {
+    let start = format!("{PREFIX}{mark}-");
+    names.into_iter().filter(|name| name.starts_with(&start)).collect()
+}
+
+/// The first call clears what earlier runs left and begins to listen for signals.
+fn begin() -> Result<ProcessId> {
+    let mut own = OWN.lock();
+    if let Some(own) = *own {
+        return Ok(own);
+    }
+    sweep()?;
+    let this = ProcessId::own()?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .context("listening for signals")?;
+    std::thread::Builder::new().name("lab-signals".into()).spawn(move || {
+        for signal in signals.forever() {
+            if let Err(error) = remove(&this.to_string()) {
+                eprintln!("clearing the lab: {error:#}");
+            }
+            if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
+                eprintln!("ending at signal {signal}: {error}");
+            }
+        }
+    })?;
+    *own = Some(this);
+    Ok(this)
+}
+
+fn base() -> PathBuf {
+    let parent = std::env::var_os("QUORATE_LAB_DIR").unwrap_or_else(|| "/var/tmp".into());
+    PathBuf::from(parent).join("quorate-lab")
+}
+
+fn remove(mark: &str) -> Result<()> {
+    let folder = base().join(mark);
+    let namespaces = of_mark(names_in(Path::new(NAMESPACES))?, mark);
+    // Processes that wait for a frozen disk end only when the disk is gone.
+    for mount in mounts_below(&folder)? {
+        force_unmount(&mount)?;
+    }
+    for name in &namespaces {
+        kill_all_in(name)?;
+    }
+    for name in &namespaces {
+        delete_namespace(name)?;
+    }
+    for name in of_mark(crate::process::control_groups()?, mark) {
+        crate::process::remove_control_group(&name)?;
+    }
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("clearing {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Unmounts whatever uses it; a FUSE file system is aborted first, so that nobody waits for it.
+pub(crate) fn force_unmount(mount: &Path) -> Result<()> {
+    unmount(mount, UnmountFlags::FORCE | UnmountFlags::DETACH)
+        .with_context(|| format!("unmounting {}", mount.display()))
+}
+
+/// Kills all processes in a network namespace and waits until they are gone.
+pub(crate) fn kill_all_in(namespace: &str) -> Result<()> {
+    let pids = ip(&["netns", "pids", namespace])?;
+    let processes: Vec<ProcessId> =
+        pids.lines().filter_map(|pid| ProcessId::of(pid.trim().parse().ok()?).ok()).collect();
+    for process in &processes {
+        process.signal(Signal::KILL)?;
+    }
+    for process in &processes {
+        anyhow::ensure!(
+            process.wait_gone(DEATH_LIMIT)?,
+            "process {} in {namespace} does not end, though killed",
+            process.pid
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn delete_namespace(name: &str) -> Result<()> {
+    ip(&["netns", "delete", name]).map(drop)
+}
+
+/// Runs `ip` and returns what it prints.
+pub(crate) fn ip(arguments: &[&str]) -> Result<String> {
+    let output = Command::new("ip").args(arguments).output().context("running ip (iproute2)")?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    anyhow::ensure!(output.status.success(), "ip {}: {error}", arguments.join(" "));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Mount points below `folder`, innermost first.
+fn mounts_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo").context("reading the mount table")?;
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+    let mut below: Vec<PathBuf> = points.filter(|point| point.starts_with(folder)).collect();
+    below.reverse();
+    Ok(below)
+}
+
+/// Names of the entries of a folder; none if it does not exist.
+pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("reading {}", folder.display())),
+    }
 }

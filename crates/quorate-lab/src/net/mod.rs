@@ -1,26 +1,45 @@
 //! Hosts in network namespaces, joined by a forwarder in this process.
+//!
+//! ```text
+//!   namespace of host 0        this process             namespace of host 1
+//!   mariadbd ── net0 (TUN) ──▶ forwarder of host 0 ──▶ net0 (TUN) ── mariadbd
+//!            ◀─────────────── forwarder of host 1 ◀──
+//! ```
+//!
+//! The forwarder sees IP packets and nothing of what is in them, so any system can be put on the
+//! hosts. Each direction of each pair is a link of its own.
 
+mod delay;
+mod forward;
+mod host;
+mod links;
 mod topology;
 
+pub use host::Host;
 pub use topology::{Quality, Topology};
 
-use anyhow::Result;
-use std::net::Ipv4Addr;
-use std::process::{Child, Command};
+use anyhow::{Context, Result};
+use forward::Forwarder;
+use links::Links;
+use rustix::pipe::{pipe_with, PipeFlags};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
-/// Hosts and the links between them. Every pair is joined in both directions by a link of its
-/// own. The last clone to be dropped removes the namespaces; processes in them must be gone by
-/// then.
+/// Hosts and the links between them. The last clone to be dropped kills what runs on the hosts
+/// and removes them.
 #[derive(Clone)]
 pub struct Network {
-    hosts: Arc<Vec<Host>>,
+    inner: Arc<Inner>,
 }
 
-/// One host: a network namespace with one interface, `10.77.0.<number>`.
-pub struct Host {
-    name: String,
-    address: Ipv4Addr,
+/// Fields are dropped in order: hosts, with what runs on them, before the devices.
+struct Inner {
+    hosts: Vec<Host>,
+    links: Arc<Links>,
+    forwarders: Vec<JoinHandle<()>>,
+    /// Closing it ends the forwarders.
+    end: Option<OwnedFd>,
 }
 
 /// What a link has carried.
@@ -34,88 +53,109 @@ pub struct Traffic {
 
 impl Network {
     /// Makes `hosts` hosts, linked as `topology` says.
-    pub fn new(hosts: usize, topology: &Topology) -> Result<Network> {
-        let _ = (hosts, topology);
-        anyhow::bail!("the network is not built yet")
+    pub fn new(hosts: usize, topology: Topology) -> Result<Network> {
+        let made: Vec<_> = (0..hosts).map(Host::new).collect::<Result<_>>()?;
+        let (hosts, devices): (Vec<Host>, Vec<_>) = made.into_iter().unzip();
+        let devices = Arc::new(devices);
+        let links = Arc::new(Links::new(hosts.len(), |from, to| topology.link(from, to)));
+        // Closed on exec: a server would keep the forwarders running.
+        let (end, keep) = pipe_with(PipeFlags::CLOEXEC).context("making a pipe")?;
+        let end = Arc::new(end);
+        let mut inner = Inner { hosts, links, forwarders: Vec::new(), end: Some(keep) };
+        for from in 0..inner.hosts.len() {
+            let forwarder = Forwarder {
+                from,
+                devices: devices.clone(),
+                links: inner.links.clone(),
+                end: end.clone(),
+            };
+            let thread =
+                thread::Builder::new().name(format!("lab-net{from}")).spawn(move || {
+                    if let Err(error) = forwarder.run() {
+                        eprintln!("the forwarder of host {from} ended, it is cut off: {error}");
+                    }
+                })?;
+            inner.forwarders.push(thread);
+        }
+        Ok(Network { inner: Arc::new(inner) })
     }
 
     pub fn hosts(&self) -> &[Host] {
-        &self.hosts
+        &self.inner.hosts
     }
 
     /// Shapes all links anew; cuts stay.
-    pub fn shape(&self, topology: &Topology) {
-        let _ = topology;
+    pub fn shape(&self, topology: Topology) {
+        self.inner.links.change(|from, to, link| link.quality = topology.link(from, to));
     }
 
     /// Shapes the link from one host to another, in this direction only.
     pub fn set_quality(&self, from: usize, to: usize, quality: Quality) {
-        let _ = (from, to, quality);
+        self.inner.links.change(|a, b, link| {
+            if (a, b) == (from, to) {
+                link.quality = quality;
+            }
+        });
     }
 
     pub fn quality(&self, from: usize, to: usize) -> Quality {
-        let _ = (from, to);
-        Quality::default()
+        self.inner.links.get(from, to).quality
     }
 
     /// Nothing gets from `from` to `to` any more, what is on its way included.
     pub fn cut_one_way(&self, from: usize, to: usize) {
-        let _ = (from, to);
+        self.inner.links.change(|a, b, link| link.cut |= (a, b) == (from, to));
     }
 
     /// Cuts both directions between two hosts.
     pub fn cut(&self, a: usize, b: usize) {
-        self.cut_one_way(a, b);
-        self.cut_one_way(b, a);
+        self.inner
+            .links
+            .change(|from, to, link| link.cut |= (from, to) == (a, b) || (to, from) == (a, b));
     }
 
     /// Cuts a host off from all others.
     pub fn isolate(&self, host: usize) {
-        let _ = host;
+        self.inner.links.change(|from, to, link| link.cut |= (from == host) != (to == host));
     }
 
-    /// Only hosts in the same group reach each other; a host in no group reaches nobody.
+    /// Only hosts in the same group reach each other; a host in no group reaches nobody. A host
+    /// may stand in several groups: it then reaches all of them.
     pub fn partition(&self, groups: &[&[usize]]) {
-        let _ = groups;
+        self.inner.links.change(|from, to, link| {
+            let together = |group: &&[usize]| group.contains(&from) && group.contains(&to);
+            link.cut = from != to && !groups.iter().any(together);
+        });
     }
 
     /// Mends both directions between two hosts.
     pub fn mend(&self, a: usize, b: usize) {
-        let _ = (a, b);
+        self.inner
+            .links
+            .change(|from, to, link| link.cut &= (from, to) != (a, b) && (to, from) != (a, b));
     }
 
     /// Mends all cut links; their quality stays.
-    pub fn heal(&self) {}
+    pub fn heal(&self) {
+        self.inner.links.change(|_, _, link| link.cut = false);
+    }
 
     pub fn is_cut(&self, from: usize, to: usize) -> bool {
-        let _ = (from, to);
-        false
+        self.inner.links.get(from, to).cut
     }
 
     pub fn traffic(&self, from: usize, to: usize) -> Traffic {
-        let _ = (from, to);
-        Traffic::default()
+        self.inner.links.traffic(from, to)
     }
 }
 
-impl Host {
-    /// The namespace's name, as `ip netns` knows it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn address(&self) -> Ipv4Addr {
-        self.address
-    }
-
-    /// Runs `work` on a thread that is on this host: sockets it makes are this host's, for as
-    /// long as they live, and so are processes it starts.
-    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        Ok(work())
-    }
-
-    /// Starts a program on this host.
-    pub fn spawn(&self, command: &mut Command) -> Result<Child> {
-        Ok(command.spawn()?)
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end = None;
+        for forwarder in self.forwarders.drain(..) {
+            if forwarder.join().is_err() {
+                eprintln!("a forwarder panicked");
+            }
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Starting a server so that it outlives this command.
 
 use super::error_log;
-use super::process::ProcessId;
 use super::watch::Watched;
 use crate::cluster::{write_config, Cluster, Node};
 use anyhow::{Context, Result};
+use quorate_lab::process::ProcessId;
 use std::fs::{self, OpenOptions};
 use std::process::{Command, Stdio};
 

@@ -5,8 +5,10 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// A pid together with its start time, in clock ticks since boot.
@@ -25,6 +27,11 @@ pub enum Activity {
 }
 
 impl ProcessId {
+    /// This process.
+    pub fn own() -> Result<ProcessId> {
+        ProcessId::of(std::process::id())
+    }
+
     /// The process that has `pid` now.
     pub fn of(pid: u32) -> Result<ProcessId> {
         let pid = i32::try_from(pid).context("pid out of range")?;
@@ -87,6 +94,22 @@ impl ProcessId {
     }
 }
 
+/// `pid.start`, for names of files.
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.pid, self.started)
+    }
+}
+
+impl FromStr for ProcessId {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<ProcessId> {
+        let (pid, started) = text.split_once('.').context("no process: it has no dot")?;
+        Ok(ProcessId { pid: pid.parse()?, started: started.parse()? })
+    }
+}
+
 struct Stat {
     state: char,
     threads: u32,
@@ -129,6 +152,7 @@ mod tests {
         let own = ProcessId::of(std::process::id()).unwrap();
         let earlier = ProcessId { started: own.started - 1, ..own };
         assert!(own.is_alive() && !earlier.is_alive());
+        assert_eq!(earlier.to_string().parse::<ProcessId>().unwrap(), earlier);
         assert!(!earlier.signal(Signal::KILL).unwrap());
     }
 }
