@@ -11,6 +11,7 @@
 //!   it the copy's `last_seen` (the same bytes) lies below the window.
 
 use crate::index::Index;
+use crate::members::Members;
 use crate::window::{mix, Class, Item, Window};
 use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
 
@@ -52,6 +53,8 @@ pub enum Outcome {
     },
     /// `last_seen` lies outside the window, so nobody can tell. Treat as a conflict.
     TooOld,
+    /// A fragment of a streaming transaction that a view has ended everywhere (see [`Members`]).
+    Orphan,
     /// The same proposal was sequenced before and got its verdict then. This copy means nothing:
     /// it must not roll back the transaction, nor wake a session.
     Duplicate,
@@ -64,6 +67,7 @@ pub struct Certifier {
     index: Index,
     /// The last item that everything later depends on: TOI, PA_UNSAFE, rollback, view.
     barrier: Seqno,
+    members: Members,
 }
 
 impl Certifier {
@@ -81,6 +85,7 @@ impl Certifier {
             window: Window::new(limits.window as usize, position),
             index: Index::default(),
             barrier: position,
+            members: Members::default(),
         }
     }
 
@@ -102,7 +107,9 @@ impl Certifier {
         let alone = match outcome {
             Outcome::Ok => header.has(flags::ISOLATION | flags::PA_UNSAFE | flags::ROLLBACK),
             Outcome::Duplicate => false,
-            Outcome::Conflict { .. } | Outcome::TooOld => undoes_fragments(header),
+            Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan => {
+                undoes_fragments(header)
+            }
         };
         if alone {
             depends_on = seqno - 1;
@@ -117,13 +124,20 @@ impl Certifier {
         Verdict { seqno, outcome, depends_on }
     }
 
-    /// Assigns the next seqno to a view. Everything later depends on it.
-    pub fn sequence_view(&mut self) -> Seqno {
+    /// Assigns the next seqno to a view of `members` (origins of write sets). Everything later
+    /// depends on it.
+    pub fn sequence_view(&mut self, members: impl Iterator<Item = u128>) -> Seqno {
         let view = Item { origin: 0, serial: 0, class: Class::View, keys: 0, digest: 0 };
         self.admit(view, std::iter::empty());
         self.index.shrink();
         self.barrier = self.seqno();
+        self.members.view(self.barrier, members);
         self.barrier
+    }
+
+    /// Who is in the last view.
+    pub fn members(&self) -> &Members {
+        &self.members
     }
 
     /// The last seqno that was assigned.
@@ -145,7 +159,8 @@ impl Certifier {
         self.limits
     }
 
-    /// A number that differs, all but certainly, if the state differs; takes constant time.
+    /// A number that differs, all but certainly, if the state differs; takes the time of a
+    /// few members.
     pub fn digest(&self) -> u64 {
         [
             self.window.floor() as u64,
@@ -155,6 +170,12 @@ impl Certifier {
             self.limits.keys_max,
         ]
         .into_iter()
+        .chain(
+            self.members
+                .entries()
+                .iter()
+                .flat_map(|(id, since)| [*id as u64, (*id >> 64) as u64, *since as u64]),
+        )
         .fold(self.window.digest(), mix)
     }
 
@@ -173,6 +194,10 @@ impl Certifier {
 
     pub(crate) fn set_barrier(&mut self, barrier: Seqno) {
         self.barrier = barrier;
+    }
+
+    pub(crate) fn set_members(&mut self, members: Members) {
+        self.members = members;
     }
 
     /// Makes `item` the newest of the window and enters as many of `keys` as it says.
@@ -213,6 +238,9 @@ impl Certifier {
         }
         if header.has(flags::ISOLATION | flags::ROLLBACK) {
             return Outcome::Ok;
+        }
+        if !self.members.admit(header) {
+            return Outcome::Orphan;
         }
         let mut conflict = 0;
         let mut dependency = 0;

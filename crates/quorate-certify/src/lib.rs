@@ -13,6 +13,7 @@ mod certifier;
 mod index;
 mod key;
 mod key_table;
+mod members;
 mod snapshot;
 pub mod votes;
 mod window;
@@ -22,6 +23,7 @@ pub use builder::WriteSetBuilder;
 pub use certifier::{Certifier, Limits, Outcome, Verdict, KEYS_MAX_DEFAULT, WINDOW_DEFAULT};
 pub use index::{relation, Relation};
 pub use key::{Key, KeyType};
+pub use members::Members;
 pub use snapshot::RestoreError;
 pub use write_set::{flags, Header, Keys, Kind, ParseError, WriteSet};
 

@@ -1,17 +1,19 @@
 //! The certifier's state as bytes: for a member's own restart, and for members too far behind.
 //!
 //! ```text
-//! magic "qcrt", version u8 = 1, window u32, keys_max u64, floor i64, barrier i64,
-//! origin count u32, item count u32, key count u64,
+//! magic "qcrt", version u8 = 2, window u32, keys_max u64, floor i64, barrier i64,
+//! origin count u32, item count u32, key count u64, member count u32,
 //! origins  u128 each, in order of first appearance
 //! items    class u8, origin's place in the list u32, serial u64, key count u32; oldest first
 //! keys     u64 each, oldest first
+//! members  u128 and since i64 each, by id
 //! checksum XXH3-64 of all before
 //! ```
 //!
 //! All little-endian. Only the window is written: the index follows from it. Equal states give
 //! equal bytes.
 
+use crate::members::Members;
 use crate::window::{Class, Item};
 use crate::{Certifier, Key, Limits, Seqno};
 use bytes::Bytes;
@@ -19,10 +21,11 @@ use std::collections::HashMap;
 use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 4] = *b"qcrt";
-const VERSION: u8 = 1;
-const HEAD_LEN: usize = 49;
+const VERSION: u8 = 2;
+const HEAD_LEN: usize = 53;
 const ORIGIN_LEN: usize = 16;
 const ITEM_LEN: usize = 17;
+const MEMBER_LEN: usize = 24;
 const CHECKSUM_LEN: usize = 8;
 /// More than any group would configure; bounds what a snapshot can make a member allocate.
 const WINDOW_MAX: u32 = 1 << 20;
@@ -58,7 +61,11 @@ impl Certifier {
             items.extend_from_slice(&item.serial.to_le_bytes());
             items.extend_from_slice(&item.keys.to_le_bytes());
         }
-        let body_len = origins.len() * ORIGIN_LEN + items.len() + window.keys() as usize * 8;
+        let members = self.members().entries();
+        let body_len = origins.len() * ORIGIN_LEN
+            + items.len()
+            + window.keys() as usize * 8
+            + members.len() * MEMBER_LEN;
         let mut out = Vec::with_capacity(HEAD_LEN + body_len + CHECKSUM_LEN);
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
@@ -69,12 +76,17 @@ impl Certifier {
         out.extend_from_slice(&(origins.len() as u32).to_le_bytes());
         out.extend_from_slice(&((items.len() / ITEM_LEN) as u32).to_le_bytes());
         out.extend_from_slice(&window.keys().to_le_bytes());
+        out.extend_from_slice(&(members.len() as u32).to_le_bytes());
         for origin in &origins {
             out.extend_from_slice(&origin.to_le_bytes());
         }
         out.extend_from_slice(&items);
         for key in self.index().keys(window) {
             out.extend_from_slice(&key.raw().to_le_bytes());
+        }
+        for (id, since) in members {
+            out.extend_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&since.to_le_bytes());
         }
         out.extend_from_slice(&XxHash3_64::oneshot(&out).to_le_bytes());
         Bytes::from(out)
@@ -111,6 +123,7 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
     let origin_count = u32::from_le_bytes(reader.take()?);
     let item_count = u32::from_le_bytes(reader.take()?);
     let key_count = u64::from_le_bytes(reader.take()?);
+    let member_count = u32::from_le_bytes(reader.take()?);
     if window == 0 || window > WINDOW_MAX {
         return Err(Inconsistent("window out of bounds"));
     }
@@ -126,6 +139,7 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
     let origins = reader.records::<ORIGIN_LEN>(u64::from(origin_count))?;
     let items = reader.records::<ITEM_LEN>(u64::from(item_count))?;
     let mut keys = reader.records::<{ Key::ENCODED_LEN }>(key_count)?;
+    let members = reader.records::<MEMBER_LEN>(u64::from(member_count))?;
     if !reader.0.is_empty() {
         return Err(Inconsistent("bytes left over"));
     }
@@ -161,6 +175,13 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
         return Err(Inconsistent("unused keys or origins"));
     }
     certifier.set_barrier(barrier);
+    let members = members.map(|record| {
+        let mut record = Reader(record);
+        Ok((u128::from_le_bytes(record.take()?), Seqno::from_le_bytes(record.take()?)))
+    });
+    let members = members.collect::<Result<Vec<_>, RestoreError>>()?;
+    let members = Members::restore(members, certifier.seqno());
+    certifier.set_members(members.ok_or(Inconsistent("members out of order"))?);
     Ok(certifier)
 }
 

@@ -25,9 +25,20 @@ impl Group {
         Group { certifier: Certifier::starting_at(limits, 0), serial: 0 }
     }
 
+    /// With A and B in a view, at seqno 1.
+    fn in_view() -> Group {
+        let mut group = Group::new();
+        assert_eq!(group.certifier.sequence_view([A, B].into_iter()), 1);
+        group
+    }
+
+    /// A fragment that is not the first follows something at its `last_seen`.
     fn send(&mut self, origin: u128, flags: u32, last_seen: Seqno, keys: &[Key]) -> Verdict {
         self.serial += 1;
-        let header = Header { flags, ..Header::transaction(origin, self.serial, last_seen) };
+        let mut header = Header { flags, ..Header::transaction(origin, self.serial, last_seen) };
+        if flags & TRX_START == 0 {
+            header.pa_range = 0;
+        }
         self.certifier.sequence(&write_set(&header, keys))
     }
 
@@ -127,7 +138,7 @@ fn pa_unsafe_and_views_order_everything() {
     group.trx(A, 0, &[key(0, Exclusive)]);
     assert_eq!(group.send(A, TRX_START | TRX_END | PA_UNSAFE, 0, &[]), verdict(2, Ok, 1));
     assert_eq!(group.trx(A, 0, &[key(1, Exclusive)]), verdict(3, Ok, 2));
-    assert_eq!(group.certifier.sequence_view(), 4);
+    assert_eq!(group.certifier.sequence_view([A, B].into_iter()), 4);
     assert_eq!(group.trx(A, 0, &[key(2, Exclusive)]), verdict(5, Ok, 4));
     // One that fails orders nobody.
     assert_eq!(
@@ -156,38 +167,56 @@ fn dependencies_can_be_asked_for() {
 
 #[test]
 fn streaming_fragments() {
-    let mut group = Group::new();
+    let mut group = Group::in_view();
     let row = [key(0, Exclusive)];
     // Each fragment is certified; those of one server never conflict with each other.
-    assert_eq!(group.send(A, TRX_START, 0, &row), verdict(1, Ok, 0));
-    assert_eq!(group.send(A, 0, 0, &row), verdict(2, Ok, 1));
-    assert_eq!(group.trx(B, 0, &row).outcome, Conflict { with: 2 });
-    assert_eq!(group.send(A, TRX_END | PA_UNSAFE, 0, &[key(0, Shared)]), verdict(4, Ok, 3));
+    assert_eq!(group.send(A, TRX_START, 1, &row), verdict(2, Ok, 1));
+    assert_eq!(group.send(A, 0, 1, &row), verdict(3, Ok, 2));
+    assert_eq!(group.trx(B, 1, &row).outcome, Conflict { with: 3 });
+    assert_eq!(group.send(A, TRX_END | PA_UNSAFE, 1, &[key(0, Shared)]), verdict(5, Ok, 4));
 
     // A rollback is never tested, enters nothing, and orders everything.
-    group.send(A, TRX_START, 4, &[key(1, Exclusive)]);
-    group.trx(B, 5, &[key(2, Exclusive)]);
-    assert_eq!(group.send(A, ROLLBACK, 4, &[key(2, Exclusive)]), verdict(7, Ok, 6));
-    assert_eq!(group.trx(B, 5, &[key(2, Exclusive)]), verdict(8, Ok, 7));
+    group.send(A, TRX_START, 5, &[key(1, Exclusive)]);
+    group.trx(B, 6, &[key(2, Exclusive)]);
+    assert_eq!(group.send(A, ROLLBACK, 5, &[key(2, Exclusive)]), verdict(8, Ok, 7));
+    assert_eq!(group.trx(B, 6, &[key(2, Exclusive)]), verdict(9, Ok, 8));
 
     // A fragment that fails rolls its transaction back, so it orders everything too.
-    group.send(A, TRX_START, 8, &[key(3, Exclusive)]);
-    group.trx(B, 8, &[key(4, Exclusive)]);
-    assert_eq!(group.send(A, 0, 9, &[key(4, Update)]), verdict(11, Conflict { with: 10 }, 10));
-    assert_eq!(group.trx(B, 10, &[key(5, Exclusive)]), verdict(12, Ok, 11));
+    group.send(A, TRX_START, 9, &[key(3, Exclusive)]);
+    group.trx(B, 9, &[key(4, Exclusive)]);
+    assert_eq!(group.send(A, 0, 10, &[key(4, Update)]), verdict(12, Conflict { with: 11 }, 11));
+    assert_eq!(group.trx(B, 11, &[key(5, Exclusive)]), verdict(13, Ok, 12));
     // The first fragment has nothing to roll back.
-    assert_eq!(group.send(A, TRX_START, 9, &[key(4, Update)]).outcome, Conflict { with: 10 });
-    assert_eq!(group.trx(B, 10, &[key(6, Exclusive)]), verdict(14, Ok, 11));
+    assert_eq!(group.send(A, TRX_START, 10, &[key(4, Update)]).outcome, Conflict { with: 11 });
+    assert_eq!(group.trx(B, 11, &[key(6, Exclusive)]), verdict(15, Ok, 12));
+}
+
+#[test]
+fn a_view_ends_the_streaming_transactions_of_who_is_out() {
+    let mut group = Group::in_view();
+    let row = [key(0, Exclusive)];
+    assert_eq!(group.send(A, TRX_START, 1, &row), verdict(2, Ok, 1));
+    assert_eq!(group.certifier.sequence_view([B].into_iter()), 3);
+    // It has not heard of that yet. Its failure is ordered like a rollback.
+    assert_eq!(group.send(A, 0, 2, &[key(1, Exclusive)]), verdict(4, Orphan, 3));
+    assert_eq!(group.certifier.sequence_view([A, B].into_iter()), 5);
+    let last = Header { flags: TRX_END | PA_UNSAFE, pa_range: 3, ..Header::transaction(A, 9, 5) };
+    assert_eq!(group.certifier.sequence(&write_set(&last, &[])), verdict(6, Orphan, 5));
+    // Whole transactions are not concerned, nor what begins anew.
+    assert_eq!(group.trx(A, 2, &[key(2, Exclusive)]).outcome, Ok);
+    assert_eq!(group.send(A, TRX_START, 5, &row).outcome, Ok);
+    let restored = Certifier::restore(&group.certifier.snapshot()).unwrap();
+    assert_eq!(restored.members(), group.certifier.members());
 }
 
 #[test]
 fn copies_do_nothing() {
-    let mut group = Group::new();
-    let header = Header { flags: 0, ..Header::transaction(A, 77, 0) };
+    let mut group = Group::in_view();
+    let header = Header { flags: 0, pa_range: 0, ..Header::transaction(A, 77, 1) };
     let fragment = write_set(&header, &[key(0, Exclusive)]);
-    assert_eq!(group.certifier.sequence(&fragment), verdict(1, Ok, 0));
-    assert_eq!(group.certifier.sequence(&fragment), verdict(2, Duplicate, 0));
-    assert_eq!(group.trx(B, 1, &[key(0, Exclusive)]), verdict(3, Ok, 1));
+    assert_eq!(group.certifier.sequence(&fragment), verdict(2, Ok, 1));
+    assert_eq!(group.certifier.sequence(&fragment), verdict(3, Duplicate, 1));
+    assert_eq!(group.trx(B, 2, &[key(0, Exclusive)]), verdict(4, Ok, 2));
     // The serial alone is nobody's identity.
     let other = write_set(&Header { origin: B, ..header }, &[]);
     assert_eq!(group.certifier.sequence(&other).outcome, Ok);

@@ -9,12 +9,14 @@
 //! - `abi`, `host`, `ffi`: the interface as raw types, its callbacks, its function table.
 //! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins.
 //! - `replicate`, `trx`, `toi`: what local sessions do.
-//! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order.
+//! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
+//!   that begins.
 //! - `transfer`, `grastate`, `isolated`: what a node knows of its own data. `pause`, `wait`, `options`, `command`,
 //!   `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
+mod arrival;
 mod command;
 mod connect;
 mod counters;

@@ -158,12 +158,17 @@ pub struct Progress {
 struct ProgressInner {
     index: u64,
     first_view: Option<(i64, View)>,
+    start_members: Vec<u128>,
 }
 
 impl Progress {
     fn new() -> Self {
         Self {
-            inner: Mutex::new(ProgressInner { index: 0, first_view: None }),
+            inner: Mutex::new(ProgressInner {
+                index: 0,
+                first_view: None,
+                start_members: Vec::new(),
+            }),
             changed: Condvar::new(),
             waiting: AtomicU64::new(0),
             seqno: AtomicI64::new(-1),
@@ -196,6 +201,15 @@ impl Progress {
             inner.first_view = Some((seqno, view.clone()));
             self.changed.notify_all();
         }
+    }
+
+    /// Who was in the view that holds where the database stands; none before the first view.
+    pub fn start_members(&self) -> Vec<u128> {
+        self.inner.lock().start_members.clone()
+    }
+
+    pub fn set_start_members(&self, members: Vec<u128>) {
+        self.inner.lock().start_members = members;
     }
 
     pub fn wake(&self) {

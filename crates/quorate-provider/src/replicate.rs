@@ -145,24 +145,31 @@ impl Node {
         Ok(())
     }
 
-    /// Sends the end of a streaming transaction that was rolled back; waits for nothing.
+    /// Ends a streaming transaction that was rolled back here, everywhere. Returns once that is
+    /// ordered, so that whoever reads after the ROLLBACK finds nothing of it; waits for nothing
+    /// else, since the caller holds locks of the server. With any error the server tries again.
+    ///
+    /// The transaction itself stays known until its session releases it.
     pub fn rollback_fragment(&self, trx_id: u64) -> wsrep_status_t {
         let link = match self.link() {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return status::CONN_FAIL,
         };
-        let header = self.header(
-            &link,
-            Kind::WRITE_SET,
-            flags::ROLLBACK | flags::PA_UNSAFE,
-            trx_id,
-            u64::MAX,
-        );
+        let ws_flags = flags::ROLLBACK | flags::PA_UNSAFE;
+        let header = self.header(&link, Kind::WRITE_SET, ws_flags, trx_id, u64::MAX);
         let data = quorate_certify::WriteSetBuilder::new().finish(&header);
-        self.trxs.remove(trx_id);
-        match link.group.propose(header.serial, data) {
-            Ok(()) => status::OK,
-            Err(_) => status::CONN_FAIL,
+        let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
+        if let Err(refused) = self.send(&link, header.serial, &waiter, data) {
+            return refused;
+        }
+        let ordered = waiter
+            .local()
+            .is_some_and(|w| w.await_fate(w.lock(), || link.abandoned()).fate.is_some());
+        // Whom the sequencer has taken is ordered too.
+        if ordered || link.settle(header.serial).is_none() {
+            status::OK
+        } else {
+            status::CONN_FAIL
         }
     }
 

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
         let mut state = Sequenced { certifier: Certifier::new(16), votes: Votes::default() };
-        state.certifier.sequence_view();
+        state.certifier.sequence_view([1, 2, 3].into_iter());
         state.votes.view([1, 2, 3].into_iter());
         state.votes.cast(1, 2, quorate_certify::votes::Ballot::Error(5), 0);
         let bytes = state.snapshot();

@@ -69,15 +69,9 @@ impl Sequencer {
         if !certified {
             self.note_conflict(write_set, &verdict.outcome, verdict.seqno);
         }
-        if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
-            trx.decide(Fate {
-                seqno: verdict.seqno,
-                depends_on: verdict.depends_on,
-                certified,
-                flags: header.flags,
-                payload: write_set.payload(),
-            });
-        } else if verdict.seqno > self.start {
+        // The end of a streaming transaction is applied where it comes from, too.
+        let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
+        if applied_here && verdict.seqno > self.start {
             self.node.counters.received(write_set.bytes().len());
             self.node.queue.push(Event::WriteSet(WriteSetEvent {
                 index,
@@ -87,6 +81,15 @@ impl Sequencer {
                 certified,
                 entry: Some(write_set.bytes().clone()),
             }));
+        }
+        if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
+            trx.decide(Fate {
+                seqno: verdict.seqno,
+                depends_on: verdict.depends_on,
+                certified,
+                flags: header.flags,
+                payload: write_set.payload(),
+            });
         }
         self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
     }
@@ -103,18 +106,29 @@ impl Sequencer {
 
     fn view(&mut self, view: View) {
         let link = self.link.clone();
-        let seqno = self.state.certifier.sequence_view();
+        let members: Vec<u128> =
+            view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
+        let seqno = self.state.certifier.sequence_view(members.iter().copied());
         link.progress.set_seqno(seqno);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
         if mine {
             link.progress.set_first_view(seqno, &view);
         }
-        let members = view.members.iter().map(|m| node_uuid(m.id, m.incarnation));
-        let ended = self.state.votes.view(members);
+        let ended = self.state.votes.view(members.into_iter());
         ended.iter().for_each(|decision| self.node.vote_decided(decision));
         if seqno > self.start {
             self.node.queue.push(Event::View { seqno, view, mine });
+        } else {
+            self.note_start_view();
+        }
+    }
+
+    /// Remembers who was in the view that holds where the database stands.
+    fn note_start_view(&self) {
+        let certifier = &self.state.certifier;
+        if certifier.seqno() <= self.start {
+            self.link.progress.set_start_members(certifier.members().ids().collect());
         }
     }
 
@@ -209,6 +223,7 @@ impl StateMachine for Sequencer {
         link.progress.set_seqno(seqno);
         link.progress.set_index(index);
         self.state = state;
+        self.note_start_view();
         Ok(())
     }
 }
@@ -220,7 +235,7 @@ fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
     match outcome {
         Outcome::Ok => original,
         Outcome::Duplicate => DUMMY,
-        Outcome::Conflict { .. } | Outcome::TooOld => {
+        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan => {
             (original & !flags::ISOLATION) | flags::ROLLBACK
         }
     }

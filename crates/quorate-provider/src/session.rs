@@ -83,46 +83,6 @@ impl Node {
         Ok(false)
     }
 
-    /// The first words to the server: who it is, where it stands, or that it needs a transfer.
-    fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
-        let first = link.progress.wait_first_view(|| link.closing());
-        let Some((seqno, view)) = first else { return Ok(()) };
-        if link.start().is_some_and(|at| !self.settles_last_error(link, at)) {
-            if link.closing() {
-                return Ok(());
-            }
-            self.info("The group has another result than this node on its last write set: it needs a state transfer");
-            link.needs_transfer();
-        }
-        match link.tell_start() {
-            Some(start) if seqno <= start => Err(format!(
-                "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
-                 it has transactions that the group never acknowledged, or belongs to another past of it. \
-                 Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
-            )),
-            Some(start) => {
-                let at = self.host_view(link, start, &view);
-                self.host.connected(&at).map_err(|()| refused("the connection"))?;
-                self.host.view(ctx, &at).map_err(|()| refused("the first view"))?;
-                self.set_local_state(LocalState::Joined);
-                self.counters.set_catch_up(seqno);
-                Ok(())
-            }
-            None => {
-                let at = self.host_view(link, seqno, &view);
-                self.host.connected(&at).map_err(|()| refused("the connection"))?;
-                self.set_local_state(LocalState::Joiner);
-                let position = self.receive_state(link, &view)?;
-                if position.is_none() {
-                    return Ok(()); // closing
-                }
-                self.set_local_state(LocalState::Joined);
-                self.counters.set_catch_up(seqno.max(link.progress.seqno()));
-                Ok(())
-            }
-        }
-    }
-
     fn primary_view(
         &self,
         ctx: HostCtx,
@@ -132,10 +92,10 @@ impl Node {
         mine: bool,
     ) -> Result<(), String> {
         self.apply.wait(seqno - 1);
+        // last_committed is still below the view here, so that the server records its seqno.
+        let shown = self.host_view(link, seqno, view);
+        self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
         if mine {
-            // last_committed is still below the view here, so that the server records its seqno.
-            let shown = self.host_view(link, seqno, view);
-            self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
             self.record_view(link, view);
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
             *self.counters.incoming.lock() = incoming.join(",");
@@ -331,7 +291,7 @@ impl Node {
     }
 }
 
-fn refused(what: &str) -> String {
+pub fn refused(what: &str) -> String {
     format!("the server refused {what}: the node cannot go on; see the lines above, mend it and restart the node")
 }
 

@@ -93,7 +93,7 @@ impl Coverage {
             Applied::Write(decision) => match decision.outcome {
                 Outcome::Ok => Mark::Passed,
                 Outcome::Conflict { .. } => Mark::Conflict,
-                Outcome::TooOld => Mark::TooOld,
+                Outcome::TooOld | Outcome::Orphan => Mark::TooOld,
                 Outcome::Duplicate => Mark::Duplicate,
             },
         };

@@ -147,7 +147,7 @@ impl Machine {
         if accepted {
             let id = |c: &[u8]| c.try_into().map(|b| MemberId(u128::from_le_bytes(b))).ok();
             self.view = View { number, members: members.chunks_exact(16).filter_map(id).collect() };
-            let seqno = self.certifier.sequence_view();
+            let seqno = self.certifier.sequence_view(self.view.members.iter().map(|m| m.0));
             self.chain = mix(mix(self.chain, seqno as u64), number);
         }
         Applied::View { accepted }
@@ -159,7 +159,7 @@ impl Machine {
         let outcome = match verdict.outcome {
             Outcome::Ok => 1,
             Outcome::Conflict { with } => with as u64 + 4,
-            Outcome::TooOld => 2,
+            Outcome::TooOld | Outcome::Orphan => 2,
             Outcome::Duplicate => 3,
         };
         self.chain = mix(self.chain, verdict.seqno as u64);

@@ -13,7 +13,8 @@ use twox_hash::XxHash3_64;
 
 #[derive(Clone, Debug)]
 enum Step {
-    View,
+    /// Of the origins whose bits are set.
+    View(u8),
     Propose {
         header: Header,
         lag: Seqno,
@@ -53,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
             Step::Propose { header, lag, keys }
         });
     prop_oneof![
-        1 => Just(Step::View),
+        1 => prop_oneof![1 => 0u8..16, 3 => Just(0b1110)].prop_map(Step::View),
         40 => propose,
         3 => (0usize..40).prop_map(|back| Step::Repeat { back }),
         1 => Just(Step::Restart),
@@ -80,10 +81,10 @@ proptest! {
         let mut proposals: Vec<WriteSet> = Vec::new();
         for (serial, step) in steps.into_iter().enumerate() {
             let proposal = match step {
-                Step::View => {
-                    let seqno = model.sequence_view();
-                    prop_assert_eq!(steady.sequence_view(), seqno);
-                    prop_assert_eq!(restarted.sequence_view(), seqno);
+                Step::View(bits) => {
+                    let seqno = model.sequence_view(&origins(bits).collect::<Vec<_>>());
+                    prop_assert_eq!(steady.sequence_view(origins(bits)), seqno);
+                    prop_assert_eq!(restarted.sequence_view(origins(bits)), seqno);
                     continue;
                 }
                 Step::Restart => {
@@ -153,8 +154,8 @@ proptest! {
         let mut forged = grown(steps).snapshot().to_vec();
         forged.truncate(forged.len() - 8);
         for (at, value) in edits {
-            // Half of the edits hit the 49 bytes of limits, seqnos and counts.
-            let len = if value & 1 == 0 { 49 } else { forged.len() };
+            // Half of the edits hit the 53 bytes of limits, seqnos and counts.
+            let len = if value & 1 == 0 { 53 } else { forged.len() };
             let at = at.index(len);
             forged[at] = value;
         }
@@ -174,6 +175,10 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: default.cases.max(600), ..default }
 }
 
+fn origins(bits: u8) -> impl Iterator<Item = u128> {
+    (0..8).filter(move |bit| bits >> bit & 1 == 1)
+}
+
 fn grown(steps: Vec<Step>) -> Certifier {
     let mut certifier = Certifier::starting_at(Limits { window: 16, keys_max: 100 }, 0);
     feed(&mut certifier, steps);
@@ -183,8 +188,8 @@ fn grown(steps: Vec<Step>) -> Certifier {
 fn feed(certifier: &mut Certifier, steps: Vec<Step>) {
     for (serial, step) in steps.into_iter().enumerate() {
         match step {
-            Step::View => {
-                certifier.sequence_view();
+            Step::View(bits) => {
+                certifier.sequence_view(origins(bits));
             }
             Step::Propose { header, lag, keys } => {
                 let last_seen = certifier.seqno() + 1 - lag;

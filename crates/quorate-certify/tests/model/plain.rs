@@ -16,19 +16,22 @@ pub struct Model {
     limits: Limits,
     window: Vec<Past>,
     floor: Seqno,
+    /// All views ever, never forgotten.
+    views: Vec<(Seqno, Vec<u128>)>,
 }
 
 impl Model {
     pub fn new(limits: Limits, start: Seqno) -> Model {
-        Model { limits, window: Vec::new(), floor: start }
+        Model { limits, window: Vec::new(), floor: start, views: Vec::new() }
     }
 
     pub fn seqno(&self) -> Seqno {
         self.floor + self.window.len() as Seqno
     }
 
-    pub fn sequence_view(&mut self) -> Seqno {
+    pub fn sequence_view(&mut self, members: &[u128]) -> Seqno {
         let seqno = self.seqno() + 1;
+        self.views.push((seqno, members.to_vec()));
         self.push(Past { seqno, header: None, passed: true, barrier: true, keys: vec![] });
         seqno
     }
@@ -80,6 +83,9 @@ impl Model {
         if header.has(flags::ISOLATION) || header.has(flags::ROLLBACK) {
             return Outcome::Ok;
         }
+        if !self.may_stream(&header) {
+            return Outcome::Orphan;
+        }
         let conflicts = self.related(write_set).filter(|(past, relation)| {
             let earlier = past.header.expect("views have no keys");
             *relation == Relation::Conflict
@@ -90,6 +96,24 @@ impl Model {
             Some(with) => Outcome::Conflict { with },
             None => Outcome::Ok,
         }
+    }
+
+    /// A fragment's origin is in the last view, and no view after what it follows has left it out
+    /// or repeated the one before it.
+    fn may_stream(&self, header: &Header) -> bool {
+        let (start, end) = (header.has(flags::TRX_START), header.has(flags::TRX_END));
+        let follows = match header.pa_range {
+            _ if start && end => return true,
+            _ if start => header.last_seen,
+            u32::MAX => return false,
+            range => header.last_seen - Seqno::from(range),
+        };
+        let is_in = |(_, members): &(Seqno, Vec<u128>)| members.contains(&header.origin);
+        let after = self.views.iter().position(|(seqno, _)| *seqno > follows);
+        let after = after.unwrap_or(self.views.len());
+        let broken = (after..self.views.len())
+            .any(|v| !is_in(&self.views[v]) || (v > 0 && self.views[v - 1].1 == self.views[v].1));
+        self.views[..after].last().is_some_and(is_in) && !broken
     }
 
     fn related<'a>(
