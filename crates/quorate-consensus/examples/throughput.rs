@@ -38,9 +38,9 @@ struct Group {
 
 impl Group {
     fn new() -> Self {
-        let info = MemberInfo { role: MemberRole::Voter, addr: String::new(), name: String::new() };
+        let info = MemberInfo::new(MemberRole::Voter, "", "");
         let members: BTreeMap<_, _> = (0..3).map(|id| (MemberId(id), info.clone())).collect();
-        let config = Config { members, outgoing: Vec::new() };
+        let config = Config { members, ..Config::default() };
         let core = |id: u64| {
             let snapshot = SnapshotMeta { config: config.clone(), ..SnapshotMeta::default() };
             let restored = Restored { snapshot, ..Restored::default() };

@@ -2,24 +2,58 @@
 
 use crate::types::MemberId;
 use bytes::{BufMut, Bytes, BytesMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum MemberRole {
+    /// Has the data, votes, may lead.
     Voter = 0,
     /// Receives the log, has no vote.
     Learner = 1,
+    /// Votes and persists, has no data. It may be elected, but only hands over then.
+    Logger = 2,
 }
 
 /// What the configuration says of one member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemberInfo {
     pub role: MemberRole,
+    /// Not caught up yet: has no vote, whatever its role, until a change says otherwise.
+    pub joining: bool,
+    /// Who leads rather, 0 to [`WEIGHT_MAX`]. A member of weight 0 does not lead, but for the
+    /// moment it takes to hand over.
+    pub weight: u8,
+    /// Where it stands (a data centre), for the commit rule; members of the same name stand
+    /// together.
+    pub zone: String,
     /// Group address `host:port` of the member, as it announced it.
     pub addr: String,
     /// Human-readable node name.
     pub name: String,
+}
+
+pub const WEIGHT_MAX: u8 = 100;
+pub const WEIGHT_DEFAULT: u8 = 50;
+
+/// What holds for the whole group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rules {
+    /// Nothing is committed before voters in this many zones have it on disk, besides a majority
+    /// of all voters. 0 and 1 ask for nothing more than the majority.
+    pub zones_min: u8,
+    pub weights: WeightRule,
+}
+
+/// When a leader makes room for a heavier member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum WeightRule {
+    /// When that one has caught up, so that nothing has to wait.
+    #[default]
+    Optimistic = 0,
+    /// As soon as it is heard: proposals wait until it has caught up.
+    Forced = 1,
 }
 
 /// A membership. In a joint configuration `outgoing` holds the voters of the old one, and
@@ -30,52 +64,85 @@ pub struct Config {
     /// Voters of the outgoing half of a joint configuration; empty otherwise. Addresses of those
     /// that are no longer members stand in the configuration before.
     pub outgoing: Vec<MemberId>,
+    pub rules: Rules,
+    /// Of a configuration installed by force (see [`crate::Event::ForceQuorum`]): who did it, and
+    /// what was given up. Empty in every other one.
+    pub audit: String,
 }
 
 /// A change to ask a leader for. More than one voter added or removed goes through a joint
 /// configuration, which the leader leaves by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigChange {
-    /// Add or replace (role, address, name) these, and remove those, in one change.
+    /// Add or replace (role, weight, zone, address, name) these, and remove those, in one change.
     Update { put: Vec<(MemberId, MemberInfo)>, remove: Vec<MemberId> },
+    /// Other rules for the same members.
+    Rules(Rules),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a membership entry: {0}")]
 pub struct ConfigDecodeError(pub String);
 
-/// Layout version written and read.
-const VERSION: u8 = 1;
+/// Layout version written. Version 1 knew no more of a member than role, address and name, and is
+/// read with the defaults for the rest.
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_RULES: u8 = 1;
+/// Flag of a member.
+const JOINING: u8 = 1;
+
+impl MemberInfo {
+    /// A full member of this role, of default weight and in no named zone.
+    pub fn new(role: MemberRole, addr: impl Into<String>, name: impl Into<String>) -> Self {
+        let (addr, name) = (addr.into(), name.into());
+        Self { role, joining: false, weight: WEIGHT_DEFAULT, zone: String::new(), addr, name }
+    }
+
+    /// Whether it counts for majorities.
+    pub fn votes(&self) -> bool {
+        !self.joining && self.role != MemberRole::Learner
+    }
+
+    /// Whether it may lead for more than a hand-over.
+    pub fn may_lead(&self) -> bool {
+        self.votes() && self.role == MemberRole::Voter && self.weight > 0
+    }
+}
 
 impl Config {
-    /// Little-endian: version `u8` = 1; member count `u32`; per member, ascending by id: id
-    /// `u128`, role `u8`, address and name each as length `u32` and UTF-8 bytes; outgoing count
-    /// `u32`; outgoing ids `u128`, ascending.
+    /// Little-endian: version `u8` = 2; member count `u32`; per member, ascending by id: id
+    /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, zone, address and name each as
+    /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
+    /// of the commit rule `u8`, weight rule `u8`; audit text as above.
     pub fn encode(&self) -> Bytes {
-        let mut out = BytesMut::with_capacity(9 + 64 * self.members.len());
+        let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);
         out.put_u32_le(self.members.len() as u32);
         for (id, info) in &self.members {
             out.put_u128_le(id.0);
             out.put_u8(info.role as u8);
-            for text in [&info.addr, &info.name] {
-                out.put_u32_le(text.len() as u32);
-                out.put_slice(text.as_bytes());
+            out.put_u8(if info.joining { JOINING } else { 0 });
+            out.put_u8(info.weight);
+            for text in [&info.zone, &info.addr, &info.name] {
+                put_text(&mut out, text);
             }
         }
         out.put_u32_le(self.outgoing.len() as u32);
         for id in &self.outgoing {
             out.put_u128_le(id.0);
         }
+        out.put_u8(self.rules.zones_min);
+        out.put_u8(self.rules.weights as u8);
+        put_text(&mut out, &self.audit);
         out.freeze()
     }
 
-    /// Never panics, whatever the bytes are. Takes exactly what `encode` makes: ids ascending, no
-    /// bytes left over.
+    /// Never panics, whatever the bytes are. Takes exactly what `encode` makes (or made, in an
+    /// earlier version): ids ascending, no bytes left over.
     pub fn decode(data: &[u8]) -> Result<Config, ConfigDecodeError> {
         let mut input = Input(data);
         let version = input.u8()?;
-        if version != VERSION {
+        if ![VERSION, VERSION_WITHOUT_RULES].contains(&version) {
             return Err(ConfigDecodeError(format!("layout version {version} is unknown")));
         }
         let mut config = Config::default();
@@ -84,13 +151,7 @@ impl Config {
             if config.members.last_key_value().is_some_and(|(before, _)| *before >= id) {
                 return Err(ConfigDecodeError(format!("member {id:?} is out of order")));
             }
-            let role = match input.u8()? {
-                0 => MemberRole::Voter,
-                1 => MemberRole::Learner,
-                role => return Err(ConfigDecodeError(format!("member role {role} is unknown"))),
-            };
-            let (addr, name) = (input.text()?, input.text()?);
-            config.members.insert(id, MemberInfo { role, addr, name });
+            config.members.insert(id, input.member_info(version)?);
         }
         for _ in 0..input.u32()? {
             let id = input.member_id()?;
@@ -99,14 +160,19 @@ impl Config {
             }
             config.outgoing.push(id);
         }
+        if version != VERSION_WITHOUT_RULES {
+            config.rules = Rules { zones_min: input.u8()?, weights: input.weight_rule()? };
+            config.audit = input.text()?;
+        }
         match input.0.len() {
             0 => Ok(config),
             left => Err(ConfigDecodeError(format!("{left} bytes too many"))),
         }
     }
 
+    /// All that vote: loggers too.
     pub fn voters(&self) -> impl Iterator<Item = MemberId> + '_ {
-        self.members.iter().filter(|(_, m)| m.role == MemberRole::Voter).map(|(id, _)| *id)
+        self.members.iter().filter(|(_, info)| info.votes()).map(|(id, _)| *id)
     }
 
     /// Whether `id` votes, in either half.
@@ -118,9 +184,24 @@ impl Config {
         !self.outgoing.is_empty()
     }
 
+    /// Whether `id` may lead for more than a hand-over.
+    pub fn may_lead(&self, id: MemberId) -> bool {
+        self.members.get(&id).is_some_and(MemberInfo::may_lead)
+    }
+
+    /// The zones in which somebody votes.
+    pub fn zones(&self) -> BTreeSet<&str> {
+        self.members.values().filter(|info| info.votes()).map(|info| info.zone.as_str()).collect()
+    }
+
     /// Whether `id` votes once a joint configuration is left.
     pub(crate) fn is_incoming_voter(&self, id: MemberId) -> bool {
-        self.members.get(&id).is_some_and(|m| m.role == MemberRole::Voter)
+        self.members.get(&id).is_some_and(MemberInfo::votes)
+    }
+
+    /// How much rather than others `id` should lead.
+    pub(crate) fn weight(&self, id: MemberId) -> u8 {
+        self.members.get(&id).filter(|info| info.may_lead()).map_or(0, |info| info.weight)
     }
 
     /// Everybody the leader sends the log to: members, and outgoing voters that are none.
@@ -135,6 +216,11 @@ impl Config {
             && self.voters().count() == 1
             && self.outgoing.iter().all(|other| *other == id)
     }
+}
+
+fn put_text(out: &mut BytesMut, text: &str) {
+    out.put_u32_le(text.len() as u32);
+    out.put_slice(text.as_bytes());
 }
 
 /// What is left to decode.
@@ -167,6 +253,34 @@ impl<'a> Input<'a> {
 
     fn member_id(&mut self) -> Result<MemberId, ConfigDecodeError> {
         Ok(MemberId(u128::from_le_bytes(self.array()?)))
+    }
+
+    fn member_info(&mut self, version: u8) -> Result<MemberInfo, ConfigDecodeError> {
+        let role = match self.u8()? {
+            0 => MemberRole::Voter,
+            1 => MemberRole::Learner,
+            2 if version != VERSION_WITHOUT_RULES => MemberRole::Logger,
+            role => return Err(ConfigDecodeError(format!("member role {role} is unknown"))),
+        };
+        if version == VERSION_WITHOUT_RULES {
+            return Ok(MemberInfo::new(role, self.text()?, self.text()?));
+        }
+        let joining = match self.u8()? {
+            0 => false,
+            JOINING => true,
+            flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
+        };
+        let weight = self.u8()?;
+        let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
+        Ok(MemberInfo { role, joining, weight, zone, addr, name })
+    }
+
+    fn weight_rule(&mut self) -> Result<WeightRule, ConfigDecodeError> {
+        match self.u8()? {
+            0 => Ok(WeightRule::Optimistic),
+            1 => Ok(WeightRule::Forced),
+            rule => Err(ConfigDecodeError(format!("weight rule {rule} is unknown"))),
+        }
     }
 
     fn text(&mut self) -> Result<String, ConfigDecodeError> {

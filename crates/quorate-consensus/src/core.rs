@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`membership`], [`transfer`].
+//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`].
 //!
 //! Invariants:
 //! - `hard` never goes back, and `Effects::hard_state` leaves with the first effects after a change.
@@ -17,6 +17,7 @@ mod heartbeat;
 mod membership;
 mod read;
 mod replicate;
+mod succession;
 mod transfer;
 
 #[cfg(test)]
@@ -35,6 +36,7 @@ use election::Ballot;
 use heartbeat::Rounds;
 use read::{ForwardedReads, LeaderReads};
 use std::collections::BTreeMap;
+use succession::Succession;
 use transfer::Transfer;
 
 /// One member of the group. See the crate documentation for how to drive it.
@@ -62,6 +64,7 @@ pub struct Consensus {
     /// The highest index acknowledged to this term's leader.
     acknowledged: Index,
     reads: ForwardedReads,
+    succession: Succession,
     retired: bool,
 }
 
@@ -120,6 +123,7 @@ impl Consensus {
             verified: 0,
             acknowledged: 0,
             reads,
+            succession: Succession::new(now_ms),
             retired: false,
             options,
         };
@@ -191,6 +195,7 @@ impl Consensus {
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),
+            Event::HostHangs(hangs) => self.host_hangs(hangs),
             Event::StepDown => self.retire(fx),
         }
         Ok(())
@@ -198,6 +203,7 @@ impl Consensus {
 
     fn tick(&mut self, fx: &mut Effects) {
         self.expire_reads(fx);
+        self.watch_disk();
         if self.is_leader() {
             self.tick_leader(fx);
         } else if self.now_ms >= self.election_due_ms {
@@ -272,6 +278,7 @@ impl Consensus {
         if self.retired || !self.log.mark_persisted(position) {
             return;
         }
+        self.disk_moved();
         if self.is_leader() {
             self.advance_commit(fx);
         } else {
@@ -311,6 +318,9 @@ impl Consensus {
             self.reads.fail_forwarded(fx);
         }
         self.leader = leader;
+        if let Some(leader) = leader.filter(|leader| *leader != self.options.id) {
+            self.offer_settled(leader);
+        }
         self.forward_reads(fx);
     }
 

@@ -19,6 +19,8 @@ pub struct Options {
     pub inflight_messages_max: usize,
     /// Bytes of recent entries kept in memory for followers; unpersisted ones are always kept.
     pub recent_bytes_max: usize,
+    /// A leader whose disk makes no progress for so long, though something waits, hands over.
+    pub disk_stall_ms: u64,
     /// How far clocks of two members may drift apart during one election timeout.
     pub clock_drift_ms: u64,
     /// Whether a leader may answer reads from its lease, without a heartbeat round. A constant of
@@ -30,7 +32,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Defaults for members of one region: election timeout 1 s, heartbeat each 200 ms.
+    /// Defaults for members of one region: election timeout 1 s, heartbeat each 200 ms, hand-over
+    /// after a disk stood still for 1 s.
     pub fn new(id: MemberId, seed: u64) -> Self {
         Self {
             id,
@@ -40,6 +43,7 @@ impl Options {
             inflight_bytes_max: 16 << 20,
             inflight_messages_max: 256,
             recent_bytes_max: 64 << 20,
+            disk_stall_ms: 1000,
             clock_drift_ms: 100,
             lease_reads: false,
             seed,
@@ -93,13 +97,15 @@ pub enum Event {
     ReadIndex { ctx: u64 },
     /// Change the membership (leader only; one change at a time).
     ChangeMembership(ConfigChange),
-    /// Hand leadership to this voter (leader only).
+    /// Hand leadership to this voter that may lead (leader only).
     TransferLeadership(MemberId),
     /// The connection to this peer was reset or refused: its process is probably gone.
     Unreachable(MemberId),
     /// The log up to here was purged from disk (everything at or below is snapshotted).
     Compacted(LogPosition, Config),
-    /// The log disk of this member failed or hangs: give up leadership, do not stand again.
+    /// What this member leads for makes no progress (true), or does again: others should lead.
+    HostHangs(bool),
+    /// The log disk of this member failed: give up leadership, do not stand again.
     StepDown,
 }
 
@@ -112,6 +118,7 @@ pub enum StepError {
     ChangePending { index: Index },
     #[error("{0}")]
     BadChange(String),
+    /// `to` is not known while a member that may not lead looks for one that may.
     #[error("leadership is being transferred to {to:?}: proposals wait for the new leader")]
-    Transferring { to: MemberId },
+    Transferring { to: Option<MemberId> },
 }

@@ -7,9 +7,10 @@
 //!
 //! What it adds to the Raft paper: pre-vote, check-quorum and a leader lease, always on; commits
 //! counted on *persisted* indexes, the leader's own sync running in parallel to sending; a window
-//! of messages and bytes for each follower; linearizable reads; learners; joint consensus;
-//! leadership transfer; a broken connection as a hint to elect at once; a failed disk as a reason
-//! to hand over and be silent.
+//! of messages and bytes for each follower; linearizable reads; learners, and loggers that vote but
+//! lead only to hand over; weights of who should lead; commits in several zones; joint consensus;
+//! leadership transfer; a broken connection as a hint to elect at once; a disk or host that stands
+//! still as a reason to hand over, a failed disk as one to be silent.
 //!
 //! # What a driver does
 //!
@@ -31,7 +32,10 @@ mod quorum;
 mod rng;
 mod types;
 
-pub use crate::config::{Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole};
+pub use crate::config::{
+    Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Rules, WeightRule,
+    WEIGHT_DEFAULT, WEIGHT_MAX,
+};
 pub use crate::core::Consensus;
 pub use crate::effects::{Effects, Fetch, PeerStatus, ReadReady, RoleState, Status};
 pub use crate::event::{Event, Options, Restored, StepError};

@@ -2,10 +2,12 @@
 //!
 //! Invariant: a decision counts only if a majority of the voters holds it *and*, in a joint
 //! configuration, a majority of the outgoing voters too. A configuration without voters decides
-//! nothing.
+//! nothing. The rule of zones only ever asks for more, and only of commits: whatever is committed
+//! is on a majority, so that whoever is elected by one has it.
 
 use crate::config::Config;
 use crate::types::MemberId;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tally {
@@ -22,6 +24,19 @@ pub(crate) fn reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
     } else {
         incoming
     }
+}
+
+/// The greatest value that voters in as many zones have reached as the commit rule asks for.
+pub(crate) fn zones_reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
+    let mut zones: BTreeMap<&str, u64> = BTreeMap::new();
+    for (id, info) in config.members.iter().filter(|(_, info)| info.votes()) {
+        let best = zones.entry(&info.zone).or_default();
+        *best = value(*id).max(*best);
+    }
+    let mut best: Vec<u64> = zones.into_values().collect();
+    best.sort_unstable_by(|a, b| b.cmp(a));
+    let needed = usize::from(config.rules.zones_min.max(1));
+    best.get(needed - 1).copied().unwrap_or(0)
 }
 
 /// How an election stands, given each voter's answer so far.
@@ -70,11 +85,30 @@ mod tests {
     use crate::config::{MemberInfo, MemberRole};
 
     fn config(voters: &[u128], outgoing: &[u128]) -> Config {
-        let info = MemberInfo { role: MemberRole::Voter, addr: String::new(), name: String::new() };
+        let info = MemberInfo::new(MemberRole::Voter, "", "");
         Config {
             members: voters.iter().map(|id| (MemberId(*id), info.clone())).collect(),
             outgoing: outgoing.iter().map(|id| MemberId(*id)).collect(),
+            ..Config::default()
         }
+    }
+
+    #[test]
+    fn zones_are_counted_by_their_best_voter() {
+        let mut five = config(&[1, 2, 3, 4, 5], &[]);
+        for (id, info) in &mut five.members {
+            info.zone = ["", "a", "a", "a", "b", "c"][id.0 as usize].into();
+        }
+        let have = |id: MemberId| [0, 9, 8, 7, 5, 3][id.0 as usize];
+        let reached = |config: &Config, zones_min| {
+            let rules = crate::Rules { zones_min, ..config.rules };
+            zones_reached(&Config { rules, ..config.clone() }, have)
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(|zones| reached(&five, zones)), [9, 9, 5, 3, 0]);
+        if let Some(info) = five.members.get_mut(&MemberId(4)) {
+            info.role = MemberRole::Learner;
+        }
+        assert_eq!(reached(&five, 2), 3, "a learner does not count");
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Attack {
         let mut rng = Rng(seed);
         let config = Config {
             members: (1..=1 + rng.below(3)).map(|id| (member(id), voter("v"))).collect(),
-            outgoing: Vec::new(),
+            ..Config::default()
         };
         let options = Options {
             append_bytes_max: rng.below(100) as usize,
@@ -200,7 +200,7 @@ impl Attack {
         });
         let members = members.collect();
         let outgoing = (1..=self.rng.below(4)).filter(|_| self.rng.percent(20)).map(member);
-        Config { members, outgoing: outgoing.collect() }
+        Config { members, outgoing: outgoing.collect(), ..Config::default() }
     }
 
     fn peer(&mut self) -> MemberId {

@@ -157,7 +157,7 @@ struct Ours {
 impl Ours {
     fn new(size: u64, seed: u64) -> Self {
         let members = (1..=size).map(|id| (MemberId(id.into()), voter("v"))).collect();
-        let config = Config { members, outgoing: Vec::new() };
+        let config = Config { members, ..Config::default() };
         let nodes = (1..=size).map(|id| {
             let options = Options {
                 election_timeout_ms: ELECTION_BEATS * HEARTBEAT_MS,

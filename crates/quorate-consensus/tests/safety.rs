@@ -9,8 +9,8 @@ mod support;
 
 use bytes::Bytes;
 use quorate_consensus::{
-    Config, ConfigChange, Entry, EntryKind, Event, Index, MemberId, Message, Options, RoleState,
-    Term,
+    Config, ConfigChange, Entry, EntryKind, Event, Index, MemberId, MemberInfo, MemberRole,
+    Message, Options, RoleState, Rules, Term, WeightRule,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use support::{learner, voter, Member, Rng};
@@ -42,13 +42,15 @@ struct World {
 type Weighted = (u64, fn(&mut World));
 
 /// How often each action happens, of 1000 or so.
-const ACTIONS: [Weighted; 16] = [
+const ACTIONS: [Weighted; 18] = [
     (300, World::deliver),
     (200, World::pass_time),
     (150, World::sync),
     (80, World::propose),
     (40, World::read),
     (20, World::change_membership),
+    (6, World::change_rules),
+    (6, World::hang),
     (10, World::transfer),
     (8, World::crash),
     (33, World::restart),
@@ -100,7 +102,7 @@ impl World {
         let voters = 1 + rng.below(4) as u128;
         let config = Config {
             members: (1..=voters).map(|id| (MemberId(id << 96), voter("v"))).collect(),
-            outgoing: Vec::new(),
+            ..Config::default()
         };
         let lease_reads = rng.percent(30);
         let weights = ACTIONS
@@ -242,13 +244,34 @@ impl World {
         for other in 1..=MEMBERS {
             let other = MemberId(other << 96);
             match self.rng.below(10) {
-                0..=2 => put.push((other, voter("v"))),
+                0..=2 => put.push((other, self.some_voter())),
                 3 => put.push((other, learner("l"))),
                 4 => remove.push(other),
                 _ => {}
             }
         }
         self.feed(id, Event::ChangeMembership(ConfigChange::Update { put, remove }));
+    }
+
+    fn some_voter(&mut self) -> MemberInfo {
+        let role = if self.rng.percent(20) { MemberRole::Logger } else { MemberRole::Voter };
+        let weight = [0, 20, 50, 50, 50, 90][self.rng.below(6) as usize];
+        let zone = ["x", "y"][self.rng.below(2) as usize].into();
+        MemberInfo { role, weight, zone, ..voter("v") }
+    }
+
+    fn change_rules(&mut self) {
+        let id = self.any();
+        let zones_min = self.rng.below(3) as u8;
+        let weights =
+            if self.rng.percent(30) { WeightRule::Forced } else { WeightRule::Optimistic };
+        let rules = Rules { zones_min, weights };
+        self.feed(id, Event::ChangeMembership(ConfigChange::Rules(rules)));
+    }
+
+    fn hang(&mut self) {
+        let (id, hangs) = (self.any(), self.rng.percent(50));
+        self.feed(id, Event::HostHangs(hangs));
     }
 
     fn transfer(&mut self) {
@@ -439,7 +462,7 @@ impl World {
             self.now_ms += 10;
             let leader = ids.iter().find(|id| {
                 let core = self.members[id].core.as_ref().unwrap();
-                core.is_leader()
+                core.is_leader() && core.status(self.now_ms).config.may_lead(**id)
             });
             if let (Some(leader), true) = (leader, proposed < 5) {
                 proposed += 1;
@@ -505,6 +528,7 @@ impl World {
         });
         let Some(leader) = leader else { return false };
         !leader.config.is_joint()
+            && leader.config.may_lead(leader.id)
             && leader.commit == leader.last.index
             && leader.commit == last
             && leader.config.members.keys().all(|id| self.members[id].commit == last)

@@ -4,10 +4,10 @@ use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::policy;
 use quorate_consensus::{Event, MemberId, StepError};
-use quorate_wire::{Admission, PeerIdentity};
+use quorate_wire::{Admission, PeerIdentity, Wish};
 
 /// The answer to a join request: the leader admits, everybody else knows whom to ask.
-pub(crate) fn admit(member: &Member, guest: PeerIdentity) -> Admission {
+pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admission {
     let group = *member.group.lock();
     if group == 0 {
         let reason = format!("node {} belongs to no group itself yet", member.options.name);
@@ -34,7 +34,7 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity) -> Admission {
         let alive = |id: MemberId| {
             id == member.id || driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected())
         };
-        let change = match policy::admission(&driver.config, &guest, alive) {
+        let change = match policy::admission(&driver.config, &guest, wish, alive) {
             Ok(None) => return Admission::Granted { group },
             Ok(Some(change)) => change,
             Err(holder) => {

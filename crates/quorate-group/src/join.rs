@@ -7,7 +7,7 @@
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::dial::{dial, DialError};
-use quorate_wire::{Admission, JoinRequest, Packet, RefusalCode, Want};
+use quorate_wire::{Admission, JoinRequest, Packet, RefusalCode, Want, Wish};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -104,7 +104,13 @@ fn ask(member: &Member, addr: &str) -> Result<Admission, DialError> {
             member.peer(driver, found.member).announced(found);
         }
     });
-    let question = Packet::JoinRequest(JoinRequest { last_index: member.wal.last().index });
+    let wish = Wish {
+        role: member.options.role,
+        weight: member.options.weight,
+        zone: member.options.zone.clone(),
+    };
+    let request = JoinRequest { last_index: member.wal.last().index, wish };
+    let question = Packet::JoinRequest(request);
     match dialled.ask(member.id, &question)? {
         Packet::Admission(admission) => Ok(admission),
         other => {

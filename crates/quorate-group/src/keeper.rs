@@ -129,7 +129,7 @@ impl<'a> Keeper<'a> {
         self.ask_for_view(&leadership, &applied);
         if leadership.is_leader {
             self.view(&status, &leadership, &known, &applied);
-            self.membership(&status, &known);
+            self.membership(&status, &leadership, &known);
         }
         self.leavers(&status, &leadership, &known);
         member.reads.retry(member.options.election_timeout / 2);
@@ -254,8 +254,14 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Voters out of learners that caught up; new addresses of known members.
-    fn membership(&self, status: &Status, known: &BTreeMap<MemberId, Known>) {
+    /// Full members out of joining ones that caught up; new addresses of known members; expulsion
+    /// of those gone for long.
+    fn membership(
+        &self,
+        status: &Status,
+        leadership: &Leadership,
+        known: &BTreeMap<MemberId, Known>,
+    ) {
         let member = self.member;
         if status.config.is_joint() || status.commit < status.config_index {
             return;
@@ -265,10 +271,34 @@ impl<'a> Keeper<'a> {
         let identities = connected.filter_map(|known| known.identity.as_ref()).chain([&own]);
         let silent_ms = member.options.election_timeout.as_millis() as u64;
         let change = policy::promotion(status, silent_ms)
-            .or_else(|| policy::readdress(&status.config, identities));
+            .or_else(|| policy::readdress(&status.config, identities))
+            .or_else(|| self.expulsion(status, leadership, known));
         if let Some(change) = change {
             self.change(change);
         }
+    }
+
+    /// Only what this leader saw itself counts: it waits for `expel_timeout` after its election.
+    fn expulsion(
+        &self,
+        status: &Status,
+        leadership: &Leadership,
+        known: &BTreeMap<MemberId, Known>,
+    ) -> Option<ConfigChange> {
+        let member = self.member;
+        let timeout = member.options.expel_timeout?;
+        let silent = |id: MemberId| {
+            let peer = status.peers.iter().find(|peer| peer.id == id);
+            let heard = peer.map_or(Duration::ZERO, |peer| Duration::from_millis(peer.silent_ms));
+            heard.min(leadership.since.elapsed())
+        };
+        let gone_for_long = |id| id != member.id && silent(id) >= timeout;
+        let alive = |id| {
+            id == member.id
+                || (known.get(&id).is_some_and(Known::is_connected)
+                    && silent(id) < member.options.suspect_timeout)
+        };
+        policy::expulsion(&status.config, gone_for_long, alive)
     }
 
     /// Removes those who asked for it, and tells them once that is committed.

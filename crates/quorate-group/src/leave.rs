@@ -37,14 +37,15 @@ fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
             member.log(LogLevel::Info, "the last member just stops".into());
             return Ok(());
         }
-        let other_voters = config.voters().filter(|id| *id != member.id).count();
+        // Loggers alone are no group.
+        let others = config.voters().filter(|id| *id != member.id && config.may_lead(*id)).count();
         match status.leader {
             Some(leader) if leader != member.id => {
                 member.with_core(|driver| driver.send(leader, Packet::LeaveRequest));
             }
-            // A learner (if one lives) is a voter soon.
-            Some(_) if other_voters == 0 && has_living_learner(member) => {}
-            Some(_) if other_voters == 0 => return Ok(()),
+            // A newcomer (if one lives) votes soon.
+            Some(_) if others == 0 && has_living_newcomer(member) => {}
+            Some(_) if others == 0 => return Ok(()),
             // The others go on sooner with a new leader at hand.
             Some(_) if may_transfer => {
                 may_transfer = false;
@@ -70,9 +71,12 @@ fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
     }
 }
 
-fn has_living_learner(member: &Member) -> bool {
+fn has_living_newcomer(member: &Member) -> bool {
     let driver = member.core.lock();
-    let mut learners =
-        driver.config.members.iter().filter(|(_, info)| info.role == MemberRole::Learner);
-    learners.any(|(id, _)| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected()))
+    let mut newcomers = driver
+        .config
+        .members
+        .iter()
+        .filter(|(_, info)| info.joining && info.role == MemberRole::Voter);
+    newcomers.any(|(id, _)| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected()))
 }

@@ -22,7 +22,7 @@ use crate::status::GroupStatus;
 use crate::threads::Threads;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use quorate_consensus::{Event, LogPosition, MemberId, MemberRole, StepError};
+use quorate_consensus::{Event, LogPosition, MemberId, MemberInfo, MemberRole, StepError};
 use quorate_wal::{Wal, WalError};
 use quorate_wire::PeerIdentity;
 use std::sync::atomic::{fence, AtomicBool, Ordering};
@@ -267,9 +267,9 @@ impl Member {
         };
         let applied = self.progress.applied();
         let stats = self.wal.stats();
-        let of_role = |role| {
+        let those = |which: fn(&MemberInfo) -> bool| {
             let members = core.config.members.iter();
-            members.filter(|(_, info)| info.role == role).map(|(id, _)| *id).collect()
+            members.filter(|(_, info)| which(info)).map(|(id, _)| *id).collect()
         };
         let leader = core.leader.filter(|_| !self.has_failed());
         GroupStatus {
@@ -281,8 +281,10 @@ impl Member {
             persisted_index: core.persisted,
             commit_index: core.commit,
             applied_index: applied.last.index,
-            voters: of_role(MemberRole::Voter),
-            learners: of_role(MemberRole::Learner),
+            voters: those(MemberInfo::votes),
+            learners: those(|info| !info.votes()),
+            loggers: those(|info| info.role == MemberRole::Logger),
+            config: core.config.clone(),
             log_bytes: stats.bytes,
             first_index: self.wal.base().index + 1,
             syncs: stats.syncs,

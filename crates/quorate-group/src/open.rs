@@ -138,6 +138,7 @@ fn core_options(options: &GroupOptions, id: MemberId) -> Options {
         election_timeout_ms,
         heartbeat_interval_ms: (options.heartbeat_interval().as_millis() as u64).max(1),
         clock_drift_ms: election_timeout_ms / 10,
+        disk_stall_ms: options.disk_stall_timeout.as_millis() as u64,
         ..Options::new(id, random() as u64)
     }
 }
@@ -243,12 +244,12 @@ fn bootstrap(
     }
     if recovered.last.index == 0 {
         let info = MemberInfo {
-            role: MemberRole::Voter,
-            addr: options.advertise.clone(),
-            name: options.name.clone(),
+            weight: options.weight,
+            zone: options.zone.clone(),
+            ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
         };
         let members = [(identity.member, info)].into_iter().collect();
-        let config = Config { members, outgoing: Vec::new() };
+        let config = Config { members, ..Config::default() };
         let entry = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
         let state = HardState { term: 1, voted_for: Some(identity.member) };
         wal.save_hard_state(state)?;

@@ -1,6 +1,6 @@
 //! What a member is opened with.
 
-use quorate_consensus::MemberId;
+use quorate_consensus::{MemberId, MemberRole, WEIGHT_DEFAULT};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +20,19 @@ pub struct GroupOptions {
     pub name: String,
     /// Client address to show in views.
     pub incoming: String,
+    /// What this node is to be in a group that does not know it yet (or that expelled it): a data
+    /// member, a learner, or a logger. The node that creates a group is a data member of it.
+    pub role: MemberRole,
+    /// How much rather than others it should lead, 0 (never) to 100; as for `role`.
+    pub weight: u8,
+    /// Where it stands, for the commit rule of zones; as for `role`.
+    pub zone: String,
     pub election_timeout: Duration,
+    /// A leader whose log disk makes no progress for so long hands over.
+    pub disk_stall_timeout: Duration,
+    /// A voter gone for so long is removed from the group, if the others have a majority without
+    /// it; it is admitted again when it returns. Never without this.
+    pub expel_timeout: Option<Duration>,
     /// Without a leader for this long the member reports that it is not primary.
     pub primary_timeout: Duration,
     /// A member silent for this long leaves the view (it stays a voter).
@@ -32,9 +44,10 @@ pub struct GroupOptions {
 }
 
 impl GroupOptions {
-    /// Defaults for members of one region: election timeout 1 s, not primary after 2 s without a
-    /// leader, out of the view after 5 s of silence, segments of 64 MiB, at least 1 GiB of log
-    /// kept, proposals up to 1 GiB.
+    /// Defaults for data members of one region: election timeout 1 s, hand-over after 1 s without
+    /// progress of the disk, not primary after 2 s without a leader, out of the view after 5 s of
+    /// silence, never expelled, segments of 64 MiB, at least 1 GiB of log kept, proposals up to
+    /// 1 GiB.
     pub fn new(dir: impl Into<PathBuf>, group_name: &str, addr: &str) -> Self {
         Self {
             dir: dir.into(),
@@ -45,7 +58,12 @@ impl GroupOptions {
             bootstrap: false,
             name: addr.to_owned(),
             incoming: String::new(),
+            role: MemberRole::Voter,
+            weight: WEIGHT_DEFAULT,
+            zone: String::new(),
             election_timeout: Duration::from_secs(1),
+            disk_stall_timeout: Duration::from_secs(1),
+            expel_timeout: None,
             primary_timeout: Duration::from_secs(2),
             suspect_timeout: Duration::from_secs(5),
             segment_bytes: 64 << 20,

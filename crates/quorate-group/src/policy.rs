@@ -2,10 +2,10 @@
 
 use crate::view::{View, ViewMember};
 use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo, MemberRole, Status};
-use quorate_wire::PeerIdentity;
+use quorate_wire::{PeerIdentity, Wish};
 use std::collections::BTreeMap;
 
-/// A learner this close (in entries) to the end of the leader's log becomes a voter.
+/// A joining member this close (in entries) to the end of the leader's log becomes a full one.
 const CAUGHT_UP_ENTRIES: u64 = 256;
 
 /// What the leader knows of a member's process.
@@ -48,7 +48,7 @@ pub(crate) fn next_view(
     Some(View { number: current.number + 1, members })
 }
 
-/// The next learner that has caught up, as a voter.
+/// The next joining member that has caught up, as a full one.
 pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
     let caught_up = |id: &MemberId| {
         status.peers.iter().any(|peer| {
@@ -58,11 +58,9 @@ pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigCha
                 && peer.silent_ms <= silent_ms_max
         })
     };
-    let mut learners =
-        status.config.members.iter().filter(|(_, info)| info.role == MemberRole::Learner);
-    let (id, info) = learners.find(|(id, _)| caught_up(id))?;
-    let voter = MemberInfo { role: MemberRole::Voter, ..info.clone() };
-    Some(ConfigChange::Update { put: vec![(*id, voter)], remove: Vec::new() })
+    let mut joining = status.config.members.iter().filter(|(_, info)| info.joining);
+    let (id, info) = joining.find(|(id, _)| caught_up(id))?;
+    Some(put(*id, MemberInfo { joining: false, ..info.clone() }))
 }
 
 /// A member that announces another address or name than the configuration has.
@@ -70,30 +68,35 @@ pub(crate) fn readdress<'a>(
     config: &Config,
     known: impl Iterator<Item = &'a PeerIdentity>,
 ) -> Option<ConfigChange> {
-    let mut put = known.filter_map(|identity| {
+    let mut moved = known.filter_map(|identity| {
         let info = config.members.get(&identity.member)?;
-        let now = MemberInfo {
-            role: info.role,
-            addr: identity.addr.clone(),
-            name: identity.name.clone(),
-        };
-        (*info != now).then_some((identity.member, now))
+        let now = announced(info, identity);
+        (*info != now).then(|| put(identity.member, now))
     });
-    put.next().map(|change| ConfigChange::Update { put: vec![change], remove: Vec::new() })
+    moved.next()
 }
 
 /// How to admit `identity`: `None` if the configuration has it as it is. It replaces a member
 /// that does not live any more and had its address, or its name (if names tell members apart in
-/// this group): the same node, whose disk was lost. While the other one at its address lives, or
+/// this group): the same node, whose disk was lost. A new one is what it wishes to be, but
+/// joining; a known one stays what it is. While the other one at its address lives, or
 /// seems to, it has to wait: the id of that is the error.
 pub(crate) fn admission(
     config: &Config,
     identity: &PeerIdentity,
+    wish: &Wish,
     alive: impl Fn(MemberId) -> bool,
 ) -> Result<Option<ConfigChange>, MemberId> {
     let id = identity.member;
-    let role = config.members.get(&id).map_or(MemberRole::Learner, |info| info.role);
-    let info = MemberInfo { role, addr: identity.addr.clone(), name: identity.name.clone() };
+    let info = match config.members.get(&id) {
+        Some(info) => announced(info, identity),
+        None => MemberInfo {
+            joining: wish.role != MemberRole::Learner,
+            weight: wish.weight,
+            zone: wish.zone.clone(),
+            ..MemberInfo::new(wish.role, &identity.addr, &identity.name)
+        },
+    };
     if config.members.get(&id) == Some(&info) {
         return Ok(None);
     }
@@ -131,6 +134,27 @@ pub(crate) fn removal(
         remove.push(dead);
     }
     ConfigChange::Update { put: Vec::new(), remove }
+}
+
+/// The voter to expel: gone for long, where those that live are a majority even with it.
+pub(crate) fn expulsion(
+    config: &Config,
+    gone_for_long: impl Fn(MemberId) -> bool,
+    alive: impl Fn(MemberId) -> bool,
+) -> Option<ConfigChange> {
+    let expelled = config.voters().find(|id| gone_for_long(*id))?;
+    let living = config.voters().filter(|id| *id != expelled && alive(*id)).count();
+    let change = ConfigChange::Update { put: Vec::new(), remove: vec![expelled] };
+    (living > config.voters().count() / 2).then_some(change)
+}
+
+/// A known member with the address and name it has now.
+fn announced(info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
+    MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), ..info.clone() }
+}
+
+fn put(id: MemberId, info: MemberInfo) -> ConfigChange {
+    ConfigChange::Update { put: vec![(id, info)], remove: Vec::new() }
 }
 
 #[cfg(test)]

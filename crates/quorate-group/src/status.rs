@@ -1,6 +1,6 @@
 //! A look at a member.
 
-use quorate_consensus::{Index, MemberId, Term};
+use quorate_consensus::{Config, Index, MemberId, Term};
 
 #[derive(Clone, Debug, Default)]
 pub struct GroupStatus {
@@ -12,8 +12,13 @@ pub struct GroupStatus {
     pub persisted_index: Index,
     pub commit_index: Index,
     pub applied_index: Index,
+    /// All that vote, loggers too.
     pub voters: Vec<MemberId>,
+    /// All that do not (yet).
     pub learners: Vec<MemberId>,
+    pub loggers: Vec<MemberId>,
+    /// The membership as this member knows it, with roles, weights, zones and rules.
+    pub config: Config,
     pub log_bytes: u64,
     pub first_index: Index,
     pub syncs: u64,
@@ -46,6 +51,7 @@ impl GroupStatus {
             ("view_number", self.view_number.to_string()),
             ("voters", ids(&self.voters)),
             ("learners", ids(&self.learners)),
+            ("loggers", ids(&self.loggers)),
             ("primary", self.primary.to_string()),
             ("proposals_pending", self.proposals_pending.to_string()),
             ("log_bytes", self.log_bytes.to_string()),

@@ -76,7 +76,7 @@ fn best_successor(member: &Member) -> Option<MemberId> {
         let status = driver.consensus.status(member.now_ms());
         let connected =
             |id: &MemberId| driver.peers.get(id).is_some_and(|peer| peer.known().is_connected());
-        let voters = status.peers.iter().filter(|peer| status.config.is_voter(peer.id));
+        let voters = status.peers.iter().filter(|peer| status.config.may_lead(peer.id));
         voters
             .filter(|peer| connected(&peer.id))
             .max_by_key(|peer| peer.matched)

@@ -92,9 +92,9 @@ mod tests {
     }
 
     fn config(ids: &[u128]) -> Config {
-        let info = MemberInfo { role: MemberRole::Voter, addr: "a:1".into(), name: String::new() };
+        let info = MemberInfo::new(MemberRole::Voter, "a:1", "");
         let members = ids.iter().map(|id| (MemberId(*id), info.clone())).collect();
-        Config { members, outgoing: Vec::new() }
+        Config { members, ..Config::default() }
     }
 
     #[test]

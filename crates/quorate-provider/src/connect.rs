@@ -184,12 +184,10 @@ impl Node {
         };
         prepare_dir(&dir, &self.config.data_dir)?;
         options.learn("quorate.dir", dir.display().to_string());
+        let defaults = GroupOptions::new(dir, args.cluster, &advertise);
         Ok(GroupOptions {
-            dir,
-            group_name: args.cluster.to_string(),
             seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
             listen,
-            advertise,
             bootstrap: args.bootstrap,
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
@@ -199,6 +197,7 @@ impl Node {
             segment_bytes: options.bytes("quorate.segment_size"),
             retain_bytes: options.bytes("quorate.log_retain"),
             proposal_bytes_max: options.bytes("repl.max_ws_size").min(1 << 31) as usize,
+            ..defaults
         })
     }
 

@@ -26,8 +26,16 @@ pub enum Mark {
     SnapshotInstalled,
     SnapshotRefused,
     MembershipChange,
+    RulesChange,
     JointMembership,
     Transfer,
+    /// A leader, on whatever grounds, told somebody to stand.
+    HandOver,
+    /// Somebody was elected that may only hand over.
+    Caretaker,
+    /// A commit under a rule of several zones.
+    ZonedCommit,
+    Hang,
     WithoutMinority,
     Read,
     ReadUnanswered,
@@ -45,7 +53,7 @@ pub enum Mark {
 pub struct Coverage([u64; Mark::ALL.len()]);
 
 impl Mark {
-    pub const ALL: [Mark; 30] = [
+    pub const ALL: [Mark; 35] = [
         Mark::Crash,
         Mark::CrashInsideStep,
         Mark::TornBatch,
@@ -63,8 +71,13 @@ impl Mark {
         Mark::SnapshotInstalled,
         Mark::SnapshotRefused,
         Mark::MembershipChange,
+        Mark::RulesChange,
         Mark::JointMembership,
         Mark::Transfer,
+        Mark::HandOver,
+        Mark::Caretaker,
+        Mark::ZonedCommit,
+        Mark::Hang,
         Mark::WithoutMinority,
         Mark::Read,
         Mark::ReadUnanswered,

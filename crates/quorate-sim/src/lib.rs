@@ -18,6 +18,7 @@ mod rng;
 mod run;
 mod scenario;
 mod schedule;
+mod staff;
 mod trace;
 mod world;
 

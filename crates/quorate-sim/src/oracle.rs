@@ -20,6 +20,9 @@ pub enum Rule {
     CommittedNeverChanges,
     CommitNeedsPersistedMajority,
     CommitOnlyOwnTerm,
+    CommitInEnoughZones,
+    /// A logger, or a member of weight 0, takes no proposals as leader.
+    CaretakersOnlyHandOver,
     AcknowledgeOnlyPersisted,
     VoteOnlyPersisted,
     OneVotePerTerm,

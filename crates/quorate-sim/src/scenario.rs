@@ -6,6 +6,7 @@
 use crate::net::NetProfile;
 use crate::rng::Rng;
 use crate::schedule::Micros;
+use crate::staff::Staff;
 use clap::ValueEnum;
 
 /// Which part of the faults seeds may choose from.
@@ -92,6 +93,7 @@ pub struct Scenario {
     pub config_in_log: bool,
     /// After the faults a minority stays away while the others must make progress.
     pub minority_stays_away: bool,
+    pub staff: Staff,
 }
 
 impl Scenario {
@@ -140,6 +142,7 @@ impl Scenario {
             records_commit: r.chance(500),
             config_in_log: r.chance(300),
             minority_stays_away: !calm && r.chance(300),
+            staff: Staff::draw(seed, profile),
             faults,
         };
         (scenario, rng)

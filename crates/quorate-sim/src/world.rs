@@ -22,7 +22,7 @@ use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use bytes::Bytes;
-use quorate_consensus::{Config, Entry, Fetch, Index, MemberId, Message};
+use quorate_consensus::{Config, Entry, Event as CoreEvent, Fetch, Index, MemberId, Message};
 use std::rc::Rc;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
@@ -45,6 +45,7 @@ pub enum Event {
     Client { m: usize, run: u32, client: usize },
     SnapshotStored { m: usize, run: u32, received: Received },
     SnapshotTimeout { m: usize, run: u32, token: u64 },
+    Unhang { m: usize, run: u32 },
     Kill { m: usize, run: u32 },
     Restart { m: usize, run: u32 },
     Resume { m: usize, run: u32 },
@@ -248,6 +249,7 @@ impl World {
             Event::Client { m, client, .. } => self.client(m, client),
             Event::SnapshotStored { m, received, .. } => self.snapshot_stored(m, received),
             Event::SnapshotTimeout { token, .. } => self.shipment_ended(token, false),
+            Event::Unhang { m, .. } => self.must_accept(m, CoreEvent::HostHangs(false)),
             _ => unreachable!("an event outside any process"),
         }
     }
@@ -345,7 +347,8 @@ impl Event {
             | Event::Flush { m, run }
             | Event::Client { m, run, .. }
             | Event::SnapshotStored { m, run, .. }
-            | Event::SnapshotTimeout { m, run, .. } => Some((m, Some(run))),
+            | Event::SnapshotTimeout { m, run, .. }
+            | Event::Unhang { m, run } => Some((m, Some(run))),
             Event::Restart { .. }
             | Event::Resume { .. }
             | Event::Kill { .. }

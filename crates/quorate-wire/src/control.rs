@@ -3,13 +3,29 @@
 use crate::body::{BodyReader, BodyWriter};
 use crate::consensus::{position, read_position};
 use crate::error::WireError;
-use quorate_consensus::{Config, SnapshotMeta, Term};
+use quorate_consensus::{Config, MemberRole, SnapshotMeta, Term, WEIGHT_DEFAULT};
 
 /// Asks to be a member (again). Who asks stands in the connection's `Hello`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JoinRequest {
     /// End of the asking member's log; 0 if it has none.
     pub last_index: u64,
+    /// What it wants to be, if the group does not know it.
+    pub wish: Wish,
+}
+
+/// What a new member is to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Wish {
+    pub role: MemberRole,
+    pub weight: u8,
+    pub zone: String,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self { role: MemberRole::Voter, weight: WEIGHT_DEFAULT, zone: String::new() }
+    }
 }
 
 /// The answer to a [`JoinRequest`].
@@ -47,10 +63,21 @@ pub struct SnapshotBegin {
 impl JoinRequest {
     pub(crate) fn encode(&self, out: &mut BodyWriter) {
         out.u64(self.last_index);
+        out.u8(self.wish.role as u8);
+        out.u8(self.wish.weight);
+        out.text(&self.wish.zone);
     }
 
     pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
-        Ok(Self { last_index: body.u64()? })
+        let last_index = body.u64()?;
+        let role = match body.u8()? {
+            0 => MemberRole::Voter,
+            1 => MemberRole::Learner,
+            2 => MemberRole::Logger,
+            value => return Err(WireError::BadValue { what: "member role", value: value.into() }),
+        };
+        let wish = Wish { role, weight: body.u8()?, zone: body.text()? };
+        Ok(Self { last_index, wish })
     }
 }
 

@@ -19,7 +19,7 @@ mod packet;
 mod reader;
 
 pub use body::{Body, BodyReader, BodyWriter};
-pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin};
+pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin, Wish};
 pub use error::WireError;
 pub use frame::{Fragmenter, FrameType};
 pub use handshake::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};

@@ -77,7 +77,15 @@ fn every_packet() -> Vec<Packet> {
         Packet::Welcome(Welcome { version: 1, from: identity() }),
         Packet::Refuse(Refusal { code: RefusalCode::OtherGroup, text: "other".into() }),
         Packet::Forward(vec![Bytes::new(), entry(1, 300).data, entry(1, 9000).data]),
-        Packet::JoinRequest(JoinRequest { last_index: 3 }),
+        Packet::JoinRequest(JoinRequest { last_index: 3, wish: Wish::default() }),
+        Packet::JoinRequest(JoinRequest {
+            last_index: 0,
+            wish: Wish {
+                role: quorate_consensus::MemberRole::Logger,
+                weight: 0,
+                zone: "west".into(),
+            },
+        }),
         Packet::Admission(Admission::Granted { group: 5 }),
         Packet::Admission(Admission::AskLeader { addr: "h:1".into() }),
         Packet::Admission(Admission::Later { reason: "r".into() }),

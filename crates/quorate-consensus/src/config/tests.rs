@@ -2,7 +2,7 @@ use super::*;
 use crate::rng::Rng;
 
 fn info(role: MemberRole, addr: &str, name: &str) -> MemberInfo {
-    MemberInfo { role, addr: addr.into(), name: name.into() }
+    MemberInfo::new(role, addr, name)
 }
 
 fn sample() -> Config {
@@ -10,9 +10,18 @@ fn sample() -> Config {
         members: BTreeMap::from([
             (MemberId(1), info(MemberRole::Voter, "127.0.0.1:4567", "node1")),
             (MemberId(7), info(MemberRole::Learner, "[::1]:4567", "knoten-ä")),
-            (MemberId(u128::MAX), info(MemberRole::Voter, "", "")),
+            (
+                MemberId(9),
+                MemberInfo { joining: true, weight: 0, ..info(MemberRole::Voter, "", "x") },
+            ),
+            (
+                MemberId(u128::MAX),
+                MemberInfo { zone: "west".into(), ..info(MemberRole::Logger, "", "") },
+            ),
         ]),
         outgoing: vec![MemberId(1), MemberId(5)],
+        rules: Rules { zones_min: 2, weights: WeightRule::Forced },
+        audit: "why".into(),
     }
 }
 
@@ -41,10 +50,35 @@ fn versions_roles_and_order_are_checked() {
         change(&mut bytes);
         Config::decode(&bytes).unwrap_err().0
     };
-    assert!(refusal(|b| b[0] = 2).contains("version 2"));
+    assert!(refusal(|b| b[0] = 3).contains("version 3"));
     assert!(refusal(|b| b[21] = 9).contains("role 9"));
+    assert!(refusal(|b| b[22] = 2).contains("flags 2"));
     assert!(refusal(|b| b[5] = 8).contains("out of order"));
-    assert!(refusal(|b| b[26] = 0xff).contains("UTF-8"));
+    assert!(refusal(|b| b[32] = 0xff).contains("UTF-8"));
+}
+
+#[test]
+fn the_layout_before_weights_and_zones_is_still_read() {
+    let mut bytes = vec![1, 1, 0, 0, 0];
+    bytes.extend([7; 16]);
+    bytes.extend([1, 1, 0, 0, 0, b'a', 1, 0, 0, 0, b'n', 0, 0, 0, 0]);
+    let config = Config::decode(&bytes).unwrap();
+    let known = MemberId(u128::from_le_bytes([7; 16]));
+    assert_eq!(config.members[&known], info(MemberRole::Learner, "a", "n"));
+    assert_eq!((config.rules, config.audit.as_str()), (Rules::default(), ""));
+    bytes[21] = 2;
+    assert!(Config::decode(&bytes).is_err(), "it had no loggers");
+}
+
+#[test]
+fn who_votes_and_who_may_lead() {
+    let can = |info: MemberInfo| (info.votes(), info.may_lead());
+    let plain = |role| info(role, "", "");
+    assert_eq!(can(plain(MemberRole::Voter)), (true, true));
+    assert_eq!(can(plain(MemberRole::Logger)), (true, false));
+    assert_eq!(can(plain(MemberRole::Learner)), (false, false));
+    assert_eq!(can(MemberInfo { weight: 0, ..plain(MemberRole::Voter) }), (true, false));
+    assert_eq!(can(MemberInfo { joining: true, ..plain(MemberRole::Voter) }), (false, false));
 }
 
 /// Whatever decodes must be exactly what `encode` would have made of it.
@@ -55,7 +89,7 @@ fn random_and_mutated_bytes_never_panic_and_never_alias() {
     for round in 0..200_000 {
         let bytes: Vec<u8> = if round % 2 == 0 {
             let len = rng.between(0, 64) as usize;
-            (0..len).map(|i| if i == 0 { 1 } else { rng.next() as u8 & 3 }).collect()
+            (0..len).map(|i| if i == 0 { 2 } else { rng.next() as u8 & 3 }).collect()
         } else {
             let mut bytes = valid.to_vec();
             for _ in 0..rng.between(1, 4) {
@@ -64,7 +98,7 @@ fn random_and_mutated_bytes_never_panic_and_never_alias() {
             }
             bytes
         };
-        if let Ok(config) = Config::decode(&bytes) {
+        if let (Ok(config), true) = (Config::decode(&bytes), bytes.first() == Some(&VERSION)) {
             assert_eq!(config.encode(), bytes);
         }
     }
@@ -74,7 +108,7 @@ fn random_and_mutated_bytes_never_panic_and_never_alias() {
 fn voters_of_both_halves_vote() {
     let config = sample();
     assert!(config.is_voter(MemberId(1)) && config.is_voter(MemberId(5)));
-    assert!(!config.is_voter(MemberId(7)) && !config.is_voter(MemberId(2)));
+    assert!(!config.is_voter(MemberId(7)) && !config.is_voter(MemberId(9)));
     let everybody: Vec<u128> = config.everybody().map(|id| id.0).collect();
-    assert_eq!(everybody, [1, 7, u128::MAX, 5]);
+    assert_eq!(everybody, [1, 7, 9, u128::MAX, 5]);
 }

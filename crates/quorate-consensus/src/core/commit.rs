@@ -3,11 +3,13 @@
 //! Invariants:
 //! - A leader commits an index when a quorum has *persisted* it, and only if the entry there is of
 //!   its own term; what lies before it is committed with it. Its own disk counts like any other.
+//!   Where the group's rules say so, the quorum must also reach over a number of zones.
 //! - A follower commits what its leader says, as far as its log is known to equal the leader's.
 
-use super::{Consensus, Role};
+use super::{Consensus, Leadership, Role};
 use crate::effects::Effects;
 use crate::message::{Message, MessageBody};
+use crate::quorum;
 use crate::types::Index;
 
 impl Consensus {
@@ -16,7 +18,7 @@ impl Consensus {
         let Role::Leader(leadership) = &self.role else {
             return;
         };
-        let index = self.reached(leadership, self.log.persisted(), |peer| peer.matched);
+        let index = self.commit_reached(leadership);
         if index <= self.commit || self.log.term_at(index) != Some(self.hard.term) {
             return;
         }
@@ -24,6 +26,21 @@ impl Consensus {
         self.tell_commit(fx);
         self.release_early_reads(fx);
         self.on_config_committed(fx);
+    }
+
+    /// What a quorum has persisted, in as many zones as the rules ask for.
+    fn commit_reached(&self, leadership: &Leadership) -> Index {
+        let own = self.log.persisted();
+        let by_majority = self.reached(leadership, own, |peer| peer.matched);
+        if self.config().rules.zones_min <= 1 {
+            return by_majority;
+        }
+        let of_voter = |id| match leadership.peers.get(&id) {
+            Some(peer) => peer.matched,
+            None if id == self.options.id => own,
+            None => 0,
+        };
+        by_majority.min(quorum::zones_reached(self.config(), of_voter))
     }
 
     pub(super) fn follow_commit(&mut self, leader_commit: Index, fx: &mut Effects) {

@@ -27,7 +27,9 @@ impl Consensus {
     pub(super) fn wait_for_leader(&mut self) {
         let base = self.options.election_timeout_ms.max(1);
         let wait = self.rng.between(base, base.saturating_mul(2));
-        self.election_due_ms = self.now_ms.saturating_add(wait);
+        // Those who could lead for long go first.
+        let behind = if self.is_unfit() { base } else { 0 };
+        self.election_due_ms = self.now_ms.saturating_add(wait).saturating_add(behind);
     }
 
     /// A leader of this term spoke.
@@ -102,6 +104,10 @@ impl Consensus {
             }
             self.send_in(term, from, MessageBody::PreVoteReply { granted }, fx);
         } else {
+            if free && !self.lease_refuses_votes() && last < self.log.last() && self.is_unfit() {
+                // Who stands lacks something that is here, so perhaps only this member can win.
+                self.election_due_ms = self.election_due_ms.min(self.now_ms + self.hurried_wait());
+            }
             self.send(from, MessageBody::PreVoteReply { granted }, fx);
         }
     }
@@ -174,7 +180,11 @@ impl Consensus {
         self.leader_heard_ms = None;
         self.hurry_until_ms = self.now_ms.saturating_add(timeout_ms.saturating_mul(2));
         self.set_leader(None, fx);
-        self.stand(fx);
+        if self.is_unfit() {
+            self.election_due_ms = self.now_ms + self.hurried_wait();
+        } else {
+            self.stand(fx);
+        }
     }
 
     fn may_stand(&self) -> bool {
@@ -189,14 +199,14 @@ impl Consensus {
         self.leader.is_none() && self.hard.voted_for.is_none_or(|voted| voted == from)
     }
 
-    /// Whether this member is in the same pre-vote with a better claim (a log as good, a higher
-    /// id) and may still get `other`'s vote. Only for a moment, lest it stand in the way for good.
+    /// Whether this member is in the same pre-vote with a better claim (a log as good, more
+    /// weight, or a higher id) and may still get `other`'s vote. Only for a moment, lest it stand in the way for good.
     fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
         let Role::PreCandidate(ballot) = &self.role else {
             return false;
         };
         last == self.log.last()
-            && self.options.id > other
+            && self.claim(self.options.id) > self.claim(other)
             && ballot.answers.get(&other) != Some(&false)
             && self.now_ms < ballot.opened_ms.saturating_add(self.options.heartbeat_interval_ms)
     }

@@ -9,7 +9,7 @@
 //!   configuration.
 
 use super::{Consensus, Role};
-use crate::config::{Config, ConfigChange, MemberInfo};
+use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::progress::Progress;
@@ -27,11 +27,19 @@ impl Consensus {
         change: ConfigChange,
         fx: &mut Effects,
     ) -> Result<(), StepError> {
-        self.check_accepts_proposals()?;
-        if let Some(index) = self.pending_change() {
-            return Err(StepError::ChangePending { index });
-        }
-        let config = changed(self.config(), change).map_err(StepError::BadChange)?;
+        self.check_leads_on()?;
+        let config = match change {
+            // Voters and majorities stay what they are, so there is nothing to wait for. Nor must
+            // there be: where zones are lost for good, only another rule lets anything commit.
+            ConfigChange::Rules(rules) => ruled(self.config(), rules),
+            ConfigChange::Update { put, remove } => {
+                if let Some(index) = self.pending_change() {
+                    return Err(StepError::ChangePending { index });
+                }
+                updated(self.config(), put, remove)
+            }
+        };
+        let config = config.map_err(StepError::BadChange)?;
         self.append_config(config, fx);
         Ok(())
     }
@@ -99,10 +107,14 @@ impl Consensus {
     }
 }
 
-/// The configuration after `change`, joint if more than one voter comes or goes.
-fn changed(config: &Config, change: ConfigChange) -> Result<Config, String> {
-    let ConfigChange::Update { put, remove } = change;
-    let mut next = Config { members: config.members.clone(), outgoing: Vec::new() };
+/// The configuration after a change of members, joint if more than one voter comes or goes.
+fn updated(
+    config: &Config,
+    put: Vec<(MemberId, MemberInfo)>,
+    remove: Vec<MemberId>,
+) -> Result<Config, String> {
+    let (members, rules) = (config.members.clone(), config.rules);
+    let mut next = Config { members, rules, ..Config::default() };
     let mut touched = BTreeSet::new();
     for (id, info) in put {
         check_info(id, &info)?;
@@ -122,9 +134,7 @@ fn changed(config: &Config, change: ConfigChange) -> Result<Config, String> {
     if next.members == config.members {
         return Err("the membership is already as asked for".into());
     }
-    if next.voters().next().is_none() {
-        return Err("no voter would be left".into());
-    }
+    check_governable(&next)?;
     if next.members.len() > MEMBERS_MAX {
         return Err(format!("a group has at most {MEMBERS_MAX} members"));
     }
@@ -136,9 +146,40 @@ fn changed(config: &Config, change: ConfigChange) -> Result<Config, String> {
     Ok(next)
 }
 
+/// The same members under other rules.
+fn ruled(config: &Config, rules: Rules) -> Result<Config, String> {
+    if rules == config.rules {
+        return Err("the rules are already as asked for".into());
+    }
+    let next = Config { rules, audit: String::new(), ..config.clone() };
+    check_governable(&next)?;
+    Ok(next)
+}
+
+/// Whether somebody may lead, and something can be committed.
+fn check_governable(config: &Config) -> Result<(), String> {
+    if config.voters().next().is_none() {
+        return Err("no voter would be left".into());
+    }
+    if !config.members.values().any(MemberInfo::may_lead) {
+        return Err("nobody would be left that may lead: only loggers, or weight 0".into());
+    }
+    let (zones, needed) = (config.zones().len(), usize::from(config.rules.zones_min));
+    if zones < needed {
+        return Err(format!(
+            "voters would stand in {zones} zones, where the commit rule asks for {needed}"
+        ));
+    }
+    Ok(())
+}
+
 fn check_info(id: MemberId, info: &MemberInfo) -> Result<(), String> {
-    if info.addr.len() > TEXT_BYTES_MAX || info.name.len() > TEXT_BYTES_MAX {
-        return Err(format!("address and name of {id} may have {TEXT_BYTES_MAX} bytes at most"));
+    if [&info.addr, &info.name, &info.zone].iter().any(|text| text.len() > TEXT_BYTES_MAX) {
+        let what = "address, name and zone";
+        return Err(format!("{what} of {id} may have {TEXT_BYTES_MAX} bytes at most"));
+    }
+    if info.weight > WEIGHT_MAX {
+        return Err(format!("the weight of {id} may be {WEIGHT_MAX} at most"));
     }
     Ok(())
 }

@@ -29,6 +29,9 @@ impl Consensus {
         self.role = Role::Leader(Box::new(leadership));
         self.set_leader(Some(own), fx);
         self.hurry_until_ms = 0;
+        if let Some(heir) = self.open_offer() {
+            self.offer_failed(heir);
+        }
         self.append_own([(EntryKind::Noop, Bytes::new())], fx);
         self.start_round(fx);
     }
@@ -48,9 +51,18 @@ impl Consensus {
     }
 
     pub(super) fn check_accepts_proposals(&self) -> Result<(), StepError> {
+        self.check_leads_on()?;
+        if self.is_caretaker() {
+            return Err(StepError::Transferring { to: None });
+        }
+        Ok(())
+    }
+
+    /// Leads, and is not just handing over.
+    pub(super) fn check_leads_on(&self) -> Result<(), StepError> {
         match &self.role {
             Role::Leader(leadership) => match &leadership.transfer {
-                Some(transfer) => Err(StepError::Transferring { to: transfer.to }),
+                Some(transfer) => Err(StepError::Transferring { to: Some(transfer.to) }),
                 None => Ok(()),
             },
             _ => Err(StepError::NotLeader { leader: self.leader }),
@@ -93,6 +105,9 @@ impl Consensus {
         }
         self.send_to(from, fx);
         self.tell_commit(fx);
+        if self.is_caretaker() {
+            self.consider_succession(fx);
+        }
         self.hand_over_if_ready(from, fx);
     }
 

@@ -10,9 +10,9 @@ fn id(number: u128) -> MemberId {
 }
 
 fn voters(numbers: &[u128]) -> Config {
-    let info = MemberInfo { role: MemberRole::Voter, addr: "h:1".into(), name: "n".into() };
+    let info = MemberInfo::new(MemberRole::Voter, "h:1", "n");
     let members = numbers.iter().map(|number| (id(*number), info.clone())).collect();
-    Config { members, outgoing: Vec::new() }
+    Config { members, ..Config::default() }
 }
 
 fn member(config: Config) -> Consensus {

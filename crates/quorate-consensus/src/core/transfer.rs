@@ -1,4 +1,5 @@
-//! Handing leadership over: on request, on the leader's own removal, or because its disk failed.
+//! Handing leadership over: on request, to a better leader (see [`super::succession`]), on the
+//! leader's own removal, or because its disk failed.
 //!
 //! The target is told to stand at once (`TimeoutNow`) when it has persisted the whole log. While
 //! that is under way proposals are refused; after an election timeout the leader takes them again.
@@ -9,6 +10,7 @@ use super::{Consensus, Role};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::message::MessageBody;
+use crate::progress::Progress;
 use crate::types::MemberId;
 
 #[derive(Clone, Copy)]
@@ -23,23 +25,28 @@ impl Consensus {
         to: MemberId,
         fx: &mut Effects,
     ) -> Result<(), StepError> {
-        match self.check_accepts_proposals() {
-            Err(StepError::Transferring { to: current }) if current == to => return Ok(()),
+        match self.check_leads_on() {
+            Err(StepError::Transferring { to: Some(current) }) if current == to => return Ok(()),
             other => other?,
         }
         if to == self.options.id {
             return Ok(());
         }
-        if !self.config().is_incoming_voter(to) {
-            let reason = format!("leadership cannot go to {to}: it is not a voter");
+        if !self.config().may_lead(to) {
+            let reason =
+                format!("leadership cannot go to {to}: it is no voter, a logger, or of weight 0");
             return Err(StepError::BadChange(reason));
         }
+        self.begin_transfer(to, fx);
+        Ok(())
+    }
+
+    pub(super) fn begin_transfer(&mut self, to: MemberId, fx: &mut Effects) {
         let expires_ms = self.now_ms.saturating_add(self.options.election_timeout_ms);
         if let Some(leadership) = self.leadership() {
             leadership.transfer = Some(Transfer { to, expires_ms });
         }
         self.hand_over_if_ready(to, fx);
-        Ok(())
     }
 
     /// `peer` may have caught up, or not have got the word.
@@ -51,19 +58,25 @@ impl Consensus {
         let is_target = leadership.transfer.is_some_and(|transfer| transfer.to == peer);
         if is_target && leadership.peers.get(&peer).is_some_and(|p| p.matched == last) {
             leadership.lease_given_up = true;
+            self.leadership_offered(peer);
             self.send(peer, MessageBody::TimeoutNow, fx);
         }
     }
 
     pub(super) fn expire_transfer(&mut self) {
         let now_ms = self.now_ms;
-        if let Some(leadership) = self.leadership() {
-            leadership.transfer = leadership.transfer.filter(|t| now_ms < t.expires_ms);
+        let Some(leadership) = self.leadership() else {
+            return;
+        };
+        if let Some(expired) = leadership.transfer.take_if(|t| now_ms >= t.expires_ms) {
+            self.offer_failed(expired.to);
         }
     }
 
     pub(super) fn on_timeout_now(&mut self, from: MemberId, fx: &mut Effects) {
-        if self.leader == Some(from) {
+        // Who stands still itself declines, unless nobody leads for good otherwise.
+        let declines = self.is_handicapped() && self.config().may_lead(from);
+        if self.leader == Some(from) && !declines {
             self.campaign(true, fx);
         }
     }
@@ -93,6 +106,10 @@ impl Consensus {
         };
         let recently_ms = self.now_ms.saturating_sub(self.options.election_timeout_ms);
         let voters = leadership.peers.values().filter(|p| self.config().is_incoming_voter(p.id));
-        voters.max_by_key(|p| (p.heard_ms >= Some(recently_ms), p.matched)).map(|p| p.id)
+        let rank = |p: &&Progress| {
+            let complete = p.matched >= self.commit;
+            (p.heard_ms >= Some(recently_ms), complete, self.claim(p.id).0, p.matched)
+        };
+        voters.max_by_key(rank).map(|p| p.id)
     }
 }

@@ -3,7 +3,8 @@
 mod stage;
 
 use quorate_consensus::{
-    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, StepError,
+    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, Rules, StepError,
+    WeightRule,
 };
 use stage::Stage;
 use std::path::Path;
@@ -39,8 +40,7 @@ fn perform(stage: &mut Stage, command: &str) -> Outcome {
         return check_refusal(outcome, refusal);
     }
     match (*verb, args) {
-        ("group", names) => stage.found(names, false),
-        ("learner", names) => stage.found(names, true),
+        ("group", names) => stage.found(names)?,
         ("spare", names) => stage.add_spares(names),
         ("option", [name, value]) => stage.set_option(name, value)?,
         ("settle", []) => stage.settle()?,
@@ -90,10 +90,27 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
         ("unreachable", [_, peer]) => Event::Unreachable(stage.id(peer)?),
+        ("rules", [_, rules @ ..]) => {
+            Event::ChangeMembership(ConfigChange::Rules(parse_rules(rules)?))
+        }
+        ("hang", [_]) => Event::HostHangs(true),
+        ("unhang", [_]) => Event::HostHangs(false),
         ("fail-disk", [_]) => Event::StepDown,
         ("read", [_, ctx]) => Event::ReadIndex { ctx: number(ctx)? },
         _ => return Ok(None),
     }))
+}
+
+fn parse_rules(words: &[&str]) -> Result<Rules, String> {
+    let mut rules = Rules::default();
+    for word in words {
+        match (*word, word.strip_prefix("zones=")) {
+            ("forced", _) => rules.weights = WeightRule::Forced,
+            (_, Some(zones)) => rules.zones_min = number(zones)? as u8,
+            _ => return Err(format!("forced or zones=N expected, not {word}")),
+        }
+    }
+    Ok(rules)
 }
 
 fn change(stage: &Stage, words: &[&str]) -> Result<ConfigChange, String> {
@@ -102,13 +119,12 @@ fn change(stage: &Stage, words: &[&str]) -> Result<ConfigChange, String> {
         if let Some(name) = word.strip_prefix('-') {
             remove.push(stage.id(name)?);
         } else if let Some(name) = word.strip_prefix('+') {
-            let (name, info) = match name.strip_suffix(":learner") {
-                Some(name) => (name, crate::support::learner(name)),
-                None => (name, crate::support::voter(name)),
-            };
+            let (name, info) = crate::support::described(name)?;
             put.push((stage.id(name)?, info));
         } else {
-            return Err(format!("+name, +name:learner or -name expected, not {word}"));
+            return Err(format!(
+                "+name, +name:learner (logger, w80, zone=x) or -name expected, not {word}"
+            ));
         }
     }
     Ok(ConfigChange::Update { put, remove })

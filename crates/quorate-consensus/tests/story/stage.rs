@@ -1,9 +1,9 @@
 //! The stage of a scenario: members, links, and time.
 
-use crate::support::{learner, voter, Member};
+use crate::support::{described, Member};
 use quorate_consensus::{
-    Config, Event, LogPosition, MemberId, Message, MessageBody, Options, RoleState, SnapshotMeta,
-    Status, StepError,
+    Config, Event, LogPosition, MemberId, MemberRole, Message, MessageBody, Options, RoleState,
+    SnapshotMeta, Status, StepError,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,12 +25,13 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn found(&mut self, names: &[&str], learners: bool) {
-        for name in names {
+    pub fn found(&mut self, members: &[&str]) -> Outcome {
+        for words in members {
+            let (name, info) = described(words)?;
             let id = self.name(name);
-            let info = if learners { learner(name) } else { voter(name) };
             self.founding.members.insert(id, info);
         }
+        Ok(())
     }
 
     pub fn add_spares(&mut self, names: &[&str]) {
@@ -105,7 +106,7 @@ impl Stage {
     /// Time passes, but only this member notices.
     pub fn time_out(&mut self, id: MemberId) -> Outcome {
         self.start_all();
-        self.now_ms += 2 * self.members[&id].options.election_timeout_ms;
+        self.now_ms += 3 * self.members[&id].options.election_timeout_ms;
         self.feed(id, Event::Tick).map_err(|e| e.to_string())
     }
 
@@ -263,6 +264,10 @@ impl Stage {
             }
         };
         let config = &status.config;
+        let of_role = |role| {
+            let members = config.members.iter().filter(|(_, info)| info.role == role);
+            members.map(|(id, _)| *id).collect()
+        };
         Ok(match key {
             "role" => match status.role {
                 RoleState::Leader { .. } => "leader".into(),
@@ -277,11 +282,8 @@ impl Stage {
             "last" => format!("{}@{}", status.last.index, status.last.term),
             "lease" => if status.lease_valid { "yes" } else { "no" }.into(),
             "voters" => names(config.voters().collect()),
-            "learners" => {
-                let learners =
-                    config.members.keys().filter(|id| !config.voters().any(|v| v == **id));
-                names(learners.copied().collect())
-            }
+            "learners" => names(of_role(MemberRole::Learner)),
+            "loggers" => names(of_role(MemberRole::Logger)),
             "outgoing" => names(config.outgoing.clone()),
             _ => return Err(format!("{key} cannot be expected")),
         })
@@ -363,6 +365,7 @@ fn tweaked(mut options: Options, tweaks: &[(String, String)]) -> Result<Options,
         let number = || value.parse::<u64>().map_err(|_| format!("{name} is a number"));
         match name.as_str() {
             "lease_reads" => options.lease_reads = value == "on",
+            "disk_stall_ms" => options.disk_stall_ms = number()?,
             "clock_drift_ms" => options.clock_drift_ms = number()?,
             "append_bytes_max" => options.append_bytes_max = number()? as usize,
             "inflight_bytes_max" => options.inflight_bytes_max = number()? as usize,

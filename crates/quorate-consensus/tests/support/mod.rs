@@ -136,7 +136,29 @@ impl Member {
 }
 
 pub fn voter(name: &str) -> MemberInfo {
-    MemberInfo { role: MemberRole::Voter, addr: format!("{name}:4567"), name: name.into() }
+    MemberInfo::new(MemberRole::Voter, format!("{name}:4567"), name)
+}
+
+/// `name:learner`, `name:logger:zone=x`, `name:w80:joining`: a member with more than defaults.
+pub fn described(words: &str) -> Result<(&str, MemberInfo), String> {
+    let mut words = words.split(':');
+    let name = words.next().unwrap_or_default();
+    let mut info = voter(name);
+    for word in words {
+        match word {
+            "learner" => info.role = MemberRole::Learner,
+            "logger" => info.role = MemberRole::Logger,
+            "joining" => info.joining = true,
+            _ => match (word.strip_prefix("zone="), word.strip_prefix('w')) {
+                (Some(zone), _) => info.zone = zone.into(),
+                (None, Some(weight)) => {
+                    info.weight = weight.parse().map_err(|_| format!("a weight, not {weight}"))?;
+                }
+                _ => return Err(format!("learner, logger, joining, w80 or zone=x, not {word}")),
+            },
+        }
+    }
+    Ok((name, info))
 }
 
 pub fn learner(name: &str) -> MemberInfo {

@@ -86,8 +86,8 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
         Want::Join | Want::Status => {
             write_packet(reader.stream(), &welcome)?;
             let answer = match next(&mut reader, hello.from.member, member.id)? {
-                Some(Packet::JoinRequest(_)) if hello.want == Want::Join => {
-                    Packet::Admission(admission::admit(member, hello.from))
+                Some(Packet::JoinRequest(request)) if hello.want == Want::Join => {
+                    Packet::Admission(admission::admit(member, hello.from, &request.wish))
                 }
                 Some(Packet::StatusRequest) => Packet::StatusReport(member.report()),
                 _ => return Ok(()),

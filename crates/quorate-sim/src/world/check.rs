@@ -1,6 +1,7 @@
 //! Checks that need to see several members, or a core beside its disk.
 
 use super::World;
+use crate::coverage::Mark;
 use crate::member::Member;
 use crate::oracle::{show, Oracle, Rule};
 use crate::plant::Plant;
@@ -33,6 +34,29 @@ impl World {
                 )
             });
         }
+    }
+
+    /// The rule of zones goes by the membership that the leader counted in.
+    pub(super) fn check_zones(&mut self, m: usize, position: LogPosition, config_before: &Config) {
+        let config_after = Rc::clone(&self.members[m].config);
+        let zones = |config: &Config| {
+            let mut holding = config.clone();
+            holding.members.retain(|id, _| {
+                self.slot(*id).is_some_and(|slot| self.has_on_disk(slot, position))
+            });
+            holding.zones().len() as u8
+        };
+        let least = config_before.rules.zones_min.min(config_after.rules.zones_min);
+        if least < 2 {
+            return;
+        }
+        let found = zones(config_before).max(zones(&config_after));
+        if found < least {
+            self.oracle.fail(Rule::CommitInEnoughZones, || {
+                format!("m{m} commits {}, on disk in {found} zones of {least}", show(position))
+            });
+        }
+        self.mark(Mark::ZonedCommit);
     }
 
     fn persisted_by_majority(&self, position: LogPosition, config: &Config) -> bool {

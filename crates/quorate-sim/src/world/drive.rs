@@ -94,10 +94,24 @@ impl World {
         if let (RoleState::Leader { term }, true) = (member.role, member.role != role_before) {
             member.elected.push(term);
             self.coverage.mark(Mark::Election);
+            if !member.config.may_lead(member.id) {
+                self.coverage.mark(Mark::Caretaker);
+            }
         }
         if let Some(term) = leads {
             let made = effects.append.iter().skip(before.appended).filter(|e| e.term == term);
+            // One on its way out of the voters serves to the end.
+            let only_hands_over = |config: &Config| {
+                config.members.get(&member.id).is_some_and(|info| info.votes() && !info.may_lead())
+            };
+            let caretaker = only_hands_over(&config_before) && only_hands_over(&member.config);
             for entry in made {
+                if caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View) {
+                    let at = show(entry.position());
+                    self.oracle.fail(Rule::CaretakersOnlyHandOver, || {
+                        format!("m{m} may not lead, but makes entry {at}")
+                    });
+                }
                 if entry.kind == EntryKind::Config {
                     self.configs_made.extend(Config::decode(&entry.data).map(|c| (entry.index, c)));
                 }
@@ -128,6 +142,7 @@ impl World {
         self.members[m].commit_seen = upto;
         if let Some(position) = news {
             self.check_majority(m, position, leads, &config_before);
+            self.check_zones(m, position, &config_before);
             self.check_leases(m);
             self.stir(position.index);
         }
@@ -344,6 +359,9 @@ impl World {
             if let Some(candidate) = vote {
                 self.oracle.voted(member.id, message.term, candidate);
             }
+        }
+        if matches!(message.body, MessageBody::TimeoutNow) {
+            self.coverage.mark(Mark::HandOver);
         }
         if self.plant == Some(Plant::InflatedReply) && m % 2 == 1 {
             if let MessageBody::AppendReply { matched } = &mut message.body {

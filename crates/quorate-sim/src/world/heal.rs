@@ -137,6 +137,9 @@ impl World {
         };
         let leader_log = &self.members[leader].disk.live;
         let (config_at, config) = leader_log.config();
+        if !config.may_lead(self.members[leader].id) {
+            return Some(format!("m{leader} leads, which only may hand over"));
+        }
         let commit = self.oracle.commit();
         if config.is_joint() || config_at > commit {
             return Some(format!("the membership change at {config_at} is not finished"));

@@ -10,7 +10,7 @@ use crate::oracle::Rule;
 use crate::plant::Plant;
 use quorate_consensus::{
     Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, MemberId,
-    MemberInfo, MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
+    MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,8 +23,9 @@ impl World {
         let ids: Vec<_> = (0..voters + learners).map(|_| MemberId(self.rng.u128())).collect();
         for (slot, id) in ids.iter().enumerate() {
             let role = if slot < voters { MemberRole::Voter } else { MemberRole::Learner };
-            config.members.insert(*id, member_info(slot, role));
+            config.members.insert(*id, self.scenario.staff.member(&mut self.rng, slot, role));
         }
+        self.scenario.staff.govern(&mut config);
         self.oracle.state(MemberId::default(), 0, Machine::new(self.scenario.window).digest());
         let first = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
         let in_log = self.scenario.config_in_log;
@@ -187,6 +188,10 @@ impl World {
             inflight_bytes_max: s.inflight_bytes_max,
             inflight_messages_max: s.inflight_messages_max,
             recent_bytes_max: s.recent_bytes_max,
+            disk_stall_ms: match s.staff.stall_timeouts {
+                0 => u64::MAX,
+                timeouts => s.election_timeout_ms * timeouts,
+            },
             clock_drift_ms: s.clock_drift_ms,
             lease_reads: s.lease_reads,
             ..Options::new(self.members[m].id, self.rng.next_u64())
@@ -399,8 +404,4 @@ impl World {
                 .fail(Rule::Contract, || format!("m{m} cannot start from its snapshot: {error}")),
         }
     }
-}
-
-pub(super) fn member_info(slot: usize, role: MemberRole) -> MemberInfo {
-    MemberInfo { role, addr: format!("host{slot}:1"), name: format!("m{slot}") }
 }

@@ -3,6 +3,7 @@
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
 use crate::member::CrashPoint;
+use quorate_consensus::Event as CoreEvent;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
@@ -23,6 +24,7 @@ enum Fault {
     FalseAlarm,
     CutLeaderWithResets,
     CutLeaderAndRestart,
+    Hang,
 }
 
 impl World {
@@ -101,10 +103,11 @@ impl World {
             }
             Fault::CutLeaderWithResets => self.cut_leader_with_resets(),
             Fault::CutLeaderAndRestart => self.cut_leader_and_restart(),
+            Fault::Hang => self.hang(m),
         }
     }
 
-    fn enabled_faults(&self) -> [(Fault, u32); 17] {
+    fn enabled_faults(&self) -> [(Fault, u32); 18] {
         let on = &self.scenario.faults;
         let weight = |enabled: bool, weight: u32| if enabled { weight } else { 0 };
         [
@@ -125,6 +128,7 @@ impl World {
             (Fault::FalseAlarm, weight(on.false_alarms, 10)),
             (Fault::CutLeaderWithResets, weight(on.partition && on.false_alarms, 8)),
             (Fault::CutLeaderAndRestart, weight(on.partition && on.crash, 4)),
+            (Fault::Hang, weight(self.scenario.staff.hangs, 8)),
         ]
     }
 
@@ -195,6 +199,21 @@ impl World {
                 self.crash_now(m);
             }
         }
+    }
+
+    /// What the member works for stands still for a while, and the member is told.
+    fn hang(&mut self, m: usize) {
+        let m = self.leader_or(m);
+        if !self.members[m].runs() {
+            return;
+        }
+        self.mark(Mark::Hang);
+        if self.tells() {
+            self.note(format!("the host of m{m} hangs"));
+        }
+        self.must_accept(m, CoreEvent::HostHangs(true));
+        let (run, delay) = (self.members[m].run, self.draw_duration());
+        self.schedule.after(delay, Event::Unhang { m, run });
     }
 
     /// A leader half of the time, if there is one.

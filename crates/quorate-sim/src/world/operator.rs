@@ -1,6 +1,6 @@
 //! The people who run the group: membership changes, hand-overs, replacing lost members.
 
-use super::{lifecycle::member_info, Event, Phase, World};
+use super::{Event, Phase, World};
 use crate::coverage::Mark;
 use quorate_consensus::{
     Config, ConfigChange, Event as CoreEvent, MemberId, MemberInfo, MemberRole,
@@ -19,6 +19,8 @@ enum Act {
     Several,
     Readmit,
     Replace,
+    Alter,
+    Rules,
     Transfer,
 }
 
@@ -56,10 +58,13 @@ impl World {
             (Act::Several, change(4)),
             (Act::Readmit, change(4)),
             (Act::Replace, if faults.wipe { 30 } else { 0 }),
+            (Act::Alter, if self.scenario.staff.varied { change(12) } else { 0 }),
+            (Act::Rules, if self.scenario.staff.varied { 6 } else { 0 }),
             (Act::Transfer, if faults.transfer { 12 } else { 0 }),
         ];
         match self.rng.weighted(&acts) {
             Some(Act::Transfer) => self.transfer(leader),
+            Some(Act::Rules) => self.change_rules(leader),
             Some(act) => self.change(leader, act),
             None => {}
         }
@@ -115,7 +120,13 @@ impl World {
                     put.extend(self.newcomer(role));
                 }
             }
-            Act::Transfer => unreachable!("not a change"),
+            Act::Alter => {
+                let found: Vec<_> = config.members.iter().collect();
+                if let Some((id, info)) = self.rng.pick(&found).copied() {
+                    put.push((*id, self.scenario.staff.altered(&mut self.rng, info)));
+                }
+            }
+            Act::Rules | Act::Transfer => unreachable!("not a change of members"),
         }
         put.retain(|(id, _)| !remove.contains(id));
         if (put.is_empty() && remove.is_empty()) || !self.can_live_with(&config, &put, &remove) {
@@ -135,6 +146,20 @@ impl World {
         }
         let change = CoreEvent::ChangeMembership(ConfigChange::Update { put, remove });
         self.ask(leader, change, Mark::MembershipChange);
+    }
+
+    fn change_rules(&mut self, leader: usize) {
+        let rules = self.scenario.staff.rules(&mut self.rng);
+        let mut after = (**self.members[leader].disk.live.config().1).clone();
+        after.rules = rules;
+        if !self.is_governed(&after, &|_| false) {
+            return;
+        }
+        if self.tells() {
+            self.note(format!("operator: m{leader} shall go by {rules:?}"));
+        }
+        let change = CoreEvent::ChangeMembership(ConfigChange::Rules(rules));
+        self.ask(leader, change, Mark::RulesChange);
     }
 
     /// The links break just when a change begins: the leader and those it brings in are on one
@@ -172,15 +197,14 @@ impl World {
         after.outgoing.clear();
         after.members.extend(put.iter().cloned());
         after.members.retain(|id, _| !remove.contains(id));
-        self.has_majority(&after.voters().collect::<Vec<_>>(), &|_| false)
-            && self.quorums_survive(|_| false)
+        self.is_governed(&after, &|_| false) && self.quorums_survive(|_| false)
     }
 
     /// Whether every membership that may be in force somewhere keeps a majority of its disks
     /// without the members that are `lost`.
     pub(super) fn quorums_survive(&self, lost: impl Fn(usize) -> bool) -> bool {
         let holds = |config: &Config| {
-            self.has_majority(&config.voters().collect::<Vec<_>>(), &lost)
+            self.is_governed(config, &lost)
                 && (!config.is_joint() || self.has_majority(&config.outgoing, &lost))
         };
         holds(&self.committed_config.1) && self.uncommitted_configs().all(holds)
@@ -196,9 +220,22 @@ impl World {
         self.configs_made.iter().filter(move |(at, _)| *at > committed_at).map(|(_, config)| config)
     }
 
+    /// Whether a majority of the voters is left, in as many zones as the rules ask for, and
+    /// somebody among them that may lead.
+    fn is_governed(&self, config: &Config, lost: &impl Fn(usize) -> bool) -> bool {
+        let mut left = config.clone();
+        left.members.retain(|id, _| self.is_kept(*id, lost));
+        self.has_majority(&config.voters().collect::<Vec<_>>(), lost)
+            && left.zones().len() >= usize::from(config.rules.zones_min)
+            && left.members.values().any(MemberInfo::may_lead)
+    }
+
+    fn is_kept(&self, id: MemberId, lost: &impl Fn(usize) -> bool) -> bool {
+        self.slot(id).is_some_and(|m| !self.members[m].gone && !lost(m))
+    }
+
     fn has_majority(&self, voters: &[MemberId], lost: &impl Fn(usize) -> bool) -> bool {
-        let kept =
-            |id: &&MemberId| self.slot(**id).is_some_and(|m| !self.members[m].gone && !lost(m));
+        let kept = |id: &&MemberId| self.is_kept(**id, lost);
         voters.iter().filter(kept).count() * 2 > voters.len()
     }
 
@@ -225,7 +262,12 @@ impl World {
 
     fn newcomer(&mut self, role: MemberRole) -> Option<(MemberId, MemberInfo)> {
         let m = self.spawn_newcomer()?;
-        Some((self.members[m].id, member_info(m, role)))
+        Some(self.described(m, role))
+    }
+
+    fn described(&mut self, m: usize, role: MemberRole) -> (MemberId, MemberInfo) {
+        let info = self.scenario.staff.member(&mut self.rng, m, role);
+        (self.members[m].id, info)
     }
 
     /// Somebody who was removed before comes back with the log it had.
@@ -238,13 +280,13 @@ impl World {
         let run = self.members[m].run;
         self.schedule.after(1, Event::Restart { m, run });
         let role = if self.rng.chance(500) { MemberRole::Voter } else { MemberRole::Learner };
-        Some((self.members[m].id, member_info(m, role)))
+        Some(self.described(m, role))
     }
 }
 
 fn flipped(info: &MemberInfo) -> MemberInfo {
     let role = match info.role {
-        MemberRole::Voter => MemberRole::Learner,
+        MemberRole::Voter | MemberRole::Logger => MemberRole::Learner,
         MemberRole::Learner => MemberRole::Voter,
     };
     MemberInfo { role, ..info.clone() }
