@@ -44,6 +44,7 @@ impl Node {
                     self.host.view(ctx, &shown).map_err(|()| refused("the first view"))?;
                 }
                 self.set_local_state(LocalState::Joined);
+                self.say_missed(start, seqno);
                 self.counters.set_catch_up(seqno);
                 Ok(())
             }
@@ -59,6 +60,19 @@ impl Node {
                 self.counters.set_catch_up(seqno.max(link.progress.seqno()));
                 Ok(())
             }
+        }
+    }
+}
+
+impl Node {
+    /// What the node missed while it was away, in the words that people search for.
+    pub fn say_missed(&self, from: i64, to: i64) {
+        if to > from {
+            let events = to - from;
+            self.info(&format!(
+                "Receiving IST: {events} events, seqnos {}-{to}, from the group's log",
+                from + 1
+            ));
         }
     }
 }

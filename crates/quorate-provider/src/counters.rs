@@ -29,6 +29,7 @@ pub struct Counters {
     distance_sum: AtomicU64,
     distance_count: AtomicU64,
     catch_up: AtomicI64,
+    cut_off: AtomicI64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
 }
@@ -52,6 +53,7 @@ impl Counters {
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
             catch_up: AtomicI64::new(i64::MAX),
+            cut_off: AtomicI64::new(i64::MAX),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
         }
@@ -112,6 +114,15 @@ impl Counters {
     /// The seqno that a joined node has to reach to be synced.
     pub fn set_catch_up(&self, seqno: i64) {
         self.catch_up.store(seqno, Relaxed);
+    }
+
+    /// Contact with the quorum was lost at this seqno.
+    pub fn cut_off(&self, seqno: i64) {
+        self.cut_off.store(seqno, Relaxed);
+    }
+
+    pub fn cut_off_at(&self) -> i64 {
+        self.cut_off.load(Relaxed)
     }
 
     pub fn reached(&self, applied: i64, sequenced: i64) -> bool {

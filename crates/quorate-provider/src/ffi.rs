@@ -366,7 +366,7 @@ unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     guard(Some(node), status::FATAL, || match node.recv(HostCtx(ctx)) {
         RecvEnd::Done => status::OK,
         RecvEnd::Failed => {
-            node.error("This server stops now, for the reason given above; its log and data are kept as they are");
+            node.info("This server stops now, for the reason given above; its log and data are kept as they are");
             node.free();
             // The server has no way to be told that it must not go on: it would wait for ever,
             // looking alive. Galera aborts here; this ends it without a core.

@@ -115,6 +115,7 @@ impl Sequencer {
         if mine {
             link.progress.set_first_view(seqno, &view);
         }
+        self.node.transfer.view(&members);
         let ended = self.state.votes.view(members.into_iter());
         ended.iter().for_each(|decision| self.node.vote_decided(decision));
         if seqno > self.start {
@@ -152,13 +153,7 @@ impl Sequencer {
         let Some(request) = StateRequest::decode(&write_set.payload()) else { return };
         let link = &self.link;
         decided_if_mine(write_set, link);
-        if request.donor == link.node {
-            self.node.queue.push(Event::Donate {
-                seqno: self.state.certifier.seqno(),
-                request: request.message,
-                joiner: request.joiner,
-            });
-        }
+        self.node.state_requested(link, request, self.state.certifier.seqno());
     }
 
     fn vote(&mut self, write_set: &WriteSet) {

@@ -100,6 +100,7 @@ impl Node {
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
             *self.counters.incoming.lock() = incoming.join(",");
             if self.local_state() == LocalState::Undefined {
+                self.say_missed(self.counters.cut_off_at(), seqno);
                 self.set_local_state(LocalState::Joined);
             }
             self.counters.set_catch_up(seqno);
@@ -119,6 +120,7 @@ impl Node {
         shown.number = -1;
         self.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
         self.pause.forget_desync();
+        self.counters.cut_off(self.apply.last_left());
         self.set_local_state(LocalState::Undefined);
         Ok(())
     }

@@ -2,16 +2,21 @@
 //!
 //! The joiner's request is an entry of the group log, addressed to one donor, so that the donor
 //! serves it at a place in the total order that is after the joiner's arrival. A donor that is
-//! busy says so by another entry, and the joiner asks the next one.
+//! busy says so by another entry, and the joiner asks the next one. Once a donor has begun, the
+//! joiner's database is no database until it is complete: if the donor fails, or leaves the group
+//! without a word, the joiner stops at once, rather than when its script has lost patience.
 
 use crate::host::HostCtx;
 use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
 use crate::order::GateKeeper;
+use crate::queue::Event;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_certify::{Kind, WriteSetBuilder};
+use quorate_consensus::MemberId;
 use quorate_group::View;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Kind of a log entry that tells a joiner how its donor fared. Consumes no seqno.
@@ -19,6 +24,9 @@ pub const STATE_OUTCOME: Kind = Kind(16);
 
 /// A donor that is busy: ask another.
 pub const DONOR_BUSY: i32 = -libc::EAGAIN;
+
+/// What a joiner notes for a donor that left the group before it was done.
+const DONOR_GONE: i32 = -libc::ENOTCONN;
 
 /// How long to wait before asking busy donors again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -77,6 +85,10 @@ struct Inner {
     received: Option<Result<i64, i32>>,
     /// Joiner: what the donor asked last has said.
     donor_code: Option<i32>,
+    /// Joiner: whom it asked last.
+    asked: Option<u128>,
+    /// Who is in the group, at the sequencer's place in the log.
+    present: BTreeSet<u128>,
     /// Donor: whom it serves.
     serving: Option<u128>,
     /// Donors to choose from, as the server was told (`wsrep_sst_donor`).
@@ -97,6 +109,26 @@ impl Transfer {
         self.changed.notify_all();
     }
 
+    /// A view in the log's order. A donor that is gone will not say how it went.
+    pub fn view(&self, members: &[u128]) {
+        let mut inner = self.inner.lock();
+        inner.present = members.iter().copied().collect();
+        let gone = inner.asked.is_some_and(|donor| !inner.present.contains(&donor));
+        if gone && inner.donor_code.is_none() {
+            inner.donor_code = Some(DONOR_GONE);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The own request, in the log's order. Nobody is there to hear it if the donor had left.
+    fn in_order(&self, donor: u128) {
+        let mut inner = self.inner.lock();
+        if !inner.present.contains(&donor) {
+            inner.donor_code = Some(DONOR_BUSY);
+            self.changed.notify_all();
+        }
+    }
+
     pub fn wake(&self) {
         let _inner = self.inner.lock();
         self.changed.notify_all();
@@ -104,11 +136,25 @@ impl Transfer {
 }
 
 impl Node {
+    /// A state request at its place in the log: `seqno` is the last one before it.
+    pub fn state_requested(&self, link: &Link, request: StateRequest, seqno: i64) {
+        if request.joiner == link.node {
+            self.transfer.in_order(request.donor);
+        }
+        if request.donor == link.node {
+            self.queue.push(Event::Donate {
+                seqno,
+                request: request.message,
+                joiner: request.joiner,
+            });
+        }
+    }
+
     /// Joiner: has the server fetch the state. `None` if the connection is being closed.
     pub fn receive_state(&self, link: &Link, view: &View) -> Result<Option<i64>, String> {
         self.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
         let message = self.host.sst_request().map_err(|()| {
-            "the state transfer could not be prepared (see the lines above; check wsrep_sst_method and its address): the node cannot join"
+            "Requesting state transfer failed: it could not be prepared (see the lines above; check wsrep_sst_method and its address). The node cannot join"
                 .to_string()
         })?;
         if message.is_empty() {
@@ -121,6 +167,20 @@ impl Node {
             match self.await_transfer(link) {
                 Waited::Received(result) => return self.received(result).map(Some),
                 Waited::Closing => return Ok(None),
+                Waited::Failed(DONOR_GONE) => {
+                    return Err(format!(
+                        "Donor {} is no longer in the group. State transfer cannot be completed, need to abort. \
+                         Restart this node to fetch the state from another",
+                        donor.name
+                    ))
+                }
+                Waited::Failed(code) => {
+                    return Err(format!(
+                        "Will never receive state. Need to abort. State transfer from {} failed (code {code}): \
+                         its error log says why. Restart this node to try again",
+                        donor.name
+                    ))
+                }
                 Waited::Refused => {
                     self.info(&format!("{} cannot donate now", donor.name));
                     if (turn + 1) % donors.len() == 0 {
@@ -137,14 +197,17 @@ impl Node {
     fn received(&self, result: Result<i64, i32>) -> Result<i64, String> {
         result.map_err(|code| {
             format!(
-                "the state transfer failed (code {code}); the lines of the transfer script above say why. \
+                "Will never receive state. Need to abort. The state transfer failed (code {code}); the lines of the transfer script above say why. \
                  No other node is affected. Restart this node to try again"
             )
         })
     }
 
     fn propose_request(&self, link: &Link, donor: u128, message: &[u8]) -> Result<(), String> {
-        self.transfer.inner.lock().donor_code = None;
+        let mut inner = self.transfer.inner.lock();
+        inner.donor_code = None;
+        inner.asked = Some(donor);
+        drop(inner);
         let request =
             StateRequest { donor, joiner: link.node, message: Bytes::copy_from_slice(message) };
         self.propose_small(link, Kind::STATE_REQUEST, &request.encode())
@@ -165,8 +228,10 @@ impl Node {
             if let Some(result) = inner.received.take() {
                 return Waited::Received(result);
             }
-            if inner.donor_code == Some(DONOR_BUSY) {
-                return Waited::Refused;
+            match inner.donor_code {
+                Some(DONOR_BUSY) => return Waited::Refused,
+                Some(code) if code < 0 => return Waited::Failed(code),
+                _ => {}
             }
             if link.closing() {
                 return Waited::Closing;
@@ -255,7 +320,10 @@ impl Node {
         let started = self.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
         self.commit.open_gate(GateKeeper::Donor);
         if started.is_err() {
-            self.warn("The state transfer to a joining node could not be started; this node goes on, the joiner has to ask again");
+            self.warn(&format!(
+                "State transfer to {} failed: it could not be started (see the lines above). This node goes on, the joiner has to ask again",
+                MemberId(joiner)
+            ));
             self.transfer.inner.lock().serving = None;
             self.set_local_state(LocalState::Joined);
             self.tell_joiner(link, joiner, -libc::ECANCELED);
@@ -286,6 +354,8 @@ impl Node {
 enum Waited {
     Received(Result<i64, i32>),
     Refused,
+    /// The donor gave up after it had begun.
+    Failed(i32),
     Closing,
 }
 
@@ -302,5 +372,23 @@ mod tests {
         assert_eq!(StateOutcome::decode(&outcome.encode()), Some(outcome));
         assert_eq!(StateRequest::decode(&Bytes::from_static(b"short")), None);
         assert_eq!(StateOutcome::decode(b"short"), None);
+    }
+
+    #[test]
+    fn a_donor_that_leaves_has_failed_and_one_that_had_left_was_never_asked() {
+        let transfer = Transfer::new();
+        let code = || transfer.inner.lock().donor_code;
+        transfer.view(&[1, 2, 9]);
+        transfer.inner.lock().asked = Some(2);
+        transfer.in_order(2);
+        transfer.view(&[1, 2]);
+        assert_eq!(code(), None);
+        transfer.view(&[1, 9]);
+        assert_eq!(code(), Some(DONOR_GONE));
+        transfer.in_order(2);
+        assert_eq!(code(), Some(DONOR_BUSY), "the next one is asked");
+        transfer.donor_said(0);
+        transfer.view(&[9]);
+        assert_eq!(code(), Some(0), "it had finished");
     }
 }
