@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`].
+//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`], [`survive`].
 //!
 //! Invariants:
 //! - `hard` never goes back, and `Effects::hard_state` leaves with the first effects after a change.
@@ -18,6 +18,7 @@ mod membership;
 mod read;
 mod replicate;
 mod succession;
+mod survive;
 mod transfer;
 
 #[cfg(test)]
@@ -193,6 +194,7 @@ impl Consensus {
             Event::ReadIndex { ctx } => self.read_index(ctx, fx),
             Event::ChangeMembership(change) => return self.change_membership(change, fx),
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
+            Event::SurviveAlone(gone) => return self.survive_alone(gone, fx),
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),
             Event::HostHangs(hangs) => self.host_hangs(hangs),

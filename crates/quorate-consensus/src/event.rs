@@ -99,6 +99,9 @@ pub enum Event {
     ChangeMembership(ConfigChange),
     /// Hand leadership to this voter that may lead (leader only).
     TransferLeadership(MemberId),
+    /// This voter, the other of two, is gone and will not do the same: go on without it. For when
+    /// that may be, see `core/survive.rs`.
+    SurviveAlone(MemberId),
     /// The connection to this peer was reset or refused: its process is probably gone.
     Unreachable(MemberId),
     /// The log up to here was purged from disk (everything at or below is snapshotted).

@@ -53,6 +53,8 @@ pub enum GroupError {
     NoLeader { waited: Duration, what: String },
     #[error("leadership was not handed from {node} to {to}: {reason}. No data is affected")]
     Switchover { node: String, to: String, reason: String },
+    #[error("node {node} does not go on alone: {reason}")]
+    NotAlone { node: String, reason: String },
     #[error(
         "this node's own state cannot be continued from the log: the log starts after index \
          {log_base} and no snapshot of it fits the state. The state has to come from another node"

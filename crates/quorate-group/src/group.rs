@@ -15,6 +15,7 @@ use crate::view::View;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Event, Index, SnapshotMeta};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -144,6 +145,31 @@ impl Group {
     /// leader can: [`GroupError::Switchover`] says who that is.
     pub fn switchover(&self, to: Option<&str>, timeout: Duration) -> Result<String, GroupError> {
         switchover::switchover(&self.member, to, timeout)
+    }
+
+    /// Silence after which a member leaves the view, from now on.
+    pub fn set_suspect_timeout(&self, timeout: Duration) {
+        self.member.suspect_ms.store(timeout.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Cuts this member off from the others (`gmcast.isolate`), or lets it go on.
+    pub fn isolate(&self, isolated: bool) {
+        self.member.isolate(isolated);
+    }
+
+    /// Whether this member, one of two, may go on alone when the other one's process is gone
+    /// (`pc.ignore_sb`). For why that is safe, and when it is refused, see `survive.rs`.
+    pub fn allow_alone(&self, allowed: bool) {
+        self.member.survival.allow(allowed);
+    }
+
+    /// Goes on alone now (`pc.bootstrap`), or says why that could lose acknowledged commits.
+    /// Fine if there is a quorum.
+    pub fn bootstrap(&self) -> Result<(), GroupError> {
+        if self.member.status().primary {
+            return Ok(());
+        }
+        self.member.bootstrap()
     }
 
     /// Leaves the group: removed from the voters (dead voters first, where the rest would have no

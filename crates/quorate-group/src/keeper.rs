@@ -124,6 +124,7 @@ impl<'a> Keeper<'a> {
             // Whatever the core believed last.
             (leadership.leader, leadership.is_leader) = (None, false);
         }
+        member.keep_isolated();
         self.contact(&leadership, &applied);
         self.ask_for_admission(&status, &leadership);
         self.ask_for_view(&leadership, &applied);
@@ -135,6 +136,7 @@ impl<'a> Keeper<'a> {
         member.reads.retry(member.options.election_timeout / 2);
         member.with_core(|driver| {
             driver.retry_deferred(member);
+            member.survive_if_allowed(driver);
             self.drop_strangers(driver, &known);
         });
     }
@@ -143,7 +145,7 @@ impl<'a> Keeper<'a> {
     fn contact(&mut self, leadership: &Leadership, applied: &Applied) {
         let member = self.member;
         let primary = member.primary.load(Ordering::Relaxed);
-        if leadership.leader.is_some() {
+        if leadership.leader.is_some() && !member.survival.is_isolated() {
             self.leaderless = None;
             if !primary {
                 member.primary.store(true, Ordering::Relaxed);
@@ -156,7 +158,8 @@ impl<'a> Keeper<'a> {
             return;
         }
         let since = *self.leaderless.get_or_insert_with(Instant::now);
-        if primary && since.elapsed() >= member.options.primary_timeout {
+        let patient = since.elapsed() < member.options.primary_timeout;
+        if primary && (!patient || member.survival.is_isolated()) {
             member.primary.store(false, Ordering::Relaxed);
             member.observer.primary(false);
         }
@@ -171,7 +174,8 @@ impl<'a> Keeper<'a> {
             .leaderless
             .is_some_and(|since| since.elapsed() >= member.options.election_timeout * 2);
         let needed = !belongs || (lost && leadership.leader.is_none() && !alone);
-        member.membership.set_asking(needed && !member.is_leaving() && !member.has_failed());
+        let may = !member.is_leaving() && !member.has_failed() && !member.survival.is_isolated();
+        member.membership.set_asking(needed && may);
     }
 
     /// Asks the leader for the view that this member has to see.
@@ -234,7 +238,7 @@ impl<'a> Keeper<'a> {
             return Presence::Here(view_member(member.identity()));
         }
         let Some(known) = known else { return Presence::Unclear };
-        let suspect = member.options.suspect_timeout;
+        let suspect = member.suspect_timeout();
         let leading = leadership.since.elapsed();
         if !known.is_connected() {
             let silent = known.last_contact.elapsed().min(leading);
@@ -341,7 +345,7 @@ impl<'a> Keeper<'a> {
     fn drop_strangers(&self, driver: &mut Driver, known: &BTreeMap<MemberId, Known>) {
         for (id, known) in known {
             let stranger = !driver.config.members.contains_key(id) && !known.incoming;
-            if stranger && known.last_contact.elapsed() >= self.member.options.suspect_timeout {
+            if stranger && known.last_contact.elapsed() >= self.member.suspect_timeout() {
                 self.member.drop_peer(driver, *id);
             }
         }

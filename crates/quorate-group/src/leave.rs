@@ -14,6 +14,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
     member.leaving.store(true, Ordering::SeqCst);
+    member.survival.leave();
     let left = try_leave(member, timeout);
     if left.is_err() {
         member.leaving.store(false, Ordering::SeqCst);

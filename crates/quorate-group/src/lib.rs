@@ -36,6 +36,7 @@ mod reads;
 mod sequencer;
 mod snapshot;
 mod status;
+mod survive;
 mod switchover;
 mod threads;
 mod view;
@@ -46,6 +47,7 @@ pub use machine::{Committed, LogLevel, Observer, StateMachine};
 pub use options::{GroupOptions, OpenInfo};
 pub use query::query_status;
 pub use status::GroupStatus;
+pub use survive::isolate_process;
 pub use view::{View, ViewMember};
 
 #[cfg(test)]

@@ -19,15 +19,16 @@ use crate::progress::Progress;
 use crate::reads::Reads;
 use crate::snapshot::Snapshots;
 use crate::status::GroupStatus;
+use crate::survive::Survival;
 use crate::threads::Threads;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{Event, LogPosition, MemberId, MemberInfo, MemberRole, StepError};
 use quorate_wal::{Wal, WalError};
 use quorate_wire::PeerIdentity;
-use std::sync::atomic::{fence, AtomicBool, Ordering};
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Member {
     pub this: Weak<Member>,
@@ -54,6 +55,9 @@ pub(crate) struct Member {
     /// Taking leave: does not ask to be admitted again.
     pub leaving: AtomicBool,
     pub primary: AtomicBool,
+    /// Silence after which a member leaves the view; may be changed.
+    pub suspect_ms: AtomicU64,
+    pub survival: Survival,
     pub closing: Mutex<bool>,
 }
 
@@ -68,6 +72,10 @@ impl Member {
         let result = work(&mut driver);
         self.finish(driver);
         result
+    }
+
+    pub fn suspect_timeout(&self) -> Duration {
+        Duration::from_millis(self.suspect_ms.load(Ordering::Relaxed))
     }
 
     pub fn step(&self, event: Event) -> Result<(), StepError> {

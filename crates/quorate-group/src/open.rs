@@ -15,6 +15,7 @@ use crate::pending::Pending;
 use crate::progress::Progress;
 use crate::reads::Reads;
 use crate::snapshot::Snapshots;
+use crate::survive::Survival;
 use crate::threads::Threads;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{
@@ -25,7 +26,7 @@ use quorate_wal::{OnSync, Recovered, Wal, WalError, WalOptions};
 use quorate_wire::Want;
 use std::fs::File;
 use std::io::Read;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -74,6 +75,7 @@ pub(crate) fn open(
         membership.changed(config.members.contains_key(&own.member));
         Member {
             this: this.clone(),
+            suspect_ms: AtomicU64::new(options.suspect_timeout.as_millis() as u64),
             options,
             id: own.member,
             incarnation: own.incarnation,
@@ -95,6 +97,7 @@ pub(crate) fn open(
             failed: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             primary: AtomicBool::new(false),
+            survival: Survival::default(),
             closing: Mutex::new(false),
         }
     });

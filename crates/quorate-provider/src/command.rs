@@ -20,14 +20,21 @@ impl Node {
         let commands = options.set(text, true).map_err(|error| error.to_string())?;
         self.counters.configure(&options);
         drop(options);
+        self.options_changed();
         commands.iter().try_for_each(|(name, value)| self.command(name, value))
     }
 
     fn command(&self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "quorate.switchover" => self.switchover(value),
+            "pc.bootstrap" => self.bootstrap(),
             other => Err(format!("'{other}' is not a command (a bug)")),
         }
+    }
+
+    fn bootstrap(&self) -> Result<(), String> {
+        let link = self.link().ok_or("this node is not connected to its group")?;
+        link.group.bootstrap().map_err(|error| error.to_string())
     }
 
     fn switchover(&self, to: &str) -> Result<(), String> {

@@ -60,6 +60,7 @@ impl Node {
         let observer = Arc::new(NodeObserver(Arc::downgrade(self)));
         let (group, info) = Group::open(options, observer)?;
         let group = Arc::new(group);
+        self.tell_group(&group);
         if let Err(e) = self.join_and_start(&group, &info, bootstrap, wait, args.donor) {
             self.set_link(None);
             group.close();
@@ -196,7 +197,8 @@ impl Node {
             suspect_timeout: options.period("evs.suspect_timeout"),
             segment_bytes: options.bytes("quorate.segment_size"),
             retain_bytes: options.bytes("quorate.log_retain"),
-            proposal_bytes_max: options.bytes("repl.max_ws_size").min(1 << 31) as usize,
+            // What is allowed now (repl.max_ws_size) is checked for each write set.
+            proposal_bytes_max: 1 << 31,
             ..defaults
         })
     }

@@ -27,6 +27,7 @@ mod grastate;
 mod host;
 mod isolated;
 mod link;
+mod live;
 mod node;
 pub mod options;
 mod order;

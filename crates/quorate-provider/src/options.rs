@@ -4,7 +4,7 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What becomes of an option.
@@ -57,26 +57,34 @@ pub const SPECS: &[Spec] = &[
     spec("base_dir", Text, "", Ignored, "Galera's working directory."),
     spec("base_host", Text, "", Start, "Address of this node for the group, if not given otherwise."),
     spec("base_port", Integer, "4567", Start, "Group port, if not given with an address."),
+    spec("cert.length_check", Integer, "127", Ignored, "See quorate.cert_window."),
     spec("cert.log_conflicts", Bool, "no", Live, "Log each write set that fails certification."),
+    spec("cert.max_length", Integer, "16384", Ignored, "See quorate.cert_window."),
     spec("cert.optimistic_pa", Bool, "yes", Ignored, "Galera's optimistic parallel applying."),
     spec("debug", Bool, "no", Live, "Log debug messages."),
     spec("evs.auto_evict", Integer, "0", Ignored, "Galera's automatic eviction."),
+    spec("evs.causal_keepalive_period", Period, "PT1S", Ignored, "Galera group protocol internals."),
+    spec("evs.debug_log_mask", Text, "0x1", Ignored, "Galera group protocol internals."),
     spec("evs.delay_margin", Period, "PT1S", Ignored, "Galera group protocol internals."),
     spec("evs.delayed_keep_period", Period, "PT30S", Ignored, "Galera group protocol internals."),
     spec("evs.inactive_check_period", Period, "PT0.5S", Ignored, "Galera group protocol internals."),
-    spec("evs.inactive_timeout", Period, "PT15S", Ignored, "Galera group protocol internals."),
+    spec("evs.inactive_timeout", Period, "PT15S", Ignored, "See evs.suspect_timeout: no agreement of the others is needed."),
+    spec("evs.info_log_mask", Text, "0", Ignored, "Galera group protocol internals."),
     spec("evs.install_timeout", Period, "PT7.5S", Ignored, "Galera group protocol internals."),
     spec("evs.join_retrans_period", Period, "PT1S", Ignored, "Galera group protocol internals."),
-    spec("evs.keepalive_period", Period, "PT1S", Ignored, "Galera group protocol internals."),
+    spec("evs.keepalive_period", Period, "PT1S", Ignored, "Heartbeats: a fifth of quorate.election_timeout."),
     spec("evs.max_install_timeouts", Integer, "3", Ignored, "Galera group protocol internals."),
     spec("evs.send_window", Integer, "4", Ignored, "Galera group protocol internals."),
     spec("evs.stats_report_period", Period, "PT1M", Ignored, "Galera group protocol internals."),
-    spec("evs.suspect_timeout", Period, "PT5S", Start, "Silence after which a member leaves the view (it keeps its vote)."),
+    spec("evs.suspect_timeout", Period, "PT5S", Live, "Silence after which a member leaves the view (it keeps its vote). A process that is gone leaves it at once."),
+    spec("evs.use_aggregate", Bool, "yes", Ignored, "Galera group protocol internals."),
     spec("evs.user_send_window", Integer, "2", Ignored, "Galera group protocol internals."),
     spec("evs.version", Integer, "1", Ignored, "Galera group protocol internals."),
     spec("evs.view_forget_timeout", Period, "P1D", Ignored, "Galera group protocol internals."),
     spec("gcache.dir", Text, "", Ignored, "Galera's write-set cache; see quorate.dir."),
+    spec("gcache.freeze_purge_at_seqno", Integer, "-1", Ignored, "See quorate.log_retain."),
     spec("gcache.keep_pages_size", Size, "0", Ignored, "Galera's write-set cache."),
+    spec("gcache.keep_plaintext_size", Size, "128M", Ignored, "Galera's write-set cache."),
     spec("gcache.mem_size", Size, "0", Ignored, "Galera's write-set cache."),
     spec("gcache.name", Text, "galera.cache", Ignored, "Galera's write-set cache."),
     spec("gcache.page_size", Size, "128M", Ignored, "Galera's write-set cache."),
@@ -95,28 +103,28 @@ pub const SPECS: &[Spec] = &[
     spec("gcs.sync_donor", Bool, "no", Ignored, "No flow control: a donor delays nobody."),
     spec("gcs.vote_policy", Integer, "0", Start, "So many successes decide a vote on an error; 0: the majority decides."),
     spec("gmcast.group", Text, "", Ignored, "See wsrep_cluster_name."),
-    spec("gmcast.isolate", Integer, "0", Ignored, "Galera's test aid."),
+    spec("gmcast.isolate", Integer, "0", Live, "1: this node is cut off from the others, as by a broken network; 0: it may connect again; 2: cut off until a restart."),
     spec("gmcast.listen_addr", Text, "", Start, "Where to listen, tcp://host:port (default: the group port on all addresses)."),
     spec("gmcast.mcast_addr", Text, "", Ignored, "No multicast."),
     spec("gmcast.mcast_ttl", Integer, "1", Ignored, "No multicast."),
     spec("gmcast.peer_timeout", Period, "PT3S", Ignored, "Galera group protocol internals."),
-    spec("gmcast.segment", Integer, "0", Ignored, "Zones are not used yet."),
+    spec("gmcast.segment", Integer, "0", Start, "Shown as wsrep_gmcast_segment; zones are not used yet."),
     spec("gmcast.time_wait", Period, "PT5S", Ignored, "Galera group protocol internals."),
     spec("gmcast.version", Integer, "0", Ignored, "Galera group protocol internals."),
     spec("ist.recv_addr", Text, "", Ignored, "Catching up uses the group connections."),
     spec("ist.recv_bind", Text, "", Ignored, "Catching up uses the group connections."),
     spec("pc.announce_timeout", Period, "PT3S", Ignored, "Galera group protocol internals."),
-    spec("pc.bootstrap", Bool, "no", Ignored, "A majority of logs continues by itself."),
+    spec("pc.bootstrap", Bool, "", Command, "Go on without the other one of two nodes, whose server has ended. Refused where it could lose acknowledged commits; with a quorum it does nothing."),
     spec("pc.checksum", Bool, "no", Ignored, "Frames are always checksummed."),
-    spec("pc.ignore_quorum", Bool, "no", Ignored, "Never: it would lose acknowledged commits."),
-    spec("pc.ignore_sb", Bool, "no", Ignored, "Never: it would lose acknowledged commits."),
+    spec("pc.ignore_quorum", Bool, "no", Ignored, "Never: it would lose acknowledged commits. See pc.ignore_sb."),
+    spec("pc.ignore_sb", Bool, "no", Live, "One of two nodes goes on alone when the other one's server has ended: its host refuses connections. Silence is not enough, for over a cut network both would go on. More nodes need no such thing."),
     spec("pc.linger", Period, "PT20S", Ignored, "Galera group protocol internals."),
     spec("pc.npvo", Bool, "no", Ignored, "Galera group protocol internals."),
     spec("pc.recovery", Bool, "yes", Ignored, "The log always recovers."),
     spec("pc.version", Integer, "0", Ignored, "Galera group protocol internals."),
     spec("pc.wait_prim", Bool, "yes", Ignored, "See pc.wait_prim_timeout."),
     spec("pc.wait_prim_timeout", Period, "PT30S", Start, "How long a new member looks for its group before it gives up."),
-    spec("pc.weight", Integer, "1", Ignored, "Every voter counts one."),
+    spec("pc.weight", Integer, "1", Live, "Every voter counts one; the option is only shown."),
     spec("protonet.backend", Text, "asio", Ignored, "Galera transport internals."),
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window; the same on all members."),
@@ -130,12 +138,19 @@ pub const SPECS: &[Spec] = &[
     spec("repl.causal_read_timeout", Period, "PT30S", Live, "How long wsrep_sync_wait waits."),
     spec("repl.commit_order", Integer, "3", Ignored, "Commit order is always strict."),
     spec("repl.key_format", Text, "FLAT8", Ignored, "Keys are hashed to 64 bits."),
-    spec("repl.max_ws_size", Size, "2147483647", Live, "Largest write set, counted as Galera would."),
+    spec("repl.max_ws_size", Size, "2147483647", Live, "Largest write set."),
     spec("repl.proto_max", Integer, "11", Ignored, "Galera protocol versions."),
     spec("socket.checksum", Integer, "2", Ignored, "Frames always carry CRC32C."),
     spec("socket.dynamic", Bool, "no", Ignored, "TLS is not available yet."),
     spec("socket.recv_buf_size", Text, "auto", Ignored, "The kernel chooses."),
     spec("socket.send_buf_size", Text, "auto", Ignored, "The kernel chooses."),
+    spec("socket.ssl", Bool, "no", Start, "Group connections are not encrypted yet: yes refuses to start."),
+    spec("socket.ssl_ca", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl_cert", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl_cipher", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl_compression", Bool, "yes", Ignored, "No compression of TLS."),
+    spec("socket.ssl_key", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl_password_file", Text, "", Start, "See socket.ssl."),
 ];
 
 /// An option string that cannot be used; nothing was changed.
@@ -149,6 +164,12 @@ pub enum OptionError {
     BadValue { name: String, value: String, expected: &'static str },
     #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
     NotAPair { text: String },
+    #[error(
+        "wsrep_provider_options: '{name}' asks for encrypted group connections, which Quorate does not \
+         have yet. Nothing was started, so that nothing travels in the clear unexpectedly: remove the \
+         option (or set socket.ssl=no) and protect the group port by other means"
+    )]
+    NoTls { name: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -164,12 +185,14 @@ pub struct Options {
     values: BTreeMap<&'static str, String>,
     /// Accepted Galera options without an effect, in the order given.
     pub ignored: Vec<&'static str>,
+    /// Those that were given, whatever their value.
+    given: BTreeSet<&'static str>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let values = SPECS.iter().map(|s| (s.name, s.default.to_string())).collect();
-        Self { values, ignored: Vec::new() }
+        Self { values, ignored: Vec::new(), given: BTreeSet::new() }
     }
 }
 
@@ -188,10 +211,12 @@ impl Options {
                 None => next.set_one(name, value, running)?,
                 // As options_get shows it: whoever sets all that it shows commands nothing.
                 Some(_) if value.is_empty() => {}
+                Some(spec) if spec.kind == Bool && parse_bool(value) == Some(false) => {}
                 Some(_) if !running => return Err(OptionError::OnlyLive { name: name.into() }),
                 Some(spec) => commands.push((spec.name, value.to_string())),
             }
         }
+        next.check_tls()?;
         *self = next;
         Ok(commands)
     }
@@ -199,14 +224,32 @@ impl Options {
     fn set_one(&mut self, name: &str, value: &str, running: bool) -> Result<(), OptionError> {
         let spec = find(name).ok_or_else(|| unknown(name))?;
         check_value(spec, value)?;
+        if spec.name == "gmcast.isolate" && !matches!(value, "0" | "1" | "2") {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "0, 1 or 2" });
+        }
         if running && spec.effect == Start && self.text(spec.name) != value {
             return Err(OptionError::NotLive { name: name.to_string() });
         }
         if spec.effect == Ignored && !self.ignored.contains(&spec.name) {
             self.ignored.push(spec.name);
         }
+        self.given.insert(spec.name);
         self.values.insert(spec.name, value.to_string());
         Ok(())
+    }
+
+    /// As with Galera, a certificate or key asks for TLS unless `socket.ssl` is off.
+    fn check_tls(&self) -> Result<(), OptionError> {
+        let given = |name: &&str| !self.text(name).is_empty();
+        let off = self.given.contains("socket.ssl") && !self.flag("socket.ssl");
+        let implied =
+            ["socket.ssl_key", "socket.ssl_cert", "socket.ssl_ca"].into_iter().find(given);
+        match implied.filter(|_| !off) {
+            _ if self.flag("socket.ssl") => Err(OptionError::NoTls { name: "socket.ssl".into() }),
+            Some(name) => Err(OptionError::NoTls { name: name.into() }),
+            None => Ok(()),
+        }
     }
 
     /// A value as the server set it or as the node learnt it (base_host and the like).
@@ -382,7 +425,8 @@ mod tests {
         .unwrap();
         assert_eq!(o.integer("base_port"), 4030);
         assert_eq!(o.period("evs.suspect_timeout"), Duration::from_secs(10));
-        assert_eq!(o.ignored, ["gcache.size", "pc.ignore_sb"]);
+        assert_eq!(o.ignored, ["gcache.size"]);
+        assert!(o.flag("pc.ignore_sb"));
         assert!(o.render().contains("base_port = 4030; "));
         assert!(o.render().contains("gcache.size = 10M;"));
     }
@@ -410,6 +454,20 @@ mod tests {
         assert!(o.flag("debug"));
         let everything = o.render();
         assert_eq!(o.set(&everything, true).unwrap(), []);
+    }
+
+    #[test]
+    fn encryption_that_is_asked_for_and_not_there_refuses_to_start() {
+        for asks in ["socket.ssl=yes", "socket.ssl_key=/k.pem;socket.ssl_cert=/c.pem"] {
+            let refused = Options::default().set(asks, false);
+            assert!(matches!(refused, Err(OptionError::NoTls { .. })), "{asks}");
+        }
+        Options::default().set("socket.ssl=no;socket.ssl_key=/k.pem", false).unwrap();
+        // What options_get shows can be set again.
+        let mut o = Options::default();
+        o.set(&o.render(), true).unwrap();
+        assert!(o.set("gmcast.isolate=3", true).is_err());
+        o.set("gmcast.isolate = 1", true).unwrap();
     }
 
     #[test]

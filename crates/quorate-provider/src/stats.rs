@@ -88,7 +88,7 @@ impl Node {
             ("evs_repl_latency", Value::Text(latency)),
             ("evs_state", text(if status.primary { "OPERATIONAL" } else { "GATHER" })),
             ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
-            ("gmcast_segment", Value::Int(0)),
+            ("gmcast_segment", Value::Int(self.options.lock().integer("gmcast.segment"))),
             ("quorate_last_refusal", Value::Text(self.counters.refusal.lock().clone())),
             ("quorate_role", text(role(&status))),
             (

@@ -15,6 +15,9 @@ impl Node {
         };
         let deadline = Instant::now() + timeout;
         let Some(link) = self.link() else { return status::CONN_FAIL };
+        if !link.primary() {
+            return status::CONN_FAIL; // There is no telling what others acknowledge meanwhile.
+        }
         let target = match upto {
             Some(p) if p.uuid != link.history => return status::TRX_MISSING,
             Some(p) => p.seqno,

@@ -70,6 +70,9 @@ pub enum RefusalCode {
     Busy = 5,
     /// An incarnation or identity that cannot be right.
     Stale = 6,
+    /// Cut off by its operator (`gmcast.isolate`). Whoever answers so has forsworn to go on
+    /// without the others.
+    Isolated = 7,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,6 +146,7 @@ impl Refusal {
             4 => RefusalCode::Yourself,
             5 => RefusalCode::Busy,
             6 => RefusalCode::Stale,
+            7 => RefusalCode::Isolated,
             value => return Err(WireError::BadValue { what: "refusal", value: value.into() }),
         };
         Ok(Self { code, text: body.text()? })

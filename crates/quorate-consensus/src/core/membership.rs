@@ -73,7 +73,7 @@ impl Consensus {
         });
     }
 
-    fn append_config(&mut self, config: Config, fx: &mut Effects) {
+    pub(super) fn append_config(&mut self, config: Config, fx: &mut Effects) {
         let data = config.encode();
         self.configs.push(self.log.last().index + 1, config.clone());
         self.match_peers_to(&config);

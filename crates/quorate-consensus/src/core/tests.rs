@@ -1,7 +1,7 @@
 //! What needs a look inside. Stories with several members are in `tests/scenarios/`.
 
 use super::*;
-use crate::config::{MemberInfo, MemberRole};
+use crate::config::{ConfigChange, MemberInfo, MemberRole};
 use crate::types::{Entry, EntryKind, SnapshotMeta};
 use bytes::Bytes;
 
@@ -146,4 +146,52 @@ fn many_reads_share_a_round() {
     assert_eq!((rounds(&effects), effects.reads.len()), (vec![2, 2], 0));
     let effects = step(&mut leader, 5003, reply(2));
     assert_eq!((rounds(&effects), effects.reads.len()), (vec![], 100));
+}
+
+fn leader_of_two() -> Consensus {
+    let mut member = member(voters(&[1, 2]));
+    step(&mut member, 5000, Event::Tick);
+    step(&mut member, 5000, from_peer(1, MessageBody::PreVoteReply { granted: true }));
+    step(&mut member, 5000, from_peer(1, MessageBody::VoteReply { granted: true }));
+    assert!(member.is_leader());
+    member
+}
+
+#[test]
+fn one_of_two_goes_on_alone_and_the_other_can_do_nothing_without_it() {
+    let mut member = leader_of_two();
+    step(&mut member, 5000, Event::Persisted(LogPosition { term: 1, index: 1 }));
+    assert_eq!(member.commit, 0, "the other one is needed");
+    let effects = step(&mut member, 5100, Event::SurviveAlone(id(2)));
+    assert_eq!(effects.hard_state, Some(HardState { term: 2, voted_for: Some(id(1)) }));
+    let kinds: Vec<_> = effects.append.iter().map(|entry| (entry.term, entry.kind)).collect();
+    assert_eq!(kinds, [(2, EntryKind::Noop), (2, EntryKind::Config)]);
+    let effects = step(&mut member, 5100, Event::Persisted(LogPosition { term: 2, index: 3 }));
+    assert_eq!(effects.commit, Some(3), "what waited for the other one, too");
+    assert_eq!(member.config().voters().collect::<Vec<_>>(), [id(1)]);
+    // The other one comes back with its own ideas: a later term and a log that ends before.
+    let last = LogPosition { term: 1, index: 1 };
+    let vote = from_peer(9, MessageBody::Vote { last, transfer: true });
+    let effects = step(&mut member, 5200, vote);
+    let granted = |m: &Message| matches!(m.body, MessageBody::VoteReply { granted: true });
+    assert!(!effects.messages.iter().any(granted));
+}
+
+#[test]
+fn one_of_three_or_with_a_learner_does_not_go_on_alone() {
+    let alone = |member: &mut Consensus| {
+        member.step(6000, Event::SurviveAlone(id(2)), &mut Effects::default())
+    };
+    assert!(alone(&mut leader_of_three()).is_err());
+    let mut config = voters(&[1, 2, 3]);
+    config.members.get_mut(&id(3)).unwrap().role = MemberRole::Learner;
+    assert!(alone(&mut member(config)).is_err());
+    assert!(alone(&mut member(voters(&[1]))).is_err());
+    assert!(alone(&mut member(voters(&[1, 3]))).is_err());
+    // A configuration of two that is not committed yet: the one before counts as well.
+    let mut shrunk = leader_of_three();
+    step(&mut shrunk, 5000, Event::Persisted(LogPosition { term: 1, index: 1 }));
+    let change = ConfigChange::Update { put: Vec::new(), remove: vec![id(3)] };
+    step(&mut shrunk, 5000, Event::ChangeMembership(change));
+    assert!(alone(&mut shrunk).is_err());
 }

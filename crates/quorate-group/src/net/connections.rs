@@ -50,6 +50,11 @@ impl Connections {
         Ok(Listed { connections: self, number })
     }
 
+    /// Ends every connection there is; others may follow.
+    pub fn cut(&self) {
+        self.state.lock().open.values().for_each(|connection| shut(&connection.stream));
+    }
+
     pub fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;

@@ -28,12 +28,14 @@ pub(crate) enum DialError {
 }
 
 impl DialError {
-    /// The process that was there is not there (any more).
+    /// The process that was there is not there (any more), or does not count itself in.
     pub fn nobody_there(&self) -> bool {
-        use quorate_wire::RefusalCode::{OtherMember, Yourself};
+        use quorate_wire::RefusalCode::{Isolated, OtherMember, Yourself};
         match self {
             DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
-            DialError::Refused(refusal) => matches!(refusal.code, OtherMember | Yourself),
+            DialError::Refused(refusal) => {
+                matches!(refusal.code, OtherMember | Yourself | Isolated)
+            }
             DialError::Protocol(_) => false,
         }
     }

@@ -22,7 +22,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn run(member: &Member, stream: TcpStream) {
     let addr = stream.peer_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
     if let Err(failure) = serve(member, stream) {
-        if !member.is_stopping() {
+        if !member.is_stopping() && !member.survival.is_isolated() {
             let node = &member.options.name;
             let line = format!("node {node} closed a connection from {addr}: {failure}");
             member.acceptor.complain(member, line);
@@ -43,7 +43,7 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
         Ok(version) => version,
         Err(refusal) => {
             // Whoever asks around for the leader may be sent to itself.
-            if refusal.code != RefusalCode::Yourself {
+            if !matches!(refusal.code, RefusalCode::Yourself | RefusalCode::Isolated) {
                 let Hello { from, .. } = &hello;
                 let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
                 member.acceptor.complain(member, line);
@@ -110,6 +110,11 @@ fn check(member: &Member, hello: &Hello) -> Result<u16, Refusal> {
     }
     if member.is_stopping() || member.has_failed() {
         return refuse(RefusalCode::Busy, format!("node {} is out of service", own.name));
+    }
+    if member.survival.is_isolated() {
+        member.forswear();
+        let text = format!("node {} is isolated by its operator", own.name);
+        return refuse(RefusalCode::Isolated, text);
     }
     if from.group_name != own.group_name {
         let text = format!(

@@ -44,7 +44,7 @@ pub(crate) fn run(member: &Member, peer: &Peer) {
 
 /// Tries the address the peer last announced, then that of the configuration.
 fn dial_any(member: &Member, peer: &Peer, complaint: &mut String) -> Option<Dialled> {
-    if member.has_failed() {
+    if member.has_failed() || member.survival.is_isolated() {
         return None;
     }
     let known = peer.known();

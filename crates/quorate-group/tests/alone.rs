@@ -1,0 +1,72 @@
+//! Two members, one of which goes: when the other may go on alone, and when not.
+
+mod common;
+
+use common::Cluster;
+
+#[test]
+fn a_dead_member_of_two_is_left_behind_and_taken_in_again() {
+    let mut cluster = Cluster::started("alone", 2);
+    let mut proposals: Vec<_> = (0..20).map(|at| cluster.nodes[at % 2].propose()).collect();
+    cluster.await_applied(&proposals);
+    cluster.nodes[0].group().allow_alone(true);
+    cluster.nodes[1].kill();
+    proposals.push(cluster.nodes[0].propose());
+    cluster.nodes[0].await_applied(&proposals);
+    assert_eq!(cluster.nodes[0].status().voters.len(), 1);
+    cluster.nodes[1].start().unwrap();
+    cluster.await_members(&[0, 1]);
+    proposals.push(cluster.nodes[1].propose());
+    cluster.await_applied(&proposals);
+}
+
+#[test]
+fn without_the_option_it_waits_until_the_operator_says_so() {
+    let mut cluster = Cluster::started("bootstrap", 2);
+    let mut proposals = vec![cluster.nodes[0].propose()];
+    cluster.await_applied(&proposals);
+    assert!(cluster.nodes[0].group().bootstrap().is_ok(), "with a quorum it does nothing");
+    cluster.nodes[1].kill();
+    cluster.nodes[0].wait("to be not primary", |node| !node.status().primary);
+    proposals.push(cluster.nodes[0].propose());
+    cluster.nodes[0]
+        .wait("the other one's end to be known", |node| node.group().bootstrap().is_ok());
+    cluster.nodes[0].await_applied(&proposals);
+}
+
+#[test]
+fn who_was_started_alone_or_isolated_has_no_right_to_go_on() {
+    let mut cluster = Cluster::started("no-right", 2);
+    let proposals = vec![cluster.nodes[0].propose()];
+    cluster.await_applied(&proposals);
+    cluster.nodes[1].kill();
+    cluster.nodes[0].kill();
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].group().allow_alone(true);
+    let refused = cluster.nodes[0].group().bootstrap().unwrap_err().to_string();
+    cluster.nodes[0].wait("a proof of death", |node| {
+        let reason = node.group().bootstrap().unwrap_err().to_string();
+        reason.contains("has not been in the group since")
+    });
+    assert!(refused.contains("does not go on alone"), "{refused}");
+    assert!(!cluster.nodes[0].status().is_leader);
+    cluster.nodes[1].start().unwrap();
+    cluster.await_members(&[0, 1]);
+}
+
+#[test]
+fn an_isolated_member_is_left_behind_and_catches_up() {
+    let cluster = Cluster::started("isolated", 2);
+    let mut proposals = vec![cluster.nodes[0].propose()];
+    cluster.await_applied(&proposals);
+    cluster.nodes.iter().for_each(|node| node.group().allow_alone(true));
+    cluster.nodes[1].group().isolate(true);
+    cluster.nodes[1].wait("to be not primary", |node| !node.status().primary);
+    proposals.push(cluster.nodes[0].propose());
+    cluster.nodes[0].await_applied(&proposals);
+    assert!(cluster.nodes[1].group().bootstrap().is_err(), "it has forsworn that");
+    cluster.nodes[1].group().isolate(false);
+    cluster.await_members(&[0, 1]);
+    proposals.push(cluster.nodes[1].propose());
+    cluster.await_applied(&proposals);
+}
