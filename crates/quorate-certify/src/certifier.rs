@@ -179,6 +179,11 @@ impl Certifier {
         .fold(self.window.digest(), mix)
     }
 
+    /// Keys in the window: of how many the index knows.
+    pub fn key_count(&self) -> u64 {
+        self.window.keys()
+    }
+
     pub(crate) fn window(&self) -> &Window {
         &self.window
     }

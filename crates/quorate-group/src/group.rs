@@ -11,7 +11,7 @@ use crate::sequencer::Sequencer;
 use crate::snapshot::Content;
 use crate::status::GroupStatus;
 use crate::switchover;
-use crate::view::View;
+use crate::view::{View, ViewMember};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Event, Index, SnapshotMeta};
@@ -134,6 +134,15 @@ impl Group {
             Some(entry) if entry.index == index => Ok(entry.data),
             _ => Err(GroupError::NotWritten { index }),
         }
+    }
+
+    /// Members of the newest view that this one is connected to, itself included.
+    pub fn reachable(&self) -> Vec<ViewMember> {
+        let own = self.member.id;
+        let view = self.member.progress.applied().view;
+        let driver = self.member.core.lock();
+        let here = |id| driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected());
+        view.members.into_iter().filter(|m| m.id == own || here(m.id)).collect()
     }
 
     pub fn status(&self) -> GroupStatus {

@@ -2,6 +2,7 @@
 
 use quorate_certify::WriteSetBuilder;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// A joined node with at most this many write sets waiting counts as synced.
 const SYNCED_LAG_MAX: i64 = 64;
@@ -9,6 +10,9 @@ const SYNCED_LAG_MAX: i64 = 64;
 /// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
 /// Galera means the same transactions here.
 const GALERA_OVERHEAD: usize = 104;
+
+/// Between two reports of a node that catches up.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
@@ -26,9 +30,17 @@ pub struct Counters {
     pub local_cert_failures: AtomicU64,
     pub local_replays: AtomicU64,
     pub causal_reads: AtomicU64,
+    /// Write sets that waited for another one they depend on.
+    pub apply_waits: AtomicU64,
+    /// Keys in the certification index.
+    pub cert_index_size: AtomicU64,
+    /// Members of the last primary view; 0 outside of one.
+    pub view_members: AtomicUsize,
     distance_sum: AtomicU64,
     distance_count: AtomicU64,
     catch_up: AtomicI64,
+    /// Where catching up began, and when it was last spoken of.
+    progress: parking_lot::Mutex<Option<(i64, Instant)>>,
     cut_off: AtomicI64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
@@ -50,9 +62,13 @@ impl Counters {
             local_cert_failures: AtomicU64::new(0),
             local_replays: AtomicU64::new(0),
             causal_reads: AtomicU64::new(0),
+            apply_waits: AtomicU64::new(0),
+            cert_index_size: AtomicU64::new(0),
+            view_members: AtomicUsize::new(0),
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
             catch_up: AtomicI64::new(i64::MAX),
+            progress: parking_lot::Mutex::new(None),
             cut_off: AtomicI64::new(i64::MAX),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
@@ -103,6 +119,10 @@ impl Counters {
         self.distance_count.fetch_add(1, Relaxed);
     }
 
+    pub fn set_cert_index_size(&self, keys: u64) {
+        self.cert_index_size.store(keys, Relaxed);
+    }
+
     /// Average distance between a write set and the last one it depends on.
     pub fn cert_deps_distance(&self) -> f64 {
         match self.distance_count.load(Relaxed) {
@@ -114,6 +134,7 @@ impl Counters {
     /// The seqno that a joined node has to reach to be synced.
     pub fn set_catch_up(&self, seqno: i64) {
         self.catch_up.store(seqno, Relaxed);
+        *self.progress.lock() = None;
     }
 
     /// Contact with the quorum was lost at this seqno.
@@ -123,6 +144,17 @@ impl Counters {
 
     pub fn cut_off_at(&self) -> i64 {
         self.cut_off.load(Relaxed)
+    }
+
+    /// Where catching up began, if it is time to tell how far it is.
+    pub fn progress_due(&self, at: i64) -> Option<i64> {
+        let mut progress = self.progress.lock();
+        let (from, said) = *progress.get_or_insert_with(|| (at, Instant::now()));
+        let due = said.elapsed() >= PROGRESS_INTERVAL;
+        if due {
+            *progress = Some((from, Instant::now()));
+        }
+        due.then_some(from)
     }
 
     pub fn reached(&self, applied: i64, sequenced: i64) -> bool {
@@ -141,6 +173,7 @@ impl Counters {
             &self.local_cert_failures,
             &self.local_replays,
             &self.causal_reads,
+            &self.apply_waits,
             &self.distance_sum,
             &self.distance_count,
         ] {

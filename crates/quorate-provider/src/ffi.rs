@@ -105,22 +105,8 @@ pub unsafe extern "C" fn wsrep_loader(w: W) -> c_int {
     0
 }
 
-/// The server offers an allow list for joining members; required by the loader.
-///
-/// # Safety
-/// Called by the server with its service table, which is not looked at.
-#[no_mangle]
-pub unsafe extern "C" fn wsrep_init_allowlist_service_v1(_service: *mut c_void) -> wsrep_status_t {
-    status::OK
-}
-
-/// # Safety
-/// Called by the server.
-#[no_mangle]
-pub unsafe extern "C" fn wsrep_deinit_allowlist_service_v1() {}
-
 /// Runs `f`; a panic becomes `otherwise` (and a line in the log, where there is a node).
-fn guard<T>(node: Option<&Node>, otherwise: T, f: impl FnOnce() -> T) -> T {
+pub(crate) fn guard<T>(node: Option<&Node>, otherwise: T, f: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
@@ -143,7 +129,7 @@ fn guard<T>(node: Option<&Node>, otherwise: T, f: impl FnOnce() -> T) -> T {
 ///
 /// # Safety
 /// `w` is a table filled by [`wsrep_loader`].
-unsafe fn node<'a>(w: W) -> Option<&'a Arc<Node>> {
+pub(crate) unsafe fn node<'a>(w: W) -> Option<&'a Arc<Node>> {
     // SAFETY: `ctx` is null or a `Box<Arc<Node>>` made by `init`, alive until `free`.
     unsafe { (*w).ctx.cast::<Arc<Node>>().as_ref() }
 }

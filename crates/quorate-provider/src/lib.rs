@@ -36,6 +36,7 @@ mod queue;
 mod replicate;
 mod sequenced;
 mod sequencer;
+pub mod services;
 mod session;
 mod stats;
 mod toi;

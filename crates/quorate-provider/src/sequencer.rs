@@ -92,6 +92,7 @@ impl Sequencer {
             });
         }
         self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
+        self.node.counters.set_cert_index_size(self.state.certifier.key_count());
     }
 
     fn note_conflict(&self, write_set: &WriteSet, outcome: &Outcome, seqno: i64) {

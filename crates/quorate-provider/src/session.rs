@@ -99,6 +99,7 @@ impl Node {
             self.record_view(link, view);
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
             *self.counters.incoming.lock() = incoming.join(",");
+            self.counters.view_members.store(view.members.len(), Ordering::Relaxed);
             if self.local_state() == LocalState::Undefined {
                 self.say_missed(self.counters.cut_off_at(), seqno);
                 self.set_local_state(LocalState::Joined);
@@ -111,11 +112,11 @@ impl Node {
     }
 
     fn non_primary_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
-        if link.primary() {
-            return Ok(()); // contact came back before its turn
+        if link.primary() || link.closing() {
+            return Ok(()); // contact came back before its turn, or it ends anyway
         }
         self.info("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
-        let mut shown = self.host_view(link, self.apply.last_left(), &self.own_view(link));
+        let mut shown = self.host_view(link, self.apply.last_left(), &self.reachable_view(link));
         shown.status = view_status::NON_PRIMARY;
         shown.number = -1;
         self.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
@@ -130,7 +131,7 @@ impl Node {
             // Its data is of no use to the group, its vote is missed by nobody: out of the voters,
             // so that the others' majority is one of nodes that work.
             if let Err(e) = link.group.leave(LEAVE_TIMEOUT) {
-                self.warn(&format!("Could not take leave of the group: {e}"));
+                self.info(&format!("Could not take leave of the group: {e}"));
             }
         }
         let at = self.apply.last_left();
@@ -168,6 +169,23 @@ impl Node {
             && self.counters.reached(self.apply.last_left(), link.progress.seqno())
         {
             self.queue.push(Event::Synced);
+        } else if self.local_state() == LocalState::Joined {
+            self.tell_progress(link);
+        }
+    }
+
+    /// Twice a second, for those who watch a node catch up.
+    fn tell_progress(&self, link: &Link) {
+        let (to, at) = (link.progress.seqno(), self.apply.last_left());
+        if let Some(from) = self.counters.progress_due(at) {
+            crate::services::event(
+                "progress",
+                &format!(
+                    "{{\"from\":{from},\"to\":{to},\"total\":{},\"done\":{},\"indefinite\":-1}}",
+                    to - from,
+                    at - from
+                ),
+            );
         }
     }
 
@@ -201,6 +219,9 @@ impl Node {
             flags: event.flags,
             payload: payload.clone(),
         };
+        if self.apply.last_left() < event.depends_on {
+            self.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
+        }
         self.apply.wait(event.depends_on);
         let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
         if repeated {
@@ -279,17 +300,19 @@ impl Node {
         }
     }
 
-    fn own_view(&self, link: &Link) -> View {
-        View {
-            number: 0,
-            members: vec![quorate_group::ViewMember {
+    /// Who can be reached without a quorum: this node at least.
+    fn reachable_view(&self, link: &Link) -> View {
+        let mut members = link.group.reachable();
+        if members.is_empty() {
+            members.push(quorate_group::ViewMember {
                 id: link.member,
                 incarnation: link.incarnation,
                 name: self.config.name.clone(),
                 incoming: self.config.incoming.clone(),
                 addr: String::new(),
-            }],
+            });
         }
+        View { number: 0, members }
     }
 }
 

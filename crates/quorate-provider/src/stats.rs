@@ -70,18 +70,20 @@ impl Node {
             ("cert_deps_distance", Value::Double(c.cert_deps_distance())),
             ("apply_oooe", Value::Double(0.0)),
             ("apply_oool", Value::Double(0.0)),
+            ("apply_waits", int(c.apply_waits.load(Relaxed))),
             ("apply_window", Value::Double((sequenced - self.apply.last_left()).max(0) as f64)),
             ("commit_oooe", Value::Double(0.0)),
             ("commit_oool", Value::Double(0.0)),
             ("commit_window", Value::Double((sequenced - self.commit.last_left()).max(0) as f64)),
             ("local_state", Value::Int(self.local_state() as i64)),
             ("local_state_comment", text(self.state_comment())),
+            ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
             ("causal_reads", int(c.causal_reads.load(Relaxed))),
             ("cert_interval", Value::Double((sequenced - self.apply.last_left()).max(0) as f64)),
             ("open_transactions", Value::Int(self.trxs.len() as i64)),
             ("open_connections", Value::Int(0)),
             ("incoming_addresses", Value::Text(self.incoming_addresses())),
-            ("cluster_weight", Value::Int(status.voters.len() as i64)),
+            ("cluster_weight", Value::Int(self.weight(status.primary))),
             ("desync_count", Value::Int(self.pause.desync_count() as i64)),
             ("evs_delayed", text("")),
             ("evs_evict_list", text("")),
@@ -111,6 +113,16 @@ impl Node {
                 Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64),
             ),
         ]
+    }
+
+    /// Members of the primary view, each of which counts one; 0 without one.
+    fn weight(&self, primary: bool) -> i64 {
+        let shown = self.counters.view_members.load(Relaxed);
+        if primary && shown > 0 {
+            shown as i64
+        } else {
+            0
+        }
     }
 
     /// `wsrep_local_state_comment`; tools look for these very words.

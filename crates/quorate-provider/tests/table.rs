@@ -138,3 +138,91 @@ fn without_a_group_calls_answer_and_do_not_block() {
     }
     table.free();
 }
+
+/// Galera's names: servers, proxies and dashboards look for them.
+const STATUS: &str = "local_state_uuid protocol_version protocol_application protocol_replicator \
+    protocol_GCS last_committed replicated replicated_bytes repl_keys repl_keys_bytes \
+    repl_data_bytes repl_other_bytes received received_bytes local_commits local_cert_failures \
+    local_replays local_send_queue local_send_queue_max local_send_queue_min \
+    local_send_queue_avg local_recv_queue local_recv_queue_max local_recv_queue_min \
+    local_recv_queue_avg local_cached_downto flow_control_paused_ns flow_control_paused \
+    flow_control_sent flow_control_recv flow_control_active flow_control_requested \
+    cert_deps_distance apply_oooe apply_oool apply_window apply_waits commit_oooe commit_oool \
+    commit_window local_state local_state_comment cert_index_size causal_reads cert_interval \
+    open_transactions open_connections incoming_addresses cluster_weight desync_count \
+    evs_delayed evs_evict_list evs_repl_latency evs_state gcomm_uuid gmcast_segment";
+
+#[test]
+fn all_status_variables_are_there_before_a_connection_too() {
+    let mut table = Table::load();
+    assert_eq!(table.init(""), status::OK);
+    let w = table.ptr();
+    let mut found = Vec::new();
+    unsafe {
+        let vars = ((*w).stats_get)(w);
+        let mut at = vars;
+        while !(*at).name.is_null() {
+            let name = CStr::from_ptr((*at).name).to_str().unwrap().to_string();
+            match (*at).kind {
+                var_type::STRING => assert!(!(*at).value.string.is_null(), "{name}"),
+                var_type::DOUBLE => assert!((*at).value.double.is_finite(), "{name}"),
+                kind => assert_eq!(kind, var_type::INT64, "{name}"),
+            }
+            found.push(name);
+            at = at.add(1);
+        }
+        ((*w).stats_free)(w, vars);
+    }
+    for name in STATUS.split_whitespace() {
+        assert!(found.iter().any(|f| f == name), "wsrep_{name} is missing");
+    }
+    table.free();
+}
+
+static PARAMETERS: Mutex<Vec<(String, c_int)>> = Mutex::new(Vec::new());
+
+/// As the server's `wsrep_parameter_t`.
+#[repr(C)]
+struct Parameter {
+    flags: c_int,
+    name: *const c_char,
+    value: u64,
+}
+
+unsafe extern "C" fn parameter(p: *const Parameter, _context: *mut c_void) -> wsrep_status_t {
+    let name = unsafe { CStr::from_ptr((*p).name) }.to_str().unwrap().to_string();
+    PARAMETERS.lock().unwrap().push((name, unsafe { (*p).flags }));
+    status::OK
+}
+
+#[test]
+fn the_server_can_list_the_options_with_their_types() {
+    type Get = unsafe extern "C" fn(
+        W,
+        unsafe extern "C" fn(*const Parameter, *mut c_void) -> wsrep_status_t,
+        *mut c_void,
+    ) -> wsrep_status_t;
+    let mut table = Table::load();
+    assert_eq!(table.init("base_port=5002"), status::OK);
+    let mut service: Option<Get> = None;
+    unsafe {
+        let slot = std::ptr::from_mut(&mut service).cast();
+        assert_eq!(quorate::services::wsrep_init_config_service_v1(slot), 0);
+        let get = service.expect("filled");
+        assert_eq!(get(table.ptr(), parameter, std::ptr::null_mut()), status::OK);
+        quorate::services::wsrep_deinit_config_service_v1();
+    }
+    let listed = PARAMETERS.lock().unwrap();
+    let flags = |name: &str| listed.iter().find(|(n, _)| n == name).map(|(_, flags)| *flags);
+    assert_eq!(flags("base_port"), Some(1 << 1 | 1 << 3), "read-only, a number");
+    assert_eq!(flags("pc.ignore_sb"), Some(1 << 2));
+    assert_eq!(flags("evs.suspect_timeout"), Some(0));
+    drop(listed);
+    table.free();
+}
+
+#[test]
+fn only_modes_that_there_are_isolate() {
+    assert_eq!(quorate::services::wsrep_node_isolation_mode_set_v1(3), 1);
+    assert_eq!(quorate::services::wsrep_node_isolation_mode_set_v1(0), 0);
+}
