@@ -8,6 +8,8 @@ pub const OK: u8 = 0;
 pub const FAILED: u8 = 1;
 /// `status` only: no node accepts writes.
 pub const NO_PRIMARY: u8 = 2;
+/// `chaos` only: something that was promised was not kept.
+pub const VIOLATED: u8 = 2;
 /// The command line is wrong.
 pub const USAGE: u8 = 64;
 /// Software that must be installed first is missing.

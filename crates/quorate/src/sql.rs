@@ -48,6 +48,12 @@ pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Re
 #[derive(Clone, Debug, Default)]
 pub struct WsrepStatus(HashMap<String, String>);
 
+impl From<WsrepStatus> for HashMap<String, String> {
+    fn from(status: WsrepStatus) -> Self {
+        status.0
+    }
+}
+
 impl WsrepStatus {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)

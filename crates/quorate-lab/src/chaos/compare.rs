@@ -61,39 +61,53 @@ pub fn tables(target: &dyn Target) -> Result<Vec<Finding>> {
 }
 
 fn read_all(connection: &mut Conn) -> mysql::Result<BTreeMap<String, Content>> {
-    let names: Vec<(String, String)> = connection.query(format!(
-        "SELECT table_schema, table_name FROM information_schema.tables \
-         WHERE table_type = 'BASE TABLE' AND (table_schema NOT IN ('information_schema', \
-         'performance_schema', 'sys', 'mysql') OR table_schema = 'mysql' AND table_name IN \
-         ({SYSTEM_TABLES}))"
-    ))?;
-    names
+    table_names(connection)?
         .into_iter()
-        .map(|(schema, table)| {
-            let name = format!("`{schema}`.`{table}`");
-            let content = read_table(connection, &name)?;
-            Ok((name, content))
+        .map(|table| {
+            let content = read_table(connection, &table)?;
+            Ok((table.name, content))
         })
         .collect()
 }
 
-fn read_table(connection: &mut Conn, table: &str) -> mysql::Result<Content> {
+struct Table {
+    name: String,
+    /// Columns by which its rows have one order.
+    key: String,
+}
+
+fn table_names(connection: &mut Conn) -> mysql::Result<Vec<Table>> {
+    let query = format!(
+        "SELECT CONCAT('`', table_schema, '`.`', table_name, '`'), \
+           (SELECT GROUP_CONCAT('`', column_name, '`' ORDER BY ordinal_position) \
+            FROM information_schema.key_column_usage AS k WHERE k.constraint_name = 'PRIMARY' \
+            AND k.table_schema = t.table_schema AND k.table_name = t.table_name) \
+         FROM information_schema.tables AS t WHERE table_type = 'BASE TABLE' AND \
+         (table_schema NOT IN ('information_schema', 'performance_schema', 'sys', 'mysql') OR \
+          table_schema = 'mysql' AND table_name IN ({SYSTEM_TABLES}))"
+    );
+    let names: Vec<(String, Option<String>)> = connection.query(query)?;
+    // Replicated tables have a primary key; the first column is as good as any other for one
+    // that has none.
+    Ok(names
+        .into_iter()
+        .map(|(name, key)| Table { name, key: key.unwrap_or_else(|| "1".to_owned()) })
+        .collect())
+}
+
+fn read_table(connection: &mut Conn, table: &Table) -> mysql::Result<Content> {
+    let name = &table.name;
     let definition: Option<(String, String)> =
-        connection.query_first(format!("SHOW CREATE TABLE {table}"))?;
+        connection.query_first(format!("SHOW CREATE TABLE {name}"))?;
     let definition = without_counter(&definition.unwrap_or_default().1);
     let mut digest = 0;
     let mut rows = 0;
-    for row in connection.query_iter(ordered(table))? {
+    for row in connection.query_iter(format!("SELECT * FROM {name} ORDER BY {}", table.key))? {
         // Each row's digest goes into the next, so that order counts.
         digest = XxHash3_64::oneshot_with_seed(digest, shown(&row?).as_bytes());
         rows += 1;
     }
     Ok(Content { definition, rows, digest })
-}
-
-/// By all columns: the first is the primary key in the tables here, and ties need an order too.
-fn ordered(table: &str) -> String {
-    format!("SELECT * FROM {table} ORDER BY 1, 2 LIMIT 18446744073709551615")
 }
 
 /// Each node hands out its own numbers of AUTO_INCREMENT, so where it stands may differ.
@@ -118,7 +132,10 @@ fn difference(
 ) -> mysql::Result<String> {
     let mut rows = |node: usize| -> mysql::Result<BTreeSet<String>> {
         let connection = &mut connections[node].0;
-        connection.query_iter(ordered(table))?.map(|row| row.map(|row| shown(&row))).collect()
+        connection
+            .query_iter(format!("SELECT * FROM {table}"))?
+            .map(|row| row.map(|row| shown(&row)))
+            .collect()
     };
     let (here, there) = (rows(0)?, rows(other)?);
     let only = |title: String, rows: &BTreeSet<String>, others: &BTreeSet<String>| {

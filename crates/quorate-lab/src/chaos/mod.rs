@@ -76,6 +76,8 @@ pub fn run(
 
     live(&Live { doing: "healing", ..Live::default() });
     let healed = nemesis.heal(HEAL_LIMIT);
+    // Whatever comes next, these are wanted.
+    target.save_logs(out)?;
     let mut report = Report {
         conclusion: Conclusion::Held,
         unhealed: healed.err().map(|error| format!("{error:#}")),
@@ -90,7 +92,6 @@ pub fn run(
         let tables = compare::tables(target)?;
         report.findings.push(("all tables".to_owned(), tables));
     }
-    target.save_logs(out)?;
     live(&Live { doing: "checking", ..Live::default() });
     for job in &jobs {
         let history = finished(job, out)?;
@@ -132,6 +133,7 @@ fn history_path(folder: &Path, workload: &str) -> std::path::PathBuf {
 fn set_up(target: &dyn Target, jobs: &[Job]) -> Result<()> {
     let mut connection = target.connect(0, SETUP_TIMEOUT).context("connecting to node1")?;
     connection.query_drop("CREATE DATABASE lab")?;
+    connection.query_drop("USE lab")?;
     for statement in jobs.iter().flat_map(|job| job.workload.tables()) {
         connection.query_drop(&statement).with_context(|| statement.clone())?;
     }

@@ -3,7 +3,7 @@
 //! Few lists are in use at a time, so that transactions meet; a list that is long enough is left
 //! for a new one, so that reads stay small. Values come from one counter.
 
-use super::client::{transaction, Client};
+use super::client::{first, transaction, Client};
 use super::Workload;
 use crate::check::{append, Finding};
 use crate::history::{Action, Operation, Step};
@@ -97,7 +97,7 @@ fn run(connection: &mut Conn, step: &mut Step) -> mysql::Result<()> {
         )),
         Step::Read { key, list } => {
             let query = format!("SELECT list FROM lists{} WHERE id = {key}", *key % TABLES);
-            let text: Option<String> = connection.query_first(query)?;
+            let text: Option<String> = first(connection, query)?;
             *list = Some(values(&text.unwrap_or_default()));
             Ok(())
         }

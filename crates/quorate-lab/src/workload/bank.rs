@@ -1,6 +1,6 @@
 //! Transfers between few accounts, in three ways, and reads of all accounts.
 
-use super::client::{number, reading, transaction, Client};
+use super::client::{first, reading, transaction, Client};
 use super::Workload;
 use crate::check::{bank, Finding};
 use crate::history::{Action, Operation};
@@ -71,8 +71,9 @@ fn change(connection: &mut Conn, way: u64, account: u64, change: i64) -> mysql::
     let read = format!("SELECT balance FROM accounts WHERE id = {account}");
     let value = match way {
         0 => format!("balance + ({change})"),
-        1 => (number::<i64>(connection, format!("{read} FOR UPDATE"))? + change).to_string(),
-        _ => (number::<i64>(connection, read)? + change).to_string(),
+        1 => (first::<i64>(connection, format!("{read} FOR UPDATE"))?.unwrap_or_default() + change)
+            .to_string(),
+        _ => (first::<i64>(connection, read)?.unwrap_or_default() + change).to_string(),
     };
     connection.query_drop(format!("UPDATE accounts SET balance = {value} WHERE id = {account}"))
 }

@@ -1,7 +1,7 @@
 //! Each client writes a register of its own, and reads the others' on any node, under
 //! `wsrep_sync_wait`.
 
-use super::client::{number, reading, statement, Client};
+use super::client::{first, reading, statement, Client};
 use super::Workload;
 use crate::check::{causal, Finding};
 use crate::history::{Action, Operation};
@@ -45,17 +45,17 @@ impl Workload for Causal {
         }
         // Clients of this workload are numbered from the same beginning, one for each node.
         let nodes = client.nodes() as u64;
-        let first = client.process - client.home as u32;
-        let register = first + client.random.below(nodes) as u32;
+        let lowest = client.process - client.home as u32;
+        let register = lowest + client.random.below(nodes) as u32;
         let node = client.random.below(nodes) as usize;
         client.attempt(
             node,
             |connection| {
                 reading(connection, |connection| {
-                    number(connection, format!("SELECT value FROM registers WHERE id = {register}"))
+                    first(connection, format!("SELECT value FROM registers WHERE id = {register}"))
                 })
             },
-            |value| Action::Read { register, value: value.unwrap_or_default() },
+            |value| Action::Read { register, value: value.flatten().unwrap_or_default() },
         )
     }
 

@@ -186,10 +186,12 @@ pub fn reading<T>(
     body(connection).map_err(Failed::Refused)
 }
 
-/// The one value of a query of numbers; 0 where there is no row.
-pub fn number<T: mysql::prelude::FromValue + Default>(
+/// The first row's value, if there is a row. Reads to the end of the result: a transaction that is
+/// aborted while it reads is told so only there, after the rows.
+pub fn first<T: mysql::prelude::FromValue>(
     connection: &mut Conn,
     query: impl AsRef<str>,
-) -> mysql::Result<T> {
-    Ok(connection.query_first(query)?.unwrap_or_default())
+) -> mysql::Result<Option<T>> {
+    let rows: Vec<T> = connection.query(query)?;
+    Ok(rows.into_iter().next())
 }

@@ -1,6 +1,6 @@
 //! Additions to few counters: in place, and by reading and writing back.
 
-use super::client::{number, statement, transaction, Client};
+use super::client::{first, statement, transaction, Client};
 use super::Workload;
 use crate::check::{counter, Finding};
 use crate::history::{Action, Operation};
@@ -41,7 +41,7 @@ impl Workload for Counter {
                 }
                 transaction(connection, |connection| {
                     let read = format!("SELECT value FROM counters WHERE id = {counter}{lock}");
-                    let value: i64 = number(connection, read)?;
+                    let value = first::<i64>(connection, read)?.unwrap_or_default();
                     connection.query_drop(update(&(value + 1).to_string()))
                 })
             },

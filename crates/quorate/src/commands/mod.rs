@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod chaos;
 mod client;
 mod down;
 mod status;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli) -> Result<u8> {
         }
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
+        Command::Chaos(args) => chaos::chaos(&args),
         Command::Logs(args) => client::logs(&Cluster::open(&dir)?, &args),
     }
 }

@@ -188,7 +188,7 @@ fn beginnings(cluster: &Cluster, nodes: &[Node], progress: &Progress) -> Vec<Res
 }
 
 /// Where a node that is not running stands.
-fn beginning(cluster: &Cluster, node: &Node) -> Result<Start> {
+pub fn beginning(cluster: &Cluster, node: &Node) -> Result<Start> {
     let none = Start { new_cluster: false, position: None };
     if !server::has_data(node) {
         return Ok(none);

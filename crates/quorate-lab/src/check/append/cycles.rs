@@ -13,7 +13,7 @@
 //! number is bounded: a history with thousands of anomalies is not told better by counting all.
 
 use super::graph::{Dependency, Graph, Kind};
-use super::{Anomaly, Findings, Txn};
+use super::{shown, Anomaly, Findings, Txn};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{EdgeIndex, NodeIndex};
 use petgraph::visit::EdgeRef;
@@ -91,7 +91,7 @@ fn search(
         nodes.sort_unstable();
         let simple = nodes.windows(2).all(|pair| pair[0] != pair[1]);
         if simple && !others && found.insert(nodes) {
-            findings.add(anomaly, shown(committed, graph, &cycle));
+            findings.add(anomaly, told(committed, graph, &cycle));
         }
     }
 }
@@ -160,8 +160,9 @@ fn source(graph: &Graph, edge: Edge) -> Node {
     graph.edge_endpoints(edge).map_or_else(Node::end, |(source, _)| source)
 }
 
-fn shown(committed: &[Txn], graph: &Graph, cycle: &[Edge]) -> String {
+fn told(committed: &[Txn], graph: &Graph, cycle: &[Edge]) -> String {
     let mut text = String::new();
+    let keys: Vec<u32> = cycle.iter().map(|edge| graph[*edge].key).collect();
     for (place, edge) in cycle.iter().enumerate() {
         let Dependency { kind, key } = graph[*edge];
         let why = match kind {
@@ -170,7 +171,7 @@ fn shown(committed: &[Txn], graph: &Graph, cycle: &[Edge]) -> String {
             Kind::Rw => "appended the value after those it read",
         };
         let next = (place + 1) % cycle.len() + 1;
-        let operation = committed[source(graph, *edge).index()].operation;
+        let operation = shown(committed[source(graph, *edge).index()].operation, &keys);
         // Writing to a string cannot fail.
         let _ = write!(text, "T{} = {operation}\n  list {key}: T{next} {why}\n", place + 1);
     }

@@ -21,6 +21,8 @@ use crate::history::{Action, Operation, Outcome, Step};
 use std::collections::HashSet;
 use versions::Versions;
 
+const STEPS_SHOWN_MAX: usize = 12;
+
 /// A transaction that took effect.
 pub(crate) struct Txn<'a> {
     pub operation: &'a Operation,
@@ -35,6 +37,20 @@ pub fn check(history: &[Operation]) -> Vec<Finding> {
     let graph = graph::build(&committed, &versions);
     cycles::find(&committed, &graph, &mut findings);
     findings.finish()
+}
+
+/// The operation, without lists that do not matter here if it has many (a final read has all).
+fn shown(operation: &Operation, keys: &[u32]) -> String {
+    match &operation.action {
+        Action::Txn(steps) if steps.len() > STEPS_SHOWN_MAX => {
+            let matters = |step: &&Step| match step {
+                Step::Append { key, .. } | Step::Read { key, .. } => keys.contains(key),
+            };
+            let steps = steps.iter().filter(matters).cloned().collect();
+            Operation { action: Action::Txn(steps), ..operation.clone() }.to_string()
+        }
+        _ => operation.to_string(),
+    }
 }
 
 fn steps(operation: &Operation) -> Option<&[Step]> {

@@ -1,6 +1,6 @@
 //! The order of each list's values, from the longest read of it, and what contradicts it.
 
-use super::{steps, Anomaly, Findings, Txn};
+use super::{shown, steps, Anomaly, Findings, Txn};
 use crate::history::{Operation, Outcome, Step};
 use std::collections::HashMap;
 
@@ -60,14 +60,16 @@ impl<'a> Versions<'a> {
         for (txn, key, list) in reads(committed) {
             let (order, other) = longest[&key];
             if !order.starts_with(list) {
-                let evidence = format!("list {key}:\n{}\n{other}", txn.operation);
+                let (one, other) = (shown(txn.operation, &[key]), shown(other, &[key]));
+                let evidence = format!("list {key}:\n{one}\n{other}");
                 findings.add(Anomaly::IncompatibleOrder, evidence);
             }
         }
         for (key, (order, operation)) in longest {
             for (place, value) in order.iter().enumerate() {
                 if self.places.insert((key, *value), place).is_some() {
-                    let evidence = format!("list {key} has {value} twice: {operation}");
+                    let reader = shown(operation, &[key]);
+                    let evidence = format!("list {key} has {value} twice: {reader}");
                     findings.add(Anomaly::Repeated, evidence);
                 }
             }
@@ -86,7 +88,11 @@ impl<'a> Versions<'a> {
                     ),
                     Some(writer) if writer.operation.outcome == Outcome::Fail => findings.add(
                         Anomaly::G1a,
-                        format!("list {key}: {value}\n{}\n{}", writer.operation, txn.operation),
+                        format!(
+                            "list {key}: {value}\n{}\n{}",
+                            writer.operation,
+                            shown(txn.operation, &[key])
+                        ),
                     ),
                     Some(_) => {}
                 }
@@ -94,7 +100,8 @@ impl<'a> Versions<'a> {
             let last = list.last().and_then(|value| self.writers.get(&(key, *value)));
             if let Some(writer) = last {
                 if !writer.last && !std::ptr::eq(writer.operation, txn.operation) {
-                    let evidence = format!("list {key}:\n{}\n{}", writer.operation, txn.operation);
+                    let reader = shown(txn.operation, &[key]);
+                    let evidence = format!("list {key}:\n{}\n{reader}", writer.operation);
                     findings.add(Anomaly::G1b, evidence);
                 }
             }
@@ -170,7 +177,8 @@ fn check_internal(txn: &Txn, findings: &mut Findings) {
                 let (whole, values) = known.entry(*key).or_default();
                 let fits = if *whole { list == values } else { list.ends_with(values) };
                 if !fits {
-                    findings.add(Anomaly::Internal, format!("list {key}: {}", txn.operation));
+                    let whole = shown(txn.operation, &[*key]);
+                    findings.add(Anomaly::Internal, format!("list {key}: {whole}"));
                 }
                 *whole = true;
                 values.clone_from(list);
