@@ -4,6 +4,7 @@
 //! * [`cluster`]: a cluster that is made for one test and gone after it.
 //! * [`writers`]: clients that insert and remember what was acknowledged, and when.
 //! * [`crash`]: kill under load, start again, count what is lost.
+//! * [`power`]: power cuts of all servers under load, on disks that forget what was not synced.
 //! * [`failover`]: one fault under load; how long nothing was acknowledged.
 //! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
@@ -18,6 +19,7 @@ pub mod cluster;
 pub mod crash;
 pub mod failover;
 pub mod mtr;
+pub mod power;
 pub mod probe;
 pub mod standalone;
 pub mod sysbench;

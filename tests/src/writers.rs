@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,6 +19,8 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for clients that have another server to turn to.
 const FAILOVER_TIMEOUT: Duration = Duration::from_millis(300);
+/// For reading all rows.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const TABLE: &str = "quorate_test.acked";
 
 pub struct Writers {
@@ -42,21 +44,31 @@ pub struct Acks {
 
 /// Makes the table that writers insert into.
 pub fn create_table(cluster: &TestCluster) -> Result<()> {
-    cluster.sql(1, "CREATE DATABASE IF NOT EXISTS quorate_test")?;
-    cluster.sql(
-        1,
-        &format!(
-            "CREATE TABLE IF NOT EXISTS {TABLE} (id BIGINT UNSIGNED PRIMARY KEY, filler CHAR(60) \
-             NOT NULL) ENGINE=InnoDB"
-        ),
-    )
+    create_table_at(&cluster.socket(1))
+}
+
+/// The same at a server's socket.
+pub fn create_table_at(socket: &Path) -> Result<()> {
+    let mut connection = quorate_cli::sql::connect(socket, "root", CLIENT_TIMEOUT)?;
+    connection.query_drop("CREATE DATABASE IF NOT EXISTS quorate_test")?;
+    connection.query_drop(format!(
+        "CREATE TABLE IF NOT EXISTS {TABLE} (id BIGINT UNSIGNED PRIMARY KEY, filler CHAR(60) NOT \
+         NULL) ENGINE=InnoDB"
+    ))?;
+    Ok(())
 }
 
 impl Writers {
     /// Starts `per_node` clients on each of `nodes`. `run` tells the ids of one run from those of
     /// another.
     pub fn start(cluster: &TestCluster, nodes: &[u16], per_node: u64, run: u64) -> Writers {
-        let clients = nodes.iter().flat_map(|node| (0..per_node).map(|_| cluster.socket(*node)));
+        let sockets: Vec<PathBuf> = nodes.iter().map(|node| cluster.socket(*node)).collect();
+        Writers::start_at(&sockets, per_node, run)
+    }
+
+    /// The same at servers' sockets.
+    pub fn start_at(sockets: &[PathBuf], per_node: u64, run: u64) -> Writers {
+        let clients = sockets.iter().flat_map(|socket| (0..per_node).map(|_| socket.clone()));
         let clients =
             clients.map(|socket| Target { sockets: vec![socket], timeout: CLIENT_TIMEOUT });
         Writers::spawn(clients.collect(), run)
@@ -186,11 +198,16 @@ impl Acks {
 
 /// Those of `ids` that `node` does not have.
 pub fn missing(cluster: &TestCluster, node: u16, ids: &HashSet<u64>) -> Result<Vec<u64>> {
-    let mut connection = cluster.connect(node)?;
+    missing_at(&cluster.socket(node), ids)
+}
+
+/// The same at a server's socket.
+pub fn missing_at(socket: &Path, ids: &HashSet<u64>) -> Result<Vec<u64>> {
+    let mut connection = quorate_cli::sql::connect(socket, "root", READ_TIMEOUT)?;
     connection.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     let present: HashSet<u64> = connection
         .query_map(format!("SELECT id FROM {TABLE}"), |id: u64| id)
-        .with_context(|| format!("reading the rows of node{node}"))?
+        .with_context(|| format!("reading the rows through {}", socket.display()))?
         .into_iter()
         .collect();
     let mut missing: Vec<u64> = ids.difference(&present).copied().collect();

@@ -4,6 +4,7 @@
 //!   bandwidth, partitions, changed while running.
 //! * [`disk`]: a file system that forgets what was not synced when its power is cut, and that
 //!   fails, stalls, fills up or freezes.
+//! * [`server`]: a MariaDB server on this machine, without faults.
 //! * [`process`]: one server process on a host: kill, pause, starve.
 //! * [`cluster`]: N servers of a [`cluster::System`], each on a host and a disk of its own.
 //! * [`history`]: what clients did and were told, one operation a line.
@@ -30,5 +31,6 @@ pub mod net;
 pub mod process;
 pub mod random;
 pub mod schedule;
+pub mod server;
 pub mod target;
 pub mod workload;

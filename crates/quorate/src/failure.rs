@@ -39,5 +39,8 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<quorate_lab::server::Missing>() {
+        return MISSING_SOFTWARE;
+    }
     error.downcast_ref::<Failure>().map_or(FAILED, |failure| failure.code)
 }

@@ -4,7 +4,8 @@
 //!
 //! * [`args`]: the command line, and with it the help a user reads.
 //! * [`cluster`]: a cluster's directory, its state file, ports and generated configuration.
-//! * [`server`]: one server as a process: its datadir, position recovery, start, signals, error log.
+//! * [`server`]: one server as a process: start, signals, watching it come up. What a server needs
+//!   beyond that (datadir, configuration, position) is in `quorate_lab::server`.
 //! * [`sql`]: asking a running server.
 //! * [`view`]: what a person or a script is shown (progress, table, JSON).
 //! * [`commands`]: the subcommands, each a short story over the modules above.
@@ -18,5 +19,6 @@ pub mod cluster;
 pub mod commands;
 pub mod failure;
 pub mod server;
-pub mod sql;
 pub mod view;
+
+pub use quorate_lab::server::sql;

@@ -1,192 +1,313 @@
 //! A cluster of database servers: each on its own host, with datadir and log on its own disk.
+//!
+//! What is not on a node's disk, because no fault of the disk should touch it: its configuration,
+//! error log and socket.
 
-use crate::disk::{self, Disk, Loss, Lost};
-use crate::net::{Network, Topology};
+mod member;
+mod plan;
+mod wait;
+
+pub use plan::{Plan, System};
+
+use crate::disk::{Disk, Loss, Lost};
+use crate::leftovers::Folder;
+use crate::net::Network;
 use crate::process::Activity;
-use anyhow::Result;
+use crate::server::{self, sql, Account, Node, Settings, Start};
+use anyhow::{ensure, Context, Result};
+use member::Member;
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What replicates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum System {
-    /// `libquorate.so` at this path.
-    Quorate(PathBuf),
-    /// Galera's provider at this path.
-    Galera(PathBuf),
-}
+/// For a server to become Synced after a start; state transfers take their time.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// For a killed server to be gone.
+const DEATH_LIMIT: Duration = Duration::from_secs(30);
+/// Root, whom the socket authenticates.
+const USER: &str = "root";
 
-/// What a cluster is to be.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub system: System,
-    pub nodes: usize,
-    pub topology: Topology,
-    pub disk: disk::Options,
-    /// Lines for `[mariadbd]` that win over the lab's own.
-    pub server_options: String,
-    /// `key=value;key=value`.
-    pub provider_options: String,
-}
-
-/// A cluster that lives until it is dropped. All calls may be made from any thread.
+/// A cluster that lives until it is dropped. All calls may be made from any thread. Fields are
+/// dropped in order: servers before the hosts that they run on.
 pub struct Cluster {
+    members: Vec<Member>,
+    network: Network,
     plan: Plan,
-}
-
-impl System {
-    /// Quorate as built beside this program.
-    pub fn quorate() -> Result<System> {
-        Ok(System::Quorate("libquorate.so".into()))
-    }
-
-    /// Galera as installed.
-    pub fn galera() -> Result<System> {
-        Ok(System::Galera("/usr/lib/galera/libgalera_smm.so".into()))
-    }
-}
-
-impl Plan {
-    /// Three nodes in one data centre.
-    pub fn new(system: System) -> Plan {
-        Plan {
-            system,
-            nodes: 3,
-            topology: Topology::Lan,
-            disk: disk::Options::default(),
-            server_options: String::new(),
-            provider_options: String::new(),
-        }
-    }
+    account: Account,
+    mariadbd: PathBuf,
+    /// The group's uuid, once it exists.
+    group: Mutex<Option<String>>,
+    folder: Folder,
 }
 
 impl Cluster {
     /// Makes hosts, disks and datadirs, starts all servers and waits until they are Synced.
     pub fn start(plan: &Plan) -> Result<Cluster> {
-        let _ = plan;
-        anyhow::bail!("the cluster is not built yet")
+        server::require_programs()?;
+        let cluster = Cluster::make(plan)?;
+        cluster.install()?;
+        let founder = Start { new_cluster: true, position: None };
+        cluster.members[0].start(&cluster.mariadbd, &cluster.account, &founder)?;
+        cluster.wait_synced(&[0], START_LIMIT)?;
+        let status = cluster.status(0)?;
+        let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
+        *cluster.group.lock() = Some(group.clone());
+        // All have the founder's content: nobody needs a state transfer.
+        let beginning = Start { new_cluster: false, position: Some(format!("{group}:0")) };
+        for member in &cluster.members[1..] {
+            member.start(&cluster.mariadbd, &cluster.account, &beginning)?;
+        }
+        let all: Vec<usize> = cluster.nodes().collect();
+        cluster.wait_synced(&all, START_LIMIT)?;
+        // Galera fills its joiners by state transfers, which do not sync what they write. Any real
+        // cluster is old enough that the kernel has written that out.
+        for member in &cluster.members {
+            member.disk.sync_all();
+        }
+        Ok(cluster)
+    }
+
+    fn make(plan: &Plan) -> Result<Cluster> {
+        let account = Account::choose()?;
+        let mariadbd = server::find_mariadbd()?;
+        let folder = Folder::new("cluster")?;
+        let network = Network::new(plan.nodes, plan.topology)?;
+        let members = (0..plan.nodes)
+            .map(|index| Member::new(index, &network, plan.disk, folder.path(), &account))
+            .collect::<Result<_>>()?;
+        let group = Mutex::new(None);
+        Ok(Cluster { members, network, plan: plan.clone(), account, mariadbd, group, folder })
+    }
+
+    /// Writes configurations and makes the datadirs.
+    fn install(&self) -> Result<()> {
+        let extra = self.folder.path().join("extra.cnf");
+        fs::write(&extra, format!("[mariadbd]\n{}\n", self.plan.server_options))
+            .with_context(|| format!("writing {}", extra.display()))?;
+        self.account.admit(&extra, 0o640)?;
+        let group: Vec<String> =
+            self.members.iter().map(|member| member.node.group_address()).collect();
+        let provider = server::readable_provider(
+            self.plan.system.provider(),
+            &self.folder.path().join("lib"),
+            &self.account,
+        )?;
+        let settings = Settings {
+            cluster: "lab",
+            group: &group,
+            provider: &provider,
+            provider_options: &self.plan.provider_options,
+            account: &self.account,
+            extra: &extra,
+        };
+        for member in &self.members {
+            settings.write(&member.node)?;
+        }
+        let nodes: Vec<Node> = self.members.iter().map(|member| member.node.clone()).collect();
+        server::make_datadirs(&nodes, &self.folder.path().join("template"), &self.account)?;
+        for member in &self.members {
+            member.disk.sync_all();
+        }
+        Ok(())
     }
 
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    pub fn nodes(&self) -> std::ops::Range<usize> {
-        0..self.plan.nodes
+    pub fn nodes(&self) -> Range<usize> {
+        0..self.members.len()
     }
 
     pub fn network(&self) -> &Network {
-        unimplemented!()
+        &self.network
     }
 
     pub fn disk(&self, node: usize) -> &Disk {
-        let _ = node;
-        unimplemented!()
+        &self.members[node].disk
     }
 
-    /// Connects as root through the node's socket, which no network fault touches. Every read and
-    /// write is given up after `timeout`.
+    /// The node's unix socket, which no network fault touches.
+    pub fn socket(&self, node: usize) -> PathBuf {
+        self.members[node].node.socket()
+    }
+
+    /// Connects as root through the node's socket. Every read and write is given up after
+    /// `timeout`.
     pub fn connect(&self, node: usize, timeout: Duration) -> mysql::Result<mysql::Conn> {
-        let _ = (node, timeout);
-        unimplemented!()
+        sql::connect(&self.socket(node), USER, timeout)
     }
 
     /// The node's `wsrep_*` status variables.
     pub fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>> {
-        let _ = node;
-        unimplemented!()
+        Ok(sql::wsrep_status(&self.members[node].node.socket(), USER)?.into_map())
     }
 
     pub fn is_synced(&self, node: usize) -> bool {
-        let _ = node;
-        false
+        sql::wsrep_status(&self.members[node].node.socket(), USER)
+            .is_ok_and(|status| status.is_synced() && status.has_vote())
     }
 
-    /// The node that leads, as a majority of the answering nodes sees it; none with Galera.
+    /// The node that says it leads; of several, the one in the highest term. None with Galera.
     pub fn leader(&self) -> Option<usize> {
-        None
+        let leads = |node: &usize| {
+            let status = self.status(*node).ok()?;
+            let leads = status.get("wsrep_quorate_role").is_some_and(|role| role == "Leader");
+            let term: u64 = status.get("wsrep_quorate_term")?.parse().ok()?;
+            leads.then_some((term, *node))
+        };
+        self.nodes().filter_map(|node| leads(&node)).max().map(|(_, node)| node)
     }
 
     pub fn activity(&self, node: usize) -> Activity {
-        let _ = node;
-        Activity::Gone
+        self.members[node].activity()
+    }
+
+    /// The pid of the node's server, if it runs.
+    pub fn pid(&self, node: usize) -> Option<i32> {
+        self.members[node].with_server(|server| Ok(server.pid())).ok()
     }
 
     /// kill -9 of all of `nodes`, at once; waits until they are gone.
     pub fn kill(&self, nodes: &[usize]) -> Result<()> {
-        let _ = nodes;
-        Ok(())
+        for node in nodes {
+            self.members[*node].kill()?;
+        }
+        self.collect(nodes)
     }
 
     /// Cuts the power of all of `nodes`, at once: processes end, unsynced writes are forgotten.
     /// The disks are powered again when this returns; [`Cluster::start_node`] boots.
+    ///
+    /// To the other nodes it is as in life: they are not told, the host just falls silent. Links
+    /// that are cut when this is called stay cut; those that are not are mended at the end.
     pub fn cut_power(&self, nodes: &[usize], loss: Loss) -> Result<Vec<Lost>> {
-        let _ = (nodes, loss);
-        Ok(Vec::new())
+        let silenced = self.network.silence(nodes);
+        // Whoever is killed acknowledges nothing more; what it wrote until then and did not sync
+        // is forgotten.
+        for node in nodes {
+            self.members[*node].kill()?;
+        }
+        for node in nodes {
+            self.members[*node].disk.power_off();
+        }
+        self.collect(nodes)?;
+        let lost = nodes.iter().map(|node| self.members[*node].disk.power_on(loss)).collect();
+        self.network.unsilence(&silenced);
+        lost
     }
 
-    pub fn pause(&self, node: usize) -> Result<()> {
-        let _ = node;
+    fn collect(&self, nodes: &[usize]) -> Result<()> {
+        for node in nodes {
+            let gone = self.members[*node].collect(DEATH_LIMIT)?;
+            ensure!(gone, "node{} does not end, though killed", node + 1);
+        }
         Ok(())
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self, node: usize) -> Result<()> {
+        self.members[node].with_server(|server| server.pause())
     }
 
     pub fn resume(&self, node: usize) -> Result<()> {
-        let _ = node;
-        Ok(())
+        self.members[node].with_server(|server| server.resume())
     }
 
     /// SIGTERM; an error if it does not end within `limit`.
     pub fn stop(&self, node: usize, limit: Duration) -> Result<()> {
-        let _ = (node, limit);
+        self.members[node].with_server(|server| server.terminate())?;
+        let gone = self.members[node].collect(limit)?;
+        ensure!(gone, "node{} did not stop within {limit:?}", node + 1);
         Ok(())
     }
 
     /// Starts a node that does not run, from the position its data has; does not wait until it
     /// is Synced.
     pub fn start_node(&self, node: usize) -> Result<()> {
-        let _ = node;
-        Ok(())
+        let start = self.beginning(node)?;
+        self.members[node].start(&self.mariadbd, &self.account, &start)
     }
 
     /// Starts all that do not run, after whatever happened. Galera is bootstrapped by the book if
     /// none runs: from the node that is furthest.
     pub fn start_all(&self) -> Result<()> {
+        let stopped: Vec<usize> =
+            self.nodes().filter(|node| self.activity(*node) == Activity::Gone).collect();
+        let starts: Vec<Start> = std::thread::scope(|scope| {
+            let recoveries: Vec<_> =
+                stopped.iter().map(|node| scope.spawn(|| self.beginning(*node))).collect();
+            recoveries
+                .into_iter()
+                .map(|r| r.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Result<_>>()
+        })?;
+        let bootstrap =
+            matches!(self.plan.system, System::Galera(_)) && stopped.len() == self.members.len();
+        let first = if bootstrap { member::furthest(&starts) } else { None };
+        if let Some(first) = first {
+            let start = Start { new_cluster: true, ..starts[first].clone() };
+            self.members[stopped[first]].allow_bootstrap()?;
+            self.members[stopped[first]].start(&self.mariadbd, &self.account, &start)?;
+            self.wait_synced(&[stopped[first]], START_LIMIT)?;
+        }
+        for (index, (node, start)) in stopped.iter().zip(&starts).enumerate() {
+            if first != Some(index) {
+                self.members[*node].start(&self.mariadbd, &self.account, start)?;
+            }
+        }
         Ok(())
     }
 
     /// Empties the disk of a node that does not run.
     pub fn wipe(&self, node: usize) -> Result<()> {
-        let _ = node;
-        Ok(())
+        let running = self.activity(node) != Activity::Gone;
+        ensure!(!running, "node{} runs: its disk is not wiped", node + 1);
+        self.members[node].wipe(&self.account)
     }
 
     /// Gives the node's server only this share of one processor; none: what it wants.
     pub fn starve(&self, node: usize, share: Option<f64>) -> Result<()> {
-        let _ = (node, share);
-        Ok(())
-    }
-
-    /// Waits until all of `nodes` are Synced; the error shows the end of their logs.
-    pub fn wait_synced(&self, nodes: &[usize], limit: Duration) -> Result<()> {
-        let _ = (nodes, limit);
-        Ok(())
-    }
-
-    /// Waits until all of `nodes` are Synced and have committed the same.
-    pub fn wait_level(&self, nodes: &[usize], limit: Duration) -> Result<()> {
-        let _ = (nodes, limit);
-        Ok(())
+        self.members[node].with_server(|server| server.starve(share))
     }
 
     /// The node's error log, which is not on its disk.
     pub fn error_log(&self, node: usize) -> PathBuf {
-        PathBuf::from(format!("node{}/error.log", node + 1))
+        self.members[node].node.error_log()
     }
 
     /// Copies configuration and error logs of all nodes to `folder`.
     pub fn save_logs(&self, folder: &Path) -> Result<()> {
-        let _ = folder;
+        for member in &self.members {
+            let own = folder.join(&member.node.name);
+            fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
+            for (from, name) in
+                [(member.node.config(), "my.cnf"), (member.node.error_log(), "error.log")]
+            {
+                fs::copy(&from, own.join(name))
+                    .with_context(|| format!("copying {}", from.display()))?;
+            }
+        }
         Ok(())
+    }
+
+    fn beginning(&self, node: usize) -> Result<Start> {
+        let group = self.group.lock().clone();
+        Start::of(&self.members[node].node, &self.account, &self.mariadbd, group.as_deref())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // All at once; who waits for a frozen disk ends when the disk is without power.
+        for member in &self.members {
+            if let Err(error) = member.kill() {
+                eprintln!("{error:#}");
+            }
+            member.disk.power_off();
+        }
     }
 }

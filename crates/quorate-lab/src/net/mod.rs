@@ -140,6 +140,23 @@ impl Network {
         self.inner.links.change(|_, _, link| link.cut = false);
     }
 
+    /// Cuts these hosts off, in both directions; returns the links that were not cut before.
+    pub(crate) fn silence(&self, hosts: &[usize]) -> Vec<(usize, usize)> {
+        let mut silenced = Vec::new();
+        self.inner.links.change(|from, to, link| {
+            let concerned = from != to && (hosts.contains(&from) || hosts.contains(&to));
+            if concerned && !link.cut {
+                link.cut = true;
+                silenced.push((from, to));
+            }
+        });
+        silenced
+    }
+
+    pub(crate) fn unsilence(&self, silenced: &[(usize, usize)]) {
+        self.inner.links.change(|from, to, link| link.cut &= !silenced.contains(&(from, to)));
+    }
+
     pub fn is_cut(&self, from: usize, to: usize) -> bool {
         self.inner.links.get(from, to).cut
     }

@@ -12,7 +12,8 @@ use control_group::ControlGroup;
 use parking_lot::Mutex;
 use rustix::process::Signal;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A running or ended process, in a control group of its own where the machine has them. It is
 /// killed when this is dropped.
@@ -56,9 +57,17 @@ impl Process {
         self.signal(Signal::KILL)
     }
 
-    /// SIGSTOP.
+    /// SIGSTOP; returns when it has stopped, or soon: while its first thread waits for a frozen
+    /// disk, it cannot.
     pub fn pause(&self) -> Result<()> {
-        self.signal(Signal::STOP)
+        const LIMIT: Duration = Duration::from_secs(1);
+        const POLL: Duration = Duration::from_millis(1);
+        self.signal(Signal::STOP)?;
+        let end = Instant::now() + LIMIT;
+        while self.activity() == Activity::Running && Instant::now() < end {
+            thread::sleep(POLL);
+        }
+        Ok(())
     }
 
     /// SIGCONT.

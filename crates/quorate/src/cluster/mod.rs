@@ -12,18 +12,13 @@
 //! Invariant: only a directory that was empty, or that holds our state file, is ever written to
 //! or deleted.
 
-mod account;
 mod config;
 mod directory;
-mod node;
-mod ports;
 mod state;
 
-pub use account::Account;
 pub use config::write_config;
 pub use directory::{prepare, resolve_dir, Lock};
-pub use node::Node;
-pub use ports::{check_free, Ports, DEFAULT_BASE};
+pub use quorate_lab::server::{check_free, Account, Node, Ports, DEFAULT_BASE};
 pub use state::{NodeState, State};
 
 use crate::server::ProcessId;

@@ -1,6 +1,6 @@
 //! The state file, `quorate.json`: replaced as a whole, so a reader never sees half of it.
 
-use super::ports::Ports;
+use super::Ports;
 use crate::server::ProcessId;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};

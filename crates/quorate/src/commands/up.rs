@@ -189,17 +189,8 @@ fn beginnings(cluster: &Cluster, nodes: &[Node], progress: &Progress) -> Vec<Res
 
 /// Where a node that is not running stands.
 pub fn beginning(cluster: &Cluster, node: &Node) -> Result<Start> {
-    let none = Start { new_cluster: false, position: None };
-    if !server::has_data(node) {
-        return Ok(none);
-    }
-    let recovered = server::recovered_position(node, &cluster.account, &cluster.state.mariadbd)?;
-    let position = match (recovered, &cluster.state.group) {
-        (Some(position), _) => Some(position),
-        (None, Some(group)) if server::is_template(node) => Some(format!("{group}:0")),
-        (None, _) => None,
-    };
-    Ok(Start { position, ..none })
+    let state = &cluster.state;
+    Start::of(node, &cluster.account, &state.mariadbd, state.group.as_deref())
 }
 
 fn connect_command(cluster: &Cluster, node: &Node) -> String {

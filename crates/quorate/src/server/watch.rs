@@ -1,10 +1,10 @@
 //! Watching servers that were just started until they are Synced, or are not going to be.
 
-use super::error_log;
 use crate::cluster::{Cluster, Node};
 use crate::sql;
 use crate::view::{NodeLine, Progress};
 use quorate_lab::process::{Activity, ProcessId};
+use quorate_lab::server::error_log;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,6 +1,6 @@
 //! The system account that the servers run as: `mysql` when root starts them, else oneself.
 
-use crate::failure::{Failure, MISSING_SOFTWARE};
+use super::Missing;
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
 use std::fs;
@@ -21,11 +21,11 @@ impl Account {
     pub fn choose() -> Result<Account> {
         if geteuid().is_root() {
             return Account::lookup(|name, _| name == "mysql").ok_or_else(|| {
-                Failure::new(
-                    MISSING_SOFTWARE,
+                Missing(
                     "there is no account `mysql` for the servers to run as (they refuse to run as \
                      root): apt-get install mariadb-server makes it, or run this command as an \
-                     ordinary user",
+                     ordinary user"
+                        .to_owned(),
                 )
                 .into()
             });

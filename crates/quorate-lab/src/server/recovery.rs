@@ -3,7 +3,7 @@
 //! The provider is loaded before InnoDB, so it can only learn the position from the command line
 //! (`--wsrep_start_position`); without it a node that crashed would need a state transfer.
 
-use crate::cluster::{Account, Node};
+use super::{Account, Node};
 use anyhow::{bail, Context, Result};
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,6 @@
 //! Finding what must be installed: the server, its tools, our provider.
 
-use crate::cluster::Cluster;
-use crate::failure::{Failure, MISSING_SOFTWARE};
+use super::{Account, Missing};
 use anyhow::{bail, Context, Result};
 use std::env;
 use std::fs;
@@ -59,48 +58,41 @@ pub fn find_provider(asked: Option<&Path>) -> Result<PathBuf> {
     let places = [beside.join(PROVIDER), beside.join("../lib/quorate").join(PROVIDER)];
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         let looked: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
-        Failure::new(
-            MISSING_SOFTWARE,
-            format!(
-                "{PROVIDER} is neither {}: build it (cargo build --release) or say where it is \
-                 (--provider)",
-                looked.join(" nor ")
-            ),
-        )
+        Missing(format!(
+            "{PROVIDER} is neither {}: build it (cargo build --release) or say where it is \
+             (--provider)",
+            looked.join(" nor ")
+        ))
         .into()
     })
 }
 
-/// Sets where the servers load the provider from: in place, or a copy in the cluster's directory
-/// if their account cannot read it there (below root's home, typically).
-pub fn place_provider(cluster: &mut Cluster) -> Result<()> {
+/// Where servers can load the provider from: in place, or a copy in `folder` if their account
+/// cannot read it there (below root's home, typically).
+pub fn readable_provider(source: &Path, folder: &Path, account: &Account) -> Result<PathBuf> {
     const WORLD_READABLE: u32 = 0o004;
-    let source = cluster.state.provider.clone();
     let mode = source
         .metadata()
         .with_context(|| format!("reading the provider {}", source.display()))?
         .permissions()
         .mode();
-    if cluster.account.blocked_at(&source).is_none() && mode & WORLD_READABLE != 0 {
-        cluster.state.provider_loaded = source;
-        return Ok(());
+    if account.blocked_at(source).is_none() && mode & WORLD_READABLE != 0 {
+        return Ok(source.to_owned());
     }
-    let folder = cluster.dir.join("lib");
     let copy = folder.join(source.file_name().context("the provider's path names no file")?);
     let unfinished = copy.with_extension("new");
     // Renamed into place: a running server keeps the file that it has mapped.
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::copy(&source, &unfinished).map(drop))
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::copy(source, &unfinished).map(drop))
         .and_then(|()| fs::rename(&unfinished, &copy))
         .with_context(|| format!("copying {} to {}", source.display(), copy.display()))?;
-    cluster.account.admit(&folder, 0o750)?;
-    cluster.account.admit(&copy, 0o640)?;
-    cluster.state.provider_loaded = copy;
-    Ok(())
+    account.admit(folder, 0o750)?;
+    account.admit(&copy, 0o640)?;
+    Ok(copy)
 }
 
 fn missing(programs: &str, packages: &[&str]) -> anyhow::Error {
     let message =
         format!("{programs}: not installed; on Debian: apt-get install {}", packages.join(" "));
-    Failure::new(MISSING_SOFTWARE, message).into()
+    Missing(message).into()
 }

@@ -1,8 +1,7 @@
 //! Datadirs of a new cluster.
 
-use super::launch::prepare;
 use super::software::find_program;
-use crate::cluster::{Cluster, Node};
+use super::{Account, Node};
 use anyhow::{bail, Context, Result};
 use std::fs;
 use std::io::ErrorKind;
@@ -26,26 +25,17 @@ pub fn is_template(node: &Node) -> bool {
     node.data().join(TEMPLATE_MARK).exists()
 }
 
-/// Installs the system tables once and copies them to every node that has no data, so that all
-/// begin with equal content and none needs a state transfer. Complete datadirs are kept: an
-/// interrupted command may have begun a group on them.
-pub fn make_datadirs(cluster: &Cluster) -> Result<()> {
-    let template = cluster.dir.join("template");
-    let lacking: Vec<Node> = cluster.nodes().into_iter().filter(|node| !has_data(node)).collect();
-    for node in &lacking {
-        prepare(cluster, node)?;
+/// Installs the system tables once, at `template`, and copies them to all of `nodes`, so that all
+/// begin with equal content and none needs a state transfer.
+pub fn make_datadirs(nodes: &[Node], template: &Path, account: &Account) -> Result<()> {
+    remove(template)?;
+    fs::create_dir(template).with_context(|| format!("making {}", template.display()))?;
+    account.own(template, 0o700)?;
+    install(template, account)?;
+    for node in nodes {
+        copy(template, &node.data())?;
     }
-    if lacking.is_empty() {
-        return Ok(());
-    }
-    remove(&template)?;
-    fs::create_dir(&template).with_context(|| format!("making {}", template.display()))?;
-    cluster.account.own(&template, 0o700)?;
-    install(&template, cluster)?;
-    for node in &lacking {
-        copy(&template, &node.data())?;
-    }
-    remove(&template)
+    remove(template)
 }
 
 /// Copies under another name first, so that an interrupted copy is never taken for data.
@@ -74,9 +64,8 @@ fn remove(folder: &Path) -> Result<()> {
 }
 
 /// Installs the system tables into `data`.
-fn install(data: &Path, cluster: &Cluster) -> Result<()> {
+fn install(data: &Path, account: &Account) -> Result<()> {
     let program = find_program("mariadb-install-db").context("mariadb-install-db vanished")?;
-    let account = &cluster.account;
     let mut command = Command::new(program);
     command
         .arg("--no-defaults")

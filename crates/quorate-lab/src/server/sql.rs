@@ -59,6 +59,10 @@ impl WsrepStatus {
         self.0.get(name).map(String::as_str)
     }
 
+    pub fn into_map(self) -> HashMap<String, String> {
+        self.0
+    }
+
     pub fn number(&self, name: &str) -> Option<i64> {
         self.get(name)?.parse().ok()
     }

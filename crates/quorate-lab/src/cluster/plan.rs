@@ -1,0 +1,64 @@
+//! What a cluster is to be.
+
+use crate::disk;
+use crate::net::Topology;
+use crate::server::find_provider;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+const GALERA: &str = "/usr/lib/galera/libgalera_smm.so";
+
+/// What replicates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum System {
+    /// `libquorate.so` at this path.
+    Quorate(PathBuf),
+    /// Galera's provider at this path.
+    Galera(PathBuf),
+}
+
+/// What a cluster is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub system: System,
+    pub nodes: usize,
+    pub topology: Topology,
+    pub disk: disk::Options,
+    /// Lines for `[mariadbd]` that win over the lab's own.
+    pub server_options: String,
+    /// `key=value;key=value`.
+    pub provider_options: String,
+}
+
+impl System {
+    /// Quorate as built beside this program, or where `QUORATE_PROVIDER` says.
+    pub fn quorate() -> Result<System> {
+        let asked = std::env::var_os("QUORATE_PROVIDER").map(PathBuf::from);
+        find_provider(asked.as_deref()).map(System::Quorate)
+    }
+
+    /// Galera as installed.
+    pub fn galera() -> Result<System> {
+        find_provider(Some(Path::new(GALERA))).map(System::Galera)
+    }
+
+    pub fn provider(&self) -> &Path {
+        match self {
+            System::Quorate(path) | System::Galera(path) => path,
+        }
+    }
+}
+
+impl Plan {
+    /// Three nodes in one data centre.
+    pub fn new(system: System) -> Plan {
+        Plan {
+            system,
+            nodes: 3,
+            topology: Topology::Lan,
+            disk: disk::Options::default(),
+            server_options: String::new(),
+            provider_options: String::new(),
+        }
+    }
+}

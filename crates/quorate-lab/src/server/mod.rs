@@ -1,0 +1,95 @@
+//! A MariaDB server: what must be installed, where a node keeps what, its configuration, its
+//! position, how it is asked. Shared by the lab and the command.
+
+mod account;
+mod config;
+mod datadir;
+pub mod error_log;
+mod node;
+mod ports;
+mod recovery;
+mod software;
+pub mod sql;
+
+pub use account::Account;
+pub use config::Settings;
+pub use datadir::{has_data, is_template, make_datadirs};
+pub use node::Node;
+pub use ports::{check_free, Ports, DEFAULT_BASE};
+pub use recovery::recovered_position;
+pub use software::{
+    find_mariadbd, find_program, find_provider, readable_provider, require_programs,
+};
+
+use anyhow::{Context, Result};
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+
+/// Software that must be installed first is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(String);
+
+/// How a server is to find its beginning.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// A new group begins with it (`--wsrep-new-cluster`); our provider goes on with the old one
+    /// if its log holds one.
+    pub new_cluster: bool,
+    /// Its data stands at this `uuid:seqno`; none: it needs a state transfer.
+    pub position: Option<String>,
+}
+
+impl Start {
+    /// Where a node that is not running stands. `group`: the uuid of the group that its template
+    /// stands at the beginning of, once known.
+    pub fn of(
+        node: &Node,
+        account: &Account,
+        mariadbd: &Path,
+        group: Option<&str>,
+    ) -> Result<Start> {
+        if !has_data(node) {
+            return Ok(Start::default());
+        }
+        let position = match (recovered_position(node, account, mariadbd)?, group) {
+            (Some(position), _) => Some(position),
+            (None, Some(group)) if is_template(node) => Some(format!("{group}:0")),
+            (None, _) => None,
+        };
+        Ok(Start { new_cluster: false, position })
+    }
+
+    /// The server's arguments.
+    pub fn arguments(&self, node: &Node, account: &Account) -> Vec<String> {
+        let mut arguments = vec![format!("--defaults-file={}", node.config().display())];
+        if account.switch {
+            arguments.push(format!("--user={}", account.name));
+        }
+        arguments.extend(self.new_cluster.then(|| "--wsrep-new-cluster".to_owned()));
+        arguments.extend(self.position.as_ref().map(|at| format!("--wsrep_start_position={at}")));
+        arguments
+    }
+}
+
+/// Makes the folders that a node's server needs.
+pub fn make_folders(node: &Node, account: &Account) -> Result<()> {
+    for folder in [node.dir.clone(), node.data(), node.tmp()] {
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        account.own(&folder, 0o700)?;
+    }
+    Ok(())
+}
+
+/// Opens a node's error log for a server to be started. Made here and given away: the server
+/// opens it only after it has changed its user.
+pub fn open_error_log(node: &Node, account: &Account) -> Result<File> {
+    let path = node.error_log();
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("opening {}", path.display()))?;
+    account.own(&path, 0o640)?;
+    Ok(log)
+}

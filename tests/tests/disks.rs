@@ -1,0 +1,151 @@
+//! A disk in trouble under one node: a follower's costs the others nothing; a leader's makes it
+//! give leadership up, and the others go on. Mended, the node comes back.
+
+use anyhow::{ensure, Context, Result};
+use quorate_lab::cluster::{Cluster, Plan};
+use quorate_lab::disk::Faults;
+use quorate_lab::process::Activity;
+use quorate_tests::power::quorate;
+use quorate_tests::sized;
+use quorate_tests::writers::{create_table_at, missing_at, Acks, Writers};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const CALM: Duration = Duration::from_secs(2);
+const LEVEL_LIMIT: Duration = Duration::from_secs(120);
+const CLIENTS_PER_NODE: u64 = 4;
+/// For another node to lead when the leader's disk fails.
+const SUCCESSION_LIMIT: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(20);
+
+fn troubles() -> [(&'static str, Faults); 3] {
+    let healthy = Faults::default();
+    [
+        ("frozen", Faults { frozen: true, ..healthy }),
+        ("full", Faults { full: true, ..healthy }),
+        ("sync fails", Faults { sync_fails: true, ..healthy }),
+    ]
+}
+
+struct Lab {
+    cluster: Cluster,
+    acked: HashSet<u64>,
+    runs: u64,
+}
+
+impl Lab {
+    fn start() -> Result<Lab> {
+        let cluster = Cluster::start(&Plan::new(quorate()))?;
+        create_table_at(&cluster.socket(0))?;
+        Ok(Lab { cluster, acked: HashSet::new(), runs: 0 })
+    }
+
+    fn leader(&self) -> Result<usize> {
+        self.cluster.leader().context("nobody leads")
+    }
+
+    fn others(&self, node: usize) -> Vec<usize> {
+        self.cluster.nodes().filter(|other| *other != node).collect()
+    }
+
+    /// Writes through the other nodes while `node`'s disk is in trouble; what `watch` says.
+    fn trouble<T>(
+        &mut self,
+        node: usize,
+        faults: Faults,
+        watch: impl FnOnce(&Cluster) -> T,
+    ) -> Result<(Acks, T)> {
+        self.runs += 1;
+        let sockets: Vec<PathBuf> =
+            self.others(node).into_iter().map(|other| self.cluster.socket(other)).collect();
+        let writers = Writers::start_at(&sockets, CLIENTS_PER_NODE, self.runs);
+        thread::sleep(CALM);
+        self.cluster.disk(node).set_faults(faults);
+        let seen = watch(&self.cluster);
+        let acks = writers.stop();
+        self.acked.extend(acks.ids());
+        Ok((acks, seen))
+    }
+
+    /// Mends the disk, starts the server if it has ended, or anew if it does not go on by itself,
+    /// and looks whether anything is lost.
+    fn mend(&self, node: usize) -> Result<&'static str> {
+        const BY_ITSELF: Duration = Duration::from_secs(15);
+        let all: Vec<usize> = self.cluster.nodes().collect();
+        self.cluster.disk(node).set_faults(Faults::default());
+        let ended = self.cluster.activity(node) == Activity::Gone;
+        let how = match () {
+            () if ended => "its server had ended; started again",
+            () if self.cluster.wait_level(&all, BY_ITSELF).is_ok() => "went on by itself",
+            () => {
+                self.cluster.kill(&[node])?;
+                "killed and started again"
+            }
+        };
+        if self.cluster.activity(node) == Activity::Gone {
+            self.cluster.start_node(node)?;
+        }
+        self.cluster.wait_level(&all, LEVEL_LIMIT)?;
+        for node in all {
+            let missing = missing_at(&self.cluster.socket(node), &self.acked)?;
+            ensure!(missing.is_empty(), "node{} lacks {} rows", node + 1, missing.len());
+        }
+        Ok(how)
+    }
+}
+
+#[test]
+fn a_followers_disk_costs_the_others_nothing() -> Result<()> {
+    let mut lab = Lab::start()?;
+    for (name, faults) in troubles() {
+        let leader = lab.leader()?;
+        let follower = lab.others(leader)[0];
+        let (acks, ()) = lab.trouble(follower, faults, |_| {
+            thread::sleep(Duration::from_secs(sized(6, 20)));
+        })?;
+        println!(
+            "follower's disk {name}: rows per second {:?}, longest gap {:?}",
+            acks.per_second(),
+            acks.longest_gap()
+        );
+        assert!(acks.per_second().iter().all(|count| *count > 0), "{name}");
+        println!("    then: {}", lab.mend(follower)?);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
+    let mut lab = Lab::start()?;
+    for (name, faults) in troubles() {
+        let leader = lab.leader()?;
+        let others = lab.others(leader);
+        let (acks, succession) = lab.trouble(leader, faults, |cluster| {
+            let begin = Instant::now();
+            let limit = SUCCESSION_LIMIT * 5;
+            let leads = |node: &usize| {
+                cluster.status(*node).is_ok_and(|status| {
+                    status.get("wsrep_quorate_role").is_some_and(|role| role == "Leader")
+                })
+            };
+            while !others.iter().any(leads) && begin.elapsed() < limit {
+                thread::sleep(POLL);
+            }
+            let succession = begin.elapsed();
+            thread::sleep(CALM);
+            succession
+        })?;
+        println!(
+            "leader's disk {name}: another led after {succession:?}; rows per second {:?}, \
+             longest gap {:?}",
+            acks.per_second(),
+            acks.longest_gap()
+        );
+        println!("    then: {}", lab.mend(leader)?);
+        assert!(succession < SUCCESSION_LIMIT, "{name}");
+        assert!(acks.longest_gap() < SUCCESSION_LIMIT, "{name}");
+    }
+    Ok(())
+}
