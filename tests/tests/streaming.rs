@@ -1,0 +1,142 @@
+//! Streaming transactions through views: what ends on one server ends on all, what goes on goes on
+//! everywhere.
+
+use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use quorate_tests::TestCluster;
+use rustix::process::Signal;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(50);
+/// Each row is a fragment.
+const STREAM: &str = "SET SESSION wsrep_trx_fragment_size = 1";
+const SUSPECT_SOON: [&str; 2] = ["--provider-options", "evs.suspect_timeout=PT1S"];
+
+/// A server that was stopped for so long that it left the view does not know that the others have
+/// rolled its open transactions back. It must not commit them, nor go on with them.
+#[test]
+fn a_member_that_was_dropped_alive_loses_what_it_had_open() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    cluster.start("", &SUSPECT_SOON)?;
+    let victim = cluster.followers()?[0];
+    let others: Vec<u16> = cluster.all().into_iter().filter(|node| *node != victim).collect();
+    cluster.sql(1, "CREATE DATABASE test_stream")?;
+    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+
+    let begin = |row: u16| -> Result<Conn> {
+        let mut session = cluster.connect(victim)?;
+        session.query_drop(STREAM)?;
+        session.query_drop("START TRANSACTION")?;
+        insert(&mut session, row, victim)?;
+        Ok(session)
+    };
+    let mut commits = begin(1)?;
+    let mut goes_on = begin(2)?;
+    wait_for(&cluster, others[0], "2 open transactions", FRAGMENTS, |count| count == 2)?;
+
+    cluster.signal(victim, Signal::STOP)?;
+    for node in &others {
+        wait_for(&cluster, *node, "a view of two", SIZE, |size| size == 2)?;
+        wait_for(&cluster, *node, "no fragments", FRAGMENTS, |count| count == 0)?;
+    }
+    // The locks are gone, too.
+    insert(&mut cluster.connect(others[0])?, 1, others[0])?;
+
+    cluster.signal(victim, Signal::CONT)?;
+    let committed = commits.query_drop("COMMIT");
+    let inserted = insert(&mut goes_on, 3, victim);
+    ensure!(committed.is_err(), "the COMMIT passed on node{victim} alone");
+    ensure!(
+        inserted.is_err() || goes_on.query_drop("COMMIT").is_err(),
+        "a transaction went on that had ended elsewhere"
+    );
+
+    for node in cluster.all() {
+        wait_for(&cluster, node, "a view of three", SIZE, |size| size == 3)?;
+        wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
+    }
+    // And it streams anew.
+    let mut again = begin(4)?;
+    insert(&mut again, 5, victim)?;
+    again.query_drop("COMMIT")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    let expected = [(1, others[0]), (4, victim), (5, victim)];
+    for node in cluster.all() {
+        ensure!(rows(&cluster, node)? == expected, "node{node}: {:?}", rows(&cluster, node)?);
+        let log = cluster.error_log(node)?;
+        ensure!(!log.contains("Could not find applier context"), "node{node} missed a rollback");
+    }
+    cluster.passed()
+}
+
+/// A server that restarts takes up again what others have open.
+#[test]
+fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    cluster.start("", &SUSPECT_SOON)?;
+    let origin = cluster.leader()?;
+    let victims = cluster.followers()?;
+    cluster.sql(1, "CREATE DATABASE test_stream")?;
+    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+
+    let mut session = cluster.connect(origin)?;
+    session.query_drop(STREAM)?;
+    session.query_drop("START TRANSACTION")?;
+    insert(&mut session, 1, origin)?;
+    for (turn, victim) in victims.iter().enumerate() {
+        wait_for(&cluster, *victim, "the transaction", FRAGMENTS, |count| count == 1)?;
+        cluster.quorate(&["kill", &victim.to_string()])?;
+        insert(&mut session, 10 + turn as u16, origin)?;
+        if turn == 0 {
+            wait_for(&cluster, origin, "a view without it", SIZE, |size| size == 2)?;
+        }
+        cluster.quorate(&["start", &victim.to_string()])?;
+        insert(&mut session, 20 + turn as u16, origin)?;
+    }
+    session.query_drop("COMMIT")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    for node in cluster.all() {
+        let ids: Vec<u16> = rows(&cluster, node)?.into_iter().map(|(id, _)| id).collect();
+        ensure!(ids == [1, 10, 11, 20, 21], "node{node} has {ids:?}");
+        wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
+    }
+    cluster.passed()
+}
+
+const FRAGMENTS: &str = "SELECT COUNT(DISTINCT trx_id) FROM mysql.wsrep_streaming_log";
+const SIZE: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                    WHERE VARIABLE_NAME = 'wsrep_cluster_size'";
+
+fn insert(session: &mut Conn, row: u16, node: u16) -> mysql::Result<()> {
+    session.query_drop(format!("INSERT INTO test_stream.t VALUES ({row}, {node})"))
+}
+
+fn rows(cluster: &TestCluster, node: u16) -> Result<Vec<(u16, u16)>> {
+    Ok(cluster.connect(node)?.query("SELECT id, node FROM test_stream.t ORDER BY id")?)
+}
+
+/// Waits until `query` on a node gives a number as wanted.
+fn wait_for(
+    cluster: &TestCluster,
+    node: u16,
+    what: &str,
+    query: &str,
+    wanted: impl Fn(u64) -> bool,
+) -> Result<()> {
+    let end = Instant::now() + LIMIT;
+    let mut conn = cluster.connect(node)?;
+    loop {
+        let text: String = conn.query_first(query)?.context("no row")?;
+        let number = text.parse().with_context(|| format!("{what}: {text}"))?;
+        if wanted(number) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "node{node} has not {what}, but {number}");
+        thread::sleep(POLL);
+    }
+}
