@@ -16,6 +16,8 @@ impl Node {
     /// `SET GLOBAL wsrep_provider_options`: takes over the values, then carries out the commands
     /// until one fails. The error says why.
     pub fn change_options(&self, text: &str) -> Result<(), String> {
+        #[cfg(feature = "sync-points")]
+        let text = &crate::sync::take_commands(text);
         let mut options = self.options.lock();
         let commands = options.set(text, true).map_err(|error| error.to_string())?;
         self.counters.configure(&options);

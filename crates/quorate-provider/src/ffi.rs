@@ -494,6 +494,7 @@ unsafe extern "C" fn abort_certification(
             if !victim_seqno.is_null() {
                 victim_seqno.write(seqno);
             }
+            crate::sync::point("abort_trx_end");
             code
         })
     }

@@ -39,6 +39,7 @@ mod sequencer;
 pub mod services;
 mod session;
 mod stats;
+mod sync;
 mod toi;
 mod transfer;
 mod trx;

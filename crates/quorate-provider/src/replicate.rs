@@ -6,6 +6,7 @@ use crate::abi::{
 use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
+use crate::sync;
 use crate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
 use bytes::Bytes;
 use quorate_certify::{flags, Header, Kind};
@@ -54,11 +55,13 @@ impl Node {
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);
+        sync::point("before_replicate_sync");
 
         if let Err(refused) = self.send(&link, header.serial, handle, data) {
             trx.lock().phase = Phase::Aborting;
             return (refused, None);
         }
+        sync::point("gcs_core_after_frag_send");
         let mut state = trx.await_fate(trx.lock(), || link.abandoned());
         if state.fate.is_none() {
             drop(state);
@@ -73,6 +76,13 @@ impl Node {
         }
         let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
         drop(state);
+        sync::point("after_replicate_sync");
+        sync::point("local_monitor_master_enter_sync");
+        if fate.certified {
+            sync::point("before_certify_apply_monitor_enter");
+            sync::point("apply_monitor_master_enter_sync");
+            sync::point("after_certify_apply_monitor_enter");
+        }
         self.pause.hold(fate.seqno);
         self.told(&mut trx.lock(), &fate)
     }
@@ -202,6 +212,7 @@ impl Node {
 
     pub fn enter_remote(&self, remote: &Remote) {
         if *remote.progress.lock() == RemoteProgress::Applying {
+            sync::point("commit_monitor_slave_enter_sync");
             self.commit.enter(remote.seqno, false);
             *remote.progress.lock() = RemoteProgress::Inside;
         }

@@ -8,6 +8,7 @@ use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
 use crate::queue::{Event, Popped, WriteSetEvent};
 use crate::replicate::meta;
+use crate::sync;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use parking_lot::Mutex;
 use quorate_certify::{flags, WriteSet};
@@ -91,6 +92,8 @@ impl Node {
         view: &View,
         mine: bool,
     ) -> Result<(), String> {
+        sync::point("process_primary_configuration");
+        sync::point("local_monitor_enter_sync");
         self.apply.wait(seqno - 1);
         // last_committed is still below the view here, so that the server records its seqno.
         let shown = self.host_view(link, seqno, view);
@@ -219,6 +222,8 @@ impl Node {
             flags: event.flags,
             payload: payload.clone(),
         };
+        sync::point("local_monitor_slave_enter_sync");
+        sync::point("apply_monitor_slave_enter_sync");
         if self.apply.last_left() < event.depends_on {
             self.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
         }
@@ -248,6 +253,10 @@ impl Node {
         if let Handle::Remote(remote) = &*handle {
             self.enter_remote(remote);
             self.leave_remote(remote);
+        }
+        sync::point("after_commit_slave_sync");
+        if self.local_state() <= LocalState::Joined {
+            sync::point("recv_IST_after_apply_trx");
         }
         self.apply.leave(event.seqno);
         match applied {

@@ -91,6 +91,8 @@ impl Node {
             ("evs_state", text(if status.primary { "OPERATIONAL" } else { "GATHER" })),
             ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
             ("gmcast_segment", Value::Int(self.options.lock().integer("gmcast.segment"))),
+            #[cfg(feature = "sync-points")]
+            ("debug_sync_waiters", Value::Text(crate::sync::waiters())),
             ("quorate_last_refusal", Value::Text(self.counters.refusal.lock().clone())),
             ("quorate_role", text(role(&status))),
             (

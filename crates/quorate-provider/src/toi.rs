@@ -4,6 +4,7 @@ use crate::abi::{status, wsrep_status_t};
 use crate::isolated::action;
 use crate::node::Node;
 use crate::replicate::Ordered;
+use crate::sync;
 use crate::trx::{Handle, Phase, Trx};
 use parking_lot::Mutex;
 use quorate_certify::{flags, KeyType, Kind};
@@ -47,6 +48,7 @@ impl Node {
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);
+        sync::point("before_replicate_sync");
         if let Err(refused) = self.send(&link, header.serial, &handle, data) {
             return (refused, None);
         }
@@ -61,7 +63,11 @@ impl Node {
         let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
         state.commit_entered = true;
         drop(state);
+        sync::point("after_replicate_sync");
+        sync::point("local_monitor_master_enter_sync");
+        sync::point("apply_monitor_master_enter_sync");
         self.apply.wait(fate.seqno - 1);
+        sync::point("commit_monitor_master_enter_sync");
         self.commit.enter(fate.seqno, false);
         if fate.certified {
             self.isolated_begins(fate.seqno, &tables);

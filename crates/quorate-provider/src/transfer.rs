@@ -163,7 +163,9 @@ impl Node {
         let donors = self.donors(link, view)?;
         for (turn, donor) in donors.iter().cycle().enumerate() {
             self.info(&format!("Requesting state transfer from {}", donor.name));
+            crate::sync::point("before_send_state_request");
             self.propose_request(link, node_uuid(donor.id, donor.incarnation), &message)?;
+            crate::sync::point("after_shift_to_joining");
             match self.await_transfer(link) {
                 Waited::Received(result) => return self.received(result).map(Some),
                 Waited::Closing => return Ok(None),

@@ -184,6 +184,8 @@ impl Trx {
         }
         let interruptible = state.phase == Phase::Committing;
         drop(state);
+        crate::sync::point("before_local_commit_monitor_enter");
+        crate::sync::point("commit_monitor_master_enter_sync");
         let entered = order.enter(seqno, interruptible);
         let mut state = self.state.lock();
         if entered == Entered::Interrupted {
