@@ -41,5 +41,5 @@ pub use crate::effects::{Effects, Fetch, PeerStatus, ReadReady, RoleState, Statu
 pub use crate::event::{Event, Options, Restored, StepError};
 pub use crate::message::{Message, MessageBody};
 pub use crate::types::{
-    Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term,
+    Charter, Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term,
 };

@@ -14,6 +14,11 @@ pub type Index = u64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MemberId(pub u128);
 
+/// A constant of a group that the layer above chose when the group was made, the same on all its
+/// members for good; nothing below looks into it. All zero: nothing was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Charter(pub [u64; 5]);
+
 /// What an entry carries. The core interprets `Noop` and `Config`; the others are opaque to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

@@ -8,8 +8,7 @@ use quorate_wire::{Admission, PeerIdentity, Wish};
 
 /// The answer to a join request: the leader admits, everybody else knows whom to ask.
 pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admission {
-    let group = *member.group.lock();
-    if group == 0 {
+    if member.group.lock().0 == 0 {
         let reason = format!("node {} belongs to no group itself yet", member.options.name);
         return Admission::Later { reason };
     }
@@ -35,7 +34,7 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admiss
             id == member.id || driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected())
         };
         let change = match policy::admission(&driver.config, &guest, wish, alive) {
-            Ok(None) => return Admission::Granted { group },
+            Ok(None) => return Admission::Granted,
             Ok(Some(change)) => change,
             Err(holder) => {
                 let addr = &guest.addr;
@@ -48,7 +47,7 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admiss
         match driver.step(member, Event::ChangeMembership(change)) {
             Ok(()) => {
                 member.log(LogLevel::Info, line);
-                Admission::Granted { group }
+                Admission::Granted
             }
             Err(refusal @ StepError::BadChange(_)) => {
                 Admission::Refused { reason: refusal.to_string() }

@@ -30,6 +30,8 @@ pub enum GroupError {
          (--wsrep-new-cluster) to join that; nothing was changed"
     )]
     GroupExists { node: String, addr: String, group_name: String, group: u128 },
+    #[error("{reason}")]
+    MustNotFound { reason: String },
 
     // The disk.
     #[error(transparent)]

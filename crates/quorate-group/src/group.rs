@@ -14,7 +14,7 @@ use crate::switchover;
 use crate::view::{View, ViewMember};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_consensus::{Event, Index, SnapshotMeta};
+use quorate_consensus::{Charter, Event, Index, SnapshotMeta};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,12 @@ impl Group {
 
     /// The group this member belongs to; 0 as long as it belongs to none.
     pub fn group_id(&self) -> u128 {
-        *self.member.group.lock()
+        self.member.group.lock().0
+    }
+
+    /// What the group was founded with; all zero as long as this member belongs to none.
+    pub fn charter(&self) -> Charter {
+        self.member.group.lock().1
     }
 
     /// Blocks until this member belongs to a group (its configuration contains it) or `timeout`.

@@ -7,7 +7,7 @@
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::dial::{dial, DialError};
-use quorate_wire::{Admission, JoinRequest, Packet, RefusalCode, Want, Wish};
+use quorate_wire::{Admission, JoinRequest, Packet, PeerIdentity, RefusalCode, Want, Wish};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -58,19 +58,19 @@ fn ask_everybody(member: &Member) -> Outcome {
             continue;
         }
         match ask(member, &addr) {
-            Ok(Admission::Granted { group }) => {
-                if let Err(error) = member.adopt_group(group) {
+            Ok((Admission::Granted, leader)) => {
+                if let Err(error) = member.adopt_group(&leader) {
                     member.with_core(|driver| member.log_failed(driver, &error));
                 }
                 member.membership.set_refused(None);
                 return Outcome::Granted;
             }
-            Ok(Admission::AskLeader { addr }) => queue.push_front(addr),
-            Ok(Admission::Later { reason: later }) => {
+            Ok((Admission::AskLeader { addr }, _)) => queue.push_front(addr),
+            Ok((Admission::Later { reason: later }, _)) => {
                 reason = format!("{addr}: {later}");
                 open_ended = true;
             }
-            Ok(Admission::Refused { reason: text }) => refused = Some((addr, text)),
+            Ok((Admission::Refused { reason: text }, _)) => refused = Some((addr, text)),
             Err(DialError::Refused(refusal)) => match refusal.code {
                 RefusalCode::Yourself => {}
                 RefusalCode::Version | RefusalCode::OtherGroup => {
@@ -95,15 +95,21 @@ fn ask_everybody(member: &Member) -> Outcome {
     Outcome::Not { reason }
 }
 
-fn ask(member: &Member, addr: &str) -> Result<Admission, DialError> {
+/// The answer, and who gave it.
+fn ask(member: &Member, addr: &str) -> Result<(Admission, PeerIdentity), DialError> {
     let mut dialled = dial(member.caller(), addr, Want::Join, None)?;
     let found = dialled.welcome.from.clone();
     // Members of a cold group find each other's present addresses this way.
     member.with_core(|driver| {
         if driver.config.members.contains_key(&found.member) {
-            member.peer(driver, found.member).announced(found);
+            member.peer(driver, found.member).announced(found.clone());
         }
     });
+    if found.group != 0 && member.group.lock().0 == 0 {
+        if let Err(reason) = member.observer.may_join(found.group, found.charter) {
+            return Ok((Admission::Refused { reason }, found));
+        }
+    }
     let wish = Wish {
         role: member.options.role,
         weight: member.options.weight,
@@ -112,10 +118,10 @@ fn ask(member: &Member, addr: &str) -> Result<Admission, DialError> {
     let request = JoinRequest { last_index: member.wal.last().index, wish };
     let question = Packet::JoinRequest(request);
     match dialled.ask(member.id, &question)? {
-        Packet::Admission(admission) => Ok(admission),
+        Packet::Admission(admission) => Ok((admission, found)),
         other => {
             let reason = format!("answered with a packet of type {:?}", other.frame_type());
-            Ok(Admission::Later { reason })
+            Ok((Admission::Later { reason }, found))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::view::View;
 use bytes::Bytes;
-use quorate_consensus::{Index, MemberId, Term};
+use quorate_consensus::{Charter, Index, MemberId, Term};
 
 /// A committed entry for the layer above. `Noop` and `Config` entries are not shown.
 #[derive(Clone, Debug)]
@@ -34,6 +34,11 @@ pub trait StateMachine: Send {
 /// Local happenings, not part of the log; called on group threads, must not block, and must not
 /// close the group.
 pub trait Observer: Send + Sync {
+    /// May this member, which belongs to no group yet, join the one with this id and charter? The
+    /// reason why not is what [`crate::Group::wait_joined`] then fails with.
+    fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
+        Ok(())
+    }
     /// `None`: no leader known.
     fn leader(&self, term: Term, leader: Option<MemberId>);
     /// This member lost (false) or regained (true) contact with a quorum; see `primary_timeout`.

@@ -23,7 +23,7 @@ use crate::survive::Survival;
 use crate::threads::Threads;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use quorate_consensus::{Event, LogPosition, MemberId, MemberInfo, MemberRole, StepError};
+use quorate_consensus::{Charter, Event, LogPosition, MemberId, MemberInfo, MemberRole, StepError};
 use quorate_wal::{Wal, WalError};
 use quorate_wire::PeerIdentity;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub(crate) struct Member {
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     /// 0 until this member belongs to a group. Locked while it is written to disk.
-    pub group: Mutex<u128>,
+    pub group: Mutex<(u128, Charter)>,
     pub opened: Instant,
     pub stopping: AtomicBool,
     pub failed: AtomicBool,
@@ -230,12 +230,13 @@ impl Member {
         }
     }
 
-    /// This member belongs to `group` from now on (durably), unless it belongs to one already.
-    pub fn adopt_group(&self, group: u128) -> Result<(), Arc<WalError>> {
+    /// This member belongs to the group of `from` from now on (durably), unless it belongs to one
+    /// already.
+    pub fn adopt_group(&self, from: &PeerIdentity) -> Result<(), Arc<WalError>> {
         let mut own = self.group.lock();
-        if *own == 0 && group != 0 {
-            self.wal.save_group(group)?;
-            *own = group;
+        if own.0 == 0 && from.group != 0 {
+            self.wal.save_group(from.group, from.charter)?;
+            *own = (from.group, from.charter);
         }
         Ok(())
     }
@@ -348,12 +349,13 @@ pub(crate) fn identity(
     options: &GroupOptions,
     member: MemberId,
     incarnation: u32,
-    group: u128,
+    (group, charter): (u128, Charter),
 ) -> PeerIdentity {
     PeerIdentity {
         member,
         incarnation,
         group,
+        charter,
         group_name: options.group_name.clone(),
         name: options.name.clone(),
         addr: options.advertise.clone(),

@@ -45,21 +45,30 @@ pub(crate) fn open(
     let (wal, mut recovered) = Wal::open(wal_options, true, syncs.receiver())?;
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
+    let group_before = recovered.identity.group;
     if options.bootstrap {
         if fresh && recovered.identity.group == 0 {
+            if let Some(reason) = options.objection.clone() {
+                return Err(GroupError::MustNotFound { reason });
+            }
             look_for_group(&options, recovered.identity.member, &acceptor)?;
         }
         bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
     } else if recovered.identity.group == 0 && is_half_bootstrapped(&recovered) {
-        finish_bootstrap(&wal, &mut recovered, &*observer)?;
+        finish_bootstrap(&options, &wal, &mut recovered, &*observer)?;
     }
 
     let snapshots = Snapshots::new(&options.dir);
     let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
     let restored = restore(&recovered, newest.map(|(meta, _)| meta));
     let own = recovered.identity;
-    let info =
-        OpenInfo { member: own.member, incarnation: own.incarnation, group: own.group, fresh };
+    let info = OpenInfo {
+        member: own.member,
+        incarnation: own.incarnation,
+        group: own.group,
+        fresh,
+        founded: own.group != group_before,
+    };
     let member = Arc::new_cyclic(|this: &Weak<Member>| {
         let config = latest_config(&restored);
         let commit = restored.commit;
@@ -91,7 +100,7 @@ pub(crate) fn open(
             acceptor,
             observer,
             threads: Threads::new(Box::new(on_panic)),
-            group: Mutex::new(own.group),
+            group: Mutex::new((own.group, own.charter)),
             opened: Instant::now(),
             stopping: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -207,7 +216,7 @@ fn look_for_group(
 ) -> Result<(), GroupError> {
     for addr in options.seeds.iter().filter(|addr| **addr != options.advertise) {
         let caller = Caller {
-            identity: identity(options, id, 0, 0),
+            identity: identity(options, id, 0, Default::default()),
             silence: options.suspect_timeout,
             connections: &acceptor.connections,
         };
@@ -238,7 +247,8 @@ fn bootstrap(
     let identity = recovered.identity;
     if identity.group != 0 || (recovered.last.index > 0 && !is_half_bootstrapped(recovered)) {
         let line = format!(
-            "log {} belongs to group {:032x}: bootstrap is ignored, the node returns to its group",
+            "log {} belongs to group {:032x}: no other is created, the node returns to its group \
+             (a bootstrap is not needed after an outage)",
             options.dir.display(),
             identity.group
         );
@@ -263,7 +273,7 @@ fn bootstrap(
         recovered.term_runs = vec![(1, 1)];
         recovered.special = vec![entry];
     }
-    finish_bootstrap(wal, recovered, observer)
+    finish_bootstrap(options, wal, recovered, observer)
 }
 
 /// A crash between the two steps of `bootstrap`: nobody else can have heard of this group.
@@ -276,13 +286,15 @@ fn is_half_bootstrapped(recovered: &Recovered) -> bool {
 }
 
 fn finish_bootstrap(
+    options: &GroupOptions,
     wal: &Wal,
     recovered: &mut Recovered,
     observer: &dyn Observer,
 ) -> Result<(), GroupError> {
     let group = random().max(1);
-    wal.save_group(group)?;
+    wal.save_group(group, options.charter)?;
     recovered.identity.group = group;
+    recovered.identity.charter = options.charter;
     observer.log(LogLevel::Info, format!("created group {group:032x}"));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a member is opened with.
 
-use quorate_consensus::{MemberId, MemberRole, WEIGHT_DEFAULT};
+use quorate_consensus::{Charter, MemberId, MemberRole, WEIGHT_DEFAULT};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +17,12 @@ pub struct GroupOptions {
     pub seeds: Vec<String>,
     /// Create a new group if (and only if) the directory holds no log.
     pub bootstrap: bool,
+    /// Why this member must not found a group, should it be told to: [`GroupError::MustNotFound`].
+    ///
+    /// [`GroupError::MustNotFound`]: crate::GroupError::MustNotFound
+    pub objection: Option<String>,
+    /// Of a group that this member founds; a member that joins takes over its group's.
+    pub charter: Charter,
     pub name: String,
     /// Client address to show in views.
     pub incoming: String,
@@ -56,6 +62,8 @@ impl GroupOptions {
             advertise: addr.to_owned(),
             seeds: Vec::new(),
             bootstrap: false,
+            objection: None,
+            charter: Charter::default(),
             name: addr.to_owned(),
             incoming: String::new(),
             role: MemberRole::Voter,
@@ -98,4 +106,6 @@ pub struct OpenInfo {
     pub group: u128,
     /// True if the directory held no log before.
     pub fresh: bool,
+    /// True if this opening made the group.
+    pub founded: bool,
 }

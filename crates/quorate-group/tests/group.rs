@@ -14,7 +14,7 @@ fn a_single_member_commits_and_remembers() {
     cluster.nodes[0].kill();
     cluster.nodes[0].start().unwrap();
     cluster.await_applied(&proposals);
-    assert!(cluster.nodes[0].has_line("bootstrap is ignored"));
+    assert!(cluster.nodes[0].has_line("no other is created"));
 }
 
 #[test]

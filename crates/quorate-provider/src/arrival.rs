@@ -36,6 +36,7 @@ impl Node {
                  Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
             )),
             Some(start) => {
+                self.record_group(link)?;
                 let own = self.host_view(link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());
                 let with_self = at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, &own));
@@ -52,10 +53,12 @@ impl Node {
                 let at = self.host_view(link, seqno, &view);
                 self.host.connected(&at).map_err(|()| refused("the connection"))?;
                 self.set_local_state(LocalState::Joiner);
+                self.record_transfer(link)?;
                 let position = self.receive_state(link, &view)?;
                 if position.is_none() {
                     return Ok(()); // closing
                 }
+                self.record_group(link)?;
                 self.set_local_state(LocalState::Joined);
                 self.counters.set_catch_up(seqno.max(link.progress.seqno()));
                 Ok(())

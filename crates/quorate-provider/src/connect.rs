@@ -1,14 +1,18 @@
 //! Connecting to the group and leaving it.
 
 use crate::address::{host_of, parse_url, with_port, BadUrl};
+use crate::galera_cache::trailing_views;
+use crate::genesis::{Genesis, Standing};
 use crate::grastate::Grastate;
 use crate::link::Link;
-use crate::node::{LocalState, Node, Position};
+use crate::node::{LocalState, Node};
+use crate::options::Options;
 use crate::queue::Event;
 use crate::sequenced::Sequenced;
 use crate::sequencer::Sequencer;
-use quorate_certify::Certifier;
-use quorate_consensus::MemberId;
+use parking_lot::Mutex;
+use quorate_certify::{Limits, KEYS_MAX_DEFAULT};
+use quorate_consensus::{Charter, MemberId};
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +32,8 @@ pub enum ConnectError {
     Connected,
     #[error("{0}")]
     Directory(String),
+    #[error("{0}")]
+    NotOurs(String),
     #[error(transparent)]
     Group(#[from] GroupError),
 }
@@ -56,15 +62,14 @@ impl Node {
             options.dir.display(),
             options.advertise
         ));
-        let bootstrap = options.bootstrap;
-        let observer = Arc::new(NodeObserver(Arc::downgrade(self)));
-        let (group, info) = Group::open(options, observer)?;
+        let observer = Arc::new(NodeObserver::new(self));
+        let (group, info) = Group::open(options, observer.clone())?;
         let group = Arc::new(group);
         self.tell_group(&group);
-        if let Err(e) = self.join_and_start(&group, &info, bootstrap, wait, args.donor) {
+        if let Err(e) = self.join_and_start(&group, &info, wait, args.donor) {
             self.set_link(None);
             group.close();
-            return Err(e);
+            return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
         }
         Ok(())
     }
@@ -73,94 +78,97 @@ impl Node {
         self: &Arc<Self>,
         group: &Arc<Group>,
         info: &OpenInfo,
-        bootstrap: bool,
         wait: Duration,
         donor: &str,
     ) -> Result<(), ConnectError> {
-        if info.fresh && !bootstrap {
+        if info.fresh && !info.founded {
             group.wait_joined(wait)?;
         }
-        let history = group.group_id();
-        self.check_same_history(info, history)?;
+        let genesis = Genesis::of_group(group.group_id(), group.charter());
+        let standing = if info.founded {
+            self.info(&format!("The new group continues from {genesis}"));
+            Standing::At(genesis.seqno)
+        } else {
+            self.standing(&genesis, group.group_id())
+        };
+        self.info(&standing.describe());
+        self.check_ours(info.fresh, &genesis, &standing).map_err(ConnectError::NotOurs)?;
         self.transfer.begin_connection(donor);
-        if let Some(start) = self.start_position(info, history, bootstrap) {
+        if let Standing::At(start) = standing {
             let mut covers = |_index: u64, snapshot: &bytes::Bytes| {
-                snapshot_position(snapshot).is_some_and(|at| at <= start)
+                snapshot_position(snapshot, &genesis).is_some_and(|at| at <= start)
             };
-            match self.start(group, info, history, Some(start), &mut covers) {
+            match self.start(group, info, genesis, Some(start), &mut covers) {
                 Err(GroupError::NeedsStateTransfer { .. }) => {}
                 done => return Ok(done?),
             }
         }
         // Nothing reaches back to this database: begin at the newest point, and fetch the state.
-        Ok(self.start(group, info, history, None, &mut |_, _| true)?)
+        Ok(self.start(group, info, genesis, None, &mut |_, _| true)?)
     }
 
     fn start(
         self: &Arc<Self>,
         group: &Arc<Group>,
         info: &OpenInfo,
-        history: u128,
+        genesis: Genesis,
         start: Option<i64>,
         accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
     ) -> Result<(), GroupError> {
         let link =
-            Arc::new(Link::new(group.clone(), history, info.member, info.incarnation, start));
+            Arc::new(Link::new(group.clone(), genesis, info.member, info.incarnation, start));
         self.commit.set_position(start.unwrap_or(-1));
         self.apply.set_position(start.unwrap_or(-1));
-        self.isolated.open(history, start);
+        self.isolated.open(genesis.history, start);
         self.desk.begin_connection();
         if let Some(position) = start {
-            self.errors_noted(self.failed.open(history, position));
+            self.errors_noted(self.failed.open(genesis.history, position));
         }
         self.queue.open();
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));
         let window = self.options.lock().integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
-        let sequencer = Sequencer::new(self.clone(), link, Certifier::new(window));
+        let limits = Limits { window, keys_max: KEYS_MAX_DEFAULT };
+        let sequencer = Sequencer::new(self.clone(), link, limits);
         group.start(Box::new(sequencer), accept).map(|_| ())
     }
 
-    /// Refuses a log that is of another group than the database: one of the two was swapped.
-    fn check_same_history(&self, info: &OpenInfo, history: u128) -> Result<(), ConnectError> {
-        match self.config.start {
-            Some(start) if !info.fresh && start.uuid != history => {
-                Err(ConnectError::Directory(format!(
-                    "the log directory {} belongs to group {}, but the database in {} to group {}: \
-                     one of them is not this node's. Nothing was changed. Correct quorate.dir in \
-                     wsrep_provider_options, or, to make this node a new member, move both aside",
-                    self.options.lock().text("quorate.dir"),
-                    MemberId(history),
-                    self.config.data_dir.display(),
-                    MemberId(start.uuid),
-                )))
-            }
-            _ => Ok(()),
-        }
+    fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
+        let saved = Grastate::read(&self.config.data_dir);
+        genesis.standing(group, saved.as_ref(), self.config.start)
     }
 
-    /// Where this node's database stands in the group's history, if it is known to.
-    fn start_position(&self, info: &OpenInfo, history: u128, bootstrap: bool) -> Option<i64> {
-        if info.fresh && bootstrap {
-            return Some(0);
-        }
-        let saved = Grastate::read(&self.config.data_dir).map(|g| g.position);
-        if saved.is_some_and(|p| p.uuid == 0) {
-            self.info("grastate.dat says that this node's data is not to be gone on with");
-            return None;
-        }
-        let known = |p: &Position| p.uuid == history && p.seqno >= 0;
-        let found = self.config.start.filter(known).or(saved.filter(known));
-        match found {
-            Some(p) => {
-                self.info(&format!("This node's database is at seqno {}", p.seqno));
-                Some(p.seqno)
-            }
-            None => {
-                self.info("This node's position in the group's history is not known");
-                None
-            }
-        }
+    /// Refuses a log that is of another group than the database (one of the two was swapped), and
+    /// a database that has what the group does not have: to replace it could lose the only copy.
+    fn check_ours(
+        &self,
+        fresh: bool,
+        genesis: &Genesis,
+        standing: &Standing,
+    ) -> Result<(), String> {
+        let data = self.config.data_dir.display();
+        let log = self.options.lock().text("quorate.dir").to_string();
+        let text = match *standing {
+            Standing::OtherHistory(uuid) if !fresh => format!(
+                "the log directory {log} belongs to group {}, but the database in {data} to group \
+                 {}: one of them is not this node's. Nothing was changed. Correct quorate.dir in \
+                 wsrep_provider_options, or, to make this node a new member, move both aside",
+                MemberId(genesis.history),
+                MemberId(uuid),
+            ),
+            Standing::WrittenByOthers(seqno) if seqno > genesis.seqno || !fresh => format!(
+                "the database in {data} is at seqno {seqno} of the group's own history, but was \
+                 last written by another provider or group; this group went on from seqno {}. \
+                 The two may have different transactions under the same numbers. Nothing was \
+                 changed. To give up what only this node has and fetch the group's state, remove \
+                 grastate.dat from {data} (keep a copy of the database). To go on with this \
+                 database instead, stop all nodes, move {log} and its like aside on each of them, \
+                 and begin the group on this node (galera_new_cluster)",
+                genesis.seqno,
+            ),
+            _ => return Ok(()),
+        };
+        Err(text)
     }
 
     fn group_options(&self, args: &ConnectArgs<'_>) -> Result<GroupOptions, ConnectError> {
@@ -185,11 +193,17 @@ impl Node {
         };
         prepare_dir(&dir, &self.config.data_dir)?;
         options.learn("quorate.dir", dir.display().to_string());
+        let saved = Grastate::read(&self.config.data_dir);
+        let cache = galera_cache(&options, &self.config.data_dir);
+        let views = |at| trailing_views(&cache, at);
+        let genesis = Genesis::of_founder(saved.as_ref(), self.config.start, views);
         let defaults = GroupOptions::new(dir, args.cluster, &advertise);
         Ok(GroupOptions {
             seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
             listen,
             bootstrap: args.bootstrap,
+            objection: self.objection(saved.as_ref()),
+            charter: genesis.map(|g| g.charter()).unwrap_or_default(),
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
             election_timeout: options.period("quorate.election_timeout"),
@@ -200,6 +214,21 @@ impl Node {
             // What is allowed now (repl.max_ws_size) is checked for each write set.
             proposal_bytes_max: 1 << 31,
             ..defaults
+        })
+    }
+
+    /// Why no group is to be founded on this node's database, as Galera sees it.
+    fn objection(&self, saved: Option<&Grastate>) -> Option<String> {
+        saved.filter(|s| !s.safe_to_bootstrap).map(|_| {
+            format!(
+                "It may not be safe to bootstrap the cluster from this node. It was not the last \
+                 one to leave the cluster and may not contain all the updates. Nothing was \
+                 changed. Begin the group on the node whose grastate.dat says \
+                 'safe_to_bootstrap: 1', and start this one without --wsrep-new-cluster. If there \
+                 is none (all crashed), compare what 'mariadbd --wsrep-recover' prints on each \
+                 node; on the one with the highest seqno, set safe_to_bootstrap to 1 in {}",
+                self.config.data_dir.join("grastate.dat").display()
+            )
         })
     }
 
@@ -236,11 +265,20 @@ impl Node {
 }
 
 /// The seqno that a sequencer snapshot stands for; an empty one is the beginning.
-fn snapshot_position(snapshot: &[u8]) -> Option<i64> {
+fn snapshot_position(snapshot: &[u8], genesis: &Genesis) -> Option<i64> {
     if snapshot.is_empty() {
-        return Some(0);
+        return Some(genesis.seqno);
     }
     Sequenced::restore(snapshot).ok().map(|s| s.certifier.seqno())
+}
+
+/// Where Galera, had it run here, left its cache.
+fn galera_cache(options: &Options, data_dir: &Path) -> PathBuf {
+    let name = match options.text("gcache.name") {
+        "" => "galera.cache",
+        given => given,
+    };
+    data_dir.join(options.text("gcache.dir")).join(name)
 }
 
 /// Beside the data directory: state transfer scripts wipe what is inside it.
@@ -277,13 +315,33 @@ fn prepare_dir(dir: &Path, data_dir: &Path) -> Result<(), ConnectError> {
 }
 
 /// What the group tells a node outside of the log.
-struct NodeObserver(Weak<Node>);
+struct NodeObserver {
+    node: Weak<Node>,
+    /// Why this node's database keeps it from joining the group that it found.
+    not_ours: Mutex<Option<String>>,
+}
+
+impl NodeObserver {
+    fn new(node: &Arc<Node>) -> Self {
+        Self { node: Arc::downgrade(node), not_ours: Mutex::default() }
+    }
+}
 
 impl Observer for NodeObserver {
+    /// Before it has a vote there: a member that joins only to stop would cost the group its
+    /// majority.
+    fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
+        let Some(node) = self.node.upgrade() else { return Ok(()) };
+        let genesis = Genesis::of_group(group, charter);
+        let checked = node.check_ours(true, &genesis, &node.standing(&genesis, group));
+        *self.not_ours.lock() = checked.clone().err();
+        checked
+    }
+
     fn leader(&self, _term: u64, _leader: Option<MemberId>) {}
 
     fn primary(&self, primary: bool) {
-        let Some(node) = self.0.upgrade() else { return };
+        let Some(node) = self.node.upgrade() else { return };
         let Some(link) = node.link() else { return };
         link.set_primary(primary);
         if !primary {
@@ -292,7 +350,7 @@ impl Observer for NodeObserver {
     }
 
     fn fatal(&self, message: String) {
-        let Some(node) = self.0.upgrade() else { return };
+        let Some(node) = self.node.upgrade() else { return };
         node.error(&message);
         if let Some(link) = node.link() {
             link.set_primary(false);
@@ -301,7 +359,7 @@ impl Observer for NodeObserver {
     }
 
     fn log(&self, level: LogLevel, message: String) {
-        let Some(node) = self.0.upgrade() else { return };
+        let Some(node) = self.node.upgrade() else { return };
         match level {
             LogLevel::Error => node.error(&message),
             LogLevel::Warn => node.warn(&message),

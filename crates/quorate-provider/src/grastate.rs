@@ -1,20 +1,30 @@
 //! `grastate.dat` in the data directory, as Galera writes it: operators, operators' scripts and
-//! the transfer scripts read it. Quorate itself needs it only for the position after a clean stop.
+//! the transfer scripts read it, and whichever provider runs next. It has a line more, a comment to
+//! Galera: the mark of the group that the database belongs to (see `genesis`).
+//!
+//! Invariants:
+//! - the mark is in the file before the database takes in anything of the group, and the uuid is
+//!   gone from it before a state transfer begins to replace the database;
+//! - the file is replaced whole: a crash leaves the old or the new one.
 
 use crate::link::Link;
 use crate::node::{Node, Position};
 use quorate_group::View;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 const NAME: &str = "grastate.dat";
+const NEW_NAME: &str = "grastate.dat.new";
+const MARK: &str = "# Quorate group";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grastate {
     pub position: Position,
     pub safe_to_bootstrap: bool,
+    /// The group whose mark it bears; 0: none.
+    pub group: u128,
 }
 
 impl Grastate {
@@ -27,12 +37,15 @@ impl Grastate {
             text.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_prefix(':')).map(str::trim)
         };
         let uuid = field("uuid")?.replace('-', "");
+        let mark = text.lines().find_map(|l| l.strip_prefix(MARK)).map(str::trim);
         Some(Self {
             position: Position {
                 uuid: u128::from_str_radix(&uuid, 16).ok()?,
                 seqno: field("seqno")?.parse().ok()?,
             },
-            safe_to_bootstrap: field("safe_to_bootstrap") == Some("1"),
+            // Files of old versions do not have it: as Galera, which takes that for yes.
+            safe_to_bootstrap: field("safe_to_bootstrap") != Some("0"),
+            group: mark.and_then(|m| u128::from_str_radix(m, 16).ok()).unwrap_or(0),
         })
     }
 
@@ -42,45 +55,77 @@ impl Grastate {
         let _ = writeln!(text, "uuid:    {uuid}");
         let _ = writeln!(text, "seqno:   {}", self.position.seqno);
         let _ = writeln!(text, "safe_to_bootstrap: {}", u8::from(self.safe_to_bootstrap));
+        if self.group != 0 {
+            let _ = writeln!(text, "{MARK} {:032x}", self.group);
+        }
         text
     }
 
-    fn write(&self, data_dir: &Path) -> std::io::Result<()> {
-        let mut file = fs::File::create(data_dir.join(NAME))?;
+    fn write(&self, data_dir: &Path) -> io::Result<()> {
+        let new = data_dir.join(NEW_NAME);
+        let mut file = fs::File::create(&new)?;
         file.write_all(self.render().as_bytes())?;
-        file.sync_data()
+        file.sync_data()?;
+        fs::rename(new, data_dir.join(NAME))?;
+        fs::File::open(data_dir)?.sync_all()
     }
 }
 
 impl Node {
-    /// While running the position is unknown to the file (-1).
+    /// Marks the database as the group's; before it takes in anything of it. While the server
+    /// runs, the file has no seqno (-1).
+    pub fn record_group(&self, link: &Link) -> Result<(), String> {
+        self.save(link.history, -1, false, link).map_err(|e| self.unwritable(&e))
+    }
+
+    /// The database is about to be replaced: until that has ended it has no position.
+    pub fn record_transfer(&self, link: &Link) -> Result<(), String> {
+        self.save(0, -1, false, link).map_err(|e| self.unwritable(&e))
+    }
+
     pub fn record_view(&self, link: &Link, view: &View) {
-        self.save(link, -1, view.members.len() == 1);
+        self.record(link, -1, view.members.len() == 1);
     }
 
     pub fn record_closed(&self, link: &Link, seqno: i64) {
         let safe = Grastate::read(&self.config.data_dir).is_some_and(|g| g.safe_to_bootstrap);
-        self.save(link, seqno, safe);
+        self.record(link, seqno, safe);
     }
 
     /// The data is not what its position says: the next start has to fetch the state.
     pub fn record_unusable(&self) {
         let position = Position { uuid: 0, seqno: -1 };
-        self.write_grastate(Grastate { position, safe_to_bootstrap: false });
+        let state = Grastate { position, safe_to_bootstrap: false, group: 0 };
+        self.grastate_written(state.write(&self.config.data_dir));
     }
 
-    fn save(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
-        let position = Position { uuid: link.history, seqno };
-        self.write_grastate(Grastate { position, safe_to_bootstrap });
+    fn record(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
+        self.grastate_written(self.save(link.history, seqno, safe_to_bootstrap, link));
     }
 
-    fn write_grastate(&self, state: Grastate) {
-        if let Err(e) = state.write(&self.config.data_dir) {
+    /// Where an old file does no harm.
+    fn grastate_written(&self, written: io::Result<()>) {
+        if let Err(e) = written {
             self.warn(&format!(
-                "{}: {e}; only tools that read this file are affected",
+                "{}: {e}; tools that read this file see its former content",
                 self.config.data_dir.join(NAME).display()
             ));
         }
+    }
+
+    fn save(&self, uuid: u128, seqno: i64, safe: bool, link: &Link) -> io::Result<()> {
+        let position = Position { uuid, seqno };
+        let group = if uuid == 0 { 0 } else { link.group.group_id() };
+        Grastate { position, safe_to_bootstrap: safe, group }.write(&self.config.data_dir)
+    }
+
+    fn unwritable(&self, error: &io::Error) -> String {
+        format!(
+            "{} cannot be written ({error}): it has to say what this database belongs to before \
+             the database changes. Nothing was changed; make room or correct the directory's \
+             permissions, and restart the node",
+            self.config.data_dir.join(NAME).display()
+        )
     }
 }
 
@@ -90,11 +135,15 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_galeras_files_too() {
-        let state = Grastate { position: Position { uuid: 42, seqno: 7 }, safe_to_bootstrap: true };
-        assert_eq!(Grastate::parse(&state.render()), Some(state));
+        for group in [0, 1 << 100 | 77] {
+            let position = Position { uuid: 42, seqno: 7 };
+            let state = Grastate { position, safe_to_bootstrap: true, group };
+            assert_eq!(Grastate::parse(&state.render()), Some(state));
+            assert!(state.render().len() < 256, "Galera rewrites longer files");
+        }
         let galera = "# GALERA saved state\nversion: 2.1\nuuid:    0000002a-0000-0000-0000-000000000000\nseqno:   -1\nsafe_to_bootstrap: 0\n";
         let read = Grastate::parse(galera).unwrap();
-        assert_eq!((read.position.seqno, read.safe_to_bootstrap), (-1, false));
+        assert_eq!((read.position.seqno, read.safe_to_bootstrap, read.group), (-1, false, 0));
         assert_eq!(Grastate::parse("nonsense"), None);
     }
 }

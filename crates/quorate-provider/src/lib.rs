@@ -11,8 +11,8 @@
 //! - `replicate`, `trx`, `toi`: what local sessions do.
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
-//! - `transfer`, `grastate`, `isolated`: what a node knows of its own data. `pause`, `wait`, `options`, `command`,
-//!   `stats`, `counters`, `address`: what the names say.
+//! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
+//! - `pause`, `wait`, `options`, `command`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
@@ -23,6 +23,8 @@ mod counters;
 mod failed;
 pub mod ffi;
 mod fnv;
+mod galera_cache;
+mod genesis;
 mod grastate;
 mod host;
 mod isolated;

@@ -1,6 +1,7 @@
 //! A connection to the group: the member, its wsrep identity, what it has proposed, and how far
 //! the sequencer is.
 
+use crate::genesis::Genesis;
 use crate::trx::{Handle, Trx};
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::MemberId;
@@ -26,7 +27,9 @@ struct Start {
 
 pub struct Link {
     pub group: Arc<Group>,
+    /// The group's uuid to the server.
     pub history: u128,
+    pub genesis: Genesis,
     pub node: u128,
     pub member: MemberId,
     pub incarnation: u32,
@@ -41,14 +44,15 @@ pub struct Link {
 impl Link {
     pub fn new(
         group: Arc<Group>,
-        history: u128,
+        genesis: Genesis,
         member: MemberId,
         incarnation: u32,
         start: Option<i64>,
     ) -> Self {
         Self {
             group,
-            history,
+            history: genesis.history,
+            genesis,
             node: node_uuid(member, incarnation),
             member,
             incarnation,

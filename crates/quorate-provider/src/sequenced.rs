@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_certify::votes::Votes;
-use quorate_certify::Certifier;
+use quorate_certify::{Certifier, Limits};
 
 /// ```text
 /// magic "qseq", version u8 = 1, votes length u32, votes, certifier snapshot
@@ -17,6 +17,12 @@ pub struct Sequenced {
 }
 
 impl Sequenced {
+    /// Before the first entry of a group whose history stands at `position` (see `genesis`).
+    pub fn beginning(limits: Limits, position: i64) -> Self {
+        let certifier = Certifier::starting_at(limits, position);
+        Self { certifier, votes: Votes::default() }
+    }
+
     pub fn snapshot(&self) -> Bytes {
         let votes = self.votes.encode();
         let mut out = Vec::from(&MAGIC[..]);

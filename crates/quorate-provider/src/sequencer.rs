@@ -16,8 +16,7 @@ use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
 use crate::vote::{VoteAct, VoteMessage};
 use bytes::Bytes;
-use quorate_certify::votes::Votes;
-use quorate_certify::{flags, Certifier, Kind, Outcome, WriteSet};
+use quorate_certify::{flags, Kind, Limits, Outcome, WriteSet};
 use quorate_group::{Committed, StateMachine, View};
 use std::sync::Arc;
 
@@ -27,13 +26,13 @@ pub struct Sequencer {
     state: Sequenced,
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
-    limits: quorate_certify::Limits,
+    limits: Limits,
 }
 
 impl Sequencer {
-    pub fn new(node: Arc<Node>, link: Arc<Link>, fresh: Certifier) -> Self {
-        let (start, limits) = (link.start().unwrap_or(-1), fresh.limits());
-        let state = Sequenced { certifier: fresh, votes: Votes::default() };
+    pub fn new(node: Arc<Node>, link: Arc<Link>, limits: Limits) -> Self {
+        let start = link.start().unwrap_or(-1);
+        let state = Sequenced::beginning(limits, link.genesis.seqno);
         Self { node, link, state, start, limits }
     }
 
@@ -204,8 +203,7 @@ impl StateMachine for Sequencer {
 
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
         let state = if snapshot.is_empty() {
-            let certifier = Certifier::starting_at(self.limits, 0);
-            Sequenced { certifier, votes: Votes::default() }
+            Sequenced::beginning(self.limits, self.link.genesis.seqno)
         } else {
             Sequenced::restore(&snapshot)?
         };

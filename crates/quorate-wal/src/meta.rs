@@ -5,7 +5,8 @@
 //! ```text
 //! 0 magic "QUORMETA" | 8 u32 version | 12 u32 crc32c of 16..160 seeded with 0..12
 //! 16 u64 sequence | 24 u64 term | 32 u128 vote | 48 u64 has vote | 56 u128 member | 72 u128 group
-//! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index | zero to 160
+//! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index
+//! 120 five u64 charter (to 160)
 //! ```
 //!
 //! Invariant: outside of [`MetaFile::save`] both slots hold the same, so that one damaged slot
@@ -17,7 +18,7 @@ use crate::error::{IoContext, WalError};
 use crate::options::Identity;
 use crate::segment::parse_file_name;
 use crc32c::{crc32c, crc32c_append};
-use quorate_consensus::{HardState, LogPosition, MemberId};
+use quorate_consensus::{Charter, HardState, LogPosition, MemberId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ const VERSION: u32 = 1;
 const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 512;
 const USED_BYTES: usize = 160;
+const CHARTER_AT: usize = 120;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Meta {
@@ -68,6 +70,7 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
     let identity = Identity {
         member: MemberId(u128_at(56)),
         group: u128_at(72),
+        charter: Charter([0, 1, 2, 3, 4].map(|field| u64_at(CHARTER_AT + 8 * field))),
         incarnation: u64_at(88) as u32,
     };
     let voted_for = (u64_at(48) != 0).then(|| MemberId(u128_at(32)));
@@ -91,6 +94,9 @@ pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     put(96, &meta.first_segment.to_le_bytes());
     put(104, &meta.base.term.to_le_bytes());
     put(112, &meta.base.index.to_le_bytes());
+    for (field, value) in meta.identity.charter.0.iter().enumerate() {
+        put(CHARTER_AT + 8 * field, &value.to_le_bytes());
+    }
     let crc = slot_crc(bytes[..USED_BYTES].try_into().expect("fixed size"));
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes

@@ -1,6 +1,6 @@
 //! What a log is opened with, and what it says about itself.
 
-use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId, Term};
+use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId, Term};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct Identity {
     pub member: MemberId,
     /// 0 until the member belongs to a group.
     pub group: u128,
+    /// That group's.
+    pub charter: Charter,
     /// Counts the starts of this member; stepped (durably) at each open.
     pub incarnation: u32,
 }

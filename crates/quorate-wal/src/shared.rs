@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::supply::{is_leftover_name, is_spare_name, Supply};
 use crate::tail::{End, Tail};
 use crate::writer::Writer;
-use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId};
+use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -157,7 +157,7 @@ fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
     let member = disk.member_id().doing("draw a member id for", disk.dir())?;
     let member = MemberId(member);
     Ok(Meta {
-        identity: Identity { member, group: 0, incarnation: 0 },
+        identity: Identity { member, group: 0, charter: Charter::default(), incarnation: 0 },
         hard_state: HardState::default(),
         first_segment: 0,
         base: LogPosition::default(),

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::tail::since_1970;
 use crate::writer::Writer;
-use quorate_consensus::{Entry, HardState, Index, LogPosition, Term};
+use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, Term};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -105,8 +105,11 @@ impl Wal {
     }
 
     /// Durable when it returns.
-    pub fn save_group(&self, group: u128) -> Result<(), Arc<WalError>> {
-        self.save_meta(|meta| meta.identity.group = group)
+    pub fn save_group(&self, group: u128, charter: Charter) -> Result<(), Arc<WalError>> {
+        self.save_meta(|meta| {
+            meta.identity.group = group;
+            meta.identity.charter = charter;
+        })
     }
 
     /// Adds entries from `from` on to `out`: at least one if there is one, at most about

@@ -1,7 +1,7 @@
 //! A log through its public handle, on a real directory.
 
 use bytes::Bytes;
-use quorate_consensus::{Entry, EntryKind, HardState, LogPosition, MemberId};
+use quorate_consensus::{Charter, Entry, EntryKind, HardState, LogPosition, MemberId};
 use quorate_wal::{ReadError, Recovered, Wal, WalError, WalOptions};
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver};
@@ -204,9 +204,10 @@ fn term_vote_and_group_survive() {
     assert_eq!(recovered.hard_state, HardState::default());
     let state = HardState { term: 9, voted_for: Some(MemberId(77)) };
     wal.save_hard_state(state).unwrap();
-    wal.save_group(1234).unwrap();
+    wal.save_group(1234, Charter([5; 5])).unwrap();
     wal.close();
-    assert!(wal.save_group(1).is_err(), "closed");
+    assert!(wal.save_group(1, Charter::default()).is_err(), "closed");
     let (_, recovered, _) = open(dir.path());
     assert_eq!((recovered.hard_state, recovered.identity.group), (state, 1234));
+    assert_eq!(recovered.identity.charter, Charter([5; 5]));
 }

@@ -31,8 +31,9 @@ impl Default for Wish {
 /// The answer to a [`JoinRequest`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// The leader has it in its configuration (or has proposed that) and will connect.
-    Granted { group: u128 },
+    /// The leader has it in its configuration (or has proposed that) and will connect; the group
+    /// is the one in its `Welcome`.
+    Granted,
     /// Ask the leader at this group address.
     AskLeader { addr: String },
     /// No leader, or another change is under way: ask again.
@@ -84,10 +85,7 @@ impl JoinRequest {
 impl Admission {
     pub(crate) fn encode(&self, out: &mut BodyWriter) {
         match self {
-            Admission::Granted { group } => {
-                out.u8(0);
-                out.u128(*group);
-            }
+            Admission::Granted => out.u8(0),
             Admission::AskLeader { addr } => {
                 out.u8(1);
                 out.text(addr);
@@ -105,7 +103,7 @@ impl Admission {
 
     pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
         Ok(match body.u8()? {
-            0 => Admission::Granted { group: body.u128()? },
+            0 => Admission::Granted,
             1 => Admission::AskLeader { addr: body.text()? },
             2 => Admission::Later { reason: body.text()? },
             3 => Admission::Refused { reason: body.text()? },

@@ -6,7 +6,7 @@
 
 use crate::body::{BodyReader, BodyWriter};
 use crate::error::WireError;
-use quorate_consensus::MemberId;
+use quorate_consensus::{Charter, MemberId};
 
 /// Oldest and newest protocol this build speaks.
 pub const PROTOCOL_MIN: u16 = 1;
@@ -31,6 +31,8 @@ pub struct PeerIdentity {
     pub incarnation: u32,
     /// 0: belongs to no group yet.
     pub group: u128,
+    /// That group's.
+    pub charter: Charter,
     pub group_name: String,
     /// Node name.
     pub name: String,
@@ -158,6 +160,7 @@ impl PeerIdentity {
         out.u128(self.member.0);
         out.u32(self.incarnation);
         out.u128(self.group);
+        self.charter.0.iter().for_each(|field| out.u64(*field));
         out.text(&self.group_name);
         out.text(&self.name);
         out.text(&self.addr);
@@ -169,12 +172,21 @@ impl PeerIdentity {
             member: MemberId(body.u128()?),
             incarnation: body.u32()?,
             group: body.u128()?,
+            charter: read_charter(body)?,
             group_name: body.text()?,
             name: body.text()?,
             addr: body.text()?,
             incoming: body.text()?,
         })
     }
+}
+
+fn read_charter(body: &mut BodyReader) -> Result<Charter, WireError> {
+    let mut charter = Charter::default();
+    for field in &mut charter.0 {
+        *field = body.u64()?;
+    }
+    Ok(charter)
 }
 
 #[cfg(test)]

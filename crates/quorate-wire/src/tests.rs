@@ -4,7 +4,7 @@ use crate::frame::{FRAME_BODY_MAX, HEADER_BYTES};
 use crate::*;
 use bytes::Bytes;
 use quorate_consensus::{
-    Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, SnapshotMeta,
+    Charter, Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, SnapshotMeta,
 };
 
 const FROM: MemberId = MemberId(7);
@@ -36,6 +36,7 @@ fn identity() -> PeerIdentity {
         member: FROM,
         incarnation: 3,
         group: 5,
+        charter: Charter([1, 2, 3, 4, u64::MAX]),
         group_name: "cluster".into(),
         name: "n1".into(),
         addr: "127.0.0.1:4567".into(),
@@ -86,7 +87,7 @@ fn every_packet() -> Vec<Packet> {
                 zone: "west".into(),
             },
         }),
-        Packet::Admission(Admission::Granted { group: 5 }),
+        Packet::Admission(Admission::Granted),
         Packet::Admission(Admission::AskLeader { addr: "h:1".into() }),
         Packet::Admission(Admission::Later { reason: "r".into() }),
         Packet::Admission(Admission::Refused { reason: "r".into() }),

@@ -141,7 +141,7 @@ fn check(member: &Member, hello: &Hello) -> Result<u16, Refusal> {
             let text = format!("node {} belongs to no group yet", own.name);
             return refuse(RefusalCode::Busy, text);
         }
-        if let Err(error) = member.adopt_group(from.group) {
+        if let Err(error) = member.adopt_group(from) {
             member.with_core(|driver| member.log_failed(driver, &error));
             return refuse(RefusalCode::Busy, error.to_string());
         }

@@ -3,7 +3,12 @@ use crate::disk::sim::{Crash, Faults, SimDisk};
 
 fn meta(term: u64) -> Meta {
     Meta {
-        identity: Identity { member: MemberId(u128::MAX / 3), group: 17, incarnation: term as u32 },
+        identity: Identity {
+            member: MemberId(u128::MAX / 3),
+            group: 17,
+            charter: Charter([1, 2, 3, 4, u64::MAX - term]),
+            incarnation: term as u32,
+        },
         hard_state: HardState { term, voted_for: Some(MemberId(u128::from(term) << 70)) },
         first_segment: term,
         base: LogPosition { term: 2, index: 1 << 40 },
