@@ -1,18 +1,19 @@
 //! Removing what was made: at a signal, and what a killed run left.
 //!
 //! Whatever outlives a process that is killed carries the mark of that process (its pid and start
-//! time) in its name: namespaces and control groups `quorate-lab-<mark>-<number>`, folders with
-//! mount points `<base>/<mark>/`. So everything that an ended process left can be found by name
+//! time) in its name: namespaces, control groups and folders are all called
+//! `quorate-lab-<mark>-<number>`. So everything that an ended process left can be found by name
 //! alone, nothing of a living one is touched, and a signal handler needs no other bookkeeping.
 
-use crate::process::ProcessId;
+use crate::process::{control_groups, remove_control_group, ProcessId};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
+use rustix::fs::{flock, FlockOperation};
 use rustix::mount::{unmount, UnmountFlags};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,15 +31,16 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Removes namespaces, mounts, processes, control groups and folders of runs whose process is
 /// gone. The lab does so itself before it makes its first thing.
 pub fn sweep() -> Result<()> {
-    let folders = names_in(&base())?.into_iter();
-    let tagged = names_in(Path::new(NAMESPACES))?
-        .into_iter()
-        .chain(crate::process::control_groups()?)
-        .filter_map(|name| Some(name.strip_prefix(PREFIX)?.split('-').next()?.to_owned()));
-    let marks: BTreeSet<String> = folders.chain(tagged).collect();
+    // Two that sweep at once would be in each other's way.
+    let base = base();
+    let lock = File::open(&base).with_context(|| format!("opening {}", base.display()))?;
+    flock(&lock, FlockOperation::LockExclusive).context("waiting for another run")?;
+    let all = [names_in(&base)?, names_in(Path::new(NAMESPACES))?, control_groups()?].concat();
+    let marks: BTreeSet<&str> =
+        all.iter().filter_map(|name| name.strip_prefix(PREFIX)?.split('-').next()).collect();
     for mark in marks {
         if mark.parse::<ProcessId>().is_ok_and(|maker| !maker.is_alive()) {
-            remove(&mark)?;
+            remove(mark)?;
         }
     }
     Ok(())
@@ -56,10 +58,9 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub fn new(purpose: &str) -> Result<Folder> {
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = base().join(begin()?.to_string()).join(format!("{purpose}{number}"));
-        fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
+    pub fn new() -> Result<Folder> {
+        let path = base().join(new_name()?);
+        fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
         Ok(Folder { path })
     }
 
@@ -72,12 +73,6 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("clearing {}: {error}", self.path.display());
-        }
-        // These go with the last folder in them.
-        for parent in self.path.ancestors().skip(1).take(2) {
-            if fs::remove_dir(parent).is_err() {
-                break;
-            }
         }
     }
 }
@@ -113,15 +108,16 @@ fn begin() -> Result<ProcessId> {
 }
 
 fn base() -> PathBuf {
-    let parent = std::env::var_os("QUORATE_LAB_DIR").unwrap_or_else(|| "/var/tmp".into());
-    PathBuf::from(parent).join("quorate-lab")
+    std::env::var_os("QUORATE_LAB_DIR").map_or("/var/tmp".into(), PathBuf::from)
 }
 
 fn remove(mark: &str) -> Result<()> {
-    let folder = base().join(mark);
+    let base = base();
+    let folders = of_mark(names_in(&base)?, mark).into_iter().map(|name| base.join(name));
+    let folders: Vec<PathBuf> = folders.collect();
     let namespaces = of_mark(names_in(Path::new(NAMESPACES))?, mark);
     // Processes that wait for a frozen disk end only when the disk is gone.
-    for mount in mounts_below(&folder)? {
+    for mount in mounts_below(&folders)? {
         force_unmount(&mount)?;
     }
     for name in &namespaces {
@@ -130,15 +126,13 @@ fn remove(mark: &str) -> Result<()> {
     for name in &namespaces {
         delete_namespace(name)?;
     }
-    for name in of_mark(crate::process::control_groups()?, mark) {
-        crate::process::remove_control_group(&name)?;
+    for name in of_mark(control_groups()?, mark) {
+        remove_control_group(&name)?;
     }
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("clearing {}", folder.display()))
-        }
-        _ => Ok(()),
+    for folder in &folders {
+        fs::remove_dir_all(folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
+    Ok(())
 }
 
 /// Unmounts whatever uses it; a FUSE file system is aborted first, so that nobody waits for it.
@@ -177,11 +171,12 @@ pub(crate) fn ip(arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Mount points below `folder`, innermost first.
-fn mounts_below(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Mount points in `folders`, innermost first.
+fn mounts_below(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("reading the mount table")?;
     let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
-    let mut below: Vec<PathBuf> = points.filter(|point| point.starts_with(folder)).collect();
+    let ours = |point: &PathBuf| folders.iter().any(|folder| point.starts_with(folder));
+    let mut below: Vec<PathBuf> = points.filter(ours).collect();
     below.reverse();
     Ok(below)
 }

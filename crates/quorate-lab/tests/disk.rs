@@ -29,10 +29,15 @@ fn writer() {
     let mut file = OpenOptions::new().append(true).open(path).unwrap();
     for batch in 0u64.. {
         for number in batch * 100..(batch + 1) * 100 {
-            file.write_all(&number.to_le_bytes()).unwrap();
+            // The power is cut before the program is killed.
+            if file.write_all(&number.to_le_bytes()).is_err() {
+                return;
+            }
         }
         if batch % 3 == 2 {
-            file.sync_data().unwrap();
+            if file.sync_data().is_err() {
+                return;
+            }
             println!("synced {}", (batch + 1) * 100);
         }
     }

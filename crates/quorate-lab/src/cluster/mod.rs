@@ -73,7 +73,7 @@ impl Cluster {
     fn make(plan: &Plan) -> Result<Cluster> {
         let account = Account::choose()?;
         let mariadbd = server::find_mariadbd()?;
-        let folder = Folder::new("cluster")?;
+        let folder = Folder::new()?;
         let network = Network::new(plan.nodes, plan.topology)?;
         let members = (0..plan.nodes)
             .map(|index| Member::new(index, &network, plan.disk, folder.path(), &account))

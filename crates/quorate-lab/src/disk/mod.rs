@@ -102,7 +102,7 @@ pub struct Lost {
 impl Disk {
     /// Makes an empty disk and mounts it in a folder of its own.
     pub fn new(options: Options) -> Result<Disk> {
-        let folder = Folder::new("disk")?;
+        let folder = Folder::new()?;
         let gate = Arc::new(Gate::new(Store::new(options.capacity), options.sync_time));
         let for_later = gate.clone();
         let later =
