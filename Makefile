@@ -4,7 +4,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds failover sim-million
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds failover sim-million
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,10 @@ crash-rounds: test-packages build ## Kill all, one or two servers under load, ag
 
 failover: test-packages build ## How long writes stop when a node fails: 20 rounds of each fault
 	cargo run --release -p quorate-tests --bin failover
+
+power-rounds: test-packages build ## Cut the power of all servers under load, again and again; then the same with Galera
+	cargo run --release -p quorate-tests --bin power-rounds -- --rounds 50
+	-cargo run --release -p quorate-tests --bin power-rounds -- --rounds 5 --system galera
 
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera
