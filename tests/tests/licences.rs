@@ -1,8 +1,7 @@
 //! What libquorate.so links must be free to live in a GPLv2 server: each crate needs a licence arm
 //! that is known to be compatible. Apache-2.0 alone is not.
 
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Command;
 
 const SHARED_OBJECT: &str = "quorate-provider";
@@ -11,15 +10,7 @@ const COMPATIBLE: [&str; 9] =
 
 #[test]
 fn the_shared_object_links_compatible_licences_only() {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
-
-    let linked = linked_packages(&metadata);
+    let linked = linked_packages();
     assert!(linked.len() > 3, "the dependency tree was not found: {linked:?}");
     let bad: Vec<String> = linked
         .iter()
@@ -53,35 +44,23 @@ fn expressions_are_judged_by_their_arms() {
     }
 }
 
-/// Name and licence of every crate in the shared object: normal dependencies, without
-/// procedural macros, which only run in the compiler.
-fn linked_packages(metadata: &Value) -> BTreeMap<String, String> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let packages: BTreeMap<String, Value> =
-        list(&metadata["packages"]).into_iter().map(|p| (text(&p["id"]), p)).collect();
-    let nodes: BTreeMap<String, Value> =
-        list(&metadata["resolve"]["nodes"]).into_iter().map(|n| (text(&n["id"]), n)).collect();
-
-    let root = packages.iter().find(|(_, package)| package["name"] == SHARED_OBJECT);
-    let mut open: Vec<String> = root.map(|(id, _)| id.clone()).into_iter().collect();
-    let mut seen = BTreeSet::new();
-    let mut found = BTreeMap::new();
-    while let Some(id) = open.pop() {
-        let package = &packages[&id];
-        let is_macro = list(&package["targets"])
-            .iter()
-            .any(|target| list(&target["kind"]).contains(&Value::from("proc-macro")));
-        if is_macro || !seen.insert(id.clone()) {
-            continue;
-        }
-        let name = format!("{} {}", text(&package["name"]), text(&package["version"]));
-        found.insert(name, text(&package["license"]));
-        let normal = |dep: &Value| list(&dep["dep_kinds"]).iter().any(|k| k["kind"].is_null());
-        let needed = list(&nodes[&id]["deps"]);
-        open.extend(needed.iter().filter(|dep| normal(dep)).map(|dep| text(&dep["pkg"])));
-    }
-    found
+/// Name and licence of every crate in the shared object, as it is built: normal dependencies with
+/// the features in use, without procedural macros, which only run in the compiler.
+fn linked_packages() -> BTreeMap<String, String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "-p", SHARED_OBJECT, "-e", "normal,no-proc-macro"])
+        .args(["--prefix", "none", "--format", "{p}|{l}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).expect("cargo prints text");
+    lines
+        .lines()
+        .map(|line| line.strip_suffix(" (*)").unwrap_or(line))
+        .filter_map(|line| line.split_once('|'))
+        .map(|(package, licence)| (package.to_owned(), licence.to_owned()))
+        .collect()
 }
 
 /// Judges an SPDX expression: OR needs one compatible arm, AND all of them.

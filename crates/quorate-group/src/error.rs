@@ -4,6 +4,7 @@
 use quorate_consensus::Index;
 use quorate_wal::{ReadError, WalError};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,17 @@ pub enum GroupError {
     GroupExists { node: String, addr: String, group_name: String, group: u128 },
     #[error("{reason}")]
     MustNotFound { reason: String },
+
+    #[error(
+        "the file {} cannot be used for encryption: {reason}. Mend it, or the option that names it \
+         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca); no data is affected", .path.display()
+    )]
+    TlsFile { path: PathBuf, reason: String },
+    #[error(
+        "this processor lacks '{feature}', which encryption (socket.ssl) needs here. Run the node on \
+         a newer one, or the group without socket.ssl inside a protected network"
+    )]
+    TlsUnsupported { feature: &'static str },
 
     // The disk.
     #[error(transparent)]

@@ -150,6 +150,12 @@ impl Group {
         view.members.into_iter().filter(|m| m.id == own || here(m.id)).collect()
     }
 
+    /// Reads the files of [`TlsOptions`](crate::TlsOptions) again; connections made from now on use
+    /// them. Those that stand stay. On an error the former certificates stay in use.
+    pub fn reload_tls(&self) -> Result<(), GroupError> {
+        self.member.reload_tls()
+    }
+
     pub fn status(&self) -> GroupStatus {
         self.member.status()
     }

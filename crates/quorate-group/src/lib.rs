@@ -44,6 +44,7 @@ mod view;
 pub use error::GroupError;
 pub use group::Group;
 pub use machine::{Committed, LogLevel, Observer, StateMachine};
+pub use net::tls::TlsOptions;
 pub use options::{GroupOptions, OpenInfo};
 pub use query::query_status;
 pub use status::GroupStatus;

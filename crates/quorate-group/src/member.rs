@@ -12,6 +12,7 @@ use crate::net::acceptor::Acceptor;
 use crate::net::dial::Caller;
 use crate::net::peer::Peer;
 use crate::net::sender;
+use crate::net::tls::Tls;
 use crate::notices::{Notice, Notices};
 use crate::options::GroupOptions;
 use crate::pending::Pending;
@@ -22,7 +23,7 @@ use crate::status::GroupStatus;
 use crate::survive::Survival;
 use crate::threads::Threads;
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use quorate_consensus::{Charter, Event, LogPosition, MemberId, MemberInfo, MemberRole, StepError};
 use quorate_wal::{Wal, WalError};
 use quorate_wire::PeerIdentity;
@@ -45,6 +46,7 @@ pub(crate) struct Member {
     pub membership: Membership,
     pub desk: Desk,
     pub acceptor: Acceptor,
+    pub tls: RwLock<Option<Arc<Tls>>>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     /// 0 until this member belongs to a group. Locked while it is written to disk.
@@ -222,11 +224,24 @@ impl Member {
         identity(&self.options, self.id, self.incarnation, *self.group.lock())
     }
 
+    /// What new connections are encrypted with.
+    pub fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.read().clone()
+    }
+
+    /// Reads the certificates again, for connections from now on.
+    pub fn reload_tls(&self) -> Result<(), GroupError> {
+        let loaded = self.options.tls.as_ref().map(Tls::load).transpose()?;
+        *self.tls.write() = loaded.map(Arc::new);
+        Ok(())
+    }
+
     pub fn caller(&self) -> Caller<'_> {
         Caller {
             identity: self.identity(),
             silence: self.options.suspect_timeout,
             connections: &self.acceptor.connections,
+            tls: self.tls(),
         }
     }
 

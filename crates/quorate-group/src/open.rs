@@ -9,6 +9,7 @@ use crate::member::{identity, Member};
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
 use crate::net::dial::{dial, Caller};
+use crate::net::tls::Tls;
 use crate::notices::Notices;
 use crate::options::{GroupOptions, OpenInfo};
 use crate::pending::Pending;
@@ -17,7 +18,7 @@ use crate::reads::Reads;
 use crate::snapshot::Snapshots;
 use crate::survive::Survival;
 use crate::threads::Threads;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{
     Config, Consensus, Entry, EntryKind, Event, HardState, Index, LogPosition, MemberId,
     MemberInfo, MemberRole, Options, Restored, SnapshotMeta,
@@ -34,7 +35,8 @@ pub(crate) fn open(
     options: GroupOptions,
     observer: Arc<dyn Observer>,
 ) -> Result<(Arc<Member>, OpenInfo), GroupError> {
-    // First, so that a port in use leaves the directory as it was.
+    // First, so that a mistake in the options or a port in use leaves the directory as it was.
+    let tls = options.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let acceptor = Acceptor::bind(&options.listen)?;
     let syncs = Arc::new(Syncs::default());
     let wal_options = WalOptions {
@@ -51,7 +53,7 @@ pub(crate) fn open(
             if let Some(reason) = options.objection.clone() {
                 return Err(GroupError::MustNotFound { reason });
             }
-            look_for_group(&options, recovered.identity.member, &acceptor)?;
+            look_for_group(&options, recovered.identity.member, &acceptor, tls.clone())?;
         }
         bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
     } else if recovered.identity.group == 0 && is_half_bootstrapped(&recovered) {
@@ -98,6 +100,7 @@ pub(crate) fn open(
             membership,
             desk: Desk::default(),
             acceptor,
+            tls: RwLock::new(tls),
             observer,
             threads: Threads::new(Box::new(on_panic)),
             group: Mutex::new((own.group, own.charter)),
@@ -213,12 +216,14 @@ fn look_for_group(
     options: &GroupOptions,
     id: MemberId,
     acceptor: &Acceptor,
+    tls: Option<Arc<Tls>>,
 ) -> Result<(), GroupError> {
     for addr in options.seeds.iter().filter(|addr| **addr != options.advertise) {
         let caller = Caller {
             identity: identity(options, id, 0, Default::default()),
             silence: options.suspect_timeout,
             connections: &acceptor.connections,
+            tls: tls.clone(),
         };
         // Whoever cannot be asked is no obstacle: the group is to be created.
         let Ok(dialled) = dial(caller, addr, Want::Status, None) else { continue };

@@ -1,5 +1,6 @@
 //! What a member is opened with.
 
+use crate::net::tls::TlsOptions;
 use quorate_consensus::{Charter, MemberId, MemberRole, WEIGHT_DEFAULT};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct GroupOptions {
     pub suspect_timeout: Duration,
     pub segment_bytes: u64,
     pub retain_bytes: u64,
+    /// Encrypted connections only, between nodes that know each other by certificate.
+    pub tls: Option<TlsOptions>,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
 }
@@ -76,6 +79,7 @@ impl GroupOptions {
             suspect_timeout: Duration::from_secs(5),
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
+            tls: None,
             proposal_bytes_max: 1 << 30,
         }
     }

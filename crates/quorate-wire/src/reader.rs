@@ -59,6 +59,15 @@ impl<R: Read> FrameReader<R> {
         &self.stream
     }
 
+    pub fn stream_mut(&mut self) -> &mut R {
+        &mut self.stream
+    }
+
+    /// The stream, without what was read from it and not asked for.
+    pub fn into_stream(self) -> R {
+        self.stream
+    }
+
     /// Blocks until a whole packet is here.
     pub fn next_packet(&mut self) -> Result<(FrameType, Bytes), ReadFailure> {
         loop {

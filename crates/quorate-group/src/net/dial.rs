@@ -1,7 +1,9 @@
 //! Connecting to an address and introducing oneself.
 
+use super::channel::Channel;
 use super::connections::Connections;
 use super::socket;
+use super::tls::Tls;
 use quorate_consensus::MemberId;
 use quorate_wire::{
     Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, Want, Welcome,
@@ -9,6 +11,7 @@ use quorate_wire::{
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a host may take to answer a connection attempt, and a process a question.
@@ -43,7 +46,7 @@ impl DialError {
 
 /// A connection on which both sides know each other.
 pub(crate) struct Dialled {
-    pub reader: FrameReader<TcpStream>,
+    pub reader: FrameReader<Channel>,
     pub welcome: Welcome,
 }
 
@@ -53,16 +56,17 @@ pub(crate) struct Caller<'a> {
     /// Without a sign of life for so long, a connection ends.
     pub silence: Duration,
     pub connections: &'a Connections,
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Dialled {
-    pub fn stream(&self) -> &TcpStream {
-        self.reader.stream()
+    pub fn socket(&self) -> &TcpStream {
+        self.reader.stream().socket()
     }
 
     /// One question, one answer.
     pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
-        write_packet(self.stream(), question).map_err(DialError::Connect)?;
+        write_packet(self.reader.stream_mut(), question).map_err(DialError::Connect)?;
         read_packet(&mut self.reader, self.welcome.from.member, own)
     }
 }
@@ -73,18 +77,39 @@ pub(crate) fn dial(
     want: Want,
     expects: Option<MemberId>,
 ) -> Result<Dialled, DialError> {
+    let tls = caller.tls.as_deref();
+    match attempt(&caller, addr, want, expects, tls) {
+        // It may not be switched over yet.
+        Err(DialError::Connect(error))
+            if tls.is_some_and(|tls| tls.dynamic)
+                && error.kind() != io::ErrorKind::ConnectionRefused =>
+        {
+            attempt(&caller, addr, want, expects, None)
+        }
+        other => other,
+    }
+}
+
+fn attempt(
+    caller: &Caller<'_>,
+    addr: &str,
+    want: Want,
+    expects: Option<MemberId>,
+    tls: Option<&Tls>,
+) -> Result<Dialled, DialError> {
     let stream = connect(addr).map_err(DialError::Connect)?;
     // Until the answer is here: closing the member ends the wait for it.
     let _listed = caller.connections.list(&stream, false).map_err(DialError::Connect)?;
     let prepared = socket::configure(&stream, caller.silence)
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
-    prepared.map_err(DialError::Connect)?;
+    let mut channel =
+        prepared.and_then(|()| Channel::dial(stream, tls)).map_err(DialError::Connect)?;
     let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
     let own = caller.identity.member;
-    let hello = Hello { versions, want, from: caller.identity, expects };
-    write_packet(&stream, &Packet::Hello(hello)).map_err(DialError::Connect)?;
-    let mut reader = FrameReader::new(stream, GREETING_BYTES_MAX);
+    let hello = Hello { versions, want, from: caller.identity.clone(), expects };
+    write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Connect)?;
+    let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
         Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
@@ -96,15 +121,15 @@ pub(crate) fn dial(
     }
 }
 
-pub(crate) fn write_packet(mut stream: &TcpStream, packet: &Packet) -> io::Result<()> {
+pub(crate) fn write_packet(channel: &mut Channel, packet: &Packet) -> io::Result<()> {
     let mut frames = Vec::new();
     let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
     while fragmenter.next_frame(&mut frames) {}
-    stream.write_all(&frames)
+    channel.write_all(&frames).and_then(|()| channel.flush())
 }
 
 fn read_packet(
-    reader: &mut FrameReader<TcpStream>,
+    reader: &mut FrameReader<Channel>,
     from: MemberId,
     to: MemberId,
 ) -> Result<Packet, DialError> {

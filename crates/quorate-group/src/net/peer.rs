@@ -12,6 +12,7 @@ use super::writer::{Pumped, Writer};
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Fetch, MemberId};
 use quorate_wire::{Packet, PeerIdentity};
+use rustls::Connection;
 use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -178,14 +179,14 @@ impl Peer {
     }
 
     /// Makes `stream` the connection to write to. False if the peer was stopped meanwhile.
-    pub fn connect(&self, stream: TcpStream) -> bool {
+    pub fn connect(&self, stream: TcpStream, session: Option<Box<Connection>>) -> bool {
         let Ok(handle) = stream.try_clone() else { return false };
         let mut writer = self.writer.lock();
         let mut outbox = self.outbox.lock();
         if outbox.stop {
             return false;
         }
-        writer.connect(stream);
+        writer.connect(stream, session);
         outbox.outgoing = Some(handle);
         outbox.broken = false;
         outbox.known.outgoing = true;

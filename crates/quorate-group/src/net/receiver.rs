@@ -1,5 +1,6 @@
 //! The receiver thread of one accepted connection: finds out who it is, then hands its packets on.
 
+use super::channel::Channel;
 use super::dial::{write_packet, GREETING_BYTES_MAX};
 use super::peer::Peer;
 use crate::admission;
@@ -35,7 +36,8 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
     let listed = member.acceptor.connections.list(&stream, true)?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
-    let mut reader = FrameReader::new(stream, GREETING_BYTES_MAX);
+    let channel = Channel::accept(stream, member.tls().as_deref())?;
+    let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     let Some(Packet::Hello(hello)) = next(&mut reader, MemberId(0), member.id)? else {
         return Ok(());
     };
@@ -48,14 +50,14 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
                 let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
                 member.acceptor.complain(member, line);
             }
-            return Ok(write_packet(reader.stream(), &Packet::Refuse(refusal))?);
+            return Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?);
         }
     };
     let welcome = Packet::Welcome(Welcome { version, from: member.identity() });
     match hello.want {
         Want::Peer => {
             listed.known();
-            let handle = reader.stream().try_clone()?;
+            let handle = reader.stream().socket().try_clone()?;
             let from = hello.from.member;
             let peer = member.with_core(|driver| member.peer(driver, from));
             let connection = match peer.incoming_opened(handle, hello.from) {
@@ -67,11 +69,11 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
                     );
                     member.log(LogLevel::Error, text.clone());
                     let refusal = Refusal { code: RefusalCode::Stale, text };
-                    return Ok(write_packet(reader.stream(), &Packet::Refuse(refusal))?);
+                    return Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?);
                 }
             };
             member.notices.wake();
-            let ended = write_packet(reader.stream(), &welcome)
+            let ended = write_packet(reader.stream_mut(), &welcome)
                 .map_err(ReadFailure::from)
                 .and_then(|()| Receiver::new(member, &peer).run(&mut reader));
             if peer.incoming_closed(connection) && !member.is_stopping() {
@@ -84,7 +86,7 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
             }
         }
         Want::Join | Want::Status => {
-            write_packet(reader.stream(), &welcome)?;
+            write_packet(reader.stream_mut(), &welcome)?;
             let answer = match next(&mut reader, hello.from.member, member.id)? {
                 Some(Packet::JoinRequest(request)) if hello.want == Want::Join => {
                     Packet::Admission(admission::admit(member, hello.from, &request.wish))
@@ -92,7 +94,7 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
                 Some(Packet::StatusRequest) => Packet::StatusReport(member.report()),
                 _ => return Ok(()),
             };
-            Ok(write_packet(reader.stream(), &answer)?)
+            Ok(write_packet(reader.stream_mut(), &answer)?)
         }
     }
 }
@@ -151,7 +153,7 @@ fn check(member: &Member, hello: &Hello) -> Result<u16, Refusal> {
 
 /// `None` at the end of the stream.
 fn next(
-    reader: &mut FrameReader<TcpStream>,
+    reader: &mut FrameReader<Channel>,
     from: MemberId,
     to: MemberId,
 ) -> Result<Option<Packet>, ReadFailure> {
@@ -175,8 +177,8 @@ impl<'a> Receiver<'a> {
         Self { member, peer, packets: Vec::new(), snapshot: None }
     }
 
-    fn run(&mut self, reader: &mut FrameReader<TcpStream>) -> Result<(), ReadFailure> {
-        reader.stream().set_read_timeout(None)?;
+    fn run(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
+        reader.stream().socket().set_read_timeout(None)?;
         reader.raise_limit(self.member.options.message_bytes_max());
         loop {
             let gathered = self.gather(reader);
@@ -186,7 +188,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// Waits for a packet, and takes those that came with it.
-    fn gather(&mut self, reader: &mut FrameReader<TcpStream>) -> Result<(), ReadFailure> {
+    fn gather(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         let (from, to) = (self.peer.id, self.member.id);
         let (frame_type, body) = reader.next_packet()?;
         self.packets.push(Packet::decode(frame_type, body, from, to)?);

@@ -87,22 +87,22 @@ fn complain(member: &Member, peer: &Peer, addr: &str, reason: String, last: &mut
 
 fn serve(member: &Member, peer: &Peer, dialled: Dialled) {
     let ready = dialled
-        .stream()
+        .socket()
         .set_write_timeout(None)
-        .and_then(|()| dialled.stream().set_read_timeout(None))
-        .and_then(|()| dialled.stream().try_clone());
-    let Ok(stream) = ready else { return };
-    let probe = dialled.stream();
-    if !peer.connect(stream) {
+        .and_then(|()| dialled.socket().set_read_timeout(None))
+        .and_then(|()| dialled.socket().try_clone());
+    let Ok(probe) = ready else { return };
+    let (stream, session) = dialled.reader.into_stream().into_writer();
+    if !peer.connect(stream, session) {
         return;
     }
-    peer.learn(dialled.welcome.from.clone());
+    peer.learn(dialled.welcome.from);
     member.peer_connected(peer);
     loop {
         match peer.next_work() {
             Work::Stop | Work::Reconnect => break,
             Work::Probe => {
-                if socket::has_ended(probe, PROBE) {
+                if socket::has_ended(&probe, PROBE) {
                     break;
                 }
             }

@@ -1,9 +1,11 @@
 //! The writing end of a connection: packets to frames to the socket.
 
+use super::channel::encrypt;
 use super::peer::Outbox;
 use super::socket::{send_now, send_waiting};
 use parking_lot::Mutex;
 use quorate_wire::{Fragmenter, Packet};
+use rustls::Connection;
 use std::io;
 use std::net::TcpStream;
 
@@ -16,6 +18,11 @@ const IN_PASSING: usize = 512 * 1024;
 #[derive(Default)]
 pub(crate) struct Writer {
     stream: Option<TcpStream>,
+    /// Encrypts what is written.
+    session: Option<Box<Connection>>,
+    /// Frames on their way into the session.
+    plain: Vec<u8>,
+    /// What goes to the socket.
     buffer: Vec<u8>,
     sent: usize,
     /// The large packet that is under way.
@@ -32,8 +39,8 @@ pub(crate) enum Pumped {
 }
 
 impl Writer {
-    pub fn connect(&mut self, stream: TcpStream) {
-        *self = Writer { stream: Some(stream), ..Writer::default() };
+    pub fn connect(&mut self, stream: TcpStream, session: Option<Box<Connection>>) {
+        *self = Writer { stream: Some(stream), session, ..Writer::default() };
     }
 
     pub fn disconnect(&mut self) {
@@ -48,7 +55,9 @@ impl Writer {
         let mut written = 0;
         let pumped = loop {
             if self.sent == self.buffer.len() {
-                self.fill(outbox);
+                if let Err(error) = self.fill(outbox) {
+                    break Pumped::Broken(Some(error));
+                }
                 if self.buffer.is_empty() {
                     break Pumped::Drained;
                 }
@@ -68,23 +77,35 @@ impl Writer {
     }
 
     /// Urgent packets first, then frames of bulk ones, until there is enough for one write.
-    fn fill(&mut self, outbox: &Mutex<Outbox>) {
+    fn fill(&mut self, outbox: &Mutex<Outbox>) -> io::Result<()> {
         self.buffer.clear();
         self.sent = 0;
-        while self.buffer.len() < GATHER {
-            let urgent = outbox.lock().pop_urgent();
-            if let Some(packet) = urgent {
-                let mut frames = fragments(&packet);
-                while frames.next_frame(&mut self.buffer) {}
-                continue;
-            }
-            if self.bulk.is_none() {
-                self.bulk = outbox.lock().pop_bulk().as_ref().map(fragments);
-            }
-            let Some(frames) = &mut self.bulk else { return };
-            if !frames.next_frame(&mut self.buffer) {
-                self.bulk = None;
-            }
+        let frames = match self.session {
+            Some(_) => &mut self.plain,
+            None => &mut self.buffer,
+        };
+        gather(outbox, &mut self.bulk, frames);
+        match &mut self.session {
+            Some(session) => encrypt(session, &mut self.plain, &mut self.buffer),
+            None => Ok(()),
+        }
+    }
+}
+
+fn gather(outbox: &Mutex<Outbox>, bulk: &mut Option<Fragmenter>, frames: &mut Vec<u8>) {
+    while frames.len() < GATHER {
+        let urgent = outbox.lock().pop_urgent();
+        if let Some(packet) = urgent {
+            let mut fragments = fragments(&packet);
+            while fragments.next_frame(frames) {}
+            continue;
+        }
+        if bulk.is_none() {
+            *bulk = outbox.lock().pop_bulk().as_ref().map(fragments);
+        }
+        let Some(fragments) = bulk else { return };
+        if !fragments.next_frame(frames) {
+            *bulk = None;
         }
     }
 }

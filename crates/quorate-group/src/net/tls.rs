@@ -1,0 +1,245 @@
+//! What encrypts the group's connections, and decides who may be a member.
+//!
+//! Both sides of a connection show a certificate, and each demands that the other's is signed by
+//! the CA it was given, or is itself among the certificates in that file (one self-signed
+//! certificate for all nodes is a common set-up). Names in certificates are not compared: members
+//! move between addresses, and whoever holds a key that the CA signed is trusted.
+//!
+//! Invariant: with TLS on, no packet leaves or is believed before the other side's certificate was
+//! verified. Only `dynamic`, which exists to switch a running group over, allows plain connections.
+
+use crate::error::GroupError;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature, CryptoProvider};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    ServerConfig, SignatureScheme,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files that a node's encryption is made of, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// This node's certificate, followed by those between it and the CA.
+    pub cert: PathBuf,
+    pub key: PathBuf,
+    /// Who signs members' certificates. `None`: every member has this node's own certificate.
+    pub ca: Option<PathBuf>,
+    /// Plain connections are accepted, and tried where encrypted ones fail: while a group is
+    /// switched over, node by node.
+    pub dynamic: bool,
+}
+
+/// Ready for use.
+pub(crate) struct Tls {
+    pub client: Arc<ClientConfig>,
+    pub server: Arc<ServerConfig>,
+    pub dynamic: bool,
+}
+
+impl Tls {
+    pub fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
+        if let Some(feature) = missing_cpu_feature() {
+            return Err(GroupError::TlsUnsupported { feature });
+        }
+        let provider = Arc::new(rustls_graviola::default_provider());
+        let chain = certificates(&options.cert)?;
+        if let Err(error) =
+            chain.iter().try_for_each(|each| ParsedCertificate::try_from(each).map(drop))
+        {
+            let reason = format!(
+                "{error}; certificates must be of X.509 version 3: `openssl x509 -req` makes them \
+                 with -extfile or -copy_extensions"
+            );
+            return Err(bad_file(&options.cert, reason));
+        }
+        let trusted = certificates(options.ca.as_ref().unwrap_or(&options.cert))?;
+        let key = || {
+            PrivateKeyDer::from_pem_file(&options.key)
+                .map_err(|error| bad_file(&options.key, error.to_string()))
+        };
+        let verifier = Arc::new(Verifier::new(provider.clone(), trusted));
+        let bad_pair = |error: Error| {
+            let reason = format!("it does not fit {}: {error}", options.cert.display());
+            bad_file(&options.key, reason)
+        };
+        let mut client = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(bad_pair)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone())
+            .with_client_auth_cert(chain.clone(), key()?)
+            .map_err(bad_pair)?;
+        client.enable_sni = false;
+        client.resumption = rustls::client::Resumption::disabled();
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(bad_pair)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key()?)
+            .map_err(bad_pair)?;
+        // The side that accepted a connection says nothing on it: that anything can be read there
+        // means that it has ended.
+        server.send_tls13_tickets = 0;
+        Ok(Tls { client: Arc::new(client), server: Arc::new(server), dynamic: options.dynamic })
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    match read {
+        Ok(found) => {
+            let found: Vec<_> = found;
+            match found.is_empty() {
+                true => Err(bad_file(path, "it holds no certificate in PEM form".into())),
+                false => Ok(found),
+            }
+        }
+        Err(error) => Err(bad_file(path, error.to_string())),
+    }
+}
+
+fn bad_file(path: &Path, reason: String) -> GroupError {
+    GroupError::TlsFile { path: path.to_owned(), reason }
+}
+
+/// The cryptography is written for processors of the last ten years.
+#[cfg(target_arch = "x86_64")]
+fn missing_cpu_feature() -> Option<&'static str> {
+    let needed = [
+        ("aes", std::arch::is_x86_feature_detected!("aes")),
+        ("pclmulqdq", std::arch::is_x86_feature_detected!("pclmulqdq")),
+        ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
+        ("bmi1", std::arch::is_x86_feature_detected!("bmi1")),
+        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
+        ("adx", std::arch::is_x86_feature_detected!("adx")),
+        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+    ];
+    needed.into_iter().find(|(_, present)| !present).map(|(name, _)| name)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn missing_cpu_feature() -> Option<&'static str> {
+    None
+}
+
+/// One rule for both directions: every member dials and is dialled.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    roots: RootCertStore,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    fn new(provider: Arc<CryptoProvider>, trusted: Vec<CertificateDer<'static>>) -> Self {
+        let mut roots = RootCertStore::empty();
+        // One that is no CA can still be trusted as itself.
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        Self { provider, roots, trusted }
+    }
+
+    fn check(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let parsed = ParsedCertificate::try_from(shown)?;
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        let signed = verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            between,
+            now,
+            algorithms,
+        );
+        match signed {
+            // A certificate that is trusted as itself is no one's, so nobody signed it.
+            Err(Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::Other(_),
+            )) if self.trusted.iter().any(|each| each == shown) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(shown, between, now).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(shown, between, now).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        ServerCertVerifier::verify_tls12_signature(self, message, cert, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        ServerCertVerifier::verify_tls13_signature(self, message, cert, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ServerCertVerifier::supported_verify_schemes(self)
+    }
+}
