@@ -30,6 +30,7 @@ impl Node {
         match name {
             "quorate.switchover" => self.switchover(value),
             "pc.bootstrap" => self.bootstrap(),
+            "socket.ssl_reload" => self.reload_certificates(),
             other => Err(format!("'{other}' is not a command (a bug)")),
         }
     }
@@ -37,6 +38,12 @@ impl Node {
     fn bootstrap(&self) -> Result<(), String> {
         let link = self.link().ok_or("this node is not connected to its group")?;
         link.group.bootstrap().map_err(|error| error.to_string())
+    }
+
+    /// A node that is not connected reads them when it connects.
+    fn reload_certificates(&self) -> Result<(), String> {
+        let Some(link) = self.link() else { return Ok(()) };
+        link.group.reload_tls().map_err(|error| error.to_string())
     }
 
     fn switchover(&self, to: &str) -> Result<(), String> {

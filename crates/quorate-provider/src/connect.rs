@@ -211,6 +211,7 @@ impl Node {
             suspect_timeout: options.period("evs.suspect_timeout"),
             segment_bytes: options.bytes("quorate.segment_size"),
             retain_bytes: options.bytes("quorate.log_retain"),
+            tls: options.tls()?,
             // What is allowed now (repl.max_ws_size) is checked for each write set.
             proposal_bytes_max: 1 << 31,
             ..defaults

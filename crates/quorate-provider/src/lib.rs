@@ -12,7 +12,7 @@
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
-//! - `pause`, `wait`, `options`, `command`, `stats`, `counters`, `address`: what the names say.
+//! - `pause`, `wait`, `options`, `command`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
@@ -20,6 +20,7 @@ mod arrival;
 mod command;
 mod connect;
 mod counters;
+mod encryption;
 mod failed;
 pub mod ffi;
 mod fnv;

@@ -141,16 +141,17 @@ pub const SPECS: &[Spec] = &[
     spec("repl.max_ws_size", Size, "2147483647", Live, "Largest write set."),
     spec("repl.proto_max", Integer, "11", Ignored, "Galera protocol versions."),
     spec("socket.checksum", Integer, "2", Ignored, "Frames always carry CRC32C."),
-    spec("socket.dynamic", Bool, "no", Ignored, "TLS is not available yet."),
+    spec("socket.dynamic", Bool, "no", Start, "With socket.ssl: plain connections are accepted and tried, too, while a group is switched over node by node."),
     spec("socket.recv_buf_size", Text, "auto", Ignored, "The kernel chooses."),
     spec("socket.send_buf_size", Text, "auto", Ignored, "The kernel chooses."),
-    spec("socket.ssl", Bool, "no", Start, "Group connections are not encrypted yet: yes refuses to start."),
-    spec("socket.ssl_ca", Text, "", Start, "See socket.ssl."),
-    spec("socket.ssl_cert", Text, "", Start, "See socket.ssl."),
-    spec("socket.ssl_cipher", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl", Bool, "no", Start, "Encrypts the group's connections (TLS 1.2 or 1.3); nodes know each other by certificate. On if a key or certificate is given."),
+    spec("socket.ssl_ca", Text, "", Start, "Who signs the nodes' certificates (PEM); default: socket.ssl_cert, which all nodes then share."),
+    spec("socket.ssl_cert", Text, "", Start, "This node's certificate (PEM, X.509 version 3)."),
+    spec("socket.ssl_cipher", Text, "", Ignored, "The strongest that both sides know."),
     spec("socket.ssl_compression", Bool, "yes", Ignored, "No compression of TLS."),
-    spec("socket.ssl_key", Text, "", Start, "See socket.ssl."),
-    spec("socket.ssl_password_file", Text, "", Start, "See socket.ssl."),
+    spec("socket.ssl_key", Text, "", Start, "The certificate's private key (PEM, not encrypted)."),
+    spec("socket.ssl_password_file", Text, "", Start, "Keys must not be encrypted: refused."),
+    spec("socket.ssl_reload", Bool, "no", Command, "Reads the certificates again, for new connections; FLUSH SSL does it."),
 ];
 
 /// An option string that cannot be used; nothing was changed.
@@ -165,11 +166,16 @@ pub enum OptionError {
     #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
     NotAPair { text: String },
     #[error(
-        "wsrep_provider_options: '{name}' asks for encrypted group connections, which Quorate does not \
-         have yet. Nothing was started, so that nothing travels in the clear unexpectedly: remove the \
-         option (or set socket.ssl=no) and protect the group port by other means"
+        "wsrep_provider_options: socket.ssl needs both socket.ssl_cert and socket.ssl_key. Nothing was \
+         started, so that nothing travels in the clear unexpectedly: add them, or set socket.ssl=no"
     )]
-    NoTls { name: String },
+    NoCertificate,
+    #[error(
+        "wsrep_provider_options: socket.ssl_password_file is given, but encrypted private keys are not \
+         read. Store the key in the clear (openssl pkey -in KEY -out NEW), readable for the server's \
+         user alone, and remove the option; nothing was started"
+    )]
+    EncryptedKey,
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -216,7 +222,7 @@ impl Options {
                 Some(spec) => commands.push((spec.name, value.to_string())),
             }
         }
-        next.check_tls()?;
+        next.tls()?;
         *self = next;
         Ok(commands)
     }
@@ -239,17 +245,9 @@ impl Options {
         Ok(())
     }
 
-    /// As with Galera, a certificate or key asks for TLS unless `socket.ssl` is off.
-    fn check_tls(&self) -> Result<(), OptionError> {
-        let given = |name: &&str| !self.text(name).is_empty();
-        let off = self.given.contains("socket.ssl") && !self.flag("socket.ssl");
-        let implied =
-            ["socket.ssl_key", "socket.ssl_cert", "socket.ssl_ca"].into_iter().find(given);
-        match implied.filter(|_| !off) {
-            _ if self.flag("socket.ssl") => Err(OptionError::NoTls { name: "socket.ssl".into() }),
-            Some(name) => Err(OptionError::NoTls { name: name.into() }),
-            None => Ok(()),
-        }
+    /// Whatever its value.
+    pub fn was_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     /// A value as the server set it or as the node learnt it (base_host and the like).
@@ -457,15 +455,8 @@ mod tests {
     }
 
     #[test]
-    fn encryption_that_is_asked_for_and_not_there_refuses_to_start() {
-        for asks in ["socket.ssl=yes", "socket.ssl_key=/k.pem;socket.ssl_cert=/c.pem"] {
-            let refused = Options::default().set(asks, false);
-            assert!(matches!(refused, Err(OptionError::NoTls { .. })), "{asks}");
-        }
-        Options::default().set("socket.ssl=no;socket.ssl_key=/k.pem", false).unwrap();
-        // What options_get shows can be set again.
+    fn isolation_has_three_degrees() {
         let mut o = Options::default();
-        o.set(&o.render(), true).unwrap();
         assert!(o.set("gmcast.isolate=3", true).is_err());
         o.set("gmcast.isolate = 1", true).unwrap();
     }
