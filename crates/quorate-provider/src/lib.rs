@@ -20,6 +20,7 @@ mod arrival;
 mod command;
 mod connect;
 mod counters;
+mod durable;
 mod encryption;
 mod failed;
 pub mod ffi;

@@ -6,6 +6,7 @@
 //! joiner's database is no database until it is complete: if the donor fails, or leaves the group
 //! without a word, the joiner stops at once, rather than when its script has lost patience.
 
+use crate::durable::sync_tree;
 use crate::host::HostCtx;
 use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
@@ -291,6 +292,11 @@ impl Node {
                 "The state transfer brought a state of another group, or without a position",
             );
             Err(-libc::EINVAL)
+        } else if let Err(error) = sync_tree(&self.config.data_dir) {
+            self.error(&format!(
+                "The state transfer brought data that cannot be made durable ({error}): this node does not go on with it. See to its disk, then start it again; it will ask for the state anew"
+            ));
+            Err(-libc::EIO)
         } else {
             self.commit.set_position(seqno);
             self.apply.set_position(seqno);
