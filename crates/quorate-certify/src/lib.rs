@@ -14,7 +14,9 @@ mod index;
 mod key;
 mod key_table;
 mod members;
+mod sequenced;
 mod snapshot;
+mod vote_message;
 pub mod votes;
 mod window;
 mod write_set;
@@ -24,8 +26,16 @@ pub use certifier::{Certifier, Limits, Outcome, Verdict, KEYS_MAX_DEFAULT, WINDO
 pub use index::{relation, Relation};
 pub use key::{Key, KeyType};
 pub use members::Members;
+pub use sequenced::{Sequenced, Sequencing};
 pub use snapshot::RestoreError;
+pub use vote_message::{VoteAct, VoteMessage};
 pub use write_set::{flags, Header, Keys, Kind, ParseError, WriteSet};
+
+/// The wsrep identity of one process of a member: another after each restart, so that streaming
+/// transactions of a former process are recognised as orphans.
+pub fn process_uuid(member: u128, incarnation: u32) -> u128 {
+    member.wrapping_add(u128::from(incarnation) << 32)
+}
 
 /// A wsrep sequence number. The first item of a group has 1; 0 is "before everything".
 pub type Seqno = i64;

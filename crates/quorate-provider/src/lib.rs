@@ -38,7 +38,6 @@ mod order;
 mod pause;
 mod queue;
 mod replicate;
-mod sequenced;
 mod sequencer;
 pub mod services;
 mod session;

@@ -4,6 +4,7 @@
 use crate::genesis::Genesis;
 use crate::trx::{Handle, Trx};
 use parking_lot::{Condvar, Mutex};
+use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
 use quorate_group::{Group, GroupError, View};
 use std::collections::HashMap;
@@ -11,10 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The wsrep identity of one process of a member: another after each restart, so that streaming
-/// transactions of a former process are recognised as orphans.
+/// The wsrep identity of one process of a member.
 pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
-    member.0.wrapping_add(u128::from(incarnation) << 32)
+    process_uuid(member.0, incarnation)
 }
 
 /// Where this node's database stands when the connection begins.

@@ -10,13 +10,14 @@
 use crate::link::{node_uuid, Link};
 use crate::node::Node;
 use crate::queue::{Event, WriteSetEvent};
-use crate::sequenced::Sequenced;
 use crate::session::DUMMY;
 use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
-use crate::vote::{VoteAct, VoteMessage};
 use bytes::Bytes;
-use quorate_certify::{flags, Kind, Limits, Outcome, WriteSet};
+use quorate_certify::votes::Answer;
+use quorate_certify::{
+    flags, Kind, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
+};
 use quorate_group::{Committed, StateMachine, View};
 use std::sync::Arc;
 
@@ -37,20 +38,25 @@ impl Sequencer {
     }
 
     fn data(&mut self, index: u64, data: Bytes) {
-        let write_set = match WriteSet::parse(data) {
-            Ok(ws) => ws,
-            Err(e) => {
-                // Committed, so every member sees the same bytes and passes over them alike.
-                self.node
-                    .error(&format!("Log entry {index} is not a write set ({e}): passed over"));
-                return;
+        match self.state.entry(data) {
+            Ok(Sequencing::WriteSet(write_set, verdict)) => {
+                self.write_set(index, &write_set, &verdict);
             }
-        };
+            Ok(Sequencing::Vote(write_set, message, answer)) => {
+                self.vote(&write_set, &message, answer);
+            }
+            Ok(Sequencing::Message(write_set)) => self.message(index, &write_set),
+            // Committed, so every member sees the same bytes and passes over them alike.
+            Err(e) => {
+                self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"))
+            }
+        }
+    }
+
+    fn message(&self, index: u64, write_set: &WriteSet) {
         match write_set.header().kind {
-            Kind::WRITE_SET => self.write_set(index, &write_set),
-            Kind::STATE_REQUEST => self.state_request(&write_set),
-            Kind::VOTE => self.vote(&write_set),
-            crate::transfer::STATE_OUTCOME => self.state_outcome(&write_set),
+            Kind::STATE_REQUEST => self.state_request(write_set),
+            crate::transfer::STATE_OUTCOME => self.state_outcome(write_set),
             other => self.node.warn(&format!(
                 "Log entry {index} is of kind {}, which this version does not know: passed over",
                 other.0
@@ -58,8 +64,7 @@ impl Sequencer {
         }
     }
 
-    fn write_set(&mut self, index: u64, write_set: &WriteSet) {
-        let verdict = self.state.certifier.sequence(write_set);
+    fn write_set(&mut self, index: u64, write_set: &WriteSet, verdict: &Verdict) {
         let header = write_set.header();
         let certified = verdict.outcome == Outcome::Ok;
         let link = self.link.clone();
@@ -108,7 +113,7 @@ impl Sequencer {
         let link = self.link.clone();
         let members: Vec<u128> =
             view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
-        let seqno = self.state.certifier.sequence_view(members.iter().copied());
+        let (seqno, ended) = self.state.view(&members);
         link.progress.set_seqno(seqno);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
@@ -116,7 +121,6 @@ impl Sequencer {
             link.progress.set_first_view(seqno, &view);
         }
         self.node.transfer.view(&members);
-        let ended = self.state.votes.view(members.into_iter());
         ended.iter().for_each(|decision| self.node.vote_decided(decision));
         if seqno > self.start {
             self.node.queue.push(Event::View { seqno, view, mine });
@@ -156,19 +160,9 @@ impl Sequencer {
         self.node.state_requested(link, request, self.state.certifier.seqno());
     }
 
-    fn vote(&mut self, write_set: &WriteSet) {
-        let Some(message) = VoteMessage::decode(&write_set.payload()) else { return };
-        let link = self.link.clone();
-        decided_if_mine(write_set, &link);
-        let header = write_set.header();
-        let votes = &mut self.state.votes;
-        let answer = match message.act {
-            VoteAct::Cast(ballot) => {
-                votes.cast(message.seqno, header.origin, ballot, message.policy)
-            }
-            VoteAct::Close => votes.close(message.seqno, header.origin),
-        };
-        self.node.vote_sequenced(&link, header, &message, answer);
+    fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
+        decided_if_mine(write_set, &self.link);
+        self.node.vote_sequenced(&self.link, write_set.header(), message, answer);
     }
 
     fn state_outcome(&self, write_set: &WriteSet) {

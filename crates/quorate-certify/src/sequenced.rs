@@ -1,15 +1,24 @@
 //! All state that follows from the log, as one: verdicts and votes. Members with the same log have
-//! the same, and a snapshot is the whole of it.
+//! the same, whether they have a database or not, and a snapshot is the whole of it.
 
+use crate::vote_message::{VoteAct, VoteMessage};
+use crate::votes::{Answer, Decision, Votes};
+use crate::{Certifier, Kind, Limits, ParseError, Seqno, Verdict, WriteSet};
 use bytes::Bytes;
-use quorate_certify::votes::Votes;
-use quorate_certify::{Certifier, Limits};
 
 /// ```text
 /// magic "qseq", version u8 = 1, votes length u32, votes, certifier snapshot
 /// ```
 const MAGIC: &[u8; 4] = b"qseq";
 const VERSION: u8 = 1;
+
+/// What a log entry turned out to be.
+pub enum Sequencing {
+    WriteSet(WriteSet, Verdict),
+    Vote(WriteSet, VoteMessage, Answer),
+    /// A message between members that changes nothing here.
+    Message(WriteSet),
+}
 
 pub struct Sequenced {
     pub certifier: Certifier,
@@ -21,6 +30,31 @@ impl Sequenced {
     pub fn beginning(limits: Limits, position: i64) -> Self {
         let certifier = Certifier::starting_at(limits, position);
         Self { certifier, votes: Votes::default() }
+    }
+
+    /// The next entry. One that cannot be read is passed over by every member alike.
+    pub fn entry(&mut self, data: Bytes) -> Result<Sequencing, ParseError> {
+        let write_set = WriteSet::parse(data)?;
+        let header = write_set.header();
+        if header.kind == Kind::WRITE_SET {
+            let verdict = self.certifier.sequence(&write_set);
+            return Ok(Sequencing::WriteSet(write_set, verdict));
+        }
+        let vote = (header.kind == Kind::VOTE).then(|| VoteMessage::decode(&write_set.payload()));
+        let Some(message) = vote.flatten() else { return Ok(Sequencing::Message(write_set)) };
+        let answer = match message.act {
+            VoteAct::Cast(ballot) => {
+                self.votes.cast(message.seqno, header.origin, ballot, message.policy)
+            }
+            VoteAct::Close => self.votes.close(message.seqno, header.origin),
+        };
+        Ok(Sequencing::Vote(write_set, message, answer))
+    }
+
+    /// The next view: its seqno, and the votes that it ends.
+    pub fn view(&mut self, members: &[u128]) -> (Seqno, Vec<Decision>) {
+        let seqno = self.certifier.sequence_view(members.iter().copied());
+        (seqno, self.votes.view(members.iter().copied()))
     }
 
     pub fn snapshot(&self) -> Bytes {
@@ -61,9 +95,8 @@ mod tests {
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
         let mut state = Sequenced { certifier: Certifier::new(16), votes: Votes::default() };
-        state.certifier.sequence_view([1, 2, 3].into_iter());
-        state.votes.view([1, 2, 3].into_iter());
-        state.votes.cast(1, 2, quorate_certify::votes::Ballot::Error(5), 0);
+        state.view(&[1, 2, 3]);
+        state.votes.cast(1, 2, crate::votes::Ballot::Error(5), 0);
         let bytes = state.snapshot();
         let again = Sequenced::restore(&bytes).unwrap();
         assert_eq!((again.certifier.seqno(), &again.votes), (1, &state.votes));
