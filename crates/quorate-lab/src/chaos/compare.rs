@@ -23,12 +23,13 @@ struct Content {
     digest: u64,
 }
 
-/// What differs between node 1 and each other. No client may be writing.
-pub fn tables(target: &dyn Target) -> Result<Vec<Finding>> {
-    let mut connections = (0..target.nodes())
+/// What differs between the first of `nodes` and each other. No client may be writing.
+pub fn tables(target: &dyn Target, nodes: &[usize]) -> Result<Vec<Finding>> {
+    let mut connections = nodes
+        .iter()
         .map(|node| {
             let name = format!("node{}", node + 1);
-            let connection = target.connect(node, TIMEOUT);
+            let connection = target.connect(*node, TIMEOUT);
             Ok((connection.with_context(|| format!("connecting to {name}"))?, name))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -50,8 +51,8 @@ pub fn tables(target: &dyn Target) -> Result<Vec<Finding>> {
                 findings.add(
                     Anomaly::Diverged,
                     format!(
-                        "{table}: node1 {here:?}, {} {there:?}{differing}",
-                        connections[other].1
+                        "{table}: {} {here:?}, {} {there:?}{differing}",
+                        connections[0].1, connections[other].1
                     ),
                 );
             }
@@ -124,7 +125,7 @@ fn shown(row: &Row) -> String {
     values.collect::<Vec<_>>().join("\t")
 }
 
-/// Rows that only one of node 1 and `other` has.
+/// Rows that only one of the first node and `other` has.
 fn difference(
     connections: &mut [(Conn, String)],
     other: usize,
@@ -144,8 +145,8 @@ fn difference(
             different.iter().take(ROWS_SHOWN).map(|row| format!("\n    {row}")).collect();
         format!("\n  only on {title}: {} rows{}", different.len(), first.concat())
     };
-    let there_name = connections[other].1.clone();
-    Ok(only("node1".to_owned(), &here, &there) + &only(there_name, &there, &here))
+    let name = |node: usize| connections[node].1.clone();
+    Ok(only(name(0), &here, &there) + &only(name(other), &there, &here))
 }
 
 #[cfg(test)]

@@ -25,7 +25,8 @@ pub enum Conclusion {
 
 pub struct Report {
     pub conclusion: Conclusion,
-    pub unhealed: Option<String>,
+    /// What did not come back by itself.
+    pub unhealed: Vec<String>,
     /// By workload, and of the comparison of all tables.
     pub findings: Vec<(String, Vec<Finding>)>,
     pub events: Vec<Event>,
@@ -65,7 +66,7 @@ impl Report {
             .any(|finding| finding.anomaly.is_violation());
         self.conclusion = match () {
             () if violated => Conclusion::Violated,
-            () if self.unhealed.is_some() => Conclusion::NotHealed,
+            () if !self.unhealed.is_empty() => Conclusion::NotHealed,
             () if self.counts.iter().all(|(_, counts)| counts.ok == 0) => Conclusion::Empty,
             () => Conclusion::Held,
         };
@@ -113,7 +114,7 @@ impl Report {
             let Counts { ok, failed, unknown } = counts;
             let _ = writeln!(text, "{name:<12} {ok:>9} {failed:>9} {unknown:>9}");
         }
-        if let Some(reason) = &self.unhealed {
+        for reason in &self.unhealed {
             let _ = writeln!(text, "\nnot healed: {reason}");
         }
         for (name, findings) in &self.findings {
@@ -132,7 +133,7 @@ impl Report {
         match self.conclusion {
             Conclusion::Held => "Everything held.",
             Conclusion::Violated => "VIOLATED: something that was promised was not kept.",
-            Conclusion::NotHealed => "NOT HEALED: not all nodes came back.",
+            Conclusion::NotHealed => "NOT HEALED: not all nodes came back by themselves.",
             Conclusion::Empty => "EMPTY: nothing was acknowledged, so the run shows nothing.",
         }
     }

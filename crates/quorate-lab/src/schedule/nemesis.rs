@@ -41,6 +41,8 @@ pub struct Nemesis<'a> {
     start: Instant,
     log: Mutex<File>,
     events: Mutex<Vec<Event>>,
+    /// Nodes that did not come back by themselves: what was done for each, in order.
+    helped: Mutex<Vec<(usize, String)>>,
 }
 
 impl<'a> Nemesis<'a> {
@@ -53,12 +55,17 @@ impl<'a> Nemesis<'a> {
         log: &Path,
     ) -> Result<Nemesis<'a>> {
         let file = File::create(log).with_context(|| format!("making {}", log.display()))?;
-        let (log, events) = (Mutex::new(file), Mutex::default());
-        Ok(Nemesis { target, primary, stop, start, log, events })
+        let (log, events, helped) = (Mutex::new(file), Mutex::default(), Mutex::default());
+        Ok(Nemesis { target, primary, stop, start, log, events, helped })
     }
 
     pub fn events(&self) -> Vec<Event> {
         self.events.lock().clone()
+    }
+
+    /// What had to be done for nodes that did not come back by themselves.
+    pub fn helped(&self) -> Vec<String> {
+        self.helped.lock().iter().map(|(_, text)| text.clone()).collect()
     }
 
     /// What is broken now, for the live line.
@@ -259,29 +266,47 @@ impl<'a> Nemesis<'a> {
 
     fn settle(&self) -> Result<()> {
         let begin = self.start.elapsed();
-        let synced = || {
-            (0..self.target.nodes()).all(|node| {
-                self.target.status(node).is_ok_and(|status| {
-                    let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
-                    is("wsrep_local_state", "4")
-                        && is("wsrep_ready", "ON")
-                        && !is("wsrep_quorate_role", "Learner")
-                })
-            })
-        };
+        let mut limit = begin + SETTLE_LIMIT;
         while !self.stop.load(Ordering::Relaxed) {
-            if synced() {
+            let away: Vec<usize> =
+                (0..self.target.nodes()).filter(|node| !self.is_synced(*node)).collect();
+            if away.is_empty() {
                 return self.note("all Synced", begin, Ok(()));
             }
-            if self.start.elapsed() - begin > SETTLE_LIMIT {
-                // A node may have given up by itself: whoever runs it would start it again.
-                self.note("not all Synced in time; starting what does not run", begin, Ok(()))?;
-                let started = self.target.start_all();
-                return self.note("started", begin, started);
+            if self.start.elapsed() > limit {
+                away.into_iter().try_for_each(|node| self.help(node))?;
+                limit = self.start.elapsed() + SETTLE_LIMIT;
             }
             thread::sleep(POLL);
         }
         Ok(())
+    }
+
+    /// What an operator would do for a node that is not back by itself: start it again; if that
+    /// was done before, have it fetch the state from the others.
+    fn help(&self, node: usize) -> Result<()> {
+        let begin = self.start.elapsed();
+        let again = self.helped.lock().iter().any(|(helped, _)| *helped == node);
+        let what = if again { "emptied and restarted" } else { "restarted" };
+        let text = format!("node{} was not Synced for long: {what}", node + 1);
+        self.helped.lock().push((node, text.clone()));
+        let mut result = Ok(());
+        if self.target.is_running(node) {
+            result = self.target.kill(&[node]);
+        }
+        if again {
+            result = result.and_then(|()| self.target.wipe(node));
+        }
+        self.note(&text, begin, result.and_then(|()| self.target.start_node(node)))
+    }
+
+    pub fn is_synced(&self, node: usize) -> bool {
+        self.target.status(node).is_ok_and(|status| {
+            let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
+            is("wsrep_local_state", "4")
+                && is("wsrep_ready", "ON")
+                && !is("wsrep_quorate_role", "Learner")
+        })
     }
 
     fn wait(&self, time: Duration) {

@@ -209,7 +209,17 @@ impl Target for Loopback {
         for node in self.cluster().nodes() {
             let to = folder.join(&node.name);
             fs::create_dir_all(&to).with_context(|| format!("making {}", to.display()))?;
-            for file in [node.config(), node.error_log()] {
+            let mut files = vec![node.config(), node.error_log()];
+            // Those of the programs that move the state.
+            for folder in [node.data(), node.dir.join("transfer-logs")] {
+                let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+                files.extend(entries.map(|entry| entry.path()).filter(|path| {
+                    path.file_name().is_some_and(|name| {
+                        name.to_string_lossy().contains(".log") && path.is_file()
+                    })
+                }));
+            }
+            for file in files {
                 let name = file.file_name().unwrap_or_default();
                 fs::copy(&file, to.join(name))
                     .with_context(|| format!("copying {}", file.display()))?;
