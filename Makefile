@@ -4,10 +4,10 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test openssl
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds failover sim-million
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds failover sim-million smoke-11.8
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 up: packages build ## Install what is missing, build, start three servers (or those that are stopped)
 	@$(QUORATE) up $(UP)
@@ -51,6 +51,9 @@ power-rounds: test-packages build ## Cut the power of all servers under load, ag
 
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera
+
+smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
+	@scripts/smoke-11.8
 
 sim-million: ## Simulate a million histories (an hour or so)
 	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000
