@@ -1,7 +1,7 @@
 # `make up` and you have a cluster; `make help` for the rest.
 
 RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
-TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test openssl
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl
 QUORATE       = target/release/quorate
 
 .PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds failover sim-million smoke-11.8

@@ -67,7 +67,13 @@ impl Member {
         act(&*server.with_context(|| format!("{} does not run", self.node.name))?)
     }
 
-    pub fn start(&self, mariadbd: &Path, account: &Account, start: &Start) -> Result<()> {
+    pub fn start(
+        &self,
+        mariadbd: &Path,
+        account: &Account,
+        start: &Start,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<()> {
         let mut server = self.server.lock();
         let runs = server.as_ref().is_some_and(|server| server.activity() != Activity::Gone);
         ensure!(!runs, "{} runs already", self.node.name);
@@ -79,6 +85,7 @@ impl Member {
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("duplicating a file")?)
             .stderr(log);
+        prepare(&mut command);
         let host = &self.network.hosts()[self.index];
         *server = Some(Arc::new(Process::start(host, &mut command)?));
         Ok(())

@@ -3,6 +3,7 @@
 //! What is not on a node's disk, because no fault of the disk should touch it: its configuration,
 //! error log and socket.
 
+mod clock;
 mod member;
 mod plan;
 mod wait;
@@ -14,7 +15,7 @@ use crate::leftovers::Folder;
 use crate::net::Network;
 use crate::process::Activity;
 use crate::server::{self, sql, Account, Node, Settings, Start};
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use member::Member;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub struct Cluster {
     plan: Plan,
     account: Account,
     mariadbd: PathBuf,
+    /// What lets clocks be set.
+    clocks: Option<PathBuf>,
     /// The group's uuid, once it exists.
     group: Mutex<Option<String>>,
     folder: Folder,
@@ -50,15 +53,15 @@ impl Cluster {
         let cluster = Cluster::make(plan)?;
         cluster.install()?;
         let founder = Start { new_cluster: true, position: None };
-        cluster.members[0].start(&cluster.mariadbd, &cluster.account, &founder)?;
+        cluster.launch(0, &founder)?;
         cluster.wait_synced(&[0], START_LIMIT)?;
         let status = cluster.status(0)?;
         let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
         *cluster.group.lock() = Some(group.clone());
         // All have the founder's content: nobody needs a state transfer.
         let beginning = Start { new_cluster: false, position: Some(format!("{group}:0")) };
-        for member in &cluster.members[1..] {
-            member.start(&cluster.mariadbd, &cluster.account, &beginning)?;
+        for node in cluster.nodes().skip(1) {
+            cluster.launch(node, &beginning)?;
         }
         let all: Vec<usize> = cluster.nodes().collect();
         cluster.wait_synced(&all, START_LIMIT)?;
@@ -73,13 +76,15 @@ impl Cluster {
     fn make(plan: &Plan) -> Result<Cluster> {
         let account = Account::choose()?;
         let mariadbd = server::find_mariadbd()?;
+        let clocks = plan.clocks.then(clock::library).transpose()?;
         let folder = Folder::new()?;
         let network = Network::new(plan.nodes, plan.topology)?;
         let members = (0..plan.nodes)
             .map(|index| Member::new(index, &network, plan.disk, folder.path(), &account))
             .collect::<Result<_>>()?;
         let group = Mutex::new(None);
-        Ok(Cluster { members, network, plan: plan.clone(), account, mariadbd, group, folder })
+        let plan = plan.clone();
+        Ok(Cluster { members, network, plan, account, mariadbd, clocks, group, folder })
     }
 
     /// Writes configurations and makes the datadirs.
@@ -105,6 +110,9 @@ impl Cluster {
         };
         for member in &self.members {
             settings.write(&member.node)?;
+            if self.clocks.is_some() {
+                clock::set(&member.node, 0)?;
+            }
         }
         let nodes: Vec<Node> = self.members.iter().map(|member| member.node.clone()).collect();
         server::make_datadirs(&nodes, &self.folder.path().join("template"), &self.account)?;
@@ -229,7 +237,7 @@ impl Cluster {
     /// is Synced.
     pub fn start_node(&self, node: usize) -> Result<()> {
         let start = self.beginning(node)?;
-        self.members[node].start(&self.mariadbd, &self.account, &start)
+        self.launch(node, &start)
     }
 
     /// Starts all that do not run, after whatever happened. Galera is bootstrapped by the book if
@@ -251,12 +259,12 @@ impl Cluster {
         if let Some(first) = first {
             let start = Start { new_cluster: true, ..starts[first].clone() };
             self.members[stopped[first]].allow_bootstrap()?;
-            self.members[stopped[first]].start(&self.mariadbd, &self.account, &start)?;
+            self.launch(stopped[first], &start)?;
             self.wait_synced(&[stopped[first]], START_LIMIT)?;
         }
         for (index, (node, start)) in stopped.iter().zip(&starts).enumerate() {
             if first != Some(index) {
-                self.members[*node].start(&self.mariadbd, &self.account, start)?;
+                self.launch(*node, start)?;
             }
         }
         Ok(())
@@ -272,6 +280,15 @@ impl Cluster {
     /// Gives the node's server only this share of one processor; none: what it wants.
     pub fn starve(&self, node: usize, share: Option<f64>) -> Result<()> {
         self.members[node].with_server(|server| server.starve(share))
+    }
+
+    /// Sets the wall clock of the node's server this many seconds before (negative) or after the
+    /// machine's; it notices within a second. Only where the plan has clocks.
+    pub fn set_clock(&self, node: usize, offset_seconds: i64) -> Result<()> {
+        if self.clocks.is_none() {
+            bail!("the clocks of this cluster cannot be set: its plan has no clocks");
+        }
+        clock::set(&self.members[node].node, offset_seconds)
     }
 
     /// The node's error log, which is not on its disk.
@@ -292,6 +309,15 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    fn launch(&self, node: usize, start: &Start) -> Result<()> {
+        let member = &self.members[node];
+        member.start(&self.mariadbd, &self.account, start, |command| {
+            if let Some(library) = &self.clocks {
+                clock::follow(command, &member.node, library);
+            }
+        })
     }
 
     fn beginning(&self, node: usize) -> Result<Start> {

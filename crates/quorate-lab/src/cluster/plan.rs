@@ -28,6 +28,8 @@ pub struct Plan {
     pub server_options: String,
     /// `key=value;key=value`.
     pub provider_options: String,
+    /// Servers whose wall clocks can be set: needs libfaketime.
+    pub clocks: bool,
 }
 
 impl System {
@@ -59,6 +61,7 @@ impl Plan {
             disk: disk::Options::default(),
             server_options: String::new(),
             provider_options: String::new(),
+            clocks: false,
         }
     }
 }

@@ -28,7 +28,7 @@ use std::path::Path;
 /// Software that must be installed first is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Missing(String);
+pub struct Missing(pub(crate) String);
 
 /// How a server is to find its beginning.
 #[derive(Clone, Debug, Default)]

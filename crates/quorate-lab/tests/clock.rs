@@ -1,0 +1,52 @@
+//! Wall clocks that jump.
+
+use mysql::prelude::Queryable;
+use quorate_lab::cluster::{Cluster, Plan, System};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
+const HOUR: i64 = 3600;
+
+/// How far a server's clock is from ours, in seconds.
+fn offset(connection: &mut mysql::Conn) -> i64 {
+    let there: i64 = connection.query_first("SELECT UNIX_TIMESTAMP(SYSDATE())").unwrap().unwrap();
+    there - SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+#[test]
+fn clocks_jump_and_writes_go_on() {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/libquorate.so");
+    let provider = std::env::var_os("QUORATE_PROVIDER").map_or(built, Into::into);
+    let plan = Plan { clocks: true, ..Plan::new(System::Quorate(provider)) };
+    let cluster = Cluster::start(&plan).unwrap();
+    let mut connections: Vec<mysql::Conn> =
+        cluster.nodes().map(|node| cluster.connect(node, CLIENT_TIMEOUT).unwrap()).collect();
+    connections[0].query_drop("CREATE DATABASE t").unwrap();
+    connections[0].query_drop("CREATE TABLE t.t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
+    for (node, jump) in [(0, HOUR), (1, -HOUR), (2, 24 * HOUR), (0, -24 * HOUR), (2, 0)] {
+        cluster.set_clock(node, jump).unwrap();
+        let begin = Instant::now();
+        while (offset(&mut connections[node]) - jump).abs() > 1 {
+            assert!(begin.elapsed() < CLIENT_TIMEOUT, "node{} does not notice", node + 1);
+        }
+        for connection in &mut connections {
+            let begin = Instant::now();
+            for _ in 0..20 {
+                connection.query_drop("INSERT INTO t.t VALUES ()").unwrap();
+            }
+            assert!(begin.elapsed() < CLIENT_TIMEOUT);
+        }
+    }
+    let all: Vec<usize> = cluster.nodes().collect();
+    cluster.wait_level(&all, LIMIT).unwrap();
+    // Also of a server that starts at another time.
+    cluster.kill(&[1]).unwrap();
+    cluster.start_node(1).unwrap();
+    cluster.wait_level(&all, LIMIT).unwrap();
+    let mut connection = cluster.connect(1, CLIENT_TIMEOUT).unwrap();
+    assert!((offset(&mut connection) + HOUR).abs() <= 1);
+    let rows: Option<u32> = connection.query_first("SELECT COUNT(*) FROM t.t").unwrap();
+    assert_eq!(rows, Some(5 * 3 * 20));
+}
