@@ -10,6 +10,7 @@
 
 mod builder;
 mod certifier;
+mod constants;
 mod index;
 mod key;
 mod key_table;
@@ -23,6 +24,7 @@ mod write_set;
 
 pub use builder::WriteSetBuilder;
 pub use certifier::{Certifier, Limits, Outcome, Verdict, KEYS_MAX_DEFAULT, WINDOW_DEFAULT};
+pub use constants::Constants;
 pub use index::{relation, Relation};
 pub use key::{Key, KeyType};
 pub use members::Members;

@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::queue::Event;
 use crate::sequencer::Sequencer;
 use parking_lot::Mutex;
-use quorate_certify::{Limits, Sequenced, KEYS_MAX_DEFAULT};
+use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberId};
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
@@ -83,7 +83,9 @@ impl Node {
         if info.fresh && !info.founded {
             group.wait_joined(wait)?;
         }
-        let genesis = Genesis::of_group(group.group_id(), group.charter());
+        let constants = Constants::from_words(group.charter().0);
+        let genesis = Genesis::of_group(group.group_id(), &constants);
+        self.learn_window(&constants);
         let standing = if info.founded {
             self.info(&format!("The new group continues from {genesis}"));
             Standing::At(genesis.seqno)
@@ -126,10 +128,22 @@ impl Node {
         self.queue.open();
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));
-        let window = self.options.lock().integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
-        let limits = Limits { window, keys_max: KEYS_MAX_DEFAULT };
+        let limits = Constants::from_words(group.charter().0).limits();
         let sequencer = Sequencer::new(self.clone(), link, limits);
         group.start(Box::new(sequencer), accept).map(|_| ())
+    }
+
+    /// The window is the founder's: with another, this node would come to other verdicts.
+    fn learn_window(&self, constants: &Constants) {
+        let mut options = self.options.lock();
+        let window = i64::from(constants.limits().window);
+        if options.integer("quorate.cert_window") != window {
+            options.learn("quorate.cert_window", window.to_string());
+            drop(options);
+            self.info(&format!(
+                "The group was founded with quorate.cert_window = {window}, which holds for all its members"
+            ));
+        }
     }
 
     fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
@@ -196,13 +210,16 @@ impl Node {
         let cache = galera_cache(&options, &self.config.data_dir);
         let views = |at| trailing_views(&cache, at);
         let genesis = Genesis::of_founder(saved.as_ref(), self.config.start, views);
+        let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
+        let begun = genesis.map(|g| g.constants()).unwrap_or_default();
+        let constants = Constants { window, ..begun };
         let defaults = GroupOptions::new(dir, args.cluster, &advertise);
         Ok(GroupOptions {
             seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
             listen,
             bootstrap: args.bootstrap,
             objection: self.objection(saved.as_ref()),
-            charter: genesis.map(|g| g.charter()).unwrap_or_default(),
+            charter: Charter(constants.words()),
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
             election_timeout: options.period("quorate.election_timeout"),
@@ -332,7 +349,7 @@ impl Observer for NodeObserver {
     /// majority.
     fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
         let Some(node) = self.node.upgrade() else { return Ok(()) };
-        let genesis = Genesis::of_group(group, charter);
+        let genesis = Genesis::of_group(group, &Constants::from_words(charter.0));
         let checked = node.check_ours(true, &genesis, &node.standing(&genesis, group));
         *self.not_ours.lock() = checked.clone().err();
         checked

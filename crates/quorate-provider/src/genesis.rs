@@ -17,7 +17,8 @@
 
 use crate::grastate::Grastate;
 use crate::node::Position;
-use quorate_consensus::{Charter, MemberId};
+use quorate_certify::Constants;
+use quorate_consensus::MemberId;
 use std::fmt;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,24 +59,20 @@ impl Genesis {
         Some(Genesis { history: at.uuid, seqno: at.seqno, lineage: saved.group as u64, views })
     }
 
-    pub fn charter(&self) -> Charter {
-        Charter([
-            (self.history >> 64) as u64,
-            self.history as u64,
-            self.seqno as u64,
-            self.lineage,
-            self.views as u64,
-        ])
+    /// For the group's charter; the size of the window is not the genesis' business.
+    pub fn constants(&self) -> Constants {
+        let Genesis { history, seqno, lineage, .. } = *self;
+        let views = u32::try_from(self.views).unwrap_or(0);
+        Constants { history, seqno, lineage, views, window: 0 }
     }
 
-    /// Of the group with this id and charter.
-    pub fn of_group(group: u128, charter: Charter) -> Genesis {
-        let Charter([high, low, seqno, lineage, views]) = charter;
-        let history = u128::from(high) << 64 | u128::from(low);
+    /// Of the group with this id.
+    pub fn of_group(group: u128, constants: &Constants) -> Genesis {
+        let Constants { history, seqno, lineage, views, .. } = *constants;
         if history == 0 {
             return Genesis { history: group, seqno: 0, lineage: 0, views: 0 };
         }
-        Genesis { history, seqno: seqno as i64, lineage, views: views as i64 }
+        Genesis { history, seqno, lineage, views: views.into() }
     }
 
     /// Where a database stands in the history of `group`, by its `grastate.dat` and what the
@@ -176,9 +173,9 @@ mod tests {
     #[test]
     fn a_charter_carries_it() {
         for genesis in [founded(12, 0, 2), founded(1 << 40, GROUP, 0)] {
-            assert_eq!(Genesis::of_group(GROUP, genesis.charter()), genesis);
+            assert_eq!(Genesis::of_group(GROUP, &genesis.constants()), genesis);
         }
-        let new = Genesis::of_group(GROUP, Charter::default());
+        let new = Genesis::of_group(GROUP, &Constants::default());
         assert_eq!((new.history, new.seqno), (GROUP, 0));
         assert_eq!(Genesis::of_founder(None, None, |_| 0), None);
         let crashed = saved(-1, 0);
@@ -224,7 +221,7 @@ mod tests {
         let mut nil = saved(-1, 0);
         nil.position.uuid = 0;
         assert!(unknown(genesis.standing(GROUP, Some(&nil), recovered)));
-        let other = Genesis::of_group(3, Charter::default());
+        let other = Genesis::of_group(3, &Constants::default());
         let begun = Some(Position { uuid: 3, seqno: 0 });
         assert_eq!(other.standing(3, None, begun), Standing::At(0));
         let foreign = other.standing(3, Some(&saved(10, 0)), None);

@@ -127,7 +127,7 @@ pub const SPECS: &[Spec] = &[
     spec("pc.weight", Integer, "1", Live, "Every voter counts one; the option is only shown."),
     spec("protonet.backend", Text, "asio", Ignored, "Galera transport internals."),
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
-    spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window; the same on all members."),
+    spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),
     spec("quorate.dir", Text, "", Start, "Directory of the group log; default: the data directory's name with '-quorate' appended, beside it. Never inside the data directory."),
     spec("quorate.election_timeout", Period, "PT1S", Start, "Silence of the leader after which another is elected."),
     spec("quorate.log_retain", Size, "1G", Start, "Group log kept for members that come back."),
