@@ -73,6 +73,49 @@ fn a_member_that_was_dropped_alive_loses_what_it_had_open() -> Result<()> {
     cluster.passed()
 }
 
+/// The quorum is lost while a COMMIT is under way, for so long that the server is non-Primary, and
+/// comes back. Whatever the session is told, all servers have the whole transaction, or none of it.
+#[test]
+fn a_commit_through_a_loss_of_quorum_is_the_same_everywhere() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    cluster.start("", &["--provider-options", "quorate.primary_timeout=PT1S"])?;
+    let origin = cluster.leader()?;
+    let others = cluster.followers()?;
+    cluster.sql(1, "CREATE DATABASE test_stream")?;
+    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+
+    let mut session = cluster.connect(origin)?;
+    session.query_drop(STREAM)?;
+    session.query_drop("START TRANSACTION")?;
+    (1..=3).try_for_each(|row| insert(&mut session, row, origin))?;
+    let mut watch = cluster.connect(origin)?;
+    watch.query_drop("SET SESSION wsrep_sync_wait = 0, wsrep_dirty_reads = ON")?;
+    others.iter().try_for_each(|node| cluster.signal(*node, Signal::STOP))?;
+    let committed = thread::scope(|scope| -> Result<_> {
+        let commit = scope.spawn(move || session.query_drop("COMMIT"));
+        let end = Instant::now() + LIMIT;
+        while watch.query_first::<String, _>(STATUS)?.as_deref() != Some("non-Primary") {
+            ensure!(Instant::now() < end, "node{origin} does not notice that it is alone");
+            thread::sleep(POLL);
+        }
+        others.iter().try_for_each(|node| cluster.signal(*node, Signal::CONT))?;
+        Ok(commit.join().expect("the session's thread"))
+    })?;
+
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    for node in cluster.all() {
+        wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
+    }
+    let found = rows(&cluster, origin)?;
+    ensure!(found.is_empty() || found.len() == 3, "a part of a transaction: {found:?}");
+    ensure!(committed.is_err() || found.len() == 3, "acknowledged and lost");
+    for node in others {
+        ensure!(rows(&cluster, node)? == found, "node{node} has other rows than {found:?}");
+    }
+    cluster.passed()
+}
+
 /// A server that restarts takes up again what others have open.
 #[test]
 fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
@@ -111,6 +154,9 @@ fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
 const FRAGMENTS: &str = "SELECT COUNT(DISTINCT trx_id) FROM mysql.wsrep_streaming_log";
 const SIZE: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
                     WHERE VARIABLE_NAME = 'wsrep_cluster_size'";
+
+const STATUS: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                      WHERE VARIABLE_NAME = 'wsrep_cluster_status'";
 
 fn insert(session: &mut Conn, row: u16, node: u16) -> mysql::Result<()> {
     session.query_drop(format!("INSERT INTO test_stream.t VALUES ({row}, {node})"))

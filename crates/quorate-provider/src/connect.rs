@@ -260,10 +260,17 @@ impl Node {
             // The final view is under way already.
             return;
         }
+        let had_quorum = link.primary();
         if let Err(e) = link.group.leave(LEAVE_TIMEOUT) {
-            self.warn(&format!(
+            let text = format!(
                 "Left without taking leave ({e}): this node stays a voter of the group until it returns or is removed"
-            ));
+            );
+            // Without a quorum there is nobody to take leave of, and that was reported.
+            if had_quorum {
+                self.warn(&text);
+            } else {
+                self.info(&text);
+            }
         }
         self.queue.push(Event::Final);
     }
@@ -276,6 +283,7 @@ impl Node {
             self.transfer.wake();
             self.desk.wake();
             link.group.close();
+            link.set_closed();
             self.queue.close();
         }
     }

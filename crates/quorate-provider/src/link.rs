@@ -39,6 +39,7 @@ pub struct Link {
     serial: AtomicU64,
     primary: AtomicBool,
     closing: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Link {
@@ -62,6 +63,7 @@ impl Link {
             serial: AtomicU64::new(1),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -110,6 +112,17 @@ impl Link {
     /// No fate will be waited for any longer.
     pub fn abandoned(&self) -> bool {
         !self.open_for_writes()
+    }
+
+    /// As [`Self::abandoned`], for fragments: only once nothing is sequenced here any more.
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The group is closed: nothing will be sequenced any more.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.nudge_all();
     }
 
     pub fn set_primary(&self, primary: bool) {

@@ -9,6 +9,8 @@ const CONNECTED: i64 = 0;
 /// Cut off, and the connection to the group is given up: only a restart brings the node back.
 const GIVEN_UP: i64 = 2;
 
+const WEIGHT_DEFAULT: i64 = 1;
+
 impl Node {
     /// Options were set: what depends on them follows.
     pub fn options_changed(&self) {
@@ -26,7 +28,10 @@ impl Node {
     /// Hands the group what it has to know of the options.
     pub fn tell_group(&self, group: &Group) {
         let options = self.options.lock();
-        group.allow_alone(options.flag("pc.ignore_sb"));
+        // In Galera the heavier one of two keeps the quorum. Should both be made so, no harm is
+        // done: to go on alone takes more than to be allowed to.
+        let heavier = options.integer("pc.weight") > WEIGHT_DEFAULT;
+        group.allow_alone(options.flag("pc.ignore_sb") || heavier);
         group.set_suspect_timeout(options.period("evs.suspect_timeout"));
         group.isolate(options.integer("gmcast.isolate") != CONNECTED);
     }

@@ -124,7 +124,7 @@ pub const SPECS: &[Spec] = &[
     spec("pc.version", Integer, "0", Ignored, "Galera group protocol internals."),
     spec("pc.wait_prim", Bool, "yes", Ignored, "See pc.wait_prim_timeout."),
     spec("pc.wait_prim_timeout", Period, "PT30S", Start, "How long a new member looks for its group before it gives up."),
-    spec("pc.weight", Integer, "1", Live, "Every voter counts one; the option is only shown."),
+    spec("pc.weight", Integer, "1", Live, "Above 1, the node is the heavier one of two, and goes on alone as with pc.ignore_sb. Otherwise every voter counts one."),
     spec("protonet.backend", Text, "asio", Ignored, "Galera transport internals."),
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),

@@ -1,4 +1,13 @@
 //! Local transactions: certify, commit order, release, replay, brute-force abort.
+//!
+//! A session that loses the quorum while its write set may be in some log gives up after a while,
+//! with an unknown outcome: the server rolls the transaction back, and should the write set turn out
+//! committed, the appliers apply it like any other server's. That takes a write set that is the
+//! whole transaction. A *fragment* is nothing without those before it, which the server has just
+//! rolled back; applied alone it would leave other data here than elsewhere. So the session of a
+//! streaming transaction waits until the fate of its fragment is known, however long there is no
+//! quorum, or until nothing is sequenced on this connection any more: then the next start takes the
+//! transaction up from the fragments that the database keeps.
 
 use crate::abi::{
     status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t,
@@ -62,7 +71,10 @@ impl Node {
             return (refused, None);
         }
         sync::point("gcs_core_after_frag_send");
-        let mut state = trx.await_fate(trx.lock(), || link.abandoned());
+        let mut state = trx.await_fate(trx.lock(), || match is_fragment(ws_flags) {
+            true => link.closed(),
+            false => link.abandoned(),
+        });
         if state.fate.is_none() {
             drop(state);
             let settled = link.settle(header.serial);
@@ -312,6 +324,12 @@ impl Node {
             None => (status::OK, -1),
         }
     }
+}
+
+/// Whether it takes other write sets to make a transaction of this one.
+fn is_fragment(ws_flags: u32) -> bool {
+    let whole = flags::TRX_START | flags::TRX_END;
+    ws_flags & whole != whole
 }
 
 /// The interface's meta data of an ordered write set.

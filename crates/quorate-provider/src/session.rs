@@ -153,6 +153,7 @@ impl Node {
             self.record_closed(link, at);
         }
         link.group.close();
+        link.set_closed();
         self.queue.close();
         result
     }
