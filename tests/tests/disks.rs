@@ -5,6 +5,7 @@ use anyhow::{ensure, Context, Result};
 use quorate_lab::cluster::{Cluster, Plan};
 use quorate_lab::disk::Faults;
 use quorate_lab::process::Activity;
+use quorate_lab::server::error_log;
 use quorate_tests::power::quorate;
 use quorate_tests::sized;
 use quorate_tests::writers::{create_table_at, missing_at, Acks, Writers};
@@ -33,13 +34,15 @@ struct Lab {
     cluster: Cluster,
     acked: HashSet<u64>,
     runs: u64,
+    /// What the troubled node's log says from here on concerns its trouble.
+    log_start: u64,
 }
 
 impl Lab {
     fn start() -> Result<Lab> {
         let cluster = Cluster::start(&Plan::new(quorate()))?;
         create_table_at(&cluster.socket(0))?;
-        Ok(Lab { cluster, acked: HashSet::new(), runs: 0 })
+        Ok(Lab { cluster, acked: HashSet::new(), runs: 0, log_start: 0 })
     }
 
     fn leader(&self) -> Result<usize> {
@@ -58,6 +61,7 @@ impl Lab {
         watch: impl FnOnce(&Cluster) -> T,
     ) -> Result<(Acks, T)> {
         self.runs += 1;
+        self.log_start = error_log::length(&self.cluster.error_log(node));
         let sockets: Vec<PathBuf> =
             self.others(node).into_iter().map(|other| self.cluster.socket(other)).collect();
         let writers = Writers::start_at(&sockets, CLIENTS_PER_NODE, self.runs);
@@ -67,6 +71,12 @@ impl Lab {
         let acks = writers.stop();
         self.acked.extend(acks.ids());
         Ok((acks, seen))
+    }
+
+    /// What the node says of its trouble.
+    fn words(&self, node: usize) -> String {
+        let lines = error_log::errors_since(&self.cluster.error_log(node), self.log_start);
+        lines.join("\n    ")
     }
 
     /// Mends the disk, starts the server if it has ended, or anew if it does not go on by itself,
@@ -79,6 +89,9 @@ impl Lab {
         let how = match () {
             () if ended => "its server had ended; started again",
             () if self.cluster.wait_level(&all, BY_ITSELF).is_ok() => "went on by itself",
+            () if self.cluster.activity(node) == Activity::Gone => {
+                "its server ended; started again"
+            }
             () => {
                 self.cluster.kill(&[node])?;
                 "killed and started again"
@@ -111,6 +124,7 @@ fn a_followers_disk_costs_the_others_nothing() -> Result<()> {
             acks.longest_gap()
         );
         assert!(acks.per_second().iter().all(|count| *count > 0), "{name}");
+        println!("    it says: {}", lab.words(follower));
         println!("    then: {}", lab.mend(follower)?);
     }
     Ok(())
@@ -143,7 +157,9 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
             acks.per_second(),
             acks.longest_gap()
         );
+        println!("    it says: {}", lab.words(leader));
         println!("    then: {}", lab.mend(leader)?);
+        assert!(succession < SUCCESSION_LIMIT, "{name}");
         assert!(acks.longest_gap() < SUCCESSION_LIMIT, "{name}");
     }
     Ok(())
