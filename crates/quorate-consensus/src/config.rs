@@ -24,6 +24,9 @@ pub struct MemberInfo {
     /// Who leads rather, 0 to [`WEIGHT_MAX`]. A member of weight 0 does not lead, but for the
     /// moment it takes to hand over.
     pub weight: u8,
+    /// How many votes it has, if it votes: majorities are of votes, not of members. 0: none,
+    /// though it is in every other respect a full member.
+    pub ballots: u8,
     /// Where it stands (a data centre), for the commit rule; members of the same name stand
     /// together.
     pub zone: String,
@@ -61,8 +64,9 @@ pub enum WeightRule {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config {
     pub members: BTreeMap<MemberId, MemberInfo>,
-    /// Voters of the outgoing half of a joint configuration; empty otherwise. Addresses of those
-    /// that are no longer members stand in the configuration before.
+    /// Voters of the outgoing half of a joint configuration, each as often as it has votes there;
+    /// empty otherwise. Addresses of those that are no longer members stand in the configuration
+    /// before.
     pub outgoing: Vec<MemberId>,
     pub rules: Rules,
     /// Of a configuration installed by force (see [`crate::Event::ForceQuorum`]): who did it, and
@@ -84,10 +88,12 @@ pub enum ConfigChange {
 #[error("not a membership entry: {0}")]
 pub struct ConfigDecodeError(pub String);
 
-/// Layout version written. Version 1 knew no more of a member than role, address and name, and is
-/// read with the defaults for the rest.
-const VERSION: u8 = 2;
+/// Layout version written. Version 1 knew no more of a member than role, address and name, version 2
+/// nothing of ballots; they are read with the defaults for the rest.
+const VERSION: u8 = 3;
+const VERSION_WITHOUT_BALLOTS: u8 = 2;
 const VERSION_WITHOUT_RULES: u8 = 1;
+const BALLOTS_DEFAULT: u8 = 1;
 /// Flag of a member.
 const JOINING: u8 = 1;
 
@@ -95,7 +101,15 @@ impl MemberInfo {
     /// A full member of this role, of default weight and in no named zone.
     pub fn new(role: MemberRole, addr: impl Into<String>, name: impl Into<String>) -> Self {
         let (addr, name) = (addr.into(), name.into());
-        Self { role, joining: false, weight: WEIGHT_DEFAULT, zone: String::new(), addr, name }
+        Self {
+            role,
+            joining: false,
+            weight: WEIGHT_DEFAULT,
+            ballots: BALLOTS_DEFAULT,
+            zone: String::new(),
+            addr,
+            name,
+        }
     }
 
     /// Whether it counts for majorities.
@@ -110,8 +124,8 @@ impl MemberInfo {
 }
 
 impl Config {
-    /// Little-endian: version `u8` = 2; member count `u32`; per member, ascending by id: id
-    /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, zone, address and name each as
+    /// Little-endian: version `u8` = 3; member count `u32`; per member, ascending by id: id
+    /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, ballots `u8`, zone, address and name each as
     /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
     /// of the commit rule `u8`, weight rule `u8`; audit text as above.
     pub fn encode(&self) -> Bytes {
@@ -123,6 +137,7 @@ impl Config {
             out.put_u8(info.role as u8);
             out.put_u8(if info.joining { JOINING } else { 0 });
             out.put_u8(info.weight);
+            out.put_u8(info.ballots);
             for text in [&info.zone, &info.addr, &info.name] {
                 put_text(&mut out, text);
             }
@@ -142,7 +157,7 @@ impl Config {
     pub fn decode(data: &[u8]) -> Result<Config, ConfigDecodeError> {
         let mut input = Input(data);
         let version = input.u8()?;
-        if ![VERSION, VERSION_WITHOUT_RULES].contains(&version) {
+        if ![VERSION, VERSION_WITHOUT_BALLOTS, VERSION_WITHOUT_RULES].contains(&version) {
             return Err(ConfigDecodeError(format!("layout version {version} is unknown")));
         }
         let mut config = Config::default();
@@ -155,7 +170,7 @@ impl Config {
         }
         for _ in 0..input.u32()? {
             let id = input.member_id()?;
-            if config.outgoing.last().is_some_and(|before| *before >= id) {
+            if config.outgoing.last().is_some_and(|before| *before > id) {
                 return Err(ConfigDecodeError(format!("outgoing voter {id:?} is out of order")));
             }
             config.outgoing.push(id);
@@ -173,6 +188,26 @@ impl Config {
     /// All that vote: loggers too.
     pub fn voters(&self) -> impl Iterator<Item = MemberId> + '_ {
         self.members.iter().filter(|(_, info)| info.votes()).map(|(id, _)| *id)
+    }
+
+    /// Those that vote, each as often as it has votes.
+    pub fn ballots(&self) -> impl Iterator<Item = MemberId> + '_ {
+        let voters = self.members.iter().filter(|(_, info)| info.votes());
+        voters.flat_map(|(id, info)| std::iter::repeat_n(*id, info.ballots.into()))
+    }
+
+    /// Whether these alone can decide.
+    pub fn is_quorum(&self, among: impl Fn(MemberId) -> bool) -> bool {
+        let majority = |ballots: &mut dyn Iterator<Item = MemberId>| {
+            let (mut all, mut have) = (0usize, 0usize);
+            for id in ballots {
+                all += 1;
+                have += usize::from(among(id));
+            }
+            have > all / 2
+        };
+        majority(&mut self.ballots())
+            && (!self.is_joint() || majority(&mut self.outgoing.iter().copied()))
     }
 
     /// Whether `id` votes, in either half.
@@ -206,14 +241,16 @@ impl Config {
 
     /// Everybody the leader sends the log to: members, and outgoing voters that are none.
     pub(crate) fn everybody(&self) -> impl Iterator<Item = MemberId> + '_ {
-        let leaving = self.outgoing.iter().filter(|id| !self.members.contains_key(id));
+        let leaving: BTreeSet<_> =
+            self.outgoing.iter().filter(|id| !self.members.contains_key(id)).collect();
         self.members.keys().chain(leaving).copied()
     }
 
     /// Whether `id` alone decides everything.
     pub(crate) fn is_sole_voter(&self, id: MemberId) -> bool {
         self.is_incoming_voter(id)
-            && self.voters().count() == 1
+            && self.ballots().all(|voter| voter == id)
+            && self.ballots().next().is_some()
             && self.outgoing.iter().all(|other| *other == id)
     }
 }
@@ -271,8 +308,9 @@ impl<'a> Input<'a> {
             flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
         };
         let weight = self.u8()?;
+        let ballots = if version == VERSION_WITHOUT_BALLOTS { BALLOTS_DEFAULT } else { self.u8()? };
         let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
-        Ok(MemberInfo { role, joining, weight, zone, addr, name })
+        Ok(MemberInfo { role, joining, weight, ballots, zone, addr, name })
     }
 
     fn weight_rule(&mut self) -> Result<WeightRule, ConfigDecodeError> {

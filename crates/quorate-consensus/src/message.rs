@@ -113,5 +113,5 @@ pub(crate) fn follow_each_other(prev: LogPosition, entries: &[Entry], term: Term
 
 /// Whether a membership entry can be read, and leaves somebody to decide.
 fn governs(entry: &Entry) -> bool {
-    Config::decode(&entry.data).is_ok_and(|config| config.voters().next().is_some())
+    Config::decode(&entry.data).is_ok_and(|config| config.ballots().next().is_some())
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: a decision counts only if a majority of the voters holds it *and*, in a joint
 //! configuration, a majority of the outgoing voters too. A configuration without voters decides
-//! nothing. The rule of zones only ever asks for more, and only of commits: whatever is committed
+//! nothing. A voter with several votes counts as so many voters of one mind, so that any two
+//! majorities have somebody in common, as always. The rule of zones only ever asks for more, and only of commits: whatever is committed
 //! is on a majority, so that whoever is elected by one has it.
 
 use crate::config::Config;
@@ -18,7 +19,7 @@ pub(crate) enum Tally {
 
 /// The greatest value that a quorum has reached, given what each voter has reached.
 pub(crate) fn reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
-    let incoming = majority_reached(config.voters().map(&value));
+    let incoming = majority_reached(config.ballots().map(&value));
     if config.is_joint() {
         incoming.min(majority_reached(config.outgoing.iter().copied().map(&value)))
     } else {
@@ -41,7 +42,7 @@ pub(crate) fn zones_reached(config: &Config, value: impl Fn(MemberId) -> u64) ->
 
 /// How an election stands, given each voter's answer so far.
 pub(crate) fn tally(config: &Config, answer: impl Fn(MemberId) -> Option<bool>) -> Tally {
-    let incoming = majority_tally(config.voters().map(&answer));
+    let incoming = majority_tally(config.ballots().map(&answer));
     if !config.is_joint() {
         return incoming;
     }
@@ -134,5 +135,22 @@ mod tests {
         assert_eq!(tally(&joint, |id| (id.0 >= 3).then_some(true)), Tally::Pending);
         assert_eq!(tally(&joint, |id| Some(id.0 >= 3)), Tally::Lost);
         assert_eq!(tally(&joint, |id| (id.0 >= 2 && id.0 <= 4).then_some(true)), Tally::Won);
+    }
+
+    #[test]
+    fn votes_are_counted_not_voters() {
+        let mut heavy = config(&[1, 2, 3], &[]);
+        heavy.members.get_mut(&MemberId(1)).unwrap().ballots = 3;
+        let has = |id: MemberId| [0, 9, 4, 4][id.0 as usize];
+        assert_eq!(reached(&heavy, has), 9, "three of five votes");
+        let light = |id: MemberId| (id.0 > 1).then_some(true);
+        assert_eq!(tally(&heavy, light), Tally::Pending);
+        assert_eq!(tally(&heavy, |id| Some(id.0 == 1)), Tally::Won);
+        assert_eq!(tally(&heavy, |id| Some(id.0 > 1)), Tally::Lost);
+        assert!(heavy.is_quorum(|id| id.0 == 1) && !heavy.is_quorum(|id| id.0 > 1));
+        heavy.members.get_mut(&MemberId(2)).unwrap().ballots = 0;
+        assert_eq!(heavy.ballots().map(|id| id.0).collect::<Vec<_>>(), [1, 1, 1, 3]);
+        heavy.outgoing = vec![MemberId(1), MemberId(2), MemberId(3)];
+        assert!(!heavy.is_quorum(|id| id.0 == 1), "not of the outgoing ones");
     }
 }

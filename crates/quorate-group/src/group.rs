@@ -172,6 +172,12 @@ impl Group {
         self.member.suspect_ms.store(timeout.as_millis() as u64, Ordering::Relaxed);
     }
 
+    /// This member wants to have so many votes (`pc.weight`); waits up to `patience` until it has.
+    /// It goes on asking after that.
+    pub fn want_ballots(&self, ballots: u8, patience: Duration) {
+        self.member.want_ballots(ballots, patience);
+    }
+
     /// Cuts this member off from the others (`gmcast.isolate`), or lets it go on.
     pub fn isolate(&self, isolated: bool) {
         self.member.isolate(isolated);

@@ -125,9 +125,10 @@ impl<'a> Keeper<'a> {
             (leadership.leader, leadership.is_leader) = (None, false);
         }
         member.keep_isolated();
-        self.contact(&leadership, &applied);
+        self.contact(&status, &leadership, &applied);
         self.ask_for_admission(&status, &leadership);
         self.ask_for_view(&leadership, &applied);
+        member.ask_for_ballots(&status.config, leadership.leader);
         if leadership.is_leader {
             self.view(&status, &leadership, &known, &applied);
             self.membership(&status, &leadership, &known);
@@ -142,10 +143,12 @@ impl<'a> Keeper<'a> {
     }
 
     /// Reports whether there is contact with a quorum.
-    fn contact(&mut self, leadership: &Leadership, applied: &Applied) {
+    fn contact(&mut self, status: &Status, leadership: &Leadership, applied: &Applied) {
         let member = self.member;
+        let cut_off =
+            member.survival.is_isolated() && !status.config.is_quorum(|id| id == member.id);
         let primary = member.primary.load(Ordering::Relaxed);
-        if leadership.leader.is_some() && !member.survival.is_isolated() {
+        if leadership.leader.is_some() && !cut_off {
             self.leaderless = None;
             if !primary {
                 member.primary.store(true, Ordering::Relaxed);
@@ -159,7 +162,7 @@ impl<'a> Keeper<'a> {
         }
         let since = *self.leaderless.get_or_insert_with(Instant::now);
         let patient = since.elapsed() < member.options.primary_timeout;
-        if primary && (!patient || member.survival.is_isolated()) {
+        if primary && (!patient || cut_off) {
             member.primary.store(false, Ordering::Relaxed);
             member.observer.primary(false);
         }
@@ -274,8 +277,10 @@ impl<'a> Keeper<'a> {
         let connected = known.values().filter(|known| known.is_connected());
         let identities = connected.filter_map(|known| known.identity.as_ref()).chain([&own]);
         let silent_ms = member.options.election_timeout.as_millis() as u64;
+        let alive = |id| id == member.id || known.get(&id).is_some_and(Known::is_connected);
         let change = policy::promotion(status, silent_ms)
             .or_else(|| policy::readdress(&status.config, identities))
+            .or_else(|| member.ballots.change(&status.config, alive))
             .or_else(|| self.expulsion(status, leadership, known));
         if let Some(change) = change {
             self.change(change);

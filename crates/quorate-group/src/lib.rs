@@ -15,6 +15,7 @@
 //! Entry point: [`Group::open`].
 
 mod admission;
+mod ballots;
 mod driver;
 mod error;
 mod group;

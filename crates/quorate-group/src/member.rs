@@ -3,6 +3,7 @@
 //! Lock order: core → (outbox of a peer | pending | reads | progress | notices | membership);
 //! a peer's writer before its outbox. No two others are held together.
 
+use crate::ballots::Ballots;
 use crate::driver::{has_forward_room, Driver};
 use crate::error::GroupError;
 use crate::keeper::Desk;
@@ -60,6 +61,7 @@ pub(crate) struct Member {
     /// Silence after which a member leaves the view; may be changed.
     pub suspect_ms: AtomicU64,
     pub survival: Survival,
+    pub ballots: Ballots,
     pub closing: Mutex<bool>,
 }
 

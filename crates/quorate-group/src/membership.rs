@@ -18,6 +18,8 @@ struct State {
     asking: bool,
     /// Counts the leaders and terms seen.
     leaders: u64,
+    /// Counts these and the configurations seen.
+    changes: u64,
     /// A leader answered that our removal is committed.
     left: bool,
     /// Why the last attempt to be admitted did not succeed.
@@ -36,7 +38,10 @@ pub(crate) enum Wait {
 impl Membership {
     /// The configuration contains this member, or does not (any more).
     pub fn changed(&self, member: bool) {
-        self.state.lock().member = member;
+        let mut state = self.state.lock();
+        state.member = member;
+        state.changes += 1;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -46,7 +51,10 @@ impl Membership {
     }
 
     pub fn leader_changed(&self) {
-        self.state.lock().leaders += 1;
+        let mut state = self.state.lock();
+        state.leaders += 1;
+        state.changes += 1;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -64,6 +72,25 @@ impl Membership {
             }
         }
         state.leaders
+    }
+
+    /// Waits until `done`, looking again whenever the configuration or the leader changed.
+    pub fn wait_changed(&self, deadline: Instant, done: impl Fn() -> bool) {
+        loop {
+            let seen = self.state.lock().changes;
+            if done() {
+                return;
+            }
+            let mut state = self.state.lock();
+            while state.changes == seen && !state.closed {
+                if self.changed.wait_until(&mut state, deadline).timed_out() {
+                    return;
+                }
+            }
+            if state.closed {
+                return;
+            }
+        }
     }
 
     pub fn set_asking(&self, asking: bool) {

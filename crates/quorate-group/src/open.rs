@@ -1,5 +1,6 @@
 //! From a directory to a running member.
 
+use crate::ballots::Ballots;
 use crate::driver::Driver;
 use crate::error::GroupError;
 use crate::join;
@@ -110,6 +111,7 @@ pub(crate) fn open(
             leaving: AtomicBool::new(false),
             primary: AtomicBool::new(false),
             survival: Survival::default(),
+            ballots: Ballots::default(),
             closing: Mutex::new(false),
         }
     });

@@ -123,14 +123,15 @@ pub(crate) fn removal(
     alive: impl Fn(MemberId) -> bool,
 ) -> ConfigChange {
     let rest = || config.voters().filter(|id| *id != leaver);
-    let living = rest().filter(|id| alive(*id)).count();
-    let mut voters = rest().count();
+    let votes = |id: MemberId| config.ballots().filter(|voter| *voter == id).count();
+    let living: usize = rest().filter(|id| alive(*id)).map(votes).sum();
+    let mut all: usize = rest().map(votes).sum();
     let mut remove = vec![leaver];
     for dead in rest().filter(|id| !alive(*id)) {
-        if living > voters / 2 {
+        if living > all / 2 {
             break;
         }
-        voters -= 1;
+        all -= votes(dead);
         remove.push(dead);
     }
     ConfigChange::Update { put: Vec::new(), remove }
@@ -143,9 +144,8 @@ pub(crate) fn expulsion(
     alive: impl Fn(MemberId) -> bool,
 ) -> Option<ConfigChange> {
     let expelled = config.voters().find(|id| gone_for_long(*id))?;
-    let living = config.voters().filter(|id| *id != expelled && alive(*id)).count();
     let change = ConfigChange::Update { put: Vec::new(), remove: vec![expelled] };
-    (living > config.voters().count() / 2).then_some(change)
+    config.is_quorum(|id| id != expelled && alive(id)).then_some(change)
 }
 
 /// A known member with the address and name it has now.

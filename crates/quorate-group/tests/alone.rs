@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Cluster;
+use common::{Cluster, Node, PATIENCE};
 
 #[test]
 fn a_dead_member_of_two_is_left_behind_and_taken_in_again() {
@@ -69,4 +69,29 @@ fn an_isolated_member_is_left_behind_and_catches_up() {
     cluster.await_members(&[0, 1]);
     proposals.push(cluster.nodes[1].propose());
     cluster.await_applied(&proposals);
+}
+
+#[test]
+fn the_heavier_of_two_goes_on_whatever_became_of_the_other_and_the_lighter_does_not() {
+    let mut cluster = Cluster::started("weights", 2);
+    let mut proposals = vec![cluster.nodes[0].propose()];
+    cluster.await_applied(&proposals);
+    cluster.nodes[1].group().want_ballots(2, PATIENCE);
+    let ballots = |node: &Node| node.status().config.ballots().count();
+    cluster.nodes[0].wait("three votes", |node| ballots(node) == 3);
+    cluster.nodes[1].group().isolate(true);
+    cluster.nodes[0].wait("to be not primary", |node| !node.status().primary);
+    proposals.push(cluster.nodes[1].propose());
+    cluster.nodes[1].await_applied(&proposals);
+    assert!(cluster.nodes[1].status().primary);
+    cluster.nodes[1].group().isolate(false);
+    cluster.await_members(&[0, 1]);
+    cluster.await_applied(&proposals);
+    cluster.nodes[0].group().allow_alone(true);
+    cluster.nodes[1].kill();
+    cluster.nodes[0].wait("to be not primary", |node| !node.status().primary);
+    cluster.nodes[0].wait("a refusal by weight", |node| {
+        let reason = node.group().bootstrap().unwrap_err().to_string();
+        reason.contains("full members")
+    });
 }

@@ -1,6 +1,7 @@
 //! What is counted for the status variables, and the small switches read on hot paths.
 
 use quorate_certify::WriteSetBuilder;
+use quorate_consensus::MemberId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,8 @@ pub struct Counters {
     pub apply_waits: AtomicU64,
     /// Keys in the certification index.
     pub cert_index_size: AtomicU64,
-    /// Members of the last primary view; 0 outside of one.
-    pub view_members: AtomicUsize,
+    /// Members of the last primary view.
+    pub view_members: parking_lot::Mutex<Vec<MemberId>>,
     distance_sum: AtomicU64,
     distance_count: AtomicU64,
     catch_up: AtomicI64,
@@ -64,7 +65,7 @@ impl Counters {
             causal_reads: AtomicU64::new(0),
             apply_waits: AtomicU64::new(0),
             cert_index_size: AtomicU64::new(0),
-            view_members: AtomicUsize::new(0),
+            view_members: parking_lot::Mutex::new(Vec::new()),
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
             catch_up: AtomicI64::new(i64::MAX),

@@ -3,19 +3,22 @@
 use crate::node::Node;
 use crate::queue::Event;
 use quorate_group::Group;
+use std::time::Duration;
 
+/// How long setting `pc.weight` waits until the group has taken it over.
+const WEIGHT_PATIENCE: Duration = Duration::from_secs(2);
 /// `gmcast.isolate`: as usual. 1 cuts the node off, as a broken network does.
 const CONNECTED: i64 = 0;
 /// Cut off, and the connection to the group is given up: only a restart brings the node back.
 const GIVEN_UP: i64 = 2;
-
-const WEIGHT_DEFAULT: i64 = 1;
 
 impl Node {
     /// Options were set: what depends on them follows.
     pub fn options_changed(&self) {
         let Some(link) = self.link() else { return };
         self.tell_group(&link.group);
+        let weight = self.options.lock().integer("pc.weight");
+        link.group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
             self.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
             link.begin_closing();
@@ -28,10 +31,8 @@ impl Node {
     /// Hands the group what it has to know of the options.
     pub fn tell_group(&self, group: &Group) {
         let options = self.options.lock();
-        // In Galera the heavier one of two keeps the quorum. Should both be made so, no harm is
-        // done: to go on alone takes more than to be allowed to.
-        let heavier = options.integer("pc.weight") > WEIGHT_DEFAULT;
-        group.allow_alone(options.flag("pc.ignore_sb") || heavier);
+        group.want_ballots(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
+        group.allow_alone(options.flag("pc.ignore_sb"));
         group.set_suspect_timeout(options.period("evs.suspect_timeout"));
         group.isolate(options.integer("gmcast.isolate") != CONNECTED);
     }

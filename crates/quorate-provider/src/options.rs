@@ -124,7 +124,7 @@ pub const SPECS: &[Spec] = &[
     spec("pc.version", Integer, "0", Ignored, "Galera group protocol internals."),
     spec("pc.wait_prim", Bool, "true", Ignored, "See pc.wait_prim_timeout."),
     spec("pc.wait_prim_timeout", Period, "PT30S", Start, "How long a new member looks for its group before it gives up."),
-    spec("pc.weight", Integer, "1", Live, "Above 1, the node is the heavier one of two, and goes on alone as with pc.ignore_sb. Otherwise every voter counts one."),
+    spec("pc.weight", Integer, "1", Live, "Votes of this node, 0 to 255: a majority is one of votes. Waits until the group has taken it over."),
     spec("protonet.backend", Text, "asio", Ignored, "Galera transport internals."),
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),
@@ -233,6 +233,10 @@ impl Options {
         if spec.name == "gmcast.isolate" && !matches!(value, "0" | "1" | "2") {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected: "0, 1 or 2" });
+        }
+        if spec.name == "pc.weight" && value.parse::<u8>().is_err() {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 255" });
         }
         if running && spec.effect == Start && self.text(spec.name) != value {
             return Err(OptionError::NotLive { name: name.to_string() });

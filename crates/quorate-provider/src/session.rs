@@ -102,7 +102,7 @@ impl Node {
             self.record_view(link, view);
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
             *self.counters.incoming.lock() = incoming.join(",");
-            self.counters.view_members.store(view.members.len(), Ordering::Relaxed);
+            *self.counters.view_members.lock() = view.members.iter().map(|m| m.id).collect();
             if self.local_state() == LocalState::Undefined {
                 self.say_missed(self.counters.cut_off_at(), seqno);
                 self.set_local_state(LocalState::Joined);

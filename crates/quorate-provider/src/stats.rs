@@ -83,7 +83,7 @@ impl Node {
             ("open_transactions", Value::Int(self.trxs.len() as i64)),
             ("open_connections", Value::Int(0)),
             ("incoming_addresses", Value::Text(self.incoming_addresses())),
-            ("cluster_weight", Value::Int(self.weight(status.primary))),
+            ("cluster_weight", Value::Int(self.weight(&status))),
             ("desync_count", Value::Int(self.pause.desync_count() as i64)),
             ("evs_delayed", text("")),
             ("evs_evict_list", text("")),
@@ -117,14 +117,17 @@ impl Node {
         ]
     }
 
-    /// Members of the primary view, each of which counts one; 0 without one.
-    fn weight(&self, primary: bool) -> i64 {
-        let shown = self.counters.view_members.load(Relaxed);
-        if primary && shown > 0 {
-            shown as i64
-        } else {
-            0
+    /// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.
+    fn weight(&self, status: &quorate_group::GroupStatus) -> i64 {
+        if !status.primary {
+            return 0;
         }
+        let own = self.options.lock().integer("pc.weight");
+        let votes = |id: &MemberId| match *id == status.member {
+            true => own,
+            false => status.config.ballots().filter(|voter| voter == id).count() as i64,
+        };
+        self.counters.view_members.lock().iter().map(votes).sum()
     }
 
     /// `wsrep_local_state_comment`; tools look for these very words.

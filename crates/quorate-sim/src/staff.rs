@@ -13,6 +13,8 @@ pub struct Staff {
     /// Voters that are loggers, in a thousand.
     loggers_per_mille: u32,
     weights: bool,
+    /// Members with none, two or three votes.
+    ballots: bool,
     zones: u64,
     /// Rules of the first membership.
     rules: Rules,
@@ -39,6 +41,7 @@ impl Staff {
             rules: Self::draw_rules(r, zones, weights),
             stall_timeouts: r.below(3),
             hangs: r.chance(300),
+            ballots: r.chance(400),
         }
     }
 
@@ -52,6 +55,7 @@ impl Staff {
         MemberInfo {
             role: if logger { MemberRole::Logger } else { role },
             weight: self.weight(rng),
+            ballots: self.ballots(rng),
             zone: format!("z{}", slot as u64 % self.zones),
             ..plain
         }
@@ -64,6 +68,9 @@ impl Staff {
         }
         config.rules = self.rules;
         config.rules.zones_min = self.rules.zones_min.min(config.zones().len() as u8);
+        if config.ballots().next().is_none() {
+            config.members.values_mut().for_each(|info| info.ballots = 1);
+        }
         if config.members.values().any(MemberInfo::may_lead) {
             return;
         }
@@ -84,7 +91,15 @@ impl Staff {
             (MemberRole::Logger, true) => MemberRole::Voter,
             (role, _) => role,
         };
-        MemberInfo { role, weight: self.weight(rng), ..info.clone() }
+        let ballots = self.ballots(rng);
+        MemberInfo { role, weight: self.weight(rng), ballots, ..info.clone() }
+    }
+
+    fn ballots(&self, rng: &mut Rng) -> u8 {
+        match self.ballots {
+            true => *rng.pick(&[0, 1, 1, 1, 2, 3]).unwrap_or(&1),
+            false => 1,
+        }
     }
 
     fn weight(&self, rng: &mut Rng) -> u8 {

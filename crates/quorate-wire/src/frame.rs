@@ -42,12 +42,13 @@ pub enum FrameType {
     SnapshotEnd = 13,
     StatusRequest = 14,
     StatusReport = 15,
+    Ballots = 16,
 }
 
 impl FrameType {
     pub fn from_u8(value: u8) -> Option<Self> {
         use FrameType::*;
-        const ALL: [FrameType; 15] = [
+        const ALL: [FrameType; 16] = [
             Hello,
             Welcome,
             Refuse,
@@ -63,6 +64,7 @@ impl FrameType {
             SnapshotEnd,
             StatusRequest,
             StatusReport,
+            Ballots,
         ];
         ALL.get((value as usize).wrapping_sub(1)).copied()
     }
@@ -191,7 +193,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(16), None);
+        assert_eq!(FrameType::from_u8(17), None);
     }
 
     #[test]

@@ -26,6 +26,10 @@ pub enum Packet {
     ViewRefresh {
         number: u64,
     },
+    /// The sender wants to have so many votes.
+    Ballots {
+        ballots: u8,
+    },
     SnapshotBegin(SnapshotBegin),
     SnapshotData(Bytes),
     /// crc32c of the whole snapshot.
@@ -50,6 +54,7 @@ impl Packet {
             Packet::LeaveRequest => FrameType::LeaveRequest,
             Packet::LeaveAnswer(_) => FrameType::LeaveAnswer,
             Packet::ViewRefresh { .. } => FrameType::ViewRefresh,
+            Packet::Ballots { .. } => FrameType::Ballots,
             Packet::SnapshotBegin(_) => FrameType::SnapshotBegin,
             Packet::SnapshotData(_) => FrameType::SnapshotData,
             Packet::SnapshotEnd { .. } => FrameType::SnapshotEnd,
@@ -106,6 +111,7 @@ impl Packet {
             Packet::LeaveRequest | Packet::StatusRequest => {}
             Packet::LeaveAnswer(answer) => answer.encode(&mut out),
             Packet::ViewRefresh { number } => out.u64(*number),
+            Packet::Ballots { ballots } => out.u8(*ballots),
             Packet::SnapshotBegin(begin) => begin.encode(&mut out),
             Packet::SnapshotData(data) => out.rest(data),
             Packet::SnapshotEnd { crc } => out.u32(*crc),
@@ -145,6 +151,7 @@ impl Packet {
             FrameType::LeaveRequest => Packet::LeaveRequest,
             FrameType::LeaveAnswer => Packet::LeaveAnswer(LeaveAnswer::decode(&mut body)?),
             FrameType::ViewRefresh => Packet::ViewRefresh { number: body.u64()? },
+            FrameType::Ballots => Packet::Ballots { ballots: body.u8()? },
             FrameType::SnapshotBegin => Packet::SnapshotBegin(SnapshotBegin::decode(&mut body)?),
             FrameType::SnapshotData => Packet::SnapshotData(body.rest()),
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
@@ -172,6 +179,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::LeaveRequest => "leave request",
         FrameType::LeaveAnswer => "leave answer",
         FrameType::ViewRefresh => "view request",
+        FrameType::Ballots => "request for votes",
         FrameType::SnapshotBegin => "snapshot start",
         FrameType::SnapshotData => "snapshot data",
         FrameType::SnapshotEnd => "snapshot end",

@@ -95,6 +95,7 @@ fn every_packet() -> Vec<Packet> {
         Packet::LeaveAnswer(LeaveAnswer::Done),
         Packet::LeaveAnswer(LeaveAnswer::Later { reason: "r".into() }),
         Packet::ViewRefresh { number: 4 },
+        Packet::Ballots { ballots: 3 },
         Packet::SnapshotData(entry(1, 3000).data),
         Packet::SnapshotEnd { crc: 77 },
         Packet::StatusRequest,

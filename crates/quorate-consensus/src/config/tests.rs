@@ -50,11 +50,11 @@ fn versions_roles_and_order_are_checked() {
         change(&mut bytes);
         Config::decode(&bytes).unwrap_err().0
     };
-    assert!(refusal(|b| b[0] = 3).contains("version 3"));
+    assert!(refusal(|b| b[0] = 4).contains("version 4"));
     assert!(refusal(|b| b[21] = 9).contains("role 9"));
     assert!(refusal(|b| b[22] = 2).contains("flags 2"));
     assert!(refusal(|b| b[5] = 8).contains("out of order"));
-    assert!(refusal(|b| b[32] = 0xff).contains("UTF-8"));
+    assert!(refusal(|b| b[33] = 0xff).contains("UTF-8"));
 }
 
 #[test]

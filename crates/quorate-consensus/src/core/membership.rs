@@ -5,8 +5,9 @@
 //! - One change at a time: the next is refused until the last one is committed, out of its joint
 //!   phase, and an entry of the leader's own term is committed (otherwise two leaders could decide
 //!   by majorities that do not overlap).
-//! - Voter sets that follow each other differ by one member, or are bridged by a joint
-//!   configuration.
+//! - Configurations that follow each other differ by one vote, or are bridged by a joint one. (One
+//!   vote: if a majority under T votes and one under T + 1 had nobody in common, they would hold
+//!   T/2 + 1 and (T + 1)/2 + 1 votes, rounded down, which are T + 2 together.)
 
 use super::{Consensus, Role};
 use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
@@ -14,7 +15,7 @@ use crate::effects::Effects;
 use crate::event::StepError;
 use crate::progress::Progress;
 use crate::types::{EntryKind, Index, MemberId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest address or name, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -138,12 +139,18 @@ fn updated(
     if next.members.len() > MEMBERS_MAX {
         return Err(format!("a group has at most {MEMBERS_MAX} members"));
     }
-    let before: BTreeSet<MemberId> = config.voters().collect();
-    let after: BTreeSet<MemberId> = next.voters().collect();
-    if before.symmetric_difference(&after).count() > 1 {
-        next.outgoing = before.into_iter().collect();
+    if ballots_moved(config, &next) > 1 {
+        next.outgoing = config.ballots().collect();
     }
     Ok(next)
+}
+
+/// How many votes come, go, or change hands.
+fn ballots_moved(before: &Config, after: &Config) -> usize {
+    let mut held: BTreeMap<MemberId, isize> = BTreeMap::new();
+    before.ballots().for_each(|id| *held.entry(id).or_default() -= 1);
+    after.ballots().for_each(|id| *held.entry(id).or_default() += 1);
+    held.values().map(|moved| moved.unsigned_abs()).sum()
 }
 
 /// The same members under other rules.
@@ -158,7 +165,7 @@ fn ruled(config: &Config, rules: Rules) -> Result<Config, String> {
 
 /// Whether somebody may lead, and something can be committed.
 fn check_governable(config: &Config) -> Result<(), String> {
-    if config.voters().next().is_none() {
+    if config.ballots().next().is_none() {
         return Err("no voter would be left".into());
     }
     if !config.members.values().any(MemberInfo::may_lead) {

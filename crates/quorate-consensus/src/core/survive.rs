@@ -5,7 +5,7 @@
 //!
 //! Why nothing acknowledged can be lost, and the two cannot diverge. In every configuration that
 //! may be in force (from the last committed one on) this member is needed for each decision: it is
-//! one of two voters, or the only one. So
+//! one of two voters, of whom it has no fewer votes, or the only one. So
 //! - whatever was committed is in this member's log, for it took its acknowledgement;
 //! - the other member can commit nothing without this one, now or later, whatever it has in its own
 //!   log; it can be elected only by this member's vote, which goes to logs that are not behind, and
@@ -40,7 +40,9 @@ impl Consensus {
             let both = config.members.keys().all(|id| *id == own || *id == gone);
             let full = config.members.values().all(|info| info.may_lead());
             let zones = config.rules.zones_min <= 1;
-            both && full && zones && !config.is_joint() && config.is_voter(own)
+            let votes = |id| config.ballots().filter(|voter| *voter == id).count();
+            let needed = votes(own) >= votes(gone) && votes(own) > 0;
+            both && full && needed && zones && !config.is_joint() && config.is_voter(own)
         };
         if !self.configs.possible(self.commit).all(needs_this_one) {
             return refuse("only one of two full members, with no other member and no rule of zones, can go on alone");

@@ -195,3 +195,36 @@ fn one_of_three_or_with_a_learner_does_not_go_on_alone() {
     step(&mut shrunk, 5000, Event::ChangeMembership(change));
     assert!(alone(&mut shrunk).is_err());
 }
+
+#[test]
+fn a_change_of_more_than_one_vote_goes_through_both_majorities() {
+    let change = |ballots: u8| {
+        let mut member = leader_of_three();
+        step(&mut member, 5000, Event::Persisted(LogPosition { term: 1, index: 1 }));
+        let info = MemberInfo { ballots, ..member.config().members[&id(1)].clone() };
+        let put = vec![(id(1), info)];
+        step(
+            &mut member,
+            5000,
+            Event::ChangeMembership(ConfigChange::Update { put, remove: vec![] }),
+        );
+        member.config().clone()
+    };
+    assert!(!change(2).is_joint());
+    assert!(!change(0).is_joint());
+    let heavy = change(3);
+    assert_eq!(heavy.outgoing, [id(1), id(2), id(3)]);
+    assert_eq!(heavy.ballots().collect::<Vec<_>>(), [id(1), id(1), id(1), id(2), id(3)]);
+    assert_eq!(Config::decode(&heavy.encode()), Ok(heavy));
+}
+
+#[test]
+fn the_lighter_of_two_does_not_go_on_alone() {
+    let mut config = voters(&[1, 2]);
+    config.members.get_mut(&id(2)).unwrap().ballots = 2;
+    let mut lighter = member(config.clone());
+    let alone = Event::SurviveAlone(id(2));
+    assert!(lighter.step(6000, alone.clone(), &mut Effects::default()).is_err());
+    config.members.get_mut(&id(1)).unwrap().ballots = 2;
+    assert!(member(config).step(6000, alone, &mut Effects::default()).is_ok());
+}

@@ -232,6 +232,10 @@ impl<'a> Receiver<'a> {
                 member.membership.set_reason(reason);
             }
             Packet::ViewRefresh { number } => member.desk.ask_view(member, number),
+            Packet::Ballots { ballots } => {
+                member.ballots.asked(self.peer.id, ballots);
+                member.notices.wake();
+            }
             Packet::SnapshotBegin(begin) => {
                 if begin.bytes > SNAPSHOT_BYTES_MAX {
                     let value = begin.bytes;

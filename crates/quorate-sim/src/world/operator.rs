@@ -225,7 +225,7 @@ impl World {
     fn is_governed(&self, config: &Config, lost: &impl Fn(usize) -> bool) -> bool {
         let mut left = config.clone();
         left.members.retain(|id, _| self.is_kept(*id, lost));
-        self.has_majority(&config.voters().collect::<Vec<_>>(), lost)
+        self.has_majority(&config.ballots().collect::<Vec<_>>(), lost)
             && left.zones().len() >= usize::from(config.rules.zones_min)
             && left.members.values().any(MemberInfo::may_lead)
     }
