@@ -6,12 +6,11 @@ use mysql::Conn;
 use quorate_cli::server::ProcessId;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::cell::Cell;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Between polls of what cannot be awaited.
@@ -31,7 +30,7 @@ pub struct TestCluster {
     pub base_port: u16,
     /// None: the command's own default.
     pub provider: Option<PathBuf>,
-    passed: Cell<bool>,
+    passed: AtomicBool,
 }
 
 impl TestCluster {
@@ -54,7 +53,7 @@ impl TestCluster {
             nodes,
             base_port: free_ports(count as u16)?,
             provider: provider.map(Path::to_owned),
-            passed: Cell::new(false),
+            passed: AtomicBool::new(false),
         })
     }
 
@@ -185,7 +184,7 @@ impl TestCluster {
 
     /// The end of a test: without it, the nodes' error logs are shown.
     pub fn passed(&self) -> Result<()> {
-        self.passed.set(true);
+        self.passed.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -201,7 +200,7 @@ impl TestCluster {
 
 impl Drop for TestCluster {
     fn drop(&mut self) {
-        if !self.passed.get() {
+        if !self.passed.load(Ordering::Relaxed) {
             self.show_logs();
         }
         if std::env::var_os("QUORATE_TEST_KEEP").is_some() {

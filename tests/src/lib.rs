@@ -7,6 +7,7 @@
 //! * [`power`]: power cuts of all servers under load, on disks that forget what was not synced.
 //! * [`failover`]: one fault under load; how long nothing was acknowledged.
 //! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
+//! * [`tools`]: what load balancers, probes and exporters ask a node, and conclude.
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
 //! * [`standalone`]: a server without replication, to compare with.
 //! * [`mtr`]: MariaDB's own test suites, with this provider and with Galera.
@@ -23,6 +24,7 @@ pub mod power;
 pub mod probe;
 pub mod standalone;
 pub mod sysbench;
+pub mod tools;
 pub mod writers;
 
 pub use cluster::TestCluster;

@@ -130,7 +130,9 @@ impl Node {
         self.set_link(Some(link.clone()));
         let limits = Constants::from_words(group.charter().0).limits();
         let sequencer = Sequencer::new(self.clone(), link, limits);
-        group.start(Box::new(sequencer), accept).map(|_| ())
+        group.start(Box::new(sequencer), accept)?;
+        *self.recovered.lock() = None;
+        Ok(())
     }
 
     /// The window is the founder's: with another, this node would come to other verdicts.
@@ -148,7 +150,7 @@ impl Node {
 
     fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
         let saved = Grastate::read(&self.config.data_dir);
-        genesis.standing(group, saved.as_ref(), self.config.start)
+        genesis.standing(group, saved.as_ref(), *self.recovered.lock())
     }
 
     /// Refuses a log that is of another group than the database (one of the two was swapped), and
@@ -209,7 +211,7 @@ impl Node {
         let saved = Grastate::read(&self.config.data_dir);
         let cache = galera_cache(&options, &self.config.data_dir);
         let views = |at| trailing_views(&cache, at);
-        let genesis = Genesis::of_founder(saved.as_ref(), self.config.start, views);
+        let genesis = Genesis::of_founder(saved.as_ref(), *self.recovered.lock(), views);
         let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
         let begun = genesis.map(|g| g.constants()).unwrap_or_default();
         let constants = Constants { window, ..begun };

@@ -87,7 +87,11 @@ impl Node {
         self.record(link, -1, view.members.len() == 1);
     }
 
+    /// Without a seqno nothing is recorded: a state transfer has not ended, and the file says so.
     pub fn record_closed(&self, link: &Link, seqno: i64) {
+        if seqno < 0 {
+            return;
+        }
         let safe = Grastate::read(&self.config.data_dir).is_some_and(|g| g.safe_to_bootstrap);
         self.record(link, seqno, safe);
     }

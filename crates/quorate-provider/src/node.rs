@@ -52,6 +52,9 @@ pub enum LocalState {
 pub struct Node {
     pub host: Host,
     pub config: NodeConfig,
+    /// What the server recovered at its start (`NodeConfig::start`), until a connection has begun
+    /// from it. A later one begins where the former ended, as `grastate.dat` says.
+    pub recovered: Mutex<Option<Position>>,
     pub options: Mutex<Options>,
     pub commit: CommitOrder,
     pub apply: ApplyOrder,
@@ -77,6 +80,7 @@ impl Node {
             isolated,
             failed,
             host,
+            recovered: Mutex::new(config.start),
             config,
             options: Mutex::new(options),
             commit: CommitOrder::new(),

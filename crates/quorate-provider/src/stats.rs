@@ -60,7 +60,7 @@ impl Node {
             ("local_recv_queue_max", Value::Int(self.queue.longest() as i64)),
             ("local_recv_queue_min", Value::Int(0)),
             ("local_recv_queue_avg", Value::Double(queue as f64)),
-            ("local_cached_downto", Value::Int(status.first_index as i64)),
+            ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
             ("flow_control_paused_ns", Value::Int(0)),
             ("flow_control_paused", Value::Double(0.0)),
             ("flow_control_sent", Value::Int(0)),
@@ -145,6 +145,12 @@ impl Node {
     fn incoming_addresses(&self) -> String {
         self.counters.incoming.lock().clone()
     }
+}
+
+/// About the first seqno that the log still has: each takes an entry, few entries take none.
+fn cached_downto(status: &quorate_group::GroupStatus, sequenced: i64) -> i64 {
+    let entries = status.commit_index.saturating_sub(status.first_index) as i64;
+    (sequenced - entries).max(1)
 }
 
 fn role(status: &quorate_group::GroupStatus) -> &'static str {
