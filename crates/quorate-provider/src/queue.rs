@@ -1,8 +1,8 @@
 //! What waits for the applier threads, in log order.
 //!
 //! Invariants:
-//! - events leave in the order they came; an exclusive one leaves when nothing else that was taken
-//!   out before is unfinished business of this queue, and nothing leaves while it is being handled;
+//! - events leave in the order they came; nothing leaves while an exclusive one is being handled
+//!   (what was taken out before may still be under way: see [`EventQueue::wait_for_others`]);
 //! - payloads in memory stay below `bytes_max`; past it an event keeps only its place in the log,
 //!   and its payload is read back when its turn comes, so a lagging member's memory is bounded.
 
@@ -79,6 +79,7 @@ impl Event {
 pub struct EventQueue {
     inner: Mutex<Inner>,
     ready: Condvar,
+    idle: Condvar,
     bytes_max: usize,
 }
 
@@ -86,6 +87,8 @@ struct Inner {
     events: VecDeque<Event>,
     bytes: usize,
     exclusive_busy: bool,
+    /// Others that were taken out and are being handled.
+    shared_busy: usize,
     /// Ordered events above this seqno stay (`i64::MAX`: open).
     gate: i64,
     closed: bool,
@@ -104,11 +107,12 @@ impl EventQueue {
             events: VecDeque::new(),
             bytes: 0,
             exclusive_busy: false,
+            shared_busy: 0,
             gate: i64::MAX,
             closed: true,
             longest: 0,
         };
-        Self { inner: Mutex::new(inner), ready: Condvar::new(), bytes_max }
+        Self { inner: Mutex::new(inner), ready: Condvar::new(), idle: Condvar::new(), bytes_max }
     }
 
     /// Empties and opens it for a new connection.
@@ -139,7 +143,8 @@ impl EventQueue {
         self.ready.notify_one();
     }
 
-    /// The next event. After an exclusive one the taker calls [`Self::finish_exclusive`].
+    /// The next event. After it the taker calls [`Self::finish_exclusive`] or
+    /// [`Self::finish_shared`].
     pub fn pop(&self) -> Popped {
         let mut inner = self.inner.lock();
         loop {
@@ -152,6 +157,7 @@ impl EventQueue {
                 if let Some(event) = inner.events.pop_front() {
                     inner.bytes -= event.bytes();
                     inner.exclusive_busy = event.exclusive();
+                    inner.shared_busy += usize::from(!event.exclusive());
                     let more = !inner.exclusive_busy && !inner.events.is_empty();
                     drop(inner);
                     if more {
@@ -167,6 +173,23 @@ impl EventQueue {
     pub fn finish_exclusive(&self) {
         self.inner.lock().exclusive_busy = false;
         self.ready.notify_all();
+    }
+
+    /// After an event that is not exclusive.
+    pub fn finish_shared(&self) {
+        let mut inner = self.inner.lock();
+        inner.shared_busy -= 1;
+        if inner.shared_busy == 0 {
+            self.idle.notify_all();
+        }
+    }
+
+    /// For the taker of an exclusive event: blocks until all that was taken before is done.
+    pub fn wait_for_others(&self) {
+        let mut inner = self.inner.lock();
+        while inner.shared_busy > 0 {
+            self.idle.wait(&mut inner);
+        }
     }
 
     /// Drops ordered events up to `seqno`: a state transfer brought them.
@@ -256,6 +279,23 @@ mod tests {
         assert!(matches!(take(&queue), Event::NonPrimary));
         queue.finish_exclusive();
         assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 2));
+    }
+
+    #[test]
+    fn the_last_event_waits_for_what_was_taken_before() {
+        let queue = std::sync::Arc::new(EventQueue::new(1000));
+        queue.open();
+        queue.push(write_set(1, 1));
+        queue.push(Event::Final);
+        assert!(matches!(take(&queue), Event::WriteSet(_)));
+        assert!(matches!(take(&queue), Event::Final));
+        let last = {
+            let queue = queue.clone();
+            std::thread::spawn(move || queue.wait_for_others())
+        };
+        assert!(!last.is_finished());
+        queue.finish_shared();
+        last.join().unwrap();
     }
 
     #[test]

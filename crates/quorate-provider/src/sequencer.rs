@@ -28,13 +28,16 @@ pub struct Sequencer {
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
     limits: Limits,
+    /// This node took leave, and the view without it has passed: what comes now is for its next
+    /// start. The server's position is the last one that it saw as a member.
+    left: bool,
 }
 
 impl Sequencer {
     pub fn new(node: Arc<Node>, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        Self { node, link, state, start, limits }
+        Self { node, link, state, start, limits, left: false }
     }
 
     fn data(&mut self, index: u64, data: Bytes) {
@@ -68,6 +71,9 @@ impl Sequencer {
         let header = write_set.header();
         let certified = verdict.outcome == Outcome::Ok;
         let link = self.link.clone();
+        if self.left {
+            return;
+        }
         link.progress.set_seqno(verdict.seqno);
         let mine = if header.origin == link.node { link.settle(header.serial) } else { None };
         if !certified {
@@ -114,9 +120,13 @@ impl Sequencer {
         let members: Vec<u128> =
             view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
         let (seqno, ended) = self.state.view(&members);
-        link.progress.set_seqno(seqno);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
+        self.left |= link.closing() && !mine;
+        if self.left {
+            return;
+        }
+        link.progress.set_seqno(seqno);
         if mine {
             link.progress.set_first_view(seqno, &view);
         }

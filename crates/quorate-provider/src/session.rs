@@ -48,6 +48,8 @@ impl Node {
             let outcome = self.handle_event(ctx, &link, event);
             if exclusive {
                 self.queue.finish_exclusive();
+            } else {
+                self.queue.finish_shared();
             }
             match outcome {
                 Ok(false) => self.check_synced(&link),
@@ -137,6 +139,8 @@ impl Node {
                 self.info(&format!("Could not take leave of the group: {e}"));
             }
         }
+        // A position below what is in the database would have it applied twice after a restart.
+        self.queue.wait_for_others();
         let at = self.apply.last_left();
         let shown = HostView {
             uuid: link.history.to_be_bytes(),
