@@ -214,7 +214,7 @@ impl Drop for TestCluster {
 }
 
 /// The command under test.
-fn command_path() -> PathBuf {
+pub fn command_path() -> PathBuf {
     match std::env::var_os("QUORATE_BIN") {
         Some(path) => path.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/quorate"),

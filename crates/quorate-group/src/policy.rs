@@ -19,15 +19,17 @@ pub(crate) enum Presence {
 
 /// The view to propose, if it is not `current`: who is here, those of `current` in its order
 /// first. A member whose process restarted has left and joined again. `refresh` asks for a new
-/// number even if nobody came or went.
+/// number even if nobody came or went. Loggers are in no view: they have no database.
 pub(crate) fn next_view(
     current: &View,
     config: &Config,
     presence: &BTreeMap<MemberId, Presence>,
     refresh: bool,
 ) -> Option<View> {
+    let has_data =
+        |id: &MemberId| config.members.get(id).is_some_and(|info| info.role != MemberRole::Logger);
     let mut members: Vec<ViewMember> = Vec::new();
-    for old in current.members.iter().filter(|old| config.members.contains_key(&old.id)) {
+    for old in current.members.iter().filter(|old| has_data(&old.id)) {
         match presence.get(&old.id) {
             Some(Presence::Here(now)) if now.incarnation == old.incarnation => {
                 members.push(now.clone());
@@ -36,7 +38,7 @@ pub(crate) fn next_view(
             Some(Presence::Unclear) | None => members.push(old.clone()),
         }
     }
-    for id in config.members.keys() {
+    for id in config.members.keys().filter(|id| has_data(id)) {
         let listed = members.iter().any(|member| member.id == *id);
         if let (false, Some(Presence::Here(now))) = (listed, presence.get(id)) {
             members.push(now.clone());

@@ -74,6 +74,18 @@ pub enum Command {
         acknowledged is still there.\n\nExample:\n  quorate kill node2 && quorate status; quorate up"
     )]
     Kill(Kill),
+    /// Run a member with a log and a vote, and no database
+    #[command(
+        long_about = "Runs a logger in the foreground: a member of the group that keeps the log and \
+        votes, and has no database. Two servers and a logger lose nothing when any one of the three \
+        is lost, with two copies of the data instead of three; it needs one core, little memory and \
+        a disk that syncs quickly. It leads only to hand over to a server. Clients do not see it.\n\n\
+        It ends on SIGTERM or SIGINT and takes leave of the group then; started again, it joins again. \
+        A crash (or kill -9) costs nothing: it goes on from its log.\n\n\
+        Example:\n  quorate logger --name log1 --cluster-name quorate --log-dir /var/lib/quorate-log \\\n    \
+        --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
+    )]
+    Logger(Logger),
     /// Hand leadership to another node, without an error for any client
     #[command(
         long_about = "Hands leadership from the node that leads to another one, for instance before \
@@ -190,6 +202,59 @@ pub struct OneNode {
 
     #[command(flatten)]
     pub limit: Limit,
+}
+
+#[derive(Args)]
+pub struct Logger {
+    /// Its name, as `member list` shows it
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+
+    /// The group's name (wsrep_cluster_name of the servers)
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: String,
+
+    /// Where the others reach it, HOST:PORT
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub address: String,
+
+    /// Where it listens [default: the port of --address on all addresses]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub listen: Option<String>,
+
+    /// Group addresses of the servers, HOST:PORT
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',', required = true, value_parser = address)]
+    pub join: Vec<String>,
+
+    /// Where it keeps the log; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: PathBuf,
+
+    /// The data centre it stands in
+    #[arg(long, value_name = "ZONE", default_value = "")]
+    pub zone: String,
+
+    /// Its certificate (PEM), if the group is encrypted
+    #[arg(long, value_name = "FILE", requires = "ssl_key")]
+    pub ssl_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_key: Option<PathBuf>,
+
+    /// Who signs the members' certificates (PEM) [default: the certificate itself]
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_ca: Option<PathBuf>,
+}
+
+/// `HOST:PORT`, or `[V6]:PORT`.
+fn address(text: &str) -> Result<String, String> {
+    let form = || format!("{text:?} is not of the form HOST:PORT");
+    let (host, port) = text.rsplit_once(':').ok_or_else(form)?;
+    match host.is_empty() || port.parse::<u16>().is_err() {
+        true => Err(form()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 #[derive(Args)]

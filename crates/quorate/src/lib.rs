@@ -9,6 +9,7 @@
 //! * [`sql`]: asking a running server.
 //! * [`view`]: what a person or a script is shown (progress, table, JSON).
 //! * [`commands`]: the subcommands, each a short story over the modules above.
+//! * [`logger`]: a member without a database.
 //! * [`failure`]: exit codes.
 //!
 //! Everything that is known about a cluster is in its directory; the command keeps nothing
@@ -18,6 +19,7 @@ pub mod args;
 pub mod cluster;
 pub mod commands;
 pub mod failure;
+pub mod logger;
 pub mod server;
 pub mod view;
 

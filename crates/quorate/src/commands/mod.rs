@@ -42,6 +42,7 @@ pub fn run(cli: Cli) -> Result<u8> {
                 args.nodes.iter().map(|name| cluster.find(name)).collect::<Result<_>>()?;
             down::kill(&cluster, &nodes)
         }
+        Command::Logger(args) => crate::logger::run(&args),
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
         Command::Chaos(args) => chaos::chaos(&args),

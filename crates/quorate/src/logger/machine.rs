@@ -1,0 +1,69 @@
+//! What a logger keeps beside the log: the state that follows from it, for members that start
+//! from a snapshot. No database, and nobody to tell.
+
+use bytes::Bytes;
+use quorate_certify::{process_uuid, Constants, Sequenced};
+use quorate_group::{Committed, StateMachine};
+
+pub struct LogMachine {
+    constants: Constants,
+    state: Sequenced,
+}
+
+impl LogMachine {
+    pub fn new(constants: Constants) -> LogMachine {
+        LogMachine { constants, state: beginning(&constants) }
+    }
+}
+
+fn beginning(constants: &Constants) -> Sequenced {
+    Sequenced::beginning(constants.limits(), constants.seqno)
+}
+
+impl StateMachine for LogMachine {
+    fn apply(&mut self, entry: Committed) {
+        match entry {
+            Committed::Data { data, .. } => {
+                // What cannot be read is passed over by every member alike.
+                let _sequenced = self.state.entry(data);
+            }
+            Committed::View { view, .. } => {
+                let uuid = |m: &quorate_group::ViewMember| process_uuid(m.id.0, m.incarnation);
+                let members: Vec<u128> = view.members.iter().map(uuid).collect();
+                self.state.view(&members);
+            }
+        }
+    }
+
+    fn snapshot(&mut self) -> Bytes {
+        self.state.snapshot()
+    }
+
+    fn restore(&mut self, _index: u64, snapshot: Bytes) -> Result<(), String> {
+        self.state = match snapshot.is_empty() {
+            true => beginning(&self.constants),
+            false => Sequenced::restore(&snapshot)?,
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_group::{View, ViewMember};
+
+    #[test]
+    fn a_snapshot_restores_the_state_and_garbage_is_refused() {
+        let mut machine = LogMachine::new(Constants::default());
+        let members = vec![ViewMember { incarnation: 1, ..ViewMember::default() }];
+        machine.apply(Committed::View { index: 1, view: View { number: 1, members } });
+        machine.apply(Committed::Data { index: 2, data: Bytes::from_static(b"no write set") });
+        let snapshot = machine.snapshot();
+        let mut other = LogMachine::new(Constants::default());
+        assert_ne!(other.snapshot(), snapshot);
+        other.restore(2, snapshot.clone()).unwrap();
+        assert_eq!(other.snapshot(), snapshot);
+        assert!(other.restore(2, Bytes::from_static(b"damaged")).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! `quorate logger`: a member of the group with a log and a vote, and no database.
+//!
+//! Two servers and a logger lose nothing when any one of the three is lost, with two copies of the
+//! data instead of three. A logger acknowledges what is on its disk like every voter; it leads only
+//! for the moment that it takes to hand over to a server, and no client sees it.
+
+mod machine;
+
+use crate::args::Logger;
+use crate::failure::{FAILED, OK};
+use anyhow::{Context, Result};
+use machine::LogMachine;
+use quorate_certify::Constants;
+use quorate_consensus::{MemberId, MemberRole};
+use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, TlsOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two lines that say why the group was not joined yet.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+enum Ending {
+    /// Asked to stop, by signal.
+    Asked,
+    /// The log failed.
+    Failed,
+}
+
+/// Runs until a signal ends it.
+pub fn run(args: &Logger) -> Result<u8> {
+    let options = group_options(args)?;
+    let (ending, endings) = channel();
+    watch_signals(ending.clone())?;
+    let observer = Arc::new(Stderr { ending });
+    let (group, _info) = Group::open(options, observer)?;
+    let ended = match joined(&group, args, &endings)? {
+        Some(ended) => ended,
+        None => {
+            let constants = Constants::from_words(group.charter().0);
+            group.start(Box::new(LogMachine::new(constants)), &mut |_, _| true)?;
+            say(&format!("{} keeps the log of group {}", args.name, args.cluster_name));
+            endings.recv().context("nobody is left who could end this process")?
+        }
+    };
+    let code = match ended {
+        Ending::Failed => FAILED,
+        Ending::Asked => {
+            if let Err(error) = group.leave(LEAVE_TIMEOUT) {
+                say(&format!("stopped without taking leave: {error}"));
+            }
+            OK
+        }
+    };
+    group.close();
+    Ok(code)
+}
+
+/// Waits until the group has taken this member in; or the end.
+fn joined(group: &Group, args: &Logger, endings: &Receiver<Ending>) -> Result<Option<Ending>> {
+    loop {
+        match group.wait_joined(PATIENCE) {
+            Ok(()) => return Ok(None),
+            Err(GroupError::NotJoined { reason, .. }) => {
+                say(&format!("{} is not in the group yet: {reason}", args.name));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if let Ok(ended) = endings.try_recv() {
+            return Ok(Some(ended));
+        }
+    }
+}
+
+fn group_options(args: &Logger) -> Result<GroupOptions> {
+    prepare(&args.log_dir)?;
+    let port = args.address.rsplit_once(':').map_or("", |(_, port)| port);
+    let listen = args.listen.clone().unwrap_or_else(|| format!("0.0.0.0:{port}"));
+    let tls = match (&args.ssl_cert, &args.ssl_key) {
+        (Some(cert), Some(key)) => {
+            let (cert, key, ca) = (cert.clone(), key.clone(), args.ssl_ca.clone());
+            Some(TlsOptions { cert, key, ca, dynamic: false })
+        }
+        _ => None,
+    };
+    Ok(GroupOptions {
+        listen,
+        seeds: args.join.iter().filter(|seed| **seed != args.address).cloned().collect(),
+        name: args.name.clone(),
+        role: MemberRole::Logger,
+        zone: args.zone.clone(),
+        tls,
+        proposal_bytes_max: 1 << 31,
+        ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)
+    })
+}
+
+/// The log holds all rows ever written: for this user alone.
+fn prepare(dir: &Path) -> Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("making the log directory {}", dir.display()))
+}
+
+fn watch_signals(ending: Sender<Ending>) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("waiting for signals")?;
+    thread::spawn(move || {
+        for _signal in signals.forever() {
+            if ending.send(Ending::Asked).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Lines for a journal.
+struct Stderr {
+    ending: Sender<Ending>,
+}
+
+impl Observer for Stderr {
+    fn leader(&self, term: u64, leader: Option<MemberId>) {
+        if let Some(leader) = leader {
+            say(&format!("term {term}: member {leader} leads"));
+        }
+    }
+
+    fn primary(&self, primary: bool) {
+        say(match primary {
+            true => "connected to a majority",
+            false => "not connected to a majority: nothing is acknowledged until it is",
+        });
+    }
+
+    fn fatal(&self, message: String) {
+        say(&format!("this logger stops, its log stays as it is: {message}"));
+        // Nobody listens any more if the end has come already.
+        let _ending = self.ending.send(Ending::Failed);
+    }
+
+    fn log(&self, level: LogLevel, message: String) {
+        if level < LogLevel::Debug {
+            say(&format!("[{level:?}] {message}"));
+        }
+    }
+}
+
+fn say(line: &str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    eprintln!("{}.{:03} {line}", now.as_secs(), now.subsec_millis());
+}
