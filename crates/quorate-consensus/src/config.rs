@@ -69,8 +69,10 @@ pub struct Config {
     /// before.
     pub outgoing: Vec<MemberId>,
     pub rules: Rules,
-    /// Of a configuration installed by force (see [`crate::Event::ForceQuorum`]): who did it, and
-    /// what was given up. Empty in every other one.
+    /// Members given up for lost by force (see [`crate::Event::ForceQuorum`]), ascending. Their
+    /// logs may hold what the group has lost: they are never members again.
+    pub lost: Vec<MemberId>,
+    /// Of a configuration installed by force: who did it and why. Empty in every other one.
     pub audit: String,
 }
 
@@ -89,7 +91,7 @@ pub enum ConfigChange {
 pub struct ConfigDecodeError(pub String);
 
 /// Layout version written. Version 1 knew no more of a member than role, address and name, version 2
-/// nothing of ballots; they are read with the defaults for the rest.
+/// nothing of ballots and lost members; they are read with the defaults for the rest.
 const VERSION: u8 = 3;
 const VERSION_WITHOUT_BALLOTS: u8 = 2;
 const VERSION_WITHOUT_RULES: u8 = 1;
@@ -127,7 +129,7 @@ impl Config {
     /// Little-endian: version `u8` = 3; member count `u32`; per member, ascending by id: id
     /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, ballots `u8`, zone, address and name each as
     /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
-    /// of the commit rule `u8`, weight rule `u8`; audit text as above.
+    /// of the commit rule `u8`, weight rule `u8`; lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);
@@ -142,12 +144,10 @@ impl Config {
                 put_text(&mut out, text);
             }
         }
-        out.put_u32_le(self.outgoing.len() as u32);
-        for id in &self.outgoing {
-            out.put_u128_le(id.0);
-        }
+        put_ids(&mut out, &self.outgoing);
         out.put_u8(self.rules.zones_min);
         out.put_u8(self.rules.weights as u8);
+        put_ids(&mut out, &self.lost);
         put_text(&mut out, &self.audit);
         out.freeze()
     }
@@ -168,15 +168,12 @@ impl Config {
             }
             config.members.insert(id, input.member_info(version)?);
         }
-        for _ in 0..input.u32()? {
-            let id = input.member_id()?;
-            if config.outgoing.last().is_some_and(|before| *before > id) {
-                return Err(ConfigDecodeError(format!("outgoing voter {id:?} is out of order")));
-            }
-            config.outgoing.push(id);
-        }
+        config.outgoing = input.ids("outgoing voter", true)?;
         if version != VERSION_WITHOUT_RULES {
             config.rules = Rules { zones_min: input.u8()?, weights: input.weight_rule()? };
+            if version == VERSION {
+                config.lost = input.ids("lost member", false)?;
+            }
             config.audit = input.text()?;
         }
         match input.0.len() {
@@ -255,6 +252,11 @@ impl Config {
     }
 }
 
+fn put_ids(out: &mut BytesMut, ids: &[MemberId]) {
+    out.put_u32_le(ids.len() as u32);
+    ids.iter().for_each(|id| out.put_u128_le(id.0));
+}
+
 fn put_text(out: &mut BytesMut, text: &str) {
     out.put_u32_le(text.len() as u32);
     out.put_slice(text.as_bytes());
@@ -290,6 +292,19 @@ impl<'a> Input<'a> {
 
     fn member_id(&mut self) -> Result<MemberId, ConfigDecodeError> {
         Ok(MemberId(u128::from_le_bytes(self.array()?)))
+    }
+
+    /// Ascending ids, each once or (`again`) several times.
+    fn ids(&mut self, what: &str, again: bool) -> Result<Vec<MemberId>, ConfigDecodeError> {
+        let mut ids: Vec<MemberId> = Vec::new();
+        for _ in 0..self.u32()? {
+            let id = self.member_id()?;
+            if ids.last().is_some_and(|before| *before > id || (*before == id && !again)) {
+                return Err(ConfigDecodeError(format!("{what} {id:?} is out of order")));
+            }
+            ids.push(id);
+        }
+        Ok(ids)
     }
 
     fn member_info(&mut self, version: u8) -> Result<MemberInfo, ConfigDecodeError> {

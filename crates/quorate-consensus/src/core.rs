@@ -2,7 +2,8 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`], [`survive`].
+//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`], [`survive`] (one
+//! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
 //! - `hard` never goes back, and `Effects::hard_state` leaves with the first effects after a change.
@@ -13,6 +14,7 @@
 mod commit;
 mod election;
 mod follow;
+mod forced;
 mod heartbeat;
 mod membership;
 mod read;
@@ -192,6 +194,7 @@ impl Consensus {
             }
             Event::SnapshotSent { to, last, ok } => self.on_snapshot_sent(to, last, ok),
             Event::ReadIndex { ctx } => self.read_index(ctx, fx),
+            Event::ForceQuorum { keep, audit } => return self.force_quorum(keep, audit, fx),
             Event::ChangeMembership(change) => return self.change_membership(change, fx),
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
             Event::SurviveAlone(gone) => return self.survive_alone(gone, fx),
@@ -226,7 +229,11 @@ impl Consensus {
                 return self.on_pre_vote_reply(from, term, true, fx);
             }
             // A member that was cut off, or removed, must not depose a leader others hear.
-            MessageBody::Vote { transfer: false, .. } if self.lease_refuses_votes() => return,
+            MessageBody::Vote { transfer: false, .. } | MessageBody::ForcedVote { .. }
+                if self.lease_refuses_votes() =>
+            {
+                return;
+            }
             _ => {}
         }
         if term > self.hard.term {
@@ -241,6 +248,10 @@ impl Consensus {
             }
             MessageBody::Vote { last, transfer } => self.on_vote(from, last, transfer, fx),
             MessageBody::VoteReply { granted } => self.on_vote_reply(from, granted, fx),
+            MessageBody::ForcedVote { last } => self.on_forced_vote(from, last, fx),
+            MessageBody::ForcedVoteReply { granted, commit } => {
+                self.on_forced_vote_reply(from, granted, commit, fx);
+            }
             MessageBody::Append { prev, entries, commit } => {
                 self.on_append(from, prev, entries, commit, fx);
             }

@@ -97,6 +97,8 @@ pub enum Event {
     ReadIndex { ctx: u64 },
     /// Change the membership (leader only; one change at a time).
     ChangeMembership(ConfigChange),
+    /// An operator gives up a majority for lost. See `core/forced.rs` for what is asked of whom.
+    ForceQuorum { keep: Vec<MemberId>, audit: String },
     /// Hand leadership to this voter that may lead (leader only).
     TransferLeadership(MemberId),
     /// This voter, the other of two, is gone and will not do the same: go on without it. For when

@@ -30,6 +30,15 @@ pub enum MessageBody {
     VoteReply {
         granted: bool,
     },
+    /// Would you follow me under a membership installed by force? Asked of every member kept.
+    ForcedVote {
+        last: LogPosition,
+    },
+    /// `commit`: the last position that the sender knows to be committed.
+    ForcedVoteReply {
+        granted: bool,
+        commit: LogPosition,
+    },
     /// Entries after `prev`; empty as a probe.
     Append {
         prev: LogPosition,
@@ -86,7 +95,9 @@ impl Message {
         let position = |p: &LogPosition| p.index <= INDEX_MAX && p.term <= self.term;
         self.term <= TERM_MAX
             && match &self.body {
-                MessageBody::PreVote { last } | MessageBody::Vote { last, .. } => position(last),
+                MessageBody::PreVote { last }
+                | MessageBody::Vote { last, .. }
+                | MessageBody::ForcedVote { last } => position(last),
                 MessageBody::Append { prev, entries, .. } => {
                     position(prev) && follow_each_other(*prev, entries, self.term)
                 }

@@ -46,6 +46,11 @@ pub enum GroupError {
     TlsUnsupported { feature: &'static str },
 
     // The disk.
+    #[error(
+        "the log in {dir} has a membership at index {index} that this version does not read: \
+         {reason}. Start the node with the version that wrote it; nothing was changed"
+    )]
+    UnreadableMembership { dir: PathBuf, index: Index, reason: String },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]
@@ -69,6 +74,13 @@ pub enum GroupError {
     Switchover { node: String, to: String, reason: String },
     #[error("node {node} does not go on alone: {reason}")]
     NotAlone { node: String, reason: String },
+    #[error("node {node} cannot change the membership: {reason}")]
+    Membership { node: String, reason: String },
+    #[error(
+        "node {node} cannot go on without the majority: {reason}. Nothing was given up; what the \
+         nodes have in their logs is as it was"
+    )]
+    Forced { node: String, reason: String },
     #[error(
         "this node's own state cannot be continued from the log: the log starts after index \
          {log_base} and no snapshot of it fits the state. The state has to come from another node"

@@ -1,12 +1,14 @@
 //! The handle of a running member.
 
 use crate::error::GroupError;
+use crate::forced::{self, ForcePlan};
 use crate::leave;
 use crate::machine::{Observer, StateMachine};
 use crate::member::Member;
 use crate::membership::Wait;
 use crate::open;
 use crate::options::{GroupOptions, OpenInfo};
+use crate::orders::{self, Alteration};
 use crate::sequencer::Sequencer;
 use crate::snapshot::Content;
 use crate::status::GroupStatus;
@@ -14,7 +16,7 @@ use crate::switchover;
 use crate::view::{View, ViewMember};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_consensus::{Charter, Event, Index, SnapshotMeta};
+use quorate_consensus::{Charter, Event, Index, Rules, SnapshotMeta};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -196,6 +198,50 @@ impl Group {
             return Ok(());
         }
         self.member.bootstrap()
+    }
+
+    /// Gives the member of this name another role, weight or zone. A learner that is to vote does so
+    /// when it has caught up. Returns when that is committed. Only the leader can.
+    pub fn alter_member(
+        &self,
+        name: &str,
+        alteration: &Alteration,
+        timeout: Duration,
+    ) -> Result<(), GroupError> {
+        orders::alter(&self.member, name, alteration, timeout)
+    }
+
+    /// Removes the member of this name, running or not. Only the leader can.
+    pub fn remove_member(&self, name: &str, timeout: Duration) -> Result<(), GroupError> {
+        orders::remove(&self.member, name, timeout)
+    }
+
+    /// Sets the rules of the group: zones a commit needs, how weights count. Only the leader can.
+    pub fn set_rules(&self, rules: Rules, timeout: Duration) -> Result<(), GroupError> {
+        orders::set_rules(&self.member, rules, timeout)
+    }
+
+    /// What [`Group::force_quorum`] would do, and what may be lost by it. Changes nothing.
+    pub fn plan_force_quorum(&self, keep: &[&str]) -> ForcePlan {
+        forced::plan(&self.member, keep)
+    }
+
+    /// A majority is lost for good: makes the members of these names (this one among them) the
+    /// group. Each must run and agree; if one has more in its log, it is the one to be told. The
+    /// others never come back with their logs. `reason` stands in the log with the change.
+    pub fn force_quorum(
+        &self,
+        keep: &[&str],
+        reason: &str,
+        timeout: Duration,
+    ) -> Result<ForcePlan, GroupError> {
+        forced::force(&self.member, keep, reason, timeout)
+    }
+
+    /// The server makes no progress (or does again): others should lead.
+    pub fn host_hangs(&self, hangs: bool) {
+        let event = Event::HostHangs(hangs);
+        self.member.with_core(|driver| driver.ignore_refusal(&self.member, event));
     }
 
     /// Leaves the group: removed from the voters (dead voters first, where the rest would have no

@@ -12,7 +12,7 @@ use crate::view::ViewMember;
 use parking_lot::Mutex;
 use quorate_consensus::{ConfigChange, EntryKind, Event, MemberId, Status};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ pub(crate) struct Desk {
 
 #[derive(Default)]
 struct Requests {
-    leaving: BTreeSet<MemberId>,
+    /// Who wants to leave, and since when.
+    leaving: BTreeMap<MemberId, Instant>,
     /// Somebody was cut off since view of this number, and wants a fresh one.
     fresh_view: Option<u64>,
     /// The state machine of this member has to see a view after this one.
@@ -34,7 +35,7 @@ struct Requests {
 
 impl Desk {
     pub fn ask_removal(&self, member: &Member, leaver: MemberId) {
-        self.state.lock().leaving.insert(leaver);
+        self.state.lock().leaving.entry(leaver).or_insert_with(Instant::now);
         member.notices.wake();
     }
 
@@ -59,8 +60,8 @@ impl Desk {
         state.own_view
     }
 
-    fn leaving(&self) -> Vec<MemberId> {
-        self.state.lock().leaving.iter().copied().collect()
+    fn leaving(&self) -> Vec<(MemberId, Instant)> {
+        self.state.lock().leaving.iter().map(|(id, since)| (*id, *since)).collect()
     }
 
     fn has_left(&self, id: MemberId) {
@@ -314,7 +315,7 @@ impl<'a> Keeper<'a> {
     fn leavers(&self, status: &Status, leadership: &Leadership, known: &BTreeMap<MemberId, Known>) {
         let member = self.member;
         let committed = status.commit >= status.config_index && !status.config.is_joint();
-        for id in member.desk.leaving() {
+        for (id, since) in member.desk.leaving() {
             if !status.config.members.contains_key(&id) {
                 if !committed {
                     continue;
@@ -327,9 +328,21 @@ impl<'a> Keeper<'a> {
                     member.with_core(|driver| driver.send(id, done));
                 }
             } else if leadership.is_leader && committed {
-                let alive = |id: MemberId| {
-                    id == member.id || known.get(&id).is_some_and(Known::is_connected)
+                // A connection may outlive its process for a moment: whoever was heard since the
+                // request lives, the others get a while to be heard or to disconnect.
+                let heard = |id: MemberId| {
+                    let peer = status.peers.iter().find(|peer| peer.id == id);
+                    peer.is_some_and(|p| Duration::from_millis(p.silent_ms) < since.elapsed())
                 };
+                let connected = |id: MemberId| known.get(&id).is_some_and(Known::is_connected);
+                let unclear = |other: MemberId| {
+                    other != id && other != member.id && connected(other) && !heard(other)
+                };
+                let patient = since.elapsed() < 2 * member.options.election_timeout;
+                if patient && status.config.voters().any(unclear) {
+                    continue;
+                }
+                let alive = |id: MemberId| id == member.id || (connected(id) && heard(id));
                 self.change(policy::removal(&status.config, id, alive));
             } else if !leadership.is_leader && id != member.id {
                 // It asks the next leader.

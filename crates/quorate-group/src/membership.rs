@@ -16,9 +16,7 @@ struct State {
     closed: bool,
     /// Admission is to be asked for.
     asking: bool,
-    /// Counts the leaders and terms seen.
-    leaders: u64,
-    /// Counts these and the configurations seen.
+    /// Counts the leaders, terms and memberships seen.
     changes: u64,
     /// A leader answered that our removal is committed.
     left: bool,
@@ -51,27 +49,25 @@ impl Membership {
     }
 
     pub fn leader_changed(&self) {
-        let mut state = self.state.lock();
-        state.leaders += 1;
-        state.changes += 1;
-        drop(state);
+        self.state.lock().changes += 1;
         self.changed.notify_all();
     }
 
-    /// For [`Membership::wait_leader_change`].
-    pub fn leader_changes(&self) -> u64 {
-        self.state.lock().leaders
+    /// For [`Membership::wait_change`].
+    pub fn changes(&self) -> u64 {
+        self.state.lock().changes
     }
 
-    /// Waits for a change of leader or term after the `seen`-th; how many there were now.
-    pub fn wait_leader_change(&self, seen: u64, deadline: Instant) -> u64 {
+    /// Waits for a change of leader, term or membership (made, committed) after the `seen`-th; how
+    /// many there were now.
+    pub fn wait_change(&self, seen: u64, deadline: Instant) -> u64 {
         let mut state = self.state.lock();
-        while state.leaders == seen && !state.closed {
+        while state.changes == seen && !state.closed {
             if self.changed.wait_until(&mut state, deadline).timed_out() {
                 break;
             }
         }
-        state.leaders
+        state.changes
     }
 
     /// Waits until `done`, looking again whenever the configuration or the leader changed.

@@ -63,7 +63,7 @@ pub(crate) fn open(
 
     let snapshots = Snapshots::new(&options.dir);
     let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
-    let restored = restore(&recovered, newest.map(|(meta, _)| meta));
+    let restored = restore(&options, &recovered, newest.map(|(meta, _)| meta))?;
     let own = recovered.identity;
     let info = OpenInfo {
         member: own.member,
@@ -163,16 +163,27 @@ fn core_options(options: &GroupOptions, id: MemberId) -> Options {
 /// What the core starts from. A snapshot stands for a committed state; where the log starts below
 /// it, its configuration is at least as new as that before the log's first entry, and whatever
 /// the log has after the snapshot is newer.
-fn restore(recovered: &Recovered, newest: Option<SnapshotMeta>) -> Restored {
+fn restore(
+    options: &GroupOptions,
+    recovered: &Recovered,
+    newest: Option<SnapshotMeta>,
+) -> Result<Restored, GroupError> {
     let covered = newest.filter(|meta| meta.last.index >= recovered.base.index);
     let commit = covered.as_ref().map_or(0, |meta| meta.last.index).min(recovered.last.index);
     let configs = recovered
         .special
         .iter()
         .filter(|entry| entry.kind == EntryKind::Config)
-        .filter_map(|entry| Some((entry.index, Config::decode(&entry.data).ok()?)))
-        .collect();
-    Restored {
+        .map(|entry| match Config::decode(&entry.data) {
+            Ok(config) => Ok((entry.index, config)),
+            Err(error) => Err(GroupError::UnreadableMembership {
+                dir: options.dir.clone(),
+                index: entry.index,
+                reason: error.to_string(),
+            }),
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Restored {
         hard_state: recovered.hard_state,
         snapshot: SnapshotMeta {
             last: recovered.base,
@@ -182,7 +193,7 @@ fn restore(recovered: &Recovered, newest: Option<SnapshotMeta>) -> Restored {
         term_runs: recovered.term_runs.clone(),
         configs,
         commit,
-    }
+    })
 }
 
 fn latest_config(restored: &Restored) -> Config {

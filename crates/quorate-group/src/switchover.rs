@@ -17,7 +17,7 @@ pub(crate) fn switchover(
     timeout: Duration,
 ) -> Result<String, GroupError> {
     let deadline = Instant::now() + timeout;
-    let seen = member.membership.leader_changes();
+    let seen = member.membership.changes();
     let status = member.core.lock().consensus.status(member.now_ms());
     let name_of = |id: MemberId| name_of(member, id);
     let refused = |reason: String| {
@@ -49,7 +49,7 @@ pub(crate) fn switchover(
 
 /// The way out: to whoever is furthest, with a moment's patience.
 pub(crate) fn hand_over(member: &Member, deadline: Instant) {
-    let seen = member.membership.leader_changes();
+    let seen = member.membership.changes();
     let Some(successor) = best_successor(member) else { return };
     let asked = member
         .with_core(|driver| driver.step(member, Event::TransferLeadership(successor)).is_ok());
@@ -66,7 +66,7 @@ fn wait_for_successor(member: &Member, mut seen: u64, deadline: Instant) -> Opti
         match leader {
             Some(leader) if leader != member.id => return Some(leader),
             _ if Instant::now() >= deadline || member.is_stopping() => return None,
-            _ => seen = member.membership.wait_leader_change(seen, deadline),
+            _ => seen = member.membership.wait_change(seen, deadline),
         }
     }
 }

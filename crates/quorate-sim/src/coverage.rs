@@ -36,6 +36,11 @@ pub enum Mark {
     /// A commit under a rule of several zones.
     ZonedCommit,
     Hang,
+    /// A majority lost its disks.
+    Disaster,
+    /// A member was told to make the rest the group, and did.
+    Force,
+    Forced,
     WithoutMinority,
     Read,
     ReadUnanswered,
@@ -53,7 +58,7 @@ pub enum Mark {
 pub struct Coverage([u64; Mark::ALL.len()]);
 
 impl Mark {
-    pub const ALL: [Mark; 35] = [
+    pub const ALL: [Mark; 38] = [
         Mark::Crash,
         Mark::CrashInsideStep,
         Mark::TornBatch,
@@ -78,6 +83,9 @@ impl Mark {
         Mark::Caretaker,
         Mark::ZonedCommit,
         Mark::Hang,
+        Mark::Disaster,
+        Mark::Force,
+        Mark::Forced,
         Mark::WithoutMinority,
         Mark::Read,
         Mark::ReadUnanswered,

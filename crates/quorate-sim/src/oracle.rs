@@ -177,6 +177,17 @@ impl Oracle {
         }
     }
 
+    /// A majority was given up for lost: what was committed after `upto` is lost with it, by an
+    /// operator's decision.
+    pub fn forced(&mut self, upto: Index) {
+        self.committed.truncate(upto as usize);
+        self.states.truncate(upto as usize + 1);
+        self.passed.forget_after(upto);
+        for fate in self.ops.iter_mut().filter(|fate| fate.index.is_some_and(|at| at > upto)) {
+            *fate = OpFate::default();
+        }
+    }
+
     /// `member` became leader of `term` with a log that holds `last` and `term_at`.
     pub fn elected(
         &mut self,
@@ -305,7 +316,7 @@ impl Oracle {
             (Some(_), _) => {}
         }
         if outcome == Outcome::Ok {
-            if let Some(missed) = self.passed.admit(seqno, write_set) {
+            if let Some(missed) = self.passed.admit(index, seqno, write_set) {
                 self.fail(Rule::ConflictsAreCaught, || {
                     format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
                 });

@@ -22,6 +22,8 @@ pub struct Staff {
     pub stall_timeouts: u64,
     /// The host of a member may hang.
     pub hangs: bool,
+    /// A majority loses its disks, and the rest is made the group by force.
+    pub disaster: bool,
 }
 
 impl Staff {
@@ -42,6 +44,7 @@ impl Staff {
             stall_timeouts: r.below(3),
             hangs: r.chance(300),
             ballots: r.chance(400),
+            disaster: r.chance(150),
         }
     }
 

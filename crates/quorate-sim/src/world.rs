@@ -2,6 +2,7 @@
 
 mod check;
 mod clients;
+mod disaster;
 mod drive;
 mod forward;
 mod heal;
@@ -56,6 +57,8 @@ pub enum Event {
     Flap { side: u16, left: u32 },
     Operate,
     OperateNow,
+    Disaster,
+    Force,
     HealCheck,
 }
 
@@ -122,6 +125,8 @@ pub struct World {
     committed_config: (Index, Rc<Config>),
     /// Every membership that a leader ever made: it may be in a log, or still on its way to one.
     configs_made: Vec<(Index, Config)>,
+    /// A majority is lost, and the rest not yet a group again.
+    without_majority: bool,
     trace: Trace,
     digest: u64,
     shipments: Vec<Shipment>,
@@ -163,6 +168,7 @@ impl World {
             away_is_down: false,
             committed_config: (0, Rc::default()),
             configs_made: Vec::new(),
+            without_majority: false,
             trace,
             digest: seed,
             shipments: Vec::new(),
@@ -178,6 +184,7 @@ impl World {
         }
         world.found_group();
         world.schedule_faults();
+        world.schedule_disaster();
         world
     }
 
@@ -266,6 +273,8 @@ impl World {
             Event::Flap { side, left } => self.flap(side, left),
             Event::Operate => self.operate(),
             Event::OperateNow => self.operate_now(),
+            Event::Disaster => self.disaster(),
+            Event::Force => self.force(),
             Event::HealCheck => self.heal_check(),
             _ => unreachable!("an event inside a process"),
         }
@@ -359,6 +368,8 @@ impl Event {
             | Event::Flap { .. }
             | Event::Operate
             | Event::OperateNow
+            | Event::Disaster
+            | Event::Force
             | Event::HealCheck => None,
         }
     }

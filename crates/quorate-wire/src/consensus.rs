@@ -17,6 +17,8 @@ const READ_INDEX: u8 = 10;
 const READ_INDEX_REPLY: u8 = 11;
 const TIMEOUT_NOW: u8 = 12;
 const SNAPSHOT_REPLY: u8 = 13;
+const FORCED_VOTE: u8 = 14;
+const FORCED_VOTE_REPLY: u8 = 15;
 
 /// Least bytes of an encoded entry: index, term, kind, length.
 const ENTRY_LEAST: usize = 8 + 8 + 1 + 4;
@@ -40,6 +42,15 @@ pub(crate) fn encode(message: &Message, out: &mut BodyWriter) {
         MessageBody::VoteReply { granted } => {
             out.u8(VOTE_REPLY);
             out.bool(*granted);
+        }
+        MessageBody::ForcedVote { last } => {
+            out.u8(FORCED_VOTE);
+            position(*last, out);
+        }
+        MessageBody::ForcedVoteReply { granted, commit } => {
+            out.u8(FORCED_VOTE_REPLY);
+            out.bool(*granted);
+            position(*commit, out);
         }
         MessageBody::Append { prev, entries, commit } => {
             out.u8(APPEND);
@@ -111,6 +122,10 @@ pub(crate) fn decode(body: &mut BodyReader) -> Result<(u64, MessageBody), WireEr
         READ_INDEX_REPLY => MessageBody::ReadIndexReply { ctx: body.u64()?, index: body.u64()? },
         TIMEOUT_NOW => MessageBody::TimeoutNow,
         SNAPSHOT_REPLY => MessageBody::SnapshotReply { matched: body.u64()? },
+        FORCED_VOTE => MessageBody::ForcedVote { last: read_position(body)? },
+        FORCED_VOTE_REPLY => {
+            MessageBody::ForcedVoteReply { granted: body.bool()?, commit: read_position(body)? }
+        }
         value => return Err(WireError::BadValue { what: "message kind", value: value.into() }),
     };
     Ok((term, decoded))

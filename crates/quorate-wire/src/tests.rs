@@ -68,6 +68,8 @@ fn every_packet() -> Vec<Packet> {
         MessageBody::ReadIndex { ctx: 1 },
         MessageBody::ReadIndexReply { ctx: 1, index: 2 },
         MessageBody::TimeoutNow,
+        MessageBody::ForcedVote { last: position(1, 2) },
+        MessageBody::ForcedVoteReply { granted: true, commit: position(3, 4) },
         MessageBody::SnapshotReply { matched: 5 },
     ];
     let message = |body| Packet::Consensus(Message { from: FROM, to: TO, term: 6, body });

@@ -21,6 +21,7 @@ fn sample() -> Config {
         ]),
         outgoing: vec![MemberId(1), MemberId(5)],
         rules: Rules { zones_min: 2, weights: WeightRule::Forced },
+        lost: vec![MemberId(2), MemberId(3)],
         audit: "why".into(),
     }
 }

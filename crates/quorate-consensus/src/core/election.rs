@@ -18,8 +18,10 @@ use std::collections::BTreeMap;
 
 /// Answers so far, the own one included.
 pub(super) struct Ballot {
-    answers: BTreeMap<MemberId, bool>,
+    pub answers: BTreeMap<MemberId, bool>,
     opened_ms: u64,
+    /// The membership to be installed by force, if that is what this election is about.
+    pub forced: Option<Config>,
 }
 
 impl Consensus {
@@ -136,23 +138,28 @@ impl Consensus {
         transfer: bool,
         fx: &mut Effects,
     ) {
+        let granted = self.grant_vote(from, last);
+        if granted && transfer {
+            self.leader_heard_ms = None;
+        }
+        self.send(from, MessageBody::VoteReply { granted }, fx);
+    }
+
+    pub(super) fn grant_vote(&mut self, from: MemberId, last: LogPosition) -> bool {
         let granted = self.vote_is_free(from) && last >= self.log.last();
         if granted {
             self.hard.voted_for = Some(from);
             self.role = Role::Follower;
             self.wait_for_leader();
-            if transfer {
-                self.leader_heard_ms = None;
-            }
         }
-        self.send(from, MessageBody::VoteReply { granted }, fx);
+        granted
     }
 
     pub(super) fn on_vote_reply(&mut self, from: MemberId, granted: bool, fx: &mut Effects) {
         let Role::Candidate(ballot) = &mut self.role else {
             return;
         };
-        if self.configs.current().is_voter(from) {
+        if ballot.forced.is_none() && self.configs.current().is_voter(from) {
             ballot.answers.insert(from, granted);
             self.count_votes(fx);
         }
@@ -234,7 +241,7 @@ impl Consensus {
             return;
         };
         match ballot.tally(self.configs.current()) {
-            Tally::Won => self.become_leader(fx),
+            Tally::Won => self.become_leader(None, fx),
             Tally::Lost => {
                 self.role = Role::Follower;
                 if self.now_ms < self.hurry_until_ms {
@@ -253,8 +260,13 @@ impl Consensus {
 }
 
 impl Ballot {
-    fn open(own: MemberId, now_ms: u64) -> Self {
-        Self { answers: BTreeMap::from([(own, true)]), opened_ms: now_ms }
+    pub fn open(own: MemberId, now_ms: u64) -> Self {
+        Self { answers: BTreeMap::from([(own, true)]), opened_ms: now_ms, forced: None }
+    }
+
+    /// The same about a membership to be installed by force.
+    pub fn about(self, config: Config) -> Self {
+        Self { forced: Some(config), ..self }
     }
 
     fn tally(&self, config: &Config) -> Tally {

@@ -18,7 +18,7 @@ use crate::types::{EntryKind, Index, MemberId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest address or name, in bytes.
-const TEXT_BYTES_MAX: usize = 1024;
+pub(super) const TEXT_BYTES_MAX: usize = 1024;
 /// Members of a group, learners included.
 const MEMBERS_MAX: usize = 256;
 
@@ -114,11 +114,20 @@ fn updated(
     put: Vec<(MemberId, MemberInfo)>,
     remove: Vec<MemberId>,
 ) -> Result<Config, String> {
-    let (members, rules) = (config.members.clone(), config.rules);
-    let mut next = Config { members, rules, ..Config::default() };
+    let mut next = Config {
+        members: config.members.clone(),
+        rules: config.rules,
+        lost: config.lost.clone(),
+        ..Config::default()
+    };
     let mut touched = BTreeSet::new();
     for (id, info) in put {
         check_info(id, &info)?;
+        if config.lost.binary_search(&id).is_ok() {
+            return Err(format!(
+                "member {id} was given up for lost: its log may differ, the node needs an empty one"
+            ));
+        }
         if !touched.insert(id) {
             return Err(format!("member {id} is put twice"));
         }
@@ -164,7 +173,7 @@ fn ruled(config: &Config, rules: Rules) -> Result<Config, String> {
 }
 
 /// Whether somebody may lead, and something can be committed.
-fn check_governable(config: &Config) -> Result<(), String> {
+pub(super) fn check_governable(config: &Config) -> Result<(), String> {
     if config.ballots().next().is_none() {
         return Err("no voter would be left".into());
     }

@@ -4,6 +4,7 @@
 //! Bodies come from memory; what is no longer there is fetched by the driver, one fetch a follower.
 
 use super::{Consensus, Leadership, Role, Rounds};
+use crate::config::Config;
 use crate::effects::{Effects, Fetch};
 use crate::event::{Options, StepError};
 use crate::log::{self, Log};
@@ -13,9 +14,19 @@ use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Term};
 use bytes::Bytes;
 
 impl Consensus {
-    pub(super) fn become_leader(&mut self, fx: &mut Effects) {
+    /// With its first entry, which is a membership if that was installed by force.
+    pub(super) fn become_leader(&mut self, forced: Option<Config>, fx: &mut Effects) {
         let own = self.options.id;
         let next = self.log.last().index + 1;
+        let first = match forced {
+            Some(config) => {
+                let data = config.encode();
+                self.configs.push(next, config.clone());
+                fx.config = Some(config);
+                (EntryKind::Config, data)
+            }
+            None => (EntryKind::Noop, Bytes::new()),
+        };
         let peers = self.config().everybody().filter(|id| *id != own);
         let leadership = Leadership {
             peers: peers.map(|id| (id, Progress::new(id, next))).collect(),
@@ -32,7 +43,7 @@ impl Consensus {
         if let Some(heir) = self.open_offer() {
             self.offer_failed(heir);
         }
-        self.append_own([(EntryKind::Noop, Bytes::new())], fx);
+        self.append_own([first], fx);
         self.start_round(fx);
     }
 

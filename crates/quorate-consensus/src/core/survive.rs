@@ -56,7 +56,7 @@ impl Consensus {
         let term = self.hard.term + 1;
         self.become_follower(term, None, fx);
         self.hard = HardState { term, voted_for: Some(own) };
-        self.become_leader(fx);
+        self.become_leader(None, fx);
         let mut alone = self.config().clone();
         alone.members = [(own, info)].into();
         alone.audit = format!("{own} went on alone: {gone} was gone");

@@ -228,3 +228,32 @@ fn the_lighter_of_two_does_not_go_on_alone() {
     config.members.get_mut(&id(1)).unwrap().ballots = 2;
     assert!(member(config).step(6000, alone, &mut Effects::default()).is_ok());
 }
+
+#[test]
+fn a_forced_vote_counts_only_if_what_is_committed_there_is_here() {
+    let forced = |commit: LogPosition| {
+        let mut member = member(voters(&[1, 2, 3, 4]));
+        let keep = vec![id(1), id(2)];
+        let effects = step(&mut member, 9000, Event::ForceQuorum { keep, audit: "why".into() });
+        let term = effects.hard_state.expect("a new term").term;
+        assert!(term > 1 << 32);
+        assert_eq!(effects.messages.len(), 1, "only those kept are asked");
+        let reply = MessageBody::ForcedVoteReply { granted: true, commit };
+        step(&mut member, 9000, from_peer(term, reply));
+        member
+    };
+    assert!(!forced(LogPosition { term: 1, index: 1 }).is_leader());
+    let member = forced(LogPosition::default());
+    assert!(member.is_leader());
+    assert_eq!(member.status(9000).config.lost, [id(3), id(4)]);
+}
+
+#[test]
+fn an_ordinary_reply_is_no_word_on_a_forced_election() {
+    let mut member = member(voters(&[1, 2, 3, 4]));
+    let keep = vec![id(1), id(2)];
+    let effects = step(&mut member, 9000, Event::ForceQuorum { keep, audit: "why".into() });
+    let term = effects.hard_state.expect("a new term").term;
+    step(&mut member, 9000, from_peer(term, MessageBody::VoteReply { granted: true }));
+    assert!(!member.is_leader());
+}

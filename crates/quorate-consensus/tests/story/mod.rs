@@ -93,6 +93,10 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("rules", [_, rules @ ..]) => {
             Event::ChangeMembership(ConfigChange::Rules(parse_rules(rules)?))
         }
+        ("force", [_, audit, kept @ ..]) => {
+            let keep: Result<_, String> = kept.iter().map(|name| stage.id(name)).collect();
+            Event::ForceQuorum { keep: keep?, audit: (*audit).into() }
+        }
         ("hang", [_]) => Event::HostHangs(true),
         ("unhang", [_]) => Event::HostHangs(false),
         ("fail-disk", [_]) => Event::StepDown,

@@ -285,6 +285,8 @@ impl Stage {
             "learners" => names(of_role(MemberRole::Learner)),
             "loggers" => names(of_role(MemberRole::Logger)),
             "outgoing" => names(config.outgoing.clone()),
+            "lost" => names(config.lost.clone()),
+            "audit" => config.audit.clone(),
             _ => return Err(format!("{key} cannot be expected")),
         })
     }
@@ -391,6 +393,8 @@ fn kind(body: &MessageBody) -> &'static str {
         MessageBody::ReadIndex { .. } => "read-index",
         MessageBody::ReadIndexReply { .. } => "read-index-reply",
         MessageBody::TimeoutNow => "timeout-now",
+        MessageBody::ForcedVote { .. } => "forced-vote",
+        MessageBody::ForcedVoteReply { .. } => "forced-vote-reply",
         MessageBody::SnapshotReply { .. } => "snapshot-reply",
     }
 }

@@ -77,6 +77,14 @@ impl World {
 
     /// Shows the oracle what the core decided in one step.
     fn observe(&mut self, m: usize, before: Before, effects: &Effects) {
+        if let Some((at, config)) = self.installed_by_force(m, &before, effects) {
+            let log = CoreLog { live: &self.members[m].disk.live, effects };
+            let lost = |index: &Index| {
+                log.term_at(*index).is_some_and(|t| Some(t) != self.oracle.committed_term(*index))
+            };
+            let upto = (1..at).find(lost).unwrap_or(at) - 1;
+            self.forced(m, upto.min(self.oracle.commit()), at, config);
+        }
         let member = &mut self.members[m];
         let role_before = member.role;
         member.role = effects.role.unwrap_or(role_before);
@@ -146,6 +154,22 @@ impl World {
             self.check_leases(m);
             self.stir(position.index);
         }
+    }
+
+    /// The membership, with its place, that `m` just made as the leader of a forced election.
+    fn installed_by_force(
+        &self,
+        m: usize,
+        before: &Before,
+        effects: &Effects,
+    ) -> Option<(Index, Config)> {
+        let role = effects.role.unwrap_or(self.members[m].role);
+        let RoleState::Leader { term } = role else { return None };
+        let made = effects.append.iter().skip(before.appended);
+        let mut configs = made.filter(|e| e.term == term && e.kind == EntryKind::Config);
+        let entry = configs.next()?;
+        let config = Config::decode(&entry.data).ok().filter(|c| !c.audit.is_empty())?;
+        Some((entry.index, config))
     }
 
     pub(super) fn carry_out(&mut self, m: usize) {

@@ -103,7 +103,7 @@ impl World {
     /// it. That is how Raft is, and ends when the member that led comes back.
     fn draw_minority(&mut self) -> u16 {
         let mut away = 0u16;
-        if self.has_unfinished_change() {
+        if self.has_unfinished_change() || self.without_majority {
             return away;
         }
         for m in 0..self.slots() {

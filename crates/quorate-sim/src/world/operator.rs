@@ -175,7 +175,7 @@ impl World {
         self.partition_off(side);
     }
 
-    fn ask(&mut self, m: usize, event: CoreEvent, accepted: Mark) {
+    pub(super) fn ask(&mut self, m: usize, event: CoreEvent, accepted: Mark) {
         match self.step(m, event) {
             Ok(()) => {
                 self.mark(accepted);
@@ -207,7 +207,9 @@ impl World {
             self.is_governed(config, &lost)
                 && (!config.is_joint() || self.has_majority(&config.outgoing, &lost))
         };
-        holds(&self.committed_config.1) && self.uncommitted_configs().all(holds)
+        !self.without_majority
+            && holds(&self.committed_config.1)
+            && self.uncommitted_configs().all(holds)
     }
 
     /// Whether a membership was made that is not known to be committed, nor overtaken by one.
@@ -239,7 +241,7 @@ impl World {
         voters.iter().filter(kept).count() * 2 > voters.len()
     }
 
-    fn is_gone(&self, id: MemberId) -> bool {
+    pub(super) fn is_gone(&self, id: MemberId) -> bool {
         self.slot(id).is_some_and(|m| self.members[m].gone)
     }
 

@@ -95,8 +95,9 @@ impl World {
 
     pub(super) fn snapshot_stored(&mut self, m: usize, received: Received) {
         let Received { from, term, snapshot, token } = received;
+        let lost = self.members[from].gone;
         let disk = &mut self.members[m].disk;
-        if disk.failed {
+        if disk.failed || lost {
             return;
         }
         let newest: Index = disk.snapshot.as_ref().map_or(0, |s| s.last.index);

@@ -1,0 +1,130 @@
+//! A majority given up for lost: an operator installs a membership of those that are left.
+//!
+//! It is an election, of a member that runs, in a term that nobody else can have had, which asks
+//! *every* member kept and needs each to agree; so the one with the most log is to be told. All that
+//! are kept vote from then on, learners too: what is on any of them can be carried on by it, also if
+//! the new leader crashes at once. The first entry of the new leader is the membership,
+//! with an audit text: so that it stands in the log who gave up whom, and nothing is proposed under
+//! a membership that is not in the log.
+//!
+//! Invariants:
+//! - Nothing committed that a member kept has in its log is lost, and nothing it knows to be so is
+//!   contradicted: each agrees only if the candidate's log is at least as good as its own, and the
+//!   candidate counts that only if its log holds what that one knows to be committed. What was
+//!   committed on none of those kept is lost; only the operator can decide that.
+//! - While a member kept hears a leader, a majority lives: it does not even answer.
+//! - A log given up never comes back into the group (`Config::lost`): it may hold what the others
+//!   lost. A member whose disk was emptied has another id.
+//!
+//! What it cannot know is whether those given up live, out of sight: together they still are a
+//! majority of the old membership. That they never run again is the operator's word.
+
+use super::election::Ballot;
+use super::membership::{check_governable, TEXT_BYTES_MAX};
+use super::{Consensus, Role};
+use crate::config::{Config, MemberRole};
+use crate::effects::Effects;
+use crate::event::StepError;
+use crate::message::{MessageBody, TERM_MAX};
+use crate::quorum::{self, Tally};
+use crate::types::{HardState, LogPosition, MemberId};
+use std::collections::BTreeSet;
+
+/// A forced term is so far beyond the last one (at least, and up to twice that, at random) that
+/// neither those given up nor another forced election get there.
+const TERM_LEAP: u64 = 1 << 32;
+
+impl Consensus {
+    pub(super) fn force_quorum(
+        &mut self,
+        keep: Vec<MemberId>,
+        audit: String,
+        fx: &mut Effects,
+    ) -> Result<(), StepError> {
+        let config = self.forced_config(keep, audit).map_err(StepError::BadChange)?;
+        let (own, now_ms) = (self.options.id, self.now_ms);
+        let term = self.hard.term + self.rng.between(TERM_LEAP, 2 * TERM_LEAP);
+        self.become_follower(term, None, fx);
+        self.hard = HardState { term, voted_for: Some(own) };
+        let last = self.log.last();
+        for id in config.members.keys().filter(|id| **id != own) {
+            self.send(*id, MessageBody::ForcedVote { last }, fx);
+        }
+        self.role = Role::Candidate(Ballot::open(own, now_ms).about(config));
+        self.count_forced_votes(fx);
+        Ok(())
+    }
+
+    pub(super) fn on_forced_vote(&mut self, from: MemberId, last: LogPosition, fx: &mut Effects) {
+        let granted = !self.is_leader() && self.grant_vote(from, last);
+        let commit = self.log.position(self.commit).unwrap_or(self.log.base());
+        self.send(from, MessageBody::ForcedVoteReply { granted, commit }, fx);
+    }
+
+    pub(super) fn on_forced_vote_reply(
+        &mut self,
+        from: MemberId,
+        granted: bool,
+        commit: LogPosition,
+        fx: &mut Effects,
+    ) {
+        let held = commit.index <= self.commit || self.log.contains(commit);
+        if let Role::Candidate(ballot) = &mut self.role {
+            let asked = ballot.forced.as_ref().is_some_and(|c| c.members.contains_key(&from));
+            if asked {
+                ballot.answers.insert(from, granted && held);
+                self.count_forced_votes(fx);
+            }
+        }
+    }
+
+    /// Everybody kept has to agree.
+    fn count_forced_votes(&mut self, fx: &mut Effects) {
+        let Role::Candidate(Ballot { answers, forced: Some(config), .. }) = &mut self.role else {
+            return;
+        };
+        if answers.values().any(|granted| !granted) {
+            self.role = Role::Follower;
+        } else if config.members.keys().all(|id| answers.contains_key(id)) {
+            let config = std::mem::take(config);
+            self.become_leader(Some(config), fx);
+        }
+    }
+
+    /// The membership of those kept, if there is reason for it.
+    fn forced_config(&self, keep: Vec<MemberId>, audit: String) -> Result<Config, String> {
+        let (current, keep) = (self.config(), BTreeSet::from_iter(keep));
+        if self.retired {
+            return Err("the log of this member has failed".into());
+        }
+        if self.lease_refuses_votes() {
+            return Err("a leader is in office, so a majority lives".into());
+        }
+        if audit.is_empty() || audit.len() > TEXT_BYTES_MAX {
+            return Err(format!("the audit text needs 1 to {TEXT_BYTES_MAX} bytes"));
+        }
+        if !keep.contains(&self.options.id) {
+            return Err("the member that is told must be among those kept".into());
+        }
+        if let Some(stranger) = keep.iter().find(|id| !current.members.contains_key(id)) {
+            return Err(format!("{stranger} cannot be kept: it is not a member"));
+        }
+        if quorum::tally(current, |id| Some(keep.contains(&id))) == Tally::Won {
+            return Err("those kept are a majority and elect a leader by themselves".into());
+        }
+        if self.hard.term > TERM_MAX - 2 * TERM_LEAP {
+            return Err("there are no terms left".into());
+        }
+        let mut config = Config { audit, outgoing: Vec::new(), ..current.clone() };
+        config.members.retain(|id, _| keep.contains(id));
+        for info in config.members.values_mut().filter(|info| !info.votes()) {
+            (info.role, info.joining) = (MemberRole::Voter, false);
+        }
+        let lost = current.everybody().filter(|id| !keep.contains(id));
+        let lost: BTreeSet<MemberId> = lost.chain(current.lost.iter().copied()).collect();
+        config.lost = lost.into_iter().collect();
+        config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
+        check_governable(&config)?;
+        Ok(config)
+    }
+}
