@@ -143,12 +143,17 @@ impl Group {
         }
     }
 
-    /// Members of the newest view that this one is connected to, itself included.
+    /// Members of the newest view that this one hears from, itself included.
     pub fn reachable(&self) -> Vec<ViewMember> {
         let own = self.member.id;
         let view = self.member.progress.applied().view;
         let driver = self.member.core.lock();
-        let here = |id| driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected());
+        // Who lives asks for votes at least this often.
+        let silence_max = self.member.options.election_timeout * 3;
+        let here = |id| {
+            let peer = driver.peers.get(&id);
+            peer.is_some_and(|p| p.known().is_connected() && p.silence() < silence_max)
+        };
         view.members.into_iter().filter(|m| m.id == own || here(m.id)).collect()
     }
 

@@ -68,13 +68,13 @@ impl Node {
 }
 
 impl Node {
-    /// What the node missed while it was away, in the words that people search for.
-    pub fn say_missed(&self, from: i64, to: i64) {
-        if to > from {
-            let events = to - from;
+    /// What the node missed between `from` and its new view, in the words that people search for.
+    pub fn say_missed(&self, from: i64, view: i64) {
+        let (first, last) = (from + 1, view - 1);
+        if first <= last {
             self.info(&format!(
-                "Receiving IST: {events} events, seqnos {}-{to}, from the group's log",
-                from + 1
+                "Receiving IST: {} events, seqnos {first}-{last}, from the group's log",
+                last - from
             ));
         }
     }

@@ -15,6 +15,7 @@ use quorate_wire::{Packet, PeerIdentity};
 use rustls::Connection;
 use std::collections::VecDeque;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The core's window to one follower is far below this.
@@ -26,6 +27,9 @@ pub(crate) struct Peer {
     /// Wakes the sender thread.
     wake: Condvar,
     writer: Mutex<Writer>,
+    made: Instant,
+    /// When the last packet came, in ms since `made`.
+    heard_ms: AtomicU64,
 }
 
 pub(crate) struct Outbox {
@@ -115,7 +119,20 @@ impl Peer {
             outbox: Mutex::new(outbox),
             wake: Condvar::new(),
             writer: Mutex::new(Writer::default()),
+            made: Instant::now(),
+            heard_ms: AtomicU64::new(0),
         }
+    }
+
+    /// A packet came.
+    pub fn heard(&self) {
+        self.heard_ms.store(self.made.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// For how long nothing came. Its host keeps the connection of a hanging process alive.
+    pub fn silence(&self) -> Duration {
+        let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
+        self.made.elapsed().saturating_sub(heard)
     }
 
     /// Puts a packet in the outbox; false (and the packet is gone) without a connection.

@@ -191,6 +191,7 @@ impl<'a> Receiver<'a> {
     fn gather(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         let (from, to) = (self.peer.id, self.member.id);
         let (frame_type, body) = reader.next_packet()?;
+        self.peer.heard();
         self.packets.push(Packet::decode(frame_type, body, from, to)?);
         while let Some((frame_type, body)) = reader.buffered_packet()? {
             self.packets.push(Packet::decode(frame_type, body, from, to)?);
