@@ -125,6 +125,7 @@ fn a_followers_disk_costs_the_others_nothing() -> Result<()> {
         );
         assert!(acks.per_second().iter().all(|count| *count > 0), "{name}");
         println!("    it says: {}", lab.words(follower));
+        assert!(!lab.words(follower).is_empty(), "{name}");
         println!("    then: {}", lab.mend(follower)?);
     }
     Ok(())
@@ -158,6 +159,7 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
             acks.longest_gap()
         );
         println!("    it says: {}", lab.words(leader));
+        assert!(!lab.words(leader).is_empty(), "{name}");
         println!("    then: {}", lab.mend(leader)?);
         assert!(succession < SUCCESSION_LIMIT, "{name}");
         assert!(acks.longest_gap() < SUCCESSION_LIMIT, "{name}");

@@ -1,6 +1,7 @@
 //! Housekeeping, a few times a second and whenever something changes: tells the observer, and,
 //! where this member leads, keeps views and membership as they should be.
 
+use crate::disk_watch::DiskWatch;
 use crate::driver::{Driver, Leadership};
 use crate::machine::LogLevel;
 use crate::member::Member;
@@ -86,6 +87,7 @@ pub(crate) struct Keeper<'a> {
     view_asked: Instant,
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     view_proposed: Option<(u64, u64)>,
+    disk: DiskWatch,
 }
 
 impl<'a> Keeper<'a> {
@@ -96,6 +98,7 @@ impl<'a> Keeper<'a> {
             was_primary: false,
             view_asked: member.opened,
             view_proposed: None,
+            disk: DiskWatch::new(member.opened),
         }
     }
 
@@ -126,6 +129,9 @@ impl<'a> Keeper<'a> {
             (leadership.leader, leadership.is_leader) = (None, false);
         }
         member.keep_isolated();
+        if !member.has_failed() {
+            self.watch_disk(&status);
+        }
         self.contact(&status, &leadership, &applied);
         self.ask_for_admission(&status, &leadership);
         self.ask_for_view(&leadership, &applied);
@@ -141,6 +147,17 @@ impl<'a> Keeper<'a> {
             member.survive_if_allowed(driver);
             self.drop_strangers(driver, &known);
         });
+    }
+
+    fn watch_disk(&mut self, status: &Status) {
+        let options = &self.member.options;
+        let log = (status.last.index, status.persisted);
+        // Before leadership is handed over: the new term waits for the disk, and this thread then
+        // waits for the term.
+        let place = (options.dir.as_path(), options.disk_stall_timeout / 2);
+        if let Some((level, line)) = self.disk.look(log, place, Instant::now()) {
+            self.member.log(level, line);
+        }
     }
 
     /// Reports whether there is contact with a quorum.

@@ -16,6 +16,7 @@
 
 mod admission;
 mod ballots;
+mod disk_watch;
 mod driver;
 mod error;
 mod forced;

@@ -29,6 +29,7 @@ use filesystem::Mounted;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use gate::Gate;
 use parking_lot::Mutex;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -192,6 +193,8 @@ impl Inner {
         // Its own way of ending would unmount once more.
         let BackgroundSession { guard, .. } = session;
         match guard.join() {
+            // How a thread that read while the mount was aborted learns of it.
+            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionAborted => Ok(()),
             Ok(ended) => ended.context("ending a FUSE session"),
             Err(_) => bail!("a FUSE session panicked"),
         }
