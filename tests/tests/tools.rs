@@ -1,5 +1,8 @@
 //! The checks of load balancers, operators and exporters, in every state that a node can be asked
 //! in. `QUORATE_PROVIDER` runs the same with Galera: the table is what these tools see there.
+//!
+//! Joining and Joined are not among them: the server takes no connection before it is Synced, with
+//! either provider, so a node that fetches its state or catches up is down to all tools.
 
 use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
@@ -169,6 +172,7 @@ fn a_donor_is_out_for_writers_and_alive_for_its_operator() -> Result<()> {
                 let (state, verdicts) = asked(&cluster, node)?;
                 if state == "2" {
                     seen = Some(verdicts);
+                    ensure!(cluster.connect(3).is_err(), "to all tools, who joins is down");
                 }
             }
             thread::sleep(POLL);
