@@ -147,12 +147,13 @@ impl Group {
     pub fn reachable(&self) -> Vec<ViewMember> {
         let own = self.member.id;
         let view = self.member.progress.applied().view;
+        let isolated = self.member.survival.is_isolated();
         let driver = self.member.core.lock();
         // Who lives asks for votes at least this often.
         let silence_max = self.member.options.election_timeout * 3;
         let here = |id| {
             let peer = driver.peers.get(&id);
-            peer.is_some_and(|p| p.known().is_connected() && p.silence() < silence_max)
+            !isolated && peer.is_some_and(|p| p.known().is_connected() && p.silence() < silence_max)
         };
         view.members.into_iter().filter(|m| m.id == own || here(m.id)).collect()
     }

@@ -224,6 +224,7 @@ impl Node {
             charter: Charter(constants.words()),
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
+            zone: zone_of(options.integer("gmcast.segment")),
             election_timeout: options.period("quorate.election_timeout"),
             primary_timeout: options.period("quorate.primary_timeout"),
             suspect_timeout: options.period("evs.suspect_timeout"),
@@ -306,6 +307,14 @@ fn galera_cache(options: &Options, data_dir: &Path) -> PathBuf {
         given => given,
     };
     data_dir.join(options.text("gcache.dir")).join(name)
+}
+
+/// A segment is Galera's word for a place of its own; the default one has no name.
+fn zone_of(segment: i64) -> String {
+    match segment {
+        0 => String::new(),
+        place => format!("segment-{place}"),
+    }
 }
 
 /// Beside the data directory: state transfer scripts wipe what is inside it.
