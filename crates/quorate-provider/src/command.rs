@@ -31,7 +31,12 @@ impl Node {
             "quorate.switchover" => self.switchover(value),
             "pc.bootstrap" => self.bootstrap(),
             "socket.ssl_reload" => self.reload_certificates(),
-            other => Err(format!("'{other}' is not a command (a bug)")),
+            order => {
+                let answer = self.order(order, value)?;
+                self.info(&format!("{order} = {value}: {answer}"));
+                *self.counters.answer.lock() = answer;
+                Ok(())
+            }
         }
     }
 

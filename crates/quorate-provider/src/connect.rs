@@ -6,12 +6,13 @@ use crate::genesis::{Genesis, Standing};
 use crate::grastate::Grastate;
 use crate::link::Link;
 use crate::node::{LocalState, Node};
+use crate::operator::parse_role;
 use crate::options::Options;
 use crate::queue::Event;
 use crate::sequencer::Sequencer;
 use parking_lot::Mutex;
 use quorate_certify::{Constants, Sequenced};
-use quorate_consensus::{Charter, MemberId};
+use quorate_consensus::{Charter, MemberId, MemberRole};
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -231,6 +232,11 @@ impl Node {
             segment_bytes: options.bytes("quorate.segment_size"),
             retain_bytes: options.bytes("quorate.log_retain"),
             tls: options.tls()?,
+            role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
+            weight: options.integer("quorate.weight") as u8,
+            zone: options.text("quorate.zone").to_owned(),
+            expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
+            disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
             // What is allowed now (repl.max_ws_size) is checked for each write set.
             proposal_bytes_max: 1 << 31,
             ..defaults

@@ -20,6 +20,8 @@ pub struct Counters {
     pub incoming: parking_lot::Mutex<String>,
     /// Why the last change of the options was refused; the server tells its client only that.
     pub refusal: parking_lot::Mutex<String>,
+    /// What the last order of an operator was answered with.
+    pub answer: parking_lot::Mutex<String>,
     pub recv_threads: AtomicUsize,
     pub replicated: AtomicU64,
     pub replicated_bytes: AtomicU64,
@@ -52,6 +54,7 @@ impl Counters {
         Self {
             incoming: parking_lot::Mutex::new(String::new()),
             refusal: parking_lot::Mutex::new(String::new()),
+            answer: parking_lot::Mutex::new(String::new()),
             recv_threads: AtomicUsize::new(0),
             replicated: AtomicU64::new(0),
             replicated_bytes: AtomicU64::new(0),

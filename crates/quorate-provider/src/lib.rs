@@ -12,7 +12,7 @@
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
-//! - `pause`, `wait`, `options`, `command`, `encryption`, `stats`, `counters`, `address`: what the names say.
+//! - `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
@@ -33,6 +33,7 @@ mod isolated;
 mod link;
 mod live;
 mod node;
+mod operator;
 pub mod options;
 mod order;
 mod pause;

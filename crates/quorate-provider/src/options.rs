@@ -4,6 +4,8 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
+use crate::operator::parse_role;
+use quorate_consensus::WEIGHT_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -129,12 +131,22 @@ pub const SPECS: &[Spec] = &[
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),
     spec("quorate.dir", Text, "", Start, "Directory of the group log; default: the data directory's name with '-quorate' appended, beside it. Never inside the data directory."),
+    spec("quorate.disk_stall_timeout", Period, "PT1S", Start, "A leader whose log disk makes no progress for so long hands over."),
     spec("quorate.election_timeout", Period, "PT1S", Start, "Silence of the leader after which another is elected."),
+    spec("quorate.expel_timeout", Period, "PT0S", Start, "A voter gone for so long is removed, if the others have a majority without it; it is admitted again when it returns. 0: never."),
+    spec("quorate.force_plan", Text, "", Command, "What quorate.force_quorum would do with these members (`NAME,NAME`): see wsrep_quorate_last_answer. Changes nothing."),
+    spec("quorate.force_quorum", Text, "", Command, "A majority is lost for good: these members go on (`NAME,NAME: REASON`). Refused while a majority may be alive."),
     spec("quorate.log_retain", Size, "1G", Start, "Group log kept for members that come back."),
+    spec("quorate.member_remove", Text, "", Command, "Removes the member of this name; set it on the leader."),
+    spec("quorate.member_set", Text, "", Command, "Changes a member (`NAME role=voter|learner weight=0..100 zone=ZONE`); set it on the leader."),
     spec("quorate.primary_timeout", Period, "PT5S", Start, "Without a leader for this long, the node reports non-Primary."),
     spec("quorate.queue_bytes", Size, "256M", Start, "Memory for write sets that wait for the appliers; the rest waits in the log."),
+    spec("quorate.role", Text, "voter", Start, "What a server that joins for the first time becomes: voter, or learner (data, no vote)."),
+    spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N weights=optimistic|forced`): zones that must have a commit on disk, how weights count; set it on the leader."),
     spec("quorate.segment_size", Size, "64M", Start, "Size of one file of the group log."),
     spec("quorate.switchover", Text, "", Command, "Hands leadership to the node of this name (`any`: to whoever is furthest); set it on the leader."),
+    spec("quorate.weight", Integer, "50", Start, "Who leads rather, 0 (never) to 100, for a server that joins for the first time; later: quorate.member_set."),
+    spec("quorate.zone", Text, "", Start, "The data centre that a server stands in, when it joins for the first time; later: quorate.member_set."),
     spec("repl.causal_read_timeout", Period, "PT30S", Live, "How long wsrep_sync_wait waits."),
     spec("repl.commit_order", Integer, "3", Ignored, "Commit order is always strict."),
     spec("repl.key_format", Text, "FLAT8", Ignored, "Keys are hashed to 64 bits."),
@@ -233,6 +245,14 @@ impl Options {
         if spec.name == "gmcast.isolate" && !matches!(value, "0" | "1" | "2") {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected: "0, 1 or 2" });
+        }
+        if spec.name == "quorate.role" && parse_role(value).is_none() {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "voter or learner" });
+        }
+        if spec.name == "quorate.weight" && !value.parse().is_ok_and(|w: u8| w <= WEIGHT_MAX) {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 100" });
         }
         if spec.name == "pc.weight" && value.parse::<u8>().is_err() {
             let (name, value) = (name.into(), value.into());

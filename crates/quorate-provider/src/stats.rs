@@ -1,6 +1,7 @@
 //! Status variables, under Galera's names (the server adds `wsrep_`), and ours under `quorate_`.
 
 use crate::node::{LocalState, Node};
+use crate::operator::describe;
 use quorate_consensus::MemberId;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -93,6 +94,8 @@ impl Node {
             ("gmcast_segment", Value::Int(self.options.lock().integer("gmcast.segment"))),
             #[cfg(feature = "sync-points")]
             ("debug_sync_waiters", Value::Text(crate::sync::waiters())),
+            ("quorate_last_answer", Value::Text(self.counters.answer.lock().clone())),
+            ("quorate_members", Value::Text(describe(&status.config))),
             ("quorate_last_refusal", Value::Text(self.counters.refusal.lock().clone())),
             ("quorate_role", text(role(&status))),
             (

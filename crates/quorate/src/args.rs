@@ -86,6 +86,18 @@ pub enum Command {
         --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
     )]
     Logger(Logger),
+    /// Show and change who belongs to the group
+    #[command(
+        long_about = "Shows and changes who belongs to the group: roles, weights, zones. A server \
+        is added by starting it (wsrep_cluster_address), a logger by `quorate logger`; both are \
+        removed when they stop cleanly.\n\n\
+        Examples:\n  quorate member list\n  quorate member set node3 --role learner\n  \
+        quorate member set node1 --weight 100\n  quorate member remove node4"
+    )]
+    Member {
+        #[command(subcommand)]
+        what: Member,
+    },
     /// Hand leadership to another node, without an error for any client
     #[command(
         long_about = "Hands leadership from the node that leads to another one, for instance before \
@@ -202,6 +214,71 @@ pub struct OneNode {
 
     #[command(flatten)]
     pub limit: Limit,
+}
+
+#[derive(Subcommand)]
+pub enum Member {
+    /// Every member: role, weight, votes, zone, address
+    List,
+    /// Change a member's role, weight or zone
+    Set(MemberSet),
+    /// Remove a member that will not come back
+    Remove {
+        /// Its name, as `member list` shows it
+        name: String,
+    },
+    /// Set what holds for the whole group
+    Rules {
+        /// Zones that must have a commit on disk, besides a majority of all votes
+        #[arg(long, value_name = "N")]
+        zones: Option<u8>,
+
+        /// When a leader makes room for a heavier member: optimistic (once that has caught up) or
+        /// forced (at once)
+        #[arg(long, value_name = "RULE")]
+        weights: Option<String>,
+    },
+    /// Go on without a majority that is lost for good; says first what may be lost
+    #[command(
+        name = "force-quorum",
+        long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
+        what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
+        be alive, and when a kept member has more in its log than the first one named: name that one \
+        first then. The reason stands in the log with the change. The members given up never come back \
+        with their logs: empty their directories before they are started again.\n\n\
+        Examples:\n  quorate member force-quorum --keep node1\n  \
+        quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
+    )]
+    ForceQuorum(Force),
+}
+
+#[derive(Args)]
+pub struct MemberSet {
+    /// Its name, as `member list` shows it
+    pub name: String,
+
+    /// voter, or learner: has the data, and no vote
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+
+    /// Who leads rather: 0 (never) to 100
+    #[arg(long, value_name = "WEIGHT")]
+    pub weight: Option<u8>,
+
+    /// The data centre it stands in
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Force {
+    /// The nodes that go on, the one with the longest log first
+    #[arg(long, value_name = "NODES", value_delimiter = ',', required = true)]
+    pub keep: Vec<String>,
+
+    /// Why; does it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 #[derive(Args)]

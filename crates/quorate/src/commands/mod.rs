@@ -3,6 +3,7 @@
 mod chaos;
 mod client;
 mod down;
+mod member;
 mod status;
 mod switchover;
 mod up;
@@ -42,6 +43,7 @@ pub fn run(cli: Cli) -> Result<u8> {
                 args.nodes.iter().map(|name| cluster.find(name)).collect::<Result<_>>()?;
             down::kill(&cluster, &nodes)
         }
+        Command::Member { what } => member::member(&Cluster::open(&dir)?, &what),
         Command::Logger(args) => crate::logger::run(&args),
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),

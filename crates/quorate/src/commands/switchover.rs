@@ -25,7 +25,7 @@ pub fn switchover(cluster: &Cluster, args: &Switchover) -> Result<u8> {
 }
 
 /// The node that says it leads.
-fn leader(cluster: &Cluster) -> Result<Node> {
+pub fn leader(cluster: &Cluster) -> Result<Node> {
     let user = cluster.account.database_user();
     let leads = |node: &Node| {
         sql::wsrep_status(&node.socket(), user)

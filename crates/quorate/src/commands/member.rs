@@ -1,0 +1,129 @@
+//! `quorate member`: who belongs to the group, with which role and weight.
+
+use super::switchover::leader;
+use crate::args::{Force, Member, MemberSet};
+use crate::cluster::{Cluster, Node};
+use crate::failure::{Failure, NO_PRIMARY, OK};
+use anyhow::{bail, Context, Result};
+use quorate_lab::server::sql;
+use std::collections::HashMap;
+
+const COLUMNS: [(&str, &str); 6] = [
+    ("NAME", "name"),
+    ("ROLE", "role"),
+    ("WEIGHT", "weight"),
+    ("VOTES", "votes"),
+    ("ZONE", "zone"),
+    ("ADDRESS", "addr"),
+];
+
+pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
+    match what {
+        Member::List => list(cluster),
+        Member::Set(args) => set(cluster, args),
+        Member::Remove { name } => {
+            order(cluster, &leader(cluster)?, "quorate.member_remove", name)?;
+            list(cluster)
+        }
+        Member::Rules { zones, weights } => {
+            let mut words = Vec::new();
+            words.extend(zones.map(|zones| format!("zones={zones}")));
+            words.extend(weights.as_ref().map(|weights| format!("weights={weights}")));
+            if words.is_empty() {
+                bail!("say which rule: --zones N or --weights optimistic|forced");
+            }
+            println!("{}", order(cluster, &leader(cluster)?, "quorate.rules", &words.join(" "))?);
+            Ok(OK)
+        }
+        Member::ForceQuorum(args) => force(cluster, args),
+    }
+}
+
+fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
+    let mut words = vec![args.name.clone()];
+    words.extend(args.role.as_ref().map(|role| format!("role={role}")));
+    words.extend(args.weight.map(|weight| format!("weight={weight}")));
+    words.extend(args.zone.as_ref().map(|zone| format!("zone={zone}")));
+    order(cluster, &leader(cluster)?, "quorate.member_set", &words.join(" "))?;
+    list(cluster)
+}
+
+/// Shows what would be done; does it only if it is confirmed.
+fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
+    let first = args.keep.first().context("name the nodes to keep: --keep NODE,NODE")?;
+    let node = cluster.find(first)?;
+    let names: Vec<String> =
+        args.keep.iter().map(|name| Ok(cluster.find(name)?.name)).collect::<Result<_>>()?;
+    let names = names.join(",");
+    let plan = order(cluster, &node, "quorate.force_plan", &names)?;
+    println!("{}: {plan}", node.name);
+    let Some(reason) = &args.reason else {
+        println!("Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.");
+        return Ok(OK);
+    };
+    let done = order(cluster, &node, "quorate.force_quorum", &format!("{names}: {reason}"))?;
+    println!("done: {done}");
+    list(cluster)
+}
+
+fn list(cluster: &Cluster) -> Result<u8> {
+    let user = cluster.account.database_user();
+    let found = cluster.nodes().iter().find_map(|node| {
+        let status = sql::wsrep_status(&node.socket(), user).ok()?;
+        status.get("wsrep_quorate_members").filter(|text| !text.is_empty()).map(str::to_owned)
+    });
+    let Some(text) = found else {
+        let message = "no node answers, so nobody can say who belongs to the group";
+        return Err(Failure::new(NO_PRIMARY, message).into());
+    };
+    print!("{}", table(&text));
+    Ok(OK)
+}
+
+fn table(text: &str) -> String {
+    let head = COLUMNS.map(|(title, _)| title.to_owned());
+    let rows = text.split("; ").map(|member| {
+        let fields: HashMap<&str, &str> =
+            member.split(' ').filter_map(|field| field.split_once('=')).collect();
+        let mut row = COLUMNS.map(|(_, name)| fields.get(name).copied().unwrap_or("").to_owned());
+        if fields.get("joining") == Some(&"true") {
+            row[1].push_str(" (joining)");
+        }
+        row
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    let width = |at: usize| rows.iter().map(|row| row[at].len()).max().unwrap_or(0);
+    let line = |row: &[String; 6]| {
+        let cells = row.iter().enumerate().map(|(at, cell)| format!("{cell:<0$}", width(at)));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The node's answer to an order.
+fn order(cluster: &Cluster, node: &Node, name: &str, text: &str) -> Result<String> {
+    let user = cluster.account.database_user();
+    if text.contains(['\'', '\\', ';']) {
+        bail!("{text:?} must not contain ' or \\ or ;");
+    }
+    sql::command(&node.socket(), user, name, text)?;
+    let status = sql::wsrep_status(&node.socket(), user)?;
+    Ok(status.get("wsrep_quorate_last_answer").unwrap_or("").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_shows_each_member_in_its_line() {
+        let text = "name=n1 role=voter weight=50 votes=1 joining=false zone= addr=a:1 id=x; \
+                    name=long role=logger weight=0 votes=1 joining=true zone=eu addr=b:22 id=y";
+        assert_eq!(
+            table(text),
+            "NAME  ROLE              WEIGHT  VOTES  ZONE  ADDRESS\n\
+             n1    voter             50      1            a:1\n\
+             long  logger (joining)  0       1      eu    b:22\n"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Roles, weights and a lost majority, ordered by the command on real servers.
+
+use anyhow::Result;
+use mysql::prelude::Queryable;
+use quorate_tests::cluster::shown;
+use quorate_tests::TestCluster;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+fn weights_move_leadership_and_roles_change_online() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let list = cluster.quorate(&["member", "list"])?;
+    assert_eq!(list.matches(" voter ").count(), 3, "{list}");
+
+    let heavy = cluster.followers()?[1];
+    cluster.quorate(&["member", "set", &format!("node{heavy}"), "--weight", "90"])?;
+    let end = Instant::now() + LIMIT;
+    while cluster.leader()? != heavy {
+        assert!(Instant::now() < end, "the heaviest does not lead");
+    }
+
+    let learner = cluster.followers()?[0];
+    let name = format!("node{learner}");
+    let list = cluster.quorate(&["member", "set", &name, "--role", "learner"])?;
+    assert_eq!(list.matches(" voter ").count(), 2, "{list}");
+    cluster.sql(learner, "CREATE DATABASE by_learner")?;
+    let list = cluster.quorate(&["member", "set", &name, "--role", "voter"])?;
+    assert!(list.matches(" voter ").count() == 3 || list.contains("joining"), "{list}");
+
+    let unknown = cluster.try_quorate(&["member", "set", "node9", "--weight", "1"])?;
+    assert!(!unknown.status.success() && shown(&unknown).contains("node9"), "{}", shown(&unknown));
+    let alive = cluster.try_quorate(&["member", "force-quorum", "--keep", "1"])?;
+    assert!(shown(&alive).contains("refused"), "{}", shown(&alive));
+    cluster.passed()
+}
+
+#[test]
+fn one_of_three_goes_on_by_an_operators_word() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    cluster.sql(1, "CREATE DATABASE t")?;
+    cluster.sql(1, "CREATE TABLE t.t (id INT PRIMARY KEY)")?;
+    cluster.sql(1, "INSERT INTO t.t VALUES (1)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    let kept = cluster.followers()?[0];
+    for other in cluster.all().into_iter().filter(|node| *node != kept) {
+        cluster.quorate(&["kill", &other.to_string()])?;
+    }
+    let end = Instant::now() + LIMIT;
+    while cluster.node_status(kept)?["state"] != "Non-primary" {
+        assert!(Instant::now() < end, "{:#}", cluster.status()?);
+    }
+    let name = format!("node{kept}");
+    let plan = cluster.quorate(&["member", "force-quorum", "--keep", &name])?;
+    assert!(plan.contains("gives up") && plan.contains("Nothing was changed"), "{plan}");
+    cluster.quorate(&["member", "force-quorum", "--keep", &name, "--reason", "a test"])?;
+    cluster.wait_level(&[kept], LIMIT)?;
+    cluster.sql(kept, "INSERT INTO t.t VALUES (2)")?;
+    let rows: Option<u32> = cluster.connect(kept)?.query_first("SELECT COUNT(*) FROM t.t")?;
+    assert_eq!(rows, Some(2));
+    cluster.passed()
+}
