@@ -225,7 +225,6 @@ impl Node {
             charter: Charter(constants.words()),
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
-            zone: zone_of(options.integer("gmcast.segment")),
             election_timeout: options.period("quorate.election_timeout"),
             primary_timeout: options.period("quorate.primary_timeout"),
             suspect_timeout: options.period("evs.suspect_timeout"),
@@ -234,7 +233,7 @@ impl Node {
             tls: options.tls()?,
             role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
             weight: options.integer("quorate.weight") as u8,
-            zone: options.text("quorate.zone").to_owned(),
+            zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
             expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
             disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
             // What is allowed now (repl.max_ws_size) is checked for each write set.
@@ -316,8 +315,9 @@ fn galera_cache(options: &Options, data_dir: &Path) -> PathBuf {
 }
 
 /// A segment is Galera's word for a place of its own; the default one has no name.
-fn zone_of(segment: i64) -> String {
+fn zone_of(zone: &str, segment: i64) -> String {
     match segment {
+        _ if !zone.is_empty() => zone.to_owned(),
         0 => String::new(),
         place => format!("segment-{place}"),
     }

@@ -110,7 +110,7 @@ pub const SPECS: &[Spec] = &[
     spec("gmcast.mcast_addr", Text, "", Ignored, "No multicast."),
     spec("gmcast.mcast_ttl", Integer, "1", Ignored, "No multicast."),
     spec("gmcast.peer_timeout", Period, "PT3S", Ignored, "Galera group protocol internals."),
-    spec("gmcast.segment", Integer, "0", Start, "The zone (data centre) of a node that joins: 'segment-N', none for 0."),
+    spec("gmcast.segment", Integer, "0", Start, "The zone (data centre) of a node that joins: 'segment-N', none for 0; see quorate.zone."),
     spec("gmcast.time_wait", Period, "PT5S", Ignored, "Galera group protocol internals."),
     spec("gmcast.version", Integer, "0", Ignored, "Galera group protocol internals."),
     spec("ist.recv_addr", Text, "", Ignored, "Catching up uses the group connections."),
