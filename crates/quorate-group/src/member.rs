@@ -271,7 +271,8 @@ impl Member {
         }
         if let Some(member) = self.this.upgrade() {
             let served = peer.clone();
-            let name = format!("send-{id:?}");
+            // The system shows six digits of it; the first of an id are those of its time.
+            let name = format!("send-{:06x}", id.0 & 0xff_ffff);
             if !self.threads.spawn(&name, move || sender::run(&member, &served)) {
                 self.log(LogLevel::Warn, format!("no thread to send to member {id}"));
             }
