@@ -36,6 +36,8 @@ pub enum Mark {
     /// A commit under a rule of several zones.
     ZonedCommit,
     Hang,
+    /// Links broke for good.
+    LameLinks,
     /// A majority lost its disks.
     Disaster,
     /// A member was told to make the rest the group, and did.
@@ -58,7 +60,7 @@ pub enum Mark {
 pub struct Coverage([u64; Mark::ALL.len()]);
 
 impl Mark {
-    pub const ALL: [Mark; 38] = [
+    pub const ALL: [Mark; 39] = [
         Mark::Crash,
         Mark::CrashInsideStep,
         Mark::TornBatch,
@@ -83,6 +85,7 @@ impl Mark {
         Mark::Caretaker,
         Mark::ZonedCommit,
         Mark::Hang,
+        Mark::LameLinks,
         Mark::Disaster,
         Mark::Force,
         Mark::Forced,

@@ -4,7 +4,7 @@
 //! rarely gets far enough into any one story.
 
 use crate::net::NetProfile;
-use crate::rng::Rng;
+use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
 use crate::staff::Staff;
 use clap::ValueEnum;
@@ -93,6 +93,8 @@ pub struct Scenario {
     pub config_in_log: bool,
     /// After the faults a minority stays away while the others must make progress.
     pub minority_stays_away: bool,
+    /// In the end some links break for good, and the group must work all the same.
+    pub lame: bool,
     pub staff: Staff,
 }
 
@@ -142,6 +144,7 @@ impl Scenario {
             records_commit: r.chance(500),
             config_in_log: r.chance(300),
             minority_stays_away: !calm && r.chance(300),
+            lame: lossy && Rng::new(mix(seed, 0x006c_616d_6521)).chance(200),
             staff: Staff::draw(seed, profile),
             faults,
         };

@@ -6,6 +6,7 @@ mod disaster;
 mod drive;
 mod forward;
 mod heal;
+mod lame;
 mod lifecycle;
 mod nemesis;
 mod operator;
@@ -23,6 +24,7 @@ use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use bytes::Bytes;
+use lame::Lame;
 use quorate_consensus::{Config, Entry, Event as CoreEvent, Fetch, Index, MemberId, Message};
 use std::rc::Rc;
 
@@ -104,6 +106,8 @@ pub enum Phase {
     /// All faults have ended, but a minority is still away.
     WithoutMinority,
     Healed,
+    /// Well, but for some links that are broken for good.
+    Lame,
     Done,
 }
 
@@ -127,6 +131,7 @@ pub struct World {
     configs_made: Vec<(Index, Config)>,
     /// A majority is lost, and the rest not yet a group again.
     without_majority: bool,
+    lame: Lame,
     trace: Trace,
     digest: u64,
     shipments: Vec<Shipment>,
@@ -169,6 +174,7 @@ impl World {
             committed_config: (0, Rc::default()),
             configs_made: Vec::new(),
             without_majority: false,
+            lame: Lame::default(),
             trace,
             digest: seed,
             shipments: Vec::new(),

@@ -31,6 +31,9 @@ const CAUGHT_UP_ENTRIES: Index = 1024;
 const PASSED_OVER_TIMEOUTS: u64 = 8;
 /// How often that doubles.
 const DOUBLINGS_MAX: u32 = 6;
+/// Election timeouts after which a caretaker that found nobody makes room for another election:
+/// somebody out of its sight may be able to lead.
+const CARETAKER_TIMEOUTS: u64 = 8;
 /// Election timeouts after its election during which a leader waits for others to be heard before
 /// it makes room for a heavier one.
 const SETTLING_TIMEOUTS: u64 = 2;
@@ -93,7 +96,13 @@ impl Consensus {
 
     /// At each tick of a leader; of a caretaker also when it hears that others caught up.
     pub(super) fn consider_succession(&mut self, fx: &mut Effects) {
-        if let Some(heir) = self.successor() {
+        let Role::Leader(leadership) = &self.role else {
+            return;
+        };
+        let term_ms = self.options.election_timeout_ms.saturating_mul(CARETAKER_TIMEOUTS);
+        if self.is_caretaker() && self.now_ms >= leadership.started_ms.saturating_add(term_ms) {
+            self.become_follower(self.hard.term, None, fx);
+        } else if let Some(heir) = self.successor() {
             self.begin_transfer(heir, fx);
         }
     }

@@ -16,8 +16,11 @@ impl World {
             Phase::WithoutMinority if self.is_converged() => self.bring_back_minority(),
             Phase::Healed if self.is_converged() => {
                 self.check_acknowledged();
-                self.phase = Phase::Done;
+                if !self.begin_lame() {
+                    self.phase = Phase::Done;
+                }
             }
+            Phase::Lame => self.check_lame(),
             Phase::WithoutMinority | Phase::Healed if self.schedule.now() > self.phase_ends => {
                 let why = self.unfinished().unwrap_or_default();
                 let phase = self.phase;
@@ -69,7 +72,7 @@ impl World {
         self.begin_stage();
     }
 
-    fn make_well(&mut self, m: usize) {
+    pub(super) fn make_well(&mut self, m: usize) {
         let member = &mut self.members[m];
         member.crash_at = None;
         member.apply_lag_us = 0;
@@ -86,7 +89,7 @@ impl World {
     }
 
     /// Everybody present writes and reads something new, and has so long for it.
-    fn begin_stage(&mut self) {
+    pub(super) fn begin_stage(&mut self) {
         self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
         for m in 0..self.slots() {
             if self.members[m].is_up() && !self.is_away(m) {
