@@ -89,19 +89,8 @@ fn a_commit_through_a_loss_of_quorum_is_the_same_everywhere() -> Result<()> {
     session.query_drop(STREAM)?;
     session.query_drop("START TRANSACTION")?;
     (1..=3).try_for_each(|row| insert(&mut session, row, origin))?;
-    let mut watch = cluster.connect(origin)?;
-    watch.query_drop("SET SESSION wsrep_sync_wait = 0, wsrep_dirty_reads = ON")?;
-    others.iter().try_for_each(|node| cluster.signal(*node, Signal::STOP))?;
-    let committed = thread::scope(|scope| -> Result<_> {
-        let commit = scope.spawn(move || session.query_drop("COMMIT"));
-        let end = Instant::now() + LIMIT;
-        while watch.query_first::<String, _>(STATUS)?.as_deref() != Some("non-Primary") {
-            ensure!(Instant::now() < end, "node{origin} does not notice that it is alone");
-            thread::sleep(POLL);
-        }
-        others.iter().try_for_each(|node| cluster.signal(*node, Signal::CONT))?;
-        Ok(commit.join().expect("the session's thread"))
-    })?;
+    let committed =
+        without_quorum(&cluster, origin, &others, || session.query_drop("COMMIT"), |_| Ok(()))?;
 
     cluster.wait_level(&cluster.all(), LIMIT)?;
     for node in cluster.all() {
@@ -112,6 +101,58 @@ fn a_commit_through_a_loss_of_quorum_is_the_same_everywhere() -> Result<()> {
     ensure!(committed.is_err() || found.len() == 3, "acknowledged and lost");
     for node in others {
         ensure!(rows(&cluster, node)? == found, "node{node} has other rows than {found:?}");
+    }
+    cluster.passed()
+}
+
+/// Statements whose fragments are under way then fail, as on Galera, and nothing of them stays.
+#[test]
+fn fragments_given_up_end_everywhere() -> Result<()> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    cluster.start("", &["--provider-options", "quorate.primary_timeout=PT1S"])?;
+    let origin = cluster.leader()?;
+    let others = cluster.followers()?;
+    cluster.sql(1, "CREATE DATABASE test_stream")?;
+    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+
+    let mut begun = cluster.connect(origin)?;
+    let mut new = cluster.connect(origin)?;
+    for session in [&mut begun, &mut new] {
+        session.query_drop(STREAM)?;
+        session.query_drop("START TRANSACTION")?;
+    }
+    insert(&mut begun, 1, origin)?;
+    let both = || {
+        thread::scope(|scope| {
+            let second = scope.spawn(|| insert(&mut begun, 2, origin));
+            let first = insert(&mut new, 3, origin);
+            (first, second.join().expect("the session's thread"))
+        })
+    };
+    // They end while there is no quorum.
+    let (first, second) = without_quorum(&cluster, origin, &others, both, |statements| {
+        let end = Instant::now() + LIMIT;
+        while !statements.is_finished() {
+            ensure!(Instant::now() < end, "the statements wait for the quorum");
+            thread::sleep(POLL);
+        }
+        Ok(())
+    })?;
+    ensure!(first.is_err() && second.is_err(), "fragments without a quorum: {first:?} {second:?}");
+    for row in 1..=3 {
+        let mut conn = cluster.connect(others[0])?;
+        let end = Instant::now() + LIMIT;
+        while let Err(error) = insert(&mut conn, row, others[0]) {
+            ensure!(Instant::now() < end, "row {row} stays locked: {error}");
+            thread::sleep(POLL);
+        }
+    }
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    for node in cluster.all() {
+        wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
+        let expected = [1, 2, 3].map(|row| (row, others[0]));
+        ensure!(rows(&cluster, node)? == expected, "node{node}: {:?}", rows(&cluster, node)?);
     }
     cluster.passed()
 }
@@ -149,6 +190,38 @@ fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
         wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
     }
     cluster.passed()
+}
+
+/// Runs `statements` on `origin` after the `others` were stopped, and lets these go on when `origin`
+/// is non-Primary and `then` has ended.
+fn without_quorum<T: Send>(
+    cluster: &TestCluster,
+    origin: u16,
+    others: &[u16],
+    statements: impl FnOnce() -> T + Send,
+    then: impl FnOnce(&thread::ScopedJoinHandle<'_, T>) -> Result<()>,
+) -> Result<T> {
+    let mut watch = cluster.connect(origin)?;
+    watch.query_drop("SET SESSION wsrep_sync_wait = 0, wsrep_dirty_reads = ON")?;
+    others.iter().try_for_each(|node| cluster.signal(*node, Signal::STOP))?;
+    thread::scope(|scope| {
+        let running = scope.spawn(statements);
+        let end = Instant::now() + LIMIT;
+        let noticed = loop {
+            match watch.query_first::<String, _>(STATUS) {
+                Ok(Some(status)) if status == "non-Primary" => break Ok(()),
+                Err(error) => break Err(error.into()),
+                Ok(_) if Instant::now() >= end => {
+                    break Err(anyhow::anyhow!("node{origin} does not notice that it is alone"))
+                }
+                Ok(_) => thread::sleep(POLL),
+            }
+        };
+        let done = noticed.and_then(|()| then(&running));
+        others.iter().try_for_each(|node| cluster.signal(*node, Signal::CONT))?;
+        done?;
+        Ok(running.join().expect("the statements' thread"))
+    })
 }
 
 const FRAGMENTS: &str = "SELECT COUNT(DISTINCT trx_id) FROM mysql.wsrep_streaming_log";

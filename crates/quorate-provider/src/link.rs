@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
 use quorate_group::{Group, GroupError, View};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +36,8 @@ pub struct Link {
     start: Mutex<Start>,
     pub progress: Progress,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
+    /// Fragments whose sessions gave them up before they were sequenced.
+    given_up: Mutex<HashSet<u64>>,
     serial: AtomicU64,
     primary: AtomicBool,
     closing: AtomicBool,
@@ -60,6 +62,7 @@ impl Link {
             start: Mutex::new(Start { position: start, told: false }),
             progress: Progress::new(),
             pending: Mutex::new(HashMap::new()),
+            given_up: Mutex::new(HashSet::new()),
             serial: AtomicU64::new(1),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
@@ -104,6 +107,22 @@ impl Link {
         handle
     }
 
+    /// As [`Self::settle`], by the session: it waits no longer. None: too late, the sequencer has it.
+    pub fn give_up(&self, serial: u64) -> Option<Arc<Handle>> {
+        // Noted first: who is not found among the waiting ones is found here.
+        self.given_up.lock().insert(serial);
+        let handle = self.settle(serial);
+        if handle.is_none() {
+            self.given_up.lock().remove(&serial);
+        }
+        handle
+    }
+
+    /// Whether a fragment that nobody waits for was given up; told once.
+    pub fn was_given_up(&self, serial: u64) -> bool {
+        self.given_up.lock().remove(&serial)
+    }
+
     /// May new proposals be made? False without a quorum and while leaving.
     pub fn open_for_writes(&self) -> bool {
         self.primary.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
@@ -114,7 +133,7 @@ impl Link {
         !self.open_for_writes()
     }
 
-    /// As [`Self::abandoned`], for fragments: only once nothing is sequenced here any more.
+    /// As [`Self::abandoned`], for a streaming transaction's last fragment: only once nothing is sequenced here any more.
     pub fn closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }

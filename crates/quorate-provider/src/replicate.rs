@@ -4,10 +4,12 @@
 //! with an unknown outcome: the server rolls the transaction back, and should the write set turn out
 //! committed, the appliers apply it like any other server's. That takes a write set that is the
 //! whole transaction. A *fragment* is nothing without those before it, which the server has just
-//! rolled back; applied alone it would leave other data here than elsewhere. So the session of a
-//! streaming transaction waits until the fate of its fragment is known, however long there is no
-//! quorum, or until nothing is sequenced on this connection any more: then the next start takes the
-//! transaction up from the fragments that the database keeps.
+//! rolled back; applied alone it would leave other data here than elsewhere. So:
+//! - the session of a *last* fragment waits until its fate is known, however long there is no quorum,
+//!   or until nothing is sequenced on this connection any more: then the next start takes the
+//!   transaction up from the fragments that the database keeps;
+//! - any other fragment may be given up, since its transaction can never commit without its server.
+//!   Should it pass after all, it is a dummy here, and a rollback fragment follows it to the others.
 
 use crate::abi::{
     status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t,
@@ -71,13 +73,16 @@ impl Node {
             return (refused, None);
         }
         sync::point("gcs_core_after_frag_send");
-        let mut state = trx.await_fate(trx.lock(), || match is_fragment(ws_flags) {
+        let mut state = trx.await_fate(trx.lock(), || match commits_fragments(ws_flags) {
             true => link.closed(),
             false => link.abandoned(),
         });
         if state.fate.is_none() {
             drop(state);
-            let settled = link.settle(header.serial);
+            let settled = match is_fragment(ws_flags) {
+                true => link.give_up(header.serial),
+                false => link.settle(header.serial),
+            };
             state = trx.lock();
             if settled.is_some() && state.fate.is_none() {
                 state.phase = Phase::Aborting;
@@ -177,22 +182,37 @@ impl Node {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return status::CONN_FAIL,
         };
-        let ws_flags = flags::ROLLBACK | flags::PA_UNSAFE;
-        let header = self.header(&link, Kind::WRITE_SET, ws_flags, trx_id, u64::MAX);
-        let data = quorate_certify::WriteSetBuilder::new().finish(&header);
+        let (serial, data) = self.rollback_write_set(&link, trx_id);
         let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
-        if let Err(refused) = self.send(&link, header.serial, &waiter, data) {
+        if let Err(refused) = self.send(&link, serial, &waiter, data) {
             return refused;
         }
         let ordered = waiter
             .local()
             .is_some_and(|w| w.await_fate(w.lock(), || link.abandoned()).fate.is_some());
         // Whom the sequencer has taken is ordered too.
-        if ordered || link.settle(header.serial).is_none() {
+        if ordered || link.settle(serial).is_none() {
             status::OK
         } else {
             status::CONN_FAIL
         }
+    }
+
+    /// A fragment passed that its session had given up: its transaction ends on the others, too.
+    pub fn end_given_up(&self, link: &Link, trx_id: u64) {
+        let (serial, data) = self.rollback_write_set(link, trx_id);
+        if let Err(e) = link.group.propose(serial, data) {
+            self.info(&format!(
+                "The end of the streaming transaction {trx_id}, which was given up, could not be sent ({e}): \
+                 the other nodes keep its locks until this node leaves the view"
+            ));
+        }
+    }
+
+    fn rollback_write_set(&self, link: &Link, trx_id: u64) -> (u64, Bytes) {
+        let ws_flags = flags::ROLLBACK | flags::PA_UNSAFE;
+        let header = self.header(link, Kind::WRITE_SET, ws_flags, trx_id, u64::MAX);
+        (header.serial, quorate_certify::WriteSetBuilder::new().finish(&header))
     }
 
     pub fn commit_order_enter(&self, handle: &Handle) -> wsrep_status_t {
@@ -330,6 +350,11 @@ impl Node {
 fn is_fragment(ws_flags: u32) -> bool {
     let whole = flags::TRX_START | flags::TRX_END;
     ws_flags & whole != whole
+}
+
+/// Whether it is the last one of several.
+fn commits_fragments(ws_flags: u32) -> bool {
+    is_fragment(ws_flags) && ws_flags & flags::TRX_END != 0
 }
 
 /// The interface's meta data of an ordered write set.

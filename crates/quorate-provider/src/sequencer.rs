@@ -79,6 +79,10 @@ impl Sequencer {
         if !certified {
             self.note_conflict(write_set, &verdict.outcome, verdict.seqno);
         }
+        let given_up = mine.is_none()
+            && header.origin == link.node
+            && link.was_given_up(header.serial)
+            && certified;
         // The end of a streaming transaction is applied where it comes from, too.
         let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
         if applied_here && verdict.seqno > self.start {
@@ -87,10 +91,17 @@ impl Sequencer {
                 index,
                 seqno: verdict.seqno,
                 depends_on: verdict.depends_on,
-                flags: delivered_flags(header.flags, &verdict.outcome),
-                certified,
+                flags: if given_up {
+                    DUMMY
+                } else {
+                    delivered_flags(header.flags, &verdict.outcome)
+                },
+                certified: certified && !given_up,
                 entry: Some(write_set.bytes().clone()),
             }));
+        }
+        if given_up {
+            self.node.end_given_up(&link, header.trx_id);
         }
         if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
             trx.decide(Fate {
