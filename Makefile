@@ -4,7 +4,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds failover sim-million smoke-11.8
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,13 @@ failover: test-packages build ## How long writes stop when a node fails: 20 roun
 power-rounds: test-packages build ## Cut the power of all servers under load, again and again; then the same with Galera
 	cargo run --release -p quorate-tests --bin power-rounds -- --rounds 50
 	-cargo run --release -p quorate-tests --bin power-rounds -- --rounds 5 --system galera
+
+chaos: test-packages build ## Let everything fail for an hour, and check that nothing promised was broken
+	@scripts/chaos hour
+
+chaos-galera: test-packages build ## The same checkers on Galera at its usual settings: they must notice
+	@$(QUORATE) chaos --system galera --schedule all --workload set,bank,append,causal --minutes 2 \
+		--set innodb_flush_log_at_trx_commit=0 --out target/chaos/galera; test $$? = 2
 
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera

@@ -37,6 +37,8 @@ pub struct Counters {
     pub apply_waits: AtomicU64,
     /// Keys in the certification index.
     pub cert_index_size: AtomicU64,
+    /// Of the certifier's state at the newest seqno: equal on members that have the same log.
+    pub cert_digest: AtomicU64,
     /// Members of the last primary view.
     pub view_members: parking_lot::Mutex<Vec<MemberId>>,
     distance_sum: AtomicU64,
@@ -68,6 +70,7 @@ impl Counters {
             causal_reads: AtomicU64::new(0),
             apply_waits: AtomicU64::new(0),
             cert_index_size: AtomicU64::new(0),
+            cert_digest: AtomicU64::new(0),
             view_members: parking_lot::Mutex::new(Vec::new()),
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
@@ -123,8 +126,10 @@ impl Counters {
         self.distance_count.fetch_add(1, Relaxed);
     }
 
-    pub fn set_cert_index_size(&self, keys: u64) {
+    /// What is told of the certifier's state.
+    pub fn set_certifier(&self, keys: u64, digest: u64) {
         self.cert_index_size.store(keys, Relaxed);
+        self.cert_digest.store(digest, Relaxed);
     }
 
     /// Average distance between a write set and the last one it depends on.

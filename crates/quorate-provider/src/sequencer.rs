@@ -113,7 +113,11 @@ impl Sequencer {
             });
         }
         self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
-        self.node.counters.set_cert_index_size(self.state.certifier.key_count());
+    }
+
+    fn count_certifier(&self) {
+        let certifier = &self.state.certifier;
+        self.node.counters.set_certifier(certifier.key_count(), certifier.digest());
     }
 
     fn note_conflict(&self, write_set: &WriteSet, outcome: &Outcome, seqno: i64) {
@@ -202,6 +206,7 @@ impl StateMachine for Sequencer {
             Committed::Data { index, data } => self.data(index, data),
             Committed::View { view, .. } => self.view(view),
         }
+        self.count_certifier();
     }
 
     fn passed(&mut self, index: u64) {
@@ -232,6 +237,7 @@ impl StateMachine for Sequencer {
         link.progress.set_seqno(seqno);
         link.progress.set_index(index);
         self.state = state;
+        self.count_certifier();
         self.note_start_view();
         Ok(())
     }

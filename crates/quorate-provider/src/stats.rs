@@ -117,6 +117,7 @@ impl Node {
                 "quorate_pending",
                 Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64),
             ),
+            ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
         ]
     }
 

@@ -1,4 +1,5 @@
-//! All tables of all nodes, byte for byte: definitions, and rows in the order of the primary key.
+//! All tables of all nodes, byte for byte: definitions, and rows in the order of the primary key;
+//! and the state that certification has.
 
 use crate::check::{Anomaly, Finding, Findings};
 use crate::target::Target;
@@ -6,10 +7,13 @@ use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
+const CERTIFIERS_LEVEL: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(100);
 /// Differing rows that are told, of each table.
 const ROWS_SHOWN: usize = 5;
 /// What replicates besides the users' databases: accounts, routines, events, plugins.
@@ -59,6 +63,34 @@ pub fn tables(target: &dyn Target, nodes: &[usize]) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings.finish())
+}
+
+/// The certifiers' states, as far as the provider tells of them: the same log, the same state.
+pub fn certification(target: &dyn Target, nodes: &[usize]) -> Result<Vec<Finding>> {
+    let end = Instant::now() + CERTIFIERS_LEVEL;
+    loop {
+        let states = nodes
+            .iter()
+            .map(|node| {
+                let status = target.status(*node);
+                let status = status.with_context(|| format!("asking node{}", node + 1))?;
+                let get = |name: &str| status.get(name).cloned().unwrap_or_default();
+                Ok((get("wsrep_last_committed"), get("wsrep_quorate_cert_digest")))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if states.windows(2).all(|pair| pair[0] == pair[1]) {
+            return Ok(Vec::new());
+        }
+        // Something (a view, say) may still be on its way.
+        if Instant::now() > end {
+            let mut findings = Findings::default();
+            let evidence =
+                format!("last committed and certifier's digest of nodes {nodes:?}: {states:?}");
+            findings.add(Anomaly::Diverged, evidence);
+            return Ok(findings.finish());
+        }
+        thread::sleep(POLL);
+    }
 }
 
 fn read_all(connection: &mut Conn) -> mysql::Result<BTreeMap<String, Content>> {

@@ -95,6 +95,8 @@ pub fn run(
     read_finals(target, &nodes, &jobs)?;
     let tables = compare::tables(target, &nodes)?;
     report.findings.push(("all tables".to_owned(), tables));
+    let certification = compare::certification(target, &nodes)?;
+    report.findings.push(("certification".to_owned(), certification));
     live(&Live { doing: "checking", ..Live::default() });
     for job in &jobs {
         let history = finished(job, out)?;

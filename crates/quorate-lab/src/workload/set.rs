@@ -10,9 +10,9 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 
 const FEW_ROWS: u64 = 4;
-const MANY_ROWS: u64 = 6000;
-/// One transaction in this many is large.
-const LARGE_EVERY: u64 = 20;
+const MANY_ROWS: u64 = 5000;
+/// One transaction in this many is large: all rows are to be read at the end.
+const LARGE_EVERY: u64 = 200;
 
 pub struct Inserts {
     table: &'static str,
@@ -57,8 +57,8 @@ impl Workload for Inserts {
 
     fn step(&self, client: &mut Client) -> Result<()> {
         let rows = match client.random.below(LARGE_EVERY) {
-            0 if self.large => 1000 + client.random.below(MANY_ROWS),
-            1..=3 if !self.large => 2 + client.random.below(FEW_ROWS - 1),
+            0 if self.large => 500 + client.random.below(MANY_ROWS),
+            1..=30 if !self.large => 2 + client.random.below(FEW_ROWS - 1),
             _ => 1,
         };
         let first = client.unique();
