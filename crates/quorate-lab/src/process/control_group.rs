@@ -1,14 +1,21 @@
-//! Control groups: how a process is starved of processor time. Version 1 and 2.
+//! Control groups: how a process is starved of processor time, and how what it started is found
+//! when it has died. Version 1 and 2.
 
+use super::ProcessId;
 use crate::leftovers;
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
+use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const VERSION_1: &str = "/sys/fs/cgroup/cpu";
 const VERSION_2: &str = "/sys/fs/cgroup";
 /// Long enough for a server to do something, short enough that it never runs freely for long.
 const PERIOD_US: u64 = 20_000;
+const DEATH_LIMIT: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(2);
 
 pub(super) struct ControlGroup {
     name: String,
@@ -42,6 +49,12 @@ impl ControlGroup {
         self.write("cpu.cfs_quota_us", &quota.map_or("-1".to_owned(), |quota| quota.to_string()))
     }
 
+    /// Kills what is left in it, as a service manager does when a server has ended: a script that
+    /// receives the state outlives its server, and keeps the next one from starting another.
+    pub fn end_rest(&self) -> Result<()> {
+        end_all(&self.folder)
+    }
+
     fn write(&self, file: &str, value: &str) -> Result<()> {
         let path = self.folder.join(file);
         fs::write(&path, value).with_context(|| format!("writing {value} to {}", path.display()))
@@ -61,16 +74,31 @@ pub(crate) fn names() -> Result<Vec<String>> {
     root().map_or(Ok(Vec::new()), |(root, _)| leftovers::names_in(root))
 }
 
-/// Removes a group; what still runs in it moves up.
+/// Removes a group; what still runs in it is killed.
 pub(crate) fn remove(name: &str) -> Result<()> {
     let Some((root, _)) = root() else { return Ok(()) };
     let folder = root.join(name);
-    let left = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-    for pid in left.lines() {
-        // A process that has ended meanwhile needs no other group.
-        let _ = fs::write(root.join("cgroup.procs"), pid);
-    }
+    end_all(&folder)?;
     fs::remove_dir(&folder).with_context(|| format!("removing {}", folder.display()))
+}
+
+fn end_all(group: &Path) -> Result<()> {
+    let end = Instant::now() + DEATH_LIMIT;
+    loop {
+        // A group that is gone has nobody in it.
+        let left = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        if left.is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "{}: killed, and still there: {left:?}", group.display());
+        for pid in left.lines() {
+            // One that has ended meanwhile needs no signal.
+            if let Ok(process) = ProcessId::of(pid.parse().context("a pid of a control group")?) {
+                process.signal(Signal::KILL)?;
+            }
+        }
+        thread::sleep(POLL);
+    }
 }
 
 fn root() -> Option<(&'static Path, bool)> {

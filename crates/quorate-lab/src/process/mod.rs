@@ -80,12 +80,13 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
-    /// Waits until it is gone; `false` if `limit` passed first.
+    /// Waits until it is gone, and ends what it started; `false` if `limit` passed first.
     pub fn wait_gone(&self, limit: Duration) -> Result<bool> {
         if !self.id.wait_gone(limit)? {
             return Ok(false);
         }
         self.child.lock().wait().context("collecting an ended process")?;
+        self.group.as_ref().map_or(Ok(()), ControlGroup::end_rest)?;
         Ok(true)
     }
 

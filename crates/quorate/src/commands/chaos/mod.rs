@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use loopback::Loopback;
 use quorate_lab::chaos::{self, Conclusion, Live, Options};
 use quorate_lab::cluster::{Cluster, Plan, System};
+use quorate_lab::schedule::Rounds;
 use quorate_lab::target::Target;
 use quorate_lab::workload::Writers;
 use quorate_lab::{schedule, workload};
@@ -28,6 +29,10 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
         return check_again(folder);
     }
     let seed = args.seed.unwrap_or_else(fresh_seed);
+    // Said before anything is made: which names there are does not depend on the cluster.
+    let fails = !args.loopback;
+    Rounds::new(&args.schedule, seed, usize::from(args.nodes), fails, fails)
+        .map_err(|message| Failure::new(USAGE, format!("{message}; see quorate chaos --list")))?;
     let options = Options {
         workloads: workloads(args)?,
         schedules: args.schedule.clone(),
