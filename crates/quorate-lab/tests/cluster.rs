@@ -19,7 +19,10 @@ fn start() -> Cluster {
 }
 
 fn run(cluster: &Cluster, node: usize, statement: &str) {
-    cluster.connect(node, CLIENT_TIMEOUT).unwrap().query_drop(statement).unwrap();
+    let mut connection = cluster.connect(node, CLIENT_TIMEOUT).unwrap();
+    if let Err(error) = connection.query_drop(statement) {
+        panic!("node{}: {statement}: {error}", node + 1);
+    }
 }
 
 fn rows(cluster: &Cluster, node: usize) -> Vec<u32> {

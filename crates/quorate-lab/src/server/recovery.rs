@@ -21,7 +21,8 @@ pub fn recovered_position(
     let mut command = Command::new(mariadbd);
     command
         .arg(format!("--defaults-file={}", node.config().display()))
-        .args(["--wsrep-recover", "--disable-log-error"])
+        // It serves nobody; the port may be another's, on the host where this runs.
+        .args(["--wsrep-recover", "--disable-log-error", "--skip-networking"])
         .arg(format!("--pid-file={}", node.dir.join("recover.pid").display()));
     if account.switch {
         command.arg(format!("--user={}", account.name));
