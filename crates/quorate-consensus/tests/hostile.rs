@@ -139,7 +139,12 @@ impl Attack {
             }
             _ => match self.rng.below(40) {
                 0 => Event::StepDown,
-                1..=10 => Event::TransferLeadership(self.peer()),
+                1 => {
+                    let keep = vec![member(1), self.peer()];
+                    Event::ForceQuorum { keep, audit: "force".into() }
+                }
+                2 => Event::HostHangs(self.rng.percent(50)),
+                3..=10 => Event::TransferLeadership(self.peer()),
                 11..=20 => Event::Compacted(self.harmless_position(), self.config()),
                 _ => Event::Unreachable(self.peer()),
             },
@@ -147,7 +152,7 @@ impl Attack {
     }
 
     fn message(&mut self) -> Message {
-        let body = match self.rng.below(16) {
+        let body = match self.rng.below(18) {
             0 => MessageBody::PreVote { last: self.position() },
             1 => MessageBody::PreVoteReply { granted: self.rng.percent(80) },
             2 => MessageBody::Vote { last: self.position(), transfer: self.rng.percent(50) },
@@ -167,6 +172,11 @@ impl Attack {
             12 => MessageBody::ReadIndex { ctx: self.number() },
             13 => MessageBody::ReadIndexReply { ctx: self.number(), index: self.number() },
             14 => MessageBody::TimeoutNow,
+            15 => MessageBody::ForcedVote { last: self.position() },
+            16 => MessageBody::ForcedVoteReply {
+                granted: self.rng.percent(80),
+                commit: self.position(),
+            },
             _ => MessageBody::SnapshotReply { matched: self.number() },
         };
         let to = if self.rng.percent(98) { member(1) } else { self.peer() };

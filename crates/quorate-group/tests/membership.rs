@@ -81,25 +81,25 @@ fn a_state_that_fits_no_snapshot_is_told_apart() {
 
 #[test]
 fn members_leave_down_to_one_and_return() {
-    let mut cluster = Cluster::started("leave", 3);
+    let mut cluster = Cluster::started("leave", 5);
     let mut proposals = Vec::new();
-    for leaver in [1, 0] {
+    for leaver in [1, 0, 4, 3] {
         cluster.nodes[leaver].group().leave(MINUTE).unwrap();
         cluster.nodes[leaver].kill();
-        let rest: Vec<_> = (0..3).filter(|at| cluster.nodes[*at].group.is_some()).collect();
+        let rest: Vec<_> = (0..5).filter(|at| cluster.nodes[*at].group.is_some()).collect();
         cluster.await_members(&rest);
         proposals.push(cluster.nodes[2].propose());
         cluster.await_applied(&proposals);
     }
-    for returner in [0, 1] {
+    for returner in [0, 1, 4, 3] {
         cluster.nodes[returner].start().unwrap();
-        let present: Vec<_> = (0..3).filter(|at| cluster.nodes[*at].group.is_some()).collect();
+        let present: Vec<_> = (0..5).filter(|at| cluster.nodes[*at].group.is_some()).collect();
         cluster.await_members(&present);
         proposals.push(cluster.nodes[returner].propose());
         cluster.await_applied(&proposals);
     }
     let started = Instant::now();
-    for leaver in [2, 1, 0] {
+    for leaver in [2, 1, 4, 3, 0] {
         cluster.nodes[leaver].group().leave(MINUTE).unwrap();
         cluster.nodes[leaver].kill();
     }
