@@ -25,6 +25,8 @@ fn clocks_jump_and_writes_go_on() {
         cluster.nodes().map(|node| cluster.connect(node, CLIENT_TIMEOUT).unwrap()).collect();
     connections[0].query_drop("CREATE DATABASE t").unwrap();
     connections[0].query_drop("CREATE TABLE t.t (id INT AUTO_INCREMENT PRIMARY KEY)").unwrap();
+    let all: Vec<usize> = cluster.nodes().collect();
+    cluster.wait_level(&all, LIMIT).unwrap();
     for (node, jump) in [(0, HOUR), (1, -HOUR), (2, 24 * HOUR), (0, -24 * HOUR), (2, 0)] {
         cluster.set_clock(node, jump).unwrap();
         let begin = Instant::now();
@@ -39,7 +41,6 @@ fn clocks_jump_and_writes_go_on() {
             assert!(begin.elapsed() < CLIENT_TIMEOUT);
         }
     }
-    let all: Vec<usize> = cluster.nodes().collect();
     cluster.wait_level(&all, LIMIT).unwrap();
     // Also of a server that starts at another time.
     cluster.kill(&[1]).unwrap();

@@ -37,8 +37,9 @@ fn nodes_are_hurt_in_every_way_and_come_back() {
     let cluster = start();
     run(&cluster, 0, "CREATE DATABASE t");
     run(&cluster, 0, "CREATE TABLE t.t (id INT PRIMARY KEY)");
-    run(&cluster, 2, "INSERT INTO t.t VALUES (1)");
     let all: Vec<usize> = cluster.nodes().collect();
+    cluster.wait_level(&all, LIMIT).unwrap();
+    run(&cluster, 2, "INSERT INTO t.t VALUES (1)");
     cluster.wait_level(&all, LIMIT).unwrap();
     assert!(cluster.leader().is_some());
 
