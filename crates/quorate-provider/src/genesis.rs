@@ -15,7 +15,7 @@
 //!   mark. A database with this group's mark is of this group. One without can be so only up to
 //!   the genesis, and only if it bears the mark that the founder's database bore then.
 
-use crate::grastate::Grastate;
+use crate::grastate::{Grastate, MARK};
 use crate::node::Position;
 use quorate_certify::Constants;
 use quorate_consensus::MemberId;
@@ -89,7 +89,15 @@ impl Genesis {
                 Some(r) if r.uuid == self.history && r.seqno == 0 && self.seqno == 0 => {
                     Standing::At(0)
                 }
-                Some(r) if r.uuid != self.history && r.uuid != 0 => Standing::OtherHistory(r.uuid),
+                Some(r) if r.uuid == self.history => Standing::Unknown(format!(
+                    "there is no grastate.dat, which asks for a state transfer (InnoDB itself is \
+                     at seqno {}). Should it be gone on all nodes, stop them, and write it on the \
+                     one with the highest seqno: four lines, 'uuid: {}', 'seqno: -1', \
+                     'safe_to_bootstrap: 0', '{MARK} {group:032x}'",
+                    r.seqno,
+                    MemberId(self.history)
+                )),
+                Some(r) if r.uuid != 0 => Standing::OtherHistory(r.uuid),
                 _ => Standing::Unknown("there is no grastate.dat".into()),
             };
         };
@@ -214,7 +222,9 @@ mod tests {
         let genesis = founded(10, 0, 0);
         let recovered = Some(Position { uuid: HISTORY, seqno: 10 });
         let unknown = |s: Standing| matches!(s, Standing::Unknown(_));
-        assert!(unknown(genesis.standing(GROUP, None, recovered)));
+        let deleted = genesis.standing(GROUP, None, recovered);
+        assert!(deleted.describe().contains(&format!("'# Quorate group {GROUP:032x}'")));
+        assert!(unknown(deleted));
         assert!(unknown(genesis.standing(GROUP, Some(&saved(-1, GROUP)), None)));
         let crashed = genesis.standing(GROUP, Some(&saved(-1, GROUP)), recovered);
         assert_eq!(crashed, Standing::At(10));

@@ -17,7 +17,7 @@ use std::path::Path;
 
 const NAME: &str = "grastate.dat";
 const NEW_NAME: &str = "grastate.dat.new";
-const MARK: &str = "# Quorate group";
+pub const MARK: &str = "# Quorate group";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grastate {
