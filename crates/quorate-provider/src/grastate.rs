@@ -8,12 +8,15 @@
 //! - the file is replaced whole: a crash leaves the old or the new one.
 
 use crate::link::Link;
-use crate::node::{Node, Position};
+use crate::node::{LocalState, Node, Position};
 use quorate_group::View;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+
+/// The file is replaced as a whole, by way of another one.
+static WRITING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 const NAME: &str = "grastate.dat";
 const NEW_NAME: &str = "grastate.dat.new";
@@ -100,10 +103,16 @@ impl Node {
     pub fn record_unusable(&self) {
         let position = Position { uuid: 0, seqno: -1 };
         let state = Grastate { position, safe_to_bootstrap: false, group: 0 };
+        let _one_at_a_time = WRITING.lock();
         self.grastate_written(state.write(&self.config.data_dir));
     }
 
+    /// Not over the mark of a node whose data is not to be gone on with.
     fn record(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
+        let _one_at_a_time = WRITING.lock();
+        if self.local_state() == LocalState::Error {
+            return;
+        }
         self.grastate_written(self.save(link.history, seqno, safe_to_bootstrap, link));
     }
 

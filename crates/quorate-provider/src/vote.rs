@@ -137,8 +137,8 @@ impl Node {
                 true
             }
             Some(_) => {
-                self.record_unusable();
                 self.inconsistent(&format!("Inconsistent by consensus on {gtid} ({text})"));
+                self.record_unusable();
                 false
             }
             None => {
@@ -299,13 +299,21 @@ impl Node {
                 self.send_vote(link, seqno, VoteAct::Cast(Ballot::Abstain), "");
             }
             Owed::Ballot(ballot) => self.send_vote(link, seqno, VoteAct::Cast(ballot), ""),
+            Owed::Leaving if link.needs_transfer() => {
+                // Read in the log of a former run, before the server was told where it stands.
+                self.record_unusable();
+                self.info(&format!(
+                    "While this node was away, the group decided that seqno {seqno} gives an error, which \
+                     it did not give here: the node needs a state transfer"
+                ));
+            }
             Owed::Leaving => {
                 if self.local_state() != LocalState::Error {
-                    self.record_unusable();
                     self.withdraw(&format!(
                         "Vote 0 (success) on {}:{seqno} is inconsistent with group. Leaving cluster.",
                         MemberId(link.history)
                     ));
+                    self.record_unusable();
                 }
             }
         }
