@@ -182,7 +182,8 @@ impl Sequencer {
         let Some(request) = StateRequest::decode(&write_set.payload()) else { return };
         let link = &self.link;
         decided_if_mine(write_set, link);
-        self.node.state_requested(link, request, self.state.certifier.seqno());
+        let serial = write_set.header().serial;
+        self.node.state_requested(link, request, serial, self.state.certifier.seqno());
     }
 
     fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {

@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use quorate_certify::{Kind, WriteSetBuilder};
 use quorate_consensus::MemberId;
 use quorate_group::View;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// Kind of a log entry that tells a joiner how its donor fared. Consumes no seqno.
@@ -90,6 +90,8 @@ struct Inner {
     asked: Option<u128>,
     /// Who is in the group, at the sequencer's place in the log.
     present: BTreeSet<u128>,
+    /// Serial of the newest request of each joiner.
+    requests: BTreeMap<u128, u64>,
     /// Donor: whom it serves.
     serving: Option<u128>,
     /// Donors to choose from, as the server was told (`wsrep_sst_donor`).
@@ -121,6 +123,15 @@ impl Transfer {
         }
     }
 
+    /// Whether the request is not a copy of one that was seen; serials of one process grow.
+    fn is_new(&self, joiner: u128, serial: u64) -> bool {
+        let mut inner = self.inner.lock();
+        let last = inner.requests.entry(joiner).or_insert(0);
+        let new = serial > *last;
+        *last = serial.max(*last);
+        new
+    }
+
     /// The own request, in the log's order. Nobody is there to hear it if the donor had left.
     fn in_order(&self, donor: u128) {
         let mut inner = self.inner.lock();
@@ -138,7 +149,12 @@ impl Transfer {
 
 impl Node {
     /// A state request at its place in the log: `seqno` is the last one before it.
-    pub fn state_requested(&self, link: &Link, request: StateRequest, seqno: i64) {
+    /// A request that was sent twice (its sender had no answer from a leader in time) is one: the
+    /// second would be refused by a donor at work, or set it to work again on a running database.
+    pub fn state_requested(&self, link: &Link, request: StateRequest, serial: u64, seqno: i64) {
+        if !self.transfer.is_new(request.joiner, serial) {
+            return;
+        }
         if request.joiner == link.node {
             self.transfer.in_order(request.donor);
         }
@@ -398,5 +414,13 @@ mod tests {
         transfer.donor_said(0);
         transfer.view(&[9]);
         assert_eq!(code(), Some(0), "it had finished");
+    }
+
+    #[test]
+    fn a_request_that_was_sent_twice_is_one() {
+        let transfer = Transfer::new();
+        assert!(transfer.is_new(9, 4));
+        assert!(!transfer.is_new(9, 4));
+        assert!(transfer.is_new(9, 5) && transfer.is_new(8, 4));
     }
 }
