@@ -71,6 +71,8 @@ impl World {
         self.oracle.forced(upto);
         for read in self.members.iter_mut().flat_map(|member| &mut member.reads) {
             read.floor = read.floor.min(upto);
+            // What the lost leader answered may stand for what is lost with it.
+            read.point = read.point.map(|point| point.min(upto));
         }
         self.configs_made.clear();
         self.committed_config = (at, Rc::new(config));
