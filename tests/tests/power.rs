@@ -42,12 +42,18 @@ fn a_node_that_was_just_filled_by_state_transfer_comes_back() -> Result<()> {
     Ok(())
 }
 
-/// The alarm works: Galera at its usual settings loses rows here.
+/// The alarm works: Galera at its usual settings loses rows here. Not in each round, and some of
+/// its nodes do not come back from some.
 #[test]
 fn a_system_that_loses_rows_is_noticed() -> Result<()> {
-    let mut rounds = PowerRounds::new(System::galera()?, Random::fresh())?;
-    let round = rounds.round()?;
-    println!("{round:?}");
-    assert!(round.lost > 0, "nothing was lost: {round:?}");
-    Ok(())
+    const ROUNDS: usize = 4;
+    for _ in 0..ROUNDS {
+        let mut rounds = PowerRounds::new(System::galera()?, Random::fresh())?;
+        match rounds.round() {
+            Ok(round) if round.lost > 0 => return Ok(println!("{round:?}")),
+            Ok(round) => println!("nothing was lost: {round:?}"),
+            Err(error) => println!("not all came back: {error:#}"),
+        }
+    }
+    anyhow::bail!("Galera lost nothing in {ROUNDS} rounds: would a loss be noticed?")
 }

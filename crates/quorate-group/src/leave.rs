@@ -1,8 +1,12 @@
 //! Taking leave: the way out of the voters that leaves the others able to decide.
+//!
+//! Invariant: whoever still counts for a decision of the others, in either half of a change of
+//! members under way, stays.
 
 use crate::error::GroupError;
 use crate::machine::LogLevel;
 use crate::member::Member;
+use crate::policy;
 use crate::switchover::hand_over;
 use quorate_consensus::MemberRole;
 use quorate_wire::Packet;
@@ -31,10 +35,11 @@ fn try_leave(member: &Member, timeout: Duration) -> Result<(), GroupError> {
     loop {
         let status = member.core.lock().consensus.status(member.now_ms());
         let config = &status.config;
-        if !config.members.contains_key(&member.id) && status.commit >= status.config_index {
+        let committed = status.commit >= status.config_index;
+        if committed && policy::is_out(config, member.id) {
             return Ok(());
         }
-        if config.members.len() == 1 && config.is_voter(member.id) {
+        if policy::is_all(config, member.id) {
             member.log(LogLevel::Info, "the last member just stops".into());
             return Ok(());
         }

@@ -117,6 +117,17 @@ pub(crate) fn admission(
     Ok(Some(ConfigChange::Update { put: vec![(id, info)], remove }))
 }
 
+/// Whether the others decide without `own`, which they do only when the change is complete: in the
+/// middle of it, its vote is still needed.
+pub(crate) fn is_out(config: &Config, own: MemberId) -> bool {
+    !config.is_joint() && !config.members.contains_key(&own)
+}
+
+/// Whether `own` is the whole group.
+pub(crate) fn is_all(config: &Config, own: MemberId) -> bool {
+    !config.is_joint() && config.members.len() == 1 && config.is_voter(own)
+}
+
 /// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to
 /// have a majority that lives.
 pub(crate) fn removal(

@@ -133,3 +133,15 @@ fn a_voter_is_expelled_only_by_a_majority() {
     assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2, 3], &[4, 5]), Some(vec![MemberId(4)]));
     assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2], &[3, 4, 5]), None);
 }
+
+#[test]
+fn who_still_counts_in_a_change_stays() {
+    let mut config = voters(&[1]);
+    assert!(is_all(&config, MemberId(1)) && is_out(&config, MemberId(3)));
+    // 2 and 3 are being removed: until that is done, one of them has to agree.
+    config.outgoing = vec![MemberId(1), MemberId(2), MemberId(3)];
+    for id in [1, 2, 3].map(MemberId) {
+        assert!(!is_all(&config, id) && !is_out(&config, id), "{id}");
+    }
+    assert!(!is_all(&voters(&[1, 2]), MemberId(1)));
+}

@@ -129,6 +129,20 @@ impl Observer for Ear {
     }
 }
 
+/// Below the ports that the kernel hands out for outgoing connections, and given out once only: a
+/// node that is down keeps its address.
+fn free_address() -> String {
+    const PORTS: std::ops::Range<u64> = 10_000..19_000;
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let size = PORTS.end - PORTS.start;
+    let first = u64::from(std::process::id()) * 61;
+    (0..size)
+        .map(|_| PORTS.start + (first + NEXT.fetch_add(1, Ordering::SeqCst)) % size)
+        .map(|port| format!("127.0.0.1:{port}"))
+        .find(|addr| TcpListener::bind(addr).is_ok())
+        .expect("a free port")
+}
+
 /// One node: its directory and address outlive its members.
 pub struct Node {
     pub options: GroupOptions,
@@ -148,9 +162,7 @@ impl Cluster {
     pub fn new(name: &str, count: usize) -> Self {
         let root = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
         let _absent = std::fs::remove_dir_all(&root);
-        let listeners: Vec<_> =
-            (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let addrs: Vec<_> = listeners.iter().map(|l| l.local_addr().unwrap().to_string()).collect();
+        let addrs: Vec<_> = (0..count).map(|_| free_address()).collect();
         let node = |at: usize| {
             let mut options = GroupOptions::new(root.join(format!("n{at}")), name, &addrs[at]);
             options.seeds = addrs.clone();
@@ -186,14 +198,17 @@ impl Cluster {
         cluster
     }
 
-    /// Waits until each of these shows a view of exactly them, and all are voters.
+    /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
+    /// view), and all are voters.
     pub fn await_members(&self, nodes: &[usize]) {
         let ids: BTreeSet<_> = nodes.iter().map(|at| self.nodes[*at].id()).collect();
         for at in nodes {
             self.nodes[*at].wait("view and voters", |node| {
+                let status = node.status();
+                let voters = status.voters.into_iter().collect::<BTreeSet<_>>();
+                let loggers = status.loggers.into_iter().collect::<BTreeSet<_>>();
                 let shown = node.view().members.iter().map(|m| m.id).collect::<BTreeSet<_>>();
-                let voters = node.status().voters.into_iter().collect::<BTreeSet<_>>();
-                shown == ids && voters == ids
+                voters == ids && shown == &ids - &loggers
             });
         }
     }
