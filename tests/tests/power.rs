@@ -50,7 +50,10 @@ fn a_system_that_loses_rows_is_noticed() -> Result<()> {
     for _ in 0..ROUNDS {
         let mut rounds = PowerRounds::new(System::galera()?, Random::fresh())?;
         match rounds.round() {
-            Ok(round) if round.lost > 0 => return Ok(println!("{round:?}")),
+            Ok(round) if round.lost > 0 => {
+                println!("{round:?}");
+                return Ok(());
+            }
             Ok(round) => println!("nothing was lost: {round:?}"),
             Err(error) => println!("not all came back: {error:#}"),
         }
