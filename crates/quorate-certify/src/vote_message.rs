@@ -1,6 +1,6 @@
 //! What members say in a vote, as log entries.
 
-use crate::votes::{Ballot, SUCCESS};
+use crate::votes::Ballot;
 use bytes::{Buf, BufMut, Bytes};
 
 /// What a log entry of kind [`Kind::VOTE`](crate::Kind::VOTE) says.
@@ -21,17 +21,14 @@ pub enum VoteAct {
 
 impl VoteMessage {
     pub fn encode(&self) -> Vec<u8> {
-        let (kind, digest) = match self.act {
-            VoteAct::Close => (0, 0),
-            VoteAct::Cast(Ballot::Abstain) => (1, 0),
-            VoteAct::Cast(Ballot::Success) => (2, SUCCESS),
-            VoteAct::Cast(Ballot::Error(digest)) => (2, digest),
+        let ballot = match self.act {
+            VoteAct::Close => None,
+            VoteAct::Cast(ballot) => Some(ballot),
         };
         let mut out = Vec::with_capacity(18 + self.text.len());
         out.put_i64_le(self.seqno);
         out.put_u8(self.policy);
-        out.put_u8(kind);
-        out.put_u64_le(digest);
+        Ballot::put(ballot, &mut out);
         out.put_slice(self.text.as_bytes());
         out
     }
@@ -40,13 +37,7 @@ impl VoteMessage {
         let mut input = &data[..];
         let seqno = input.try_get_i64_le().ok()?;
         let policy = input.try_get_u8().ok()?;
-        let act = match (input.try_get_u8().ok()?, input.try_get_u64_le().ok()?) {
-            (0, _) => VoteAct::Close,
-            (1, _) => VoteAct::Cast(Ballot::Abstain),
-            (2, SUCCESS) => VoteAct::Cast(Ballot::Success),
-            (2, digest) => VoteAct::Cast(Ballot::Error(digest)),
-            _ => return None,
-        };
+        let act = Ballot::take(&mut input)?.map_or(VoteAct::Close, VoteAct::Cast);
         Some(Self { seqno, policy, act, text: String::from_utf8_lossy(input).into_owned() })
     }
 }

@@ -45,6 +45,29 @@ impl Ballot {
             Ballot::Abstain => None,
         }
     }
+
+    /// As log entries and snapshots have it; `None` stands for no ballot.
+    pub(crate) fn put(ballot: Option<Ballot>, out: &mut Vec<u8>) {
+        let (kind, digest) = match ballot {
+            None => (0, 0),
+            Some(Ballot::Abstain) => (1, 0),
+            Some(Ballot::Success) => (2, SUCCESS),
+            Some(Ballot::Error(digest)) => (2, digest),
+        };
+        out.put_u8(kind);
+        out.put_u64_le(digest);
+    }
+
+    /// What [`put`](Self::put) wrote; the outer `None` if it did not write this.
+    pub(crate) fn take(input: &mut &[u8]) -> Option<Option<Ballot>> {
+        match (input.try_get_u8().ok()?, input.try_get_u64_le().ok()?) {
+            (0, _) => Some(None),
+            (1, _) => Some(Some(Ballot::Abstain)),
+            (2, SUCCESS) => Some(Some(Ballot::Success)),
+            (2, digest) => Some(Some(Ballot::Error(digest))),
+            _ => None,
+        }
+    }
 }
 
 /// A poll that has ended.
@@ -177,14 +200,7 @@ impl Votes {
             out.put_u32_le(poll.voters.len() as u32);
             for voter in &poll.voters {
                 out.put_u128_le(*voter);
-                let (kind, digest) = match poll.cast.get(voter) {
-                    None => (0, 0),
-                    Some(Ballot::Abstain) => (1, 0),
-                    Some(Ballot::Success) => (2, SUCCESS),
-                    Some(Ballot::Error(digest)) => (2, *digest),
-                };
-                out.put_u8(kind);
-                out.put_u64_le(digest);
+                Ballot::put(poll.cast.get(voter).copied(), &mut out);
             }
         }
         out
@@ -206,15 +222,10 @@ impl Votes {
             let mut poll = Poll { policy: input.try_get_u8().ok()?, ..Poll::default() };
             for _ in 0..input.try_get_u32_le().ok()? {
                 let voter = input.try_get_u128_le().ok()?;
-                let ballot = match (input.try_get_u8().ok()?, input.try_get_u64_le().ok()?) {
-                    (0, _) => None,
-                    (1, _) => Some(Ballot::Abstain),
-                    (2, SUCCESS) => Some(Ballot::Success),
-                    (2, digest) => Some(Ballot::Error(digest)),
-                    _ => return None,
-                };
                 poll.voters.insert(voter);
-                ballot.map(|b| poll.cast.insert(voter, b));
+                if let Some(ballot) = Ballot::take(input)? {
+                    poll.cast.insert(voter, ballot);
+                }
             }
             votes.open.insert(seqno, poll);
         }
