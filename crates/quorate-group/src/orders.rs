@@ -121,7 +121,7 @@ pub(crate) fn find<'a>(
     }
 }
 
-fn not_leading(config: &Config, leader: Option<MemberId>) -> String {
+pub(crate) fn not_leading(config: &Config, leader: Option<MemberId>) -> String {
     match leader.and_then(|leader| config.members.get(&leader)) {
         Some(info) => format!("it does not lead; ask {} at {}, which does", info.name, info.addr),
         None => "the group has no leader at the moment".into(),

@@ -6,6 +6,7 @@
 
 use crate::error::GroupError;
 use crate::member::Member;
+use crate::orders::{find, not_leading};
 use quorate_consensus::{Event, MemberId};
 use std::time::{Duration, Instant};
 
@@ -19,23 +20,16 @@ pub(crate) fn switchover(
     let deadline = Instant::now() + timeout;
     let seen = member.membership.changes();
     let status = member.core.lock().consensus.status(member.now_ms());
-    let name_of = |id: MemberId| name_of(member, id);
     let refused = |reason: String| {
         let (node, to) = (member.options.name.clone(), to.unwrap_or("another member").to_owned());
         GroupError::Switchover { node, to, reason }
     };
-    match status.leader {
-        Some(leader) if leader == member.id => {}
-        Some(leader) => {
-            let leader = name_of(leader);
-            return Err(refused(format!("this node does not lead; ask {leader}, which does")));
-        }
-        None => return Err(refused("the group has no leader at the moment".into())),
+    if status.leader != Some(member.id) {
+        return Err(refused(not_leading(&status.config, status.leader)));
     }
     let successor = match to {
         Some(name) if name == member.options.name => return Ok(name.to_owned()),
-        Some(name) => id_of(member, name)
-            .ok_or_else(|| refused("no member of the present view has this name".into()))?,
+        Some(name) => find(&status.config, name).map_err(refused)?.0,
         None => best_successor(member)
             .ok_or_else(|| refused("no other member with a vote is connected".into()))?,
     };
@@ -43,7 +37,7 @@ pub(crate) fn switchover(
         .with_core(|driver| driver.step(member, Event::TransferLeadership(successor)))
         .map_err(|error| refused(error.to_string()))?;
     wait_for_successor(member, seen, deadline)
-        .map(name_of)
+        .map(|id| status.config.members.get(&id).map_or_else(|| id.to_string(), |m| m.name.clone()))
         .ok_or_else(|| refused("it did not take over in time, this node leads on".into()))
 }
 
@@ -82,15 +76,4 @@ fn best_successor(member: &Member) -> Option<MemberId> {
             .max_by_key(|peer| peer.matched)
             .map(|peer| peer.id)
     })
-}
-
-fn id_of(member: &Member, name: &str) -> Option<MemberId> {
-    let view = member.progress.applied().view;
-    view.members.iter().find(|each| each.name == name).map(|each| each.id)
-}
-
-fn name_of(member: &Member, id: MemberId) -> String {
-    let view = member.progress.applied().view;
-    let found = view.members.into_iter().find(|each| each.id == id);
-    found.map_or_else(|| id.to_string(), |each| each.name)
 }
