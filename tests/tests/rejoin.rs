@@ -1,13 +1,13 @@
 //! A node that was away catches up from logs, without a script; an emptied one by state transfer.
 
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use mysql::prelude::Queryable;
 use quorate_tests::sysbench::{self, Load, Tables};
 use quorate_tests::writers::{create_table, missing, Writers};
 use quorate_tests::{sized, TestCluster};
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SCRIPT: &str = "Running: 'wsrep_sst_";
 
@@ -65,6 +65,47 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
         sysbench::run(&cluster, tables, &load)?;
         sysbench::compare(&cluster, tables)?;
     }
+    cluster.passed()
+}
+
+/// The donor's script sleeps ten seconds before it sends, whoever listens then.
+#[test]
+fn a_joiner_killed_in_its_transfer_and_started_again_comes_up_by_itself() -> Result<()> {
+    let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
+    let node = cluster.followers()?[0];
+    let name = node.to_string();
+    cluster.quorate(&["stop", &name])?;
+    for folder in ["data", "log"] {
+        fs::remove_dir_all(cluster.node_dir(node).join(folder))?;
+    }
+    let donates = || -> Result<bool> {
+        let mut logs = cluster.all().into_iter().filter(|other| *other != node);
+        logs.try_fold(false, |found, other| {
+            Ok(found || cluster.error_log(other)?.contains("Sleeping before data transfer"))
+        })
+    };
+    thread::scope(|scope| -> Result<()> {
+        // Ends with an error, as its server does.
+        let first = scope.spawn(|| cluster.try_quorate(&["start", &name]));
+        let end = Instant::now() + Duration::from_secs(60);
+        while !donates()? {
+            ensure!(Instant::now() < end, "no donor began");
+            thread::sleep(Duration::from_millis(20));
+        }
+        cluster.quorate(&["kill", &name])?;
+        first.join().expect("a starter panicked")?;
+        Ok(())
+    })?;
+    let before = cluster.error_log(node)?.len();
+    // The former process's script ends a moment after it.
+    let end = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = cluster.quorate(&["start", &name]) {
+        let text = format!("{error:#}");
+        ensure!(text.contains("is in use by") && Instant::now() < end, "{text}");
+    }
+    let log = cluster.error_log(node)?.split_off(before);
+    assert!(log.contains(&format!("{SCRIPT}mariabackup")), "no transfer in:\n{log}");
+    assert!(log.contains("may still be sending the state"), "{log}");
     cluster.passed()
 }
 

@@ -17,6 +17,7 @@ mod key_table;
 mod members;
 mod sequenced;
 mod snapshot;
+mod transfers;
 mod vote_message;
 pub mod votes;
 mod window;
@@ -30,6 +31,7 @@ pub use key::{Key, KeyType};
 pub use members::Members;
 pub use sequenced::{Sequenced, Sequencing};
 pub use snapshot::RestoreError;
+pub use transfers::{Asked, StateOutcome, StateRequest, Transfers};
 pub use vote_message::{VoteAct, VoteMessage};
 pub use write_set::{flags, Header, Keys, Kind, ParseError, WriteSet};
 

@@ -1,21 +1,28 @@
-//! All state that follows from the log, as one: verdicts and votes. Members with the same log have
-//! the same, whether they have a database or not, and a snapshot is the whole of it.
+//! All state that follows from the log, as one: verdicts, votes and state transfers. Members with
+//! the same log have the same, whether they have a database or not, and a snapshot is the whole of
+//! it.
 
+use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
 use crate::votes::{Answer, Decision, Votes};
 use crate::{Certifier, Kind, Limits, ParseError, Seqno, Verdict, WriteSet};
 use bytes::Bytes;
 
 /// ```text
-/// magic "qseq", version u8 = 1, votes length u32, votes, certifier snapshot
+/// magic "qseq", version u8 = 2, votes length u32, votes, transfers length u32, transfers,
+/// certifier snapshot
 /// ```
+///
+/// Version 1, which has no transfers, is read too.
 const MAGIC: &[u8; 4] = b"qseq";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a log entry turned out to be.
 pub enum Sequencing {
     WriteSet(WriteSet, Verdict),
     Vote(WriteSet, VoteMessage, Answer),
+    StateRequest(WriteSet, StateRequest, Asked),
+    StateOutcome(WriteSet, StateOutcome),
     /// A message between members that changes nothing here.
     Message(WriteSet),
 }
@@ -23,13 +30,14 @@ pub enum Sequencing {
 pub struct Sequenced {
     pub certifier: Certifier,
     pub votes: Votes,
+    pub transfers: Transfers,
 }
 
 impl Sequenced {
     /// Before the first entry of a group whose history stands at `position` (see `genesis`).
     pub fn beginning(limits: Limits, position: i64) -> Self {
         let certifier = Certifier::starting_at(limits, position);
-        Self { certifier, votes: Votes::default() }
+        Self { certifier, votes: Votes::default(), transfers: Transfers::default() }
     }
 
     /// The next entry. One that cannot be read is passed over by every member alike.
@@ -40,29 +48,58 @@ impl Sequenced {
             let verdict = self.certifier.sequence(&write_set);
             return Ok(Sequencing::WriteSet(write_set, verdict));
         }
-        let vote = (header.kind == Kind::VOTE).then(|| VoteMessage::decode(&write_set.payload()));
-        let Some(message) = vote.flatten() else { return Ok(Sequencing::Message(write_set)) };
-        let answer = match message.act {
-            VoteAct::Cast(ballot) => {
-                self.votes.cast(message.seqno, header.origin, ballot, message.policy)
-            }
-            VoteAct::Close => self.votes.close(message.seqno, header.origin),
-        };
-        Ok(Sequencing::Vote(write_set, message, answer))
+        let payload = write_set.payload();
+        let (kind, origin) = (header.kind, header.origin);
+        Ok(match kind {
+            Kind::VOTE => match VoteMessage::decode(&payload) {
+                Some(message) => {
+                    let answer = self.vote(origin, &message);
+                    Sequencing::Vote(write_set, message, answer)
+                }
+                None => Sequencing::Message(write_set),
+            },
+            Kind::STATE_REQUEST => match StateRequest::decode(&payload) {
+                Some(request) if request.joiner == origin => {
+                    let certifier = &self.certifier;
+                    let present = |id| certifier.members().ids().any(|member| member == id);
+                    let (serial, seqno) = (header.serial, certifier.seqno());
+                    let asked = self.transfers.request(&request, serial, seqno, present);
+                    Sequencing::StateRequest(write_set, request, asked)
+                }
+                _ => Sequencing::Message(write_set),
+            },
+            Kind::STATE_OUTCOME => match StateOutcome::decode(&payload) {
+                Some(outcome) => {
+                    self.transfers.outcome(origin, outcome.joiner);
+                    Sequencing::StateOutcome(write_set, outcome)
+                }
+                None => Sequencing::Message(write_set),
+            },
+            _ => Sequencing::Message(write_set),
+        })
+    }
+
+    fn vote(&mut self, origin: u128, message: &VoteMessage) -> Answer {
+        match message.act {
+            VoteAct::Cast(ballot) => self.votes.cast(message.seqno, origin, ballot, message.policy),
+            VoteAct::Close => self.votes.close(message.seqno, origin),
+        }
     }
 
     /// The next view: its seqno, and the votes that it ends.
     pub fn view(&mut self, members: &[u128]) -> (Seqno, Vec<Decision>) {
         let seqno = self.certifier.sequence_view(members.iter().copied());
+        self.transfers.view(members);
         (seqno, self.votes.view(members.iter().copied()))
     }
 
     pub fn snapshot(&self) -> Bytes {
-        let votes = self.votes.encode();
         let mut out = Vec::from(&MAGIC[..]);
         out.push(VERSION);
-        out.extend_from_slice(&(votes.len() as u32).to_le_bytes());
-        out.extend_from_slice(&votes);
+        for part in [self.votes.encode(), self.transfers.encode()] {
+            out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            out.extend_from_slice(&part);
+        }
         out.extend_from_slice(&self.certifier.snapshot());
         Bytes::from(out)
     }
@@ -73,19 +110,28 @@ impl Sequenced {
             || format!("a snapshot of {} bytes is damaged: start from another", bytes.len());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
         let (version, rest) = rest.split_first().ok_or_else(damaged)?;
-        if *version != VERSION {
+        if !(1..=VERSION).contains(version) {
             return Err(format!(
                 "a snapshot has version {version}, this member reads {VERSION}: a newer member wrote it; upgrade this one"
             ));
         }
-        let (len, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let (votes, rest) =
-            rest.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or_else(damaged)?;
+        let (votes, rest) = part(rest).ok_or_else(damaged)?;
+        let (transfers, rest) = match version {
+            1 => (&[][..], rest),
+            _ => part(rest).ok_or_else(damaged)?,
+        };
         Ok(Self {
             certifier: Certifier::restore(rest).map_err(|e| e.to_string())?,
             votes: Votes::decode(votes).ok_or_else(damaged)?,
+            transfers: Transfers::decode(transfers).ok_or_else(damaged)?,
         })
     }
+}
+
+/// Bytes with their length before them, and what follows.
+fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
 }
 
 #[cfg(test)]
@@ -94,15 +140,35 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
-        let mut state = Sequenced { certifier: Certifier::new(16), votes: Votes::default() };
+        let mut state = Sequenced {
+            certifier: Certifier::new(16),
+            votes: Votes::default(),
+            transfers: Transfers::default(),
+        };
         state.view(&[1, 2, 3]);
         state.votes.cast(1, 2, crate::votes::Ballot::Error(5), 0);
+        let request = StateRequest { donor: 1, joiner: 3, message: Bytes::new() };
+        state.transfers.request(&request, 1, 1, |_| true);
         let bytes = state.snapshot();
         let again = Sequenced::restore(&bytes).unwrap();
         assert_eq!((again.certifier.seqno(), &again.votes), (1, &state.votes));
+        assert_eq!(again.transfers, state.transfers);
         assert_eq!(again.snapshot(), bytes);
         for cut in 0..bytes.len() {
             assert!(Sequenced::restore(&bytes[..cut]).is_err());
         }
+    }
+
+    #[test]
+    fn a_snapshot_of_the_first_version_is_read() {
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 7);
+        state.view(&[1, 2]);
+        let bytes = state.snapshot();
+        let votes = state.votes.encode().len();
+        let (head, rest) = bytes.split_at(MAGIC.len() + 1);
+        let (votes, rest) = rest.split_at(4 + votes);
+        assert_eq!(rest[..4], [0; 4], "no transfers");
+        let first = [&head[..4], &[1], votes, &rest[4..]].concat();
+        assert_eq!(Sequenced::restore(&first).unwrap().snapshot(), bytes);
     }
 }

@@ -55,6 +55,7 @@ impl Kind {
     pub const WRITE_SET: Kind = Kind(1);
     pub const STATE_REQUEST: Kind = Kind(2);
     pub const VOTE: Kind = Kind(3);
+    pub const STATE_OUTCOME: Kind = Kind(16);
 }
 
 /// Everything about a proposal but its keys and its payload.

@@ -263,6 +263,7 @@ impl Node {
         link.begin_closing();
         link.nudge_all();
         self.transfer.wake();
+        self.commit.open_isolated_gate();
         self.desk.wake();
         if self.local_state() == LocalState::Error {
             // The final view is under way already.
@@ -289,6 +290,7 @@ impl Node {
             link.begin_closing();
             link.nudge_all();
             self.transfer.wake();
+            self.commit.open_isolated_gate();
             self.desk.wake();
             link.group.close();
             link.set_closed();

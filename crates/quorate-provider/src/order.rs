@@ -4,7 +4,8 @@
 //! - commit order is strict: at most one seqno is inside, and it is `last_left + 1`;
 //! - apply order's `last_left` is the largest seqno such that it and everything below is released;
 //!   this is what `last_committed` means, and what a reader may rely on;
-//! - both are entered at most once for a seqno, and left for every seqno that was ordered.
+//! - both are entered at most once for a seqno, and left for every seqno that was ordered;
+//! - above the gate for isolated actions, none is inside, nor executed before its turn.
 //!
 //! Waiters sleep on one of a fixed ring of condition variables chosen by seqno, so that leaving
 //! wakes the one thread whose turn it is and nothing is allocated while waiting.
@@ -66,6 +67,8 @@ struct CommitInner {
     inside: Option<i64>,
     /// Nothing above any of these may enter (`i64::MAX`: open).
     gates: [i64; 2],
+    /// No isolated action above this may begin (`i64::MAX`: open).
+    isolated_gate: i64,
     interrupted: HashSet<i64>,
 }
 
@@ -75,6 +78,7 @@ impl CommitOrder {
             last_left: -1,
             inside: None,
             gates: [i64::MAX; 2],
+            isolated_gate: i64::MAX,
             interrupted: HashSet::new(),
         };
         Self { inner: Mutex::new(inner), slots: Slots::new() }
@@ -112,6 +116,28 @@ impl CommitOrder {
         }
     }
 
+    /// As [`Self::enter`], for an isolated action.
+    pub fn enter_isolated(&self, seqno: i64) {
+        let mut inner = self.inner.lock();
+        while inner.last_left + 1 != seqno
+            || inner.gates.iter().any(|g| seqno > *g)
+            || seqno > inner.isolated_gate
+        {
+            self.slots.of(seqno).wait(&mut inner);
+        }
+        debug_assert!(inner.inside.is_none());
+        inner.inside = Some(seqno);
+    }
+
+    /// Blocks until an isolated action may begin that enters only when it has run. Everything
+    /// below it must be done.
+    pub fn await_isolated(&self, seqno: i64) {
+        let mut inner = self.inner.lock();
+        while seqno > inner.isolated_gate {
+            self.slots.of(seqno).wait(&mut inner);
+        }
+    }
+
     pub fn leave(&self, seqno: i64) {
         let mut inner = self.inner.lock();
         debug_assert_eq!(inner.inside, Some(seqno));
@@ -145,6 +171,34 @@ impl CommitOrder {
         while inner.last_left < seqno {
             self.slots.of(seqno + 1).wait(&mut inner);
         }
+    }
+
+    /// The donor's gate, and the one for isolated actions at the same place; that one stays when
+    /// the other opens.
+    pub fn close_gates_of_donor(&self, seqno: i64) -> i64 {
+        let mut inner = self.inner.lock();
+        let bound = seqno.max(inner.inside.unwrap_or(inner.last_left));
+        inner.gates[GateKeeper::Donor as usize] = bound;
+        inner.isolated_gate = bound;
+        bound
+    }
+
+    /// Moves the gate for isolated actions up to `seqno`, if it is closed below.
+    pub fn raise_isolated_gate(&self, seqno: i64) {
+        let mut inner = self.inner.lock();
+        inner.isolated_gate = inner.isolated_gate.max(seqno);
+        let next = inner.last_left + 1;
+        drop(inner);
+        self.slots.of(next).notify_all();
+    }
+
+    /// Whether what is isolated waits at or below `seqno`, or would.
+    pub fn holds_isolated(&self, seqno: i64) -> bool {
+        self.inner.lock().isolated_gate < seqno
+    }
+
+    pub fn open_isolated_gate(&self) {
+        self.raise_isolated_gate(i64::MAX);
     }
 
     /// Lets nothing above `seqno` enter, or above what is already inside; returns that bound.
@@ -313,6 +367,36 @@ mod tests {
         order.open_gate(GateKeeper::Pause);
         waiter.join().unwrap();
         assert_eq!(order.last_left(), 12);
+    }
+
+    #[test]
+    fn an_isolated_action_waits_for_the_transfer_and_others_do_not() {
+        let order = Arc::new(CommitOrder::new());
+        order.set_position(10);
+        assert_eq!(order.close_gates_of_donor(9), 10);
+        order.open_gate(GateKeeper::Donor);
+        order.skip(11);
+        let (tx, rx) = std::sync::mpsc::channel();
+        let isolated = {
+            let order = order.clone();
+            thread::spawn(move || {
+                order.await_isolated(12);
+                order.enter_isolated(12);
+                tx.send(()).unwrap();
+                order.leave(12);
+                order.skip(13);
+                order.enter_isolated(14);
+                order.leave(14);
+            })
+        };
+        assert!(rx.try_recv().is_err());
+        order.raise_isolated_gate(12);
+        rx.recv().unwrap();
+        order.wait_left(13);
+        assert_eq!(order.last_left(), 13, "above the raised gate");
+        order.open_isolated_gate();
+        isolated.join().unwrap();
+        assert_eq!(order.last_left(), 14);
     }
 
     #[test]

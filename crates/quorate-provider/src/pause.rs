@@ -75,6 +75,8 @@ impl Node {
             self.commit.close_gate(GateKeeper::Pause, sequenced.max(self.apply.last_left()))
         });
         self.pause.stand_still(at);
+        // What holds it back may be waiting for this pause: a backup that sends the state.
+        self.commit.raise_isolated_gate(at);
         self.apply.wait(at);
         self.info(&format!("Provider paused at seqno {at}"));
         at

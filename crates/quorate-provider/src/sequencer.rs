@@ -11,12 +11,11 @@ use crate::link::{node_uuid, Link};
 use crate::node::Node;
 use crate::queue::{Event, WriteSetEvent};
 use crate::session::DUMMY;
-use crate::transfer::{StateOutcome, StateRequest};
 use crate::trx::Fate;
 use bytes::Bytes;
 use quorate_certify::votes::Answer;
 use quorate_certify::{
-    flags, Kind, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
+    flags, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
 };
 use quorate_group::{Committed, StateMachine, View};
 use std::sync::Arc;
@@ -48,22 +47,27 @@ impl Sequencer {
             Ok(Sequencing::Vote(write_set, message, answer)) => {
                 self.vote(&write_set, &message, answer);
             }
-            Ok(Sequencing::Message(write_set)) => self.message(index, &write_set),
+            Ok(Sequencing::StateRequest(write_set, request, asked)) => {
+                decided_if_mine(&write_set, &self.link);
+                self.follow_transfers();
+                let seqno = self.state.certifier.seqno();
+                self.node.state_requested(&self.link, request, asked, seqno);
+            }
+            Ok(Sequencing::StateOutcome(write_set, outcome)) => {
+                decided_if_mine(&write_set, &self.link);
+                self.follow_transfers();
+                if outcome.joiner == self.link.node {
+                    self.node.transfer.donor_said(outcome.code);
+                }
+            }
+            Ok(Sequencing::Message(write_set)) => self.node.warn(&format!(
+                "Log entry {index} is of kind {}, which this version does not know: passed over",
+                write_set.header().kind.0
+            )),
             // Committed, so every member sees the same bytes and passes over them alike.
             Err(e) => {
                 self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"))
             }
-        }
-    }
-
-    fn message(&self, index: u64, write_set: &WriteSet) {
-        match write_set.header().kind {
-            Kind::STATE_REQUEST => self.state_request(write_set),
-            crate::transfer::STATE_OUTCOME => self.state_outcome(write_set),
-            other => self.node.warn(&format!(
-                "Log entry {index} is of kind {}, which this version does not know: passed over",
-                other.0
-            )),
         }
     }
 
@@ -142,10 +146,12 @@ impl Sequencer {
             return;
         }
         link.progress.set_seqno(seqno);
+        self.follow_transfers();
+        self.node.transfer.view(&members);
         if mine {
+            // Whoever waits for this goes by what the two calls above have noted.
             link.progress.set_first_view(seqno, &view);
         }
-        self.node.transfer.view(&members);
         ended.iter().for_each(|decision| self.node.vote_decided(decision));
         if seqno > self.start {
             self.node.queue.push(Event::View { seqno, view, mine });
@@ -178,26 +184,14 @@ impl Sequencer {
         }
     }
 
-    fn state_request(&self, write_set: &WriteSet) {
-        let Some(request) = StateRequest::decode(&write_set.payload()) else { return };
-        let link = &self.link;
-        decided_if_mine(write_set, link);
-        let serial = write_set.header().serial;
-        self.node.state_requested(link, request, serial, self.state.certifier.seqno());
-    }
-
     fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
         decided_if_mine(write_set, &self.link);
         self.node.vote_sequenced(&self.link, write_set.header(), message, answer);
     }
 
-    fn state_outcome(&self, write_set: &WriteSet) {
-        let Some(outcome) = StateOutcome::decode(&write_set.payload()) else { return };
-        let link = &self.link;
-        decided_if_mine(write_set, link);
-        if outcome.joiner == link.node {
-            self.node.transfer.donor_said(outcome.code);
-        }
+    fn follow_transfers(&self) {
+        let members: Vec<u128> = self.state.certifier.members().ids().collect();
+        self.node.transfer.follow(self.state.transfers.orphans(&members).collect());
     }
 }
 
@@ -239,6 +233,7 @@ impl StateMachine for Sequencer {
         link.progress.set_index(index);
         self.state = state;
         self.count_certifier();
+        self.follow_transfers();
         self.note_start_view();
         Ok(())
     }

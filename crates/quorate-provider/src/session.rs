@@ -139,6 +139,8 @@ impl Node {
                 self.info(&format!("Could not take leave of the group: {e}"));
             }
         }
+        // A transfer may have begun since this end was asked for.
+        self.commit.open_isolated_gate();
         // A position below what is in the database would have it applied twice after a restart.
         self.queue.wait_for_others();
         let at = self.apply.last_left();
@@ -233,6 +235,9 @@ impl Node {
             self.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
         }
         self.apply.wait(event.depends_on);
+        if isolated {
+            self.commit.await_isolated(event.seqno);
+        }
         let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
         if repeated {
             self.desk.excuse(event.seqno);
@@ -294,6 +299,7 @@ impl Node {
         if let Some(link) = self.link() {
             link.begin_closing();
             link.nudge_all();
+            self.commit.open_isolated_gate();
             self.desk.wake();
             self.queue.push(Event::Final);
         }

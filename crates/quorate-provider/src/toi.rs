@@ -68,7 +68,7 @@ impl Node {
         sync::point("apply_monitor_master_enter_sync");
         self.apply.wait(fate.seqno - 1);
         sync::point("commit_monitor_master_enter_sync");
-        self.commit.enter(fate.seqno, false);
+        self.commit.enter_isolated(fate.seqno);
         if fate.certified {
             self.isolated_begins(fate.seqno, &tables);
         }

@@ -5,6 +5,19 @@
 //! busy says so by another entry, and the joiner asks the next one. Once a donor has begun, the
 //! joiner's database is no database until it is complete: if the donor fails, or leaves the group
 //! without a word, the joiner stops at once, rather than when its script has lost patience.
+//!
+//! Which transfers are under way follows from the log ([`quorate_certify::Transfers`]). A joiner
+//! does not listen before the last one has ended whose joiner is gone: it may be its own former
+//! process that the stream is for, and the stream does not know the one from the other.
+//!
+//! Isolated actions (DDL) wait on the donor until the transfer is over. mariabackup copies the
+//! tables' definitions and the InnoDB files one after the other, and counts on the server's backup
+//! locks to keep DDL out; but appliers pass those locks, and the server does not stop for a backup
+//! that sends the state. What came through would leave the joiner with definitions that do not
+//! fit its tables. Other write sets go on until the first one that follows a DDL; that costs only
+//! this node, whose backlog is the log. Wherever the server does stop this provider (`pause`), DDL
+//! up to the point where it is to stand still runs: the server waits for it, and the backup for
+//! the server.
 
 use crate::durable::sync_tree;
 use crate::host::HostCtx;
@@ -13,15 +26,12 @@ use crate::node::{LocalState, Node};
 use crate::order::GateKeeper;
 use crate::queue::Event;
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
-use quorate_certify::{Kind, WriteSetBuilder};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use quorate_certify::{Asked, Kind, StateOutcome, StateRequest, WriteSetBuilder};
 use quorate_consensus::MemberId;
 use quorate_group::View;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-
-/// Kind of a log entry that tells a joiner how its donor fared. Consumes no seqno.
-pub const STATE_OUTCOME: Kind = Kind(16);
 
 /// A donor that is busy: ask another.
 pub const DONOR_BUSY: i32 = -libc::EAGAIN;
@@ -29,50 +39,14 @@ pub const DONOR_BUSY: i32 = -libc::EAGAIN;
 /// What a joiner notes for a donor that left the group before it was done.
 const DONOR_GONE: i32 = -libc::ENOTCONN;
 
+/// A donor's script for a joiner that is gone finds nobody listening and ends, with mariabackup
+/// after ten seconds. It is waited for as long as that may take on a busy machine, and for a donor
+/// that is away itself only so long that it would have ended before it.
+const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
+const ORPHAN_LIMIT_AWAY: Duration = Duration::from_secs(20);
+
 /// How long to wait before asking busy donors again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateRequest {
-    pub donor: u128,
-    pub joiner: u128,
-    /// What the joiner's script printed: `method NUL address NUL`.
-    pub message: Bytes,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateOutcome {
-    pub joiner: u128,
-    /// 0, or a negative errno.
-    pub code: i32,
-}
-
-impl StateRequest {
-    pub fn encode(&self) -> Vec<u8> {
-        [&self.donor.to_be_bytes()[..], &self.joiner.to_be_bytes(), &self.message].concat()
-    }
-
-    pub fn decode(data: &Bytes) -> Option<Self> {
-        Some(Self {
-            donor: u128::from_be_bytes(data.get(..16)?.try_into().ok()?),
-            joiner: u128::from_be_bytes(data.get(16..32)?.try_into().ok()?),
-            message: data.slice(32..),
-        })
-    }
-}
-
-impl StateOutcome {
-    pub fn encode(&self) -> Vec<u8> {
-        [&self.joiner.to_be_bytes()[..], &self.code.to_be_bytes()].concat()
-    }
-
-    pub fn decode(data: &[u8]) -> Option<Self> {
-        Some(Self {
-            joiner: u128::from_be_bytes(data.get(..16)?.try_into().ok()?),
-            code: i32::from_be_bytes(data.get(16..20)?.try_into().ok()?),
-        })
-    }
-}
 
 /// What the joining recv thread waits for.
 pub struct Transfer {
@@ -90,8 +64,8 @@ struct Inner {
     asked: Option<u128>,
     /// Who is in the group, at the sequencer's place in the log.
     present: BTreeSet<u128>,
-    /// Serial of the newest request of each joiner.
-    requests: BTreeMap<u128, u64>,
+    /// Donors whose joiners are gone, at the same place.
+    orphans: Vec<u128>,
     /// Donor: whom it serves.
     serving: Option<u128>,
     /// Donors to choose from, as the server was told (`wsrep_sst_donor`).
@@ -112,6 +86,12 @@ impl Transfer {
         self.changed.notify_all();
     }
 
+    /// The transfers that are under way have changed.
+    pub fn follow(&self, orphans: Vec<u128>) {
+        self.inner.lock().orphans = orphans;
+        self.changed.notify_all();
+    }
+
     /// A view in the log's order. A donor that is gone will not say how it went.
     pub fn view(&self, members: &[u128]) {
         let mut inner = self.inner.lock();
@@ -123,22 +103,10 @@ impl Transfer {
         }
     }
 
-    /// Whether the request is not a copy of one that was seen; serials of one process grow.
-    fn is_new(&self, joiner: u128, serial: u64) -> bool {
-        let mut inner = self.inner.lock();
-        let last = inner.requests.entry(joiner).or_insert(0);
-        let new = serial > *last;
-        *last = serial.max(*last);
-        new
-    }
-
-    /// The own request, in the log's order. Nobody is there to hear it if the donor had left.
-    fn in_order(&self, donor: u128) {
-        let mut inner = self.inner.lock();
-        if !inner.present.contains(&donor) {
-            inner.donor_code = Some(DONOR_BUSY);
-            self.changed.notify_all();
-        }
+    /// The own request was not opened: nobody is there to hear it.
+    fn void(&self) {
+        self.inner.lock().donor_code = Some(DONOR_BUSY);
+        self.changed.notify_all();
     }
 
     pub fn wake(&self) {
@@ -151,25 +119,25 @@ impl Node {
     /// A state request at its place in the log: `seqno` is the last one before it.
     /// A request that was sent twice (its sender had no answer from a leader in time) is one: the
     /// second would be refused by a donor at work, or set it to work again on a running database.
-    pub fn state_requested(&self, link: &Link, request: StateRequest, serial: u64, seqno: i64) {
-        if !self.transfer.is_new(request.joiner, serial) {
-            return;
-        }
-        if request.joiner == link.node {
-            self.transfer.in_order(request.donor);
-        }
-        if request.donor == link.node {
-            self.queue.push(Event::Donate {
+    pub fn state_requested(&self, link: &Link, request: StateRequest, asked: Asked, seqno: i64) {
+        match asked {
+            Asked::Opened if request.donor == link.node => self.queue.push(Event::Donate {
                 seqno,
                 request: request.message,
                 joiner: request.joiner,
-            });
+            }),
+            Asked::Void if request.joiner == link.node => self.transfer.void(),
+            _ => {}
         }
     }
 
     /// Joiner: has the server fetch the state. `None` if the connection is being closed.
     pub fn receive_state(&self, link: &Link, view: &View) -> Result<Option<i64>, String> {
         self.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
+        self.await_orphans(link, view);
+        if link.closing() {
+            return Ok(None);
+        }
         let message = self.host.sst_request().map_err(|()| {
             "Requesting state transfer failed: it could not be prepared (see the lines above; check wsrep_sst_method and its address). The node cannot join"
                 .to_string()
@@ -211,6 +179,35 @@ impl Node {
             }
         }
         Err("no member of the group can donate its state".into())
+    }
+
+    /// Blocks while a donor may still send to a joiner that is gone.
+    fn await_orphans(&self, link: &Link, view: &View) {
+        let begin = Instant::now();
+        let mut inner = self.transfer.inner.lock();
+        let mut said = false;
+        while !inner.orphans.is_empty() && !link.closing() {
+            let present = inner.orphans.iter().any(|donor| inner.present.contains(donor));
+            let limit = begin + if present { ORPHAN_LIMIT } else { ORPHAN_LIMIT_AWAY };
+            if !said {
+                said = true;
+                let names = names(view, &inner.orphans);
+                MutexGuard::unlocked(&mut inner, || {
+                    self.info(&format!(
+                        "{names} may still be sending the state to a node that has gone (this one, before its restart?): waiting for the end of that"
+                    ));
+                });
+                continue;
+            }
+            if self.transfer.changed.wait_until(&mut inner, limit).timed_out() {
+                let names = names(view, &inner.orphans);
+                drop(inner);
+                self.warn(&format!(
+                    "{names} did not say that a state transfer to a node that has gone is over. This node asks for the state now; if it receives a stream that was not meant for it, it stops, and is to be started again"
+                ));
+                return;
+            }
+        }
     }
 
     fn received(&self, result: Result<i64, i32>) -> Result<i64, String> {
@@ -331,15 +328,17 @@ impl Node {
     pub fn donate(&self, ctx: HostCtx, link: &Link, seqno: i64, request: &[u8], joiner: u128) {
         self.apply.wait(seqno);
         // Only a synced server lets the script's own sessions in.
-        let can = self.local_state() == LocalState::Synced
-            && self.transfer.inner.lock().serving.is_none();
+        let can = self.local_state() == LocalState::Synced && {
+            let inner = self.transfer.inner.lock();
+            inner.serving.is_none() && inner.present.contains(&joiner)
+        };
         if !can {
             self.tell_joiner(link, joiner, DONOR_BUSY);
             return;
         }
         self.transfer.inner.lock().serving = Some(joiner);
         self.set_local_state(LocalState::Donor);
-        let at = self.commit.close_gate(GateKeeper::Donor, seqno);
+        let at = self.commit.close_gates_of_donor(seqno);
         self.apply.wait(at);
         let started = self.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
         self.commit.open_gate(GateKeeper::Donor);
@@ -349,6 +348,7 @@ impl Node {
                 MemberId(joiner)
             ));
             self.transfer.inner.lock().serving = None;
+            self.commit.open_isolated_gate();
             self.set_local_state(LocalState::Joined);
             self.tell_joiner(link, joiner, -libc::ECANCELED);
         }
@@ -357,6 +357,7 @@ impl Node {
     /// Donor: the script has ended.
     pub fn sst_sent(&self, code: i32) {
         let joiner = self.transfer.inner.lock().serving.take();
+        self.commit.open_isolated_gate();
         let Some(link) = self.link() else { return };
         if let Some(joiner) = joiner {
             self.tell_joiner(&link, joiner, code);
@@ -369,10 +370,19 @@ impl Node {
 
     fn tell_joiner(&self, link: &Link, joiner: u128, code: i32) {
         let outcome = StateOutcome { joiner, code };
-        if let Err(e) = self.propose_small(link, STATE_OUTCOME, &outcome.encode()) {
+        if let Err(e) = self.propose_small(link, Kind::STATE_OUTCOME, &outcome.encode()) {
             self.warn(&e);
         }
     }
+}
+
+/// The nodes that these are, as far as they are in the view.
+fn names(view: &View, nodes: &[u128]) -> String {
+    let name = |node: &u128| {
+        let member = view.members.iter().find(|m| node_uuid(m.id, m.incarnation) == *node);
+        member.map_or_else(|| MemberId(*node).to_string(), |m| m.name.clone())
+    };
+    nodes.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 enum Waited {
@@ -388,39 +398,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_survive_the_log_and_garbage_is_refused() {
-        let request =
-            StateRequest { donor: 7, joiner: 9, message: Bytes::from_static(b"rsync\0x\0") };
-        assert_eq!(StateRequest::decode(&Bytes::from(request.encode())), Some(request));
-        let outcome = StateOutcome { joiner: 9, code: -11 };
-        assert_eq!(StateOutcome::decode(&outcome.encode()), Some(outcome));
-        assert_eq!(StateRequest::decode(&Bytes::from_static(b"short")), None);
-        assert_eq!(StateOutcome::decode(b"short"), None);
-    }
-
-    #[test]
     fn a_donor_that_leaves_has_failed_and_one_that_had_left_was_never_asked() {
         let transfer = Transfer::new();
         let code = || transfer.inner.lock().donor_code;
         transfer.view(&[1, 2, 9]);
         transfer.inner.lock().asked = Some(2);
-        transfer.in_order(2);
         transfer.view(&[1, 2]);
         assert_eq!(code(), None);
         transfer.view(&[1, 9]);
         assert_eq!(code(), Some(DONOR_GONE));
-        transfer.in_order(2);
+        transfer.void();
         assert_eq!(code(), Some(DONOR_BUSY), "the next one is asked");
         transfer.donor_said(0);
         transfer.view(&[9]);
         assert_eq!(code(), Some(0), "it had finished");
-    }
-
-    #[test]
-    fn a_request_that_was_sent_twice_is_one() {
-        let transfer = Transfer::new();
-        assert!(transfer.is_new(9, 4));
-        assert!(!transfer.is_new(9, 4));
-        assert!(transfer.is_new(9, 5) && transfer.is_new(8, 4));
     }
 }

@@ -24,7 +24,7 @@
 //!
 //! How long others may be waited for. Galera's flow control keeps appliers close together, so its
 //! votes end soon; here an applier may be far behind. One that is more than [`BEHIND_MAX`] behind,
-//! or receives its state, abstains at once, and after [`PATIENCE`] the one who waits closes the
+//! or sends or receives a state, abstains at once, and after [`PATIENCE`] the one who waits closes the
 //! poll. Both comply with the result when they come to it.
 
 use crate::failed::Past;
@@ -234,7 +234,8 @@ impl Node {
             return self.pay(link, seqno, owed);
         }
         drop(inner);
-        if transferring || seqno - at > BEHIND_MAX {
+        let held = self.commit.holds_isolated(seqno);
+        if transferring || held || seqno - at > BEHIND_MAX {
             self.send_vote(link, seqno, VoteAct::Cast(Ballot::Abstain), "");
         }
         self.queue.push(Event::Vote { seqno });
