@@ -3,11 +3,17 @@
 use crate::cluster::Cluster;
 use crate::disk::{Disk, Loss, Lost};
 use crate::net::Network;
+use crate::server::error_log;
 use anyhow::{bail, Result};
 use mysql::Conn;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What the provider says before it ends a server that is to be started again.
+const RESTART_WANTED: &str = "a service manager that restarts servers which ended abnormally";
+/// Lines of a server that ends, after that.
+const LAST_WORDS: usize = 12;
 
 /// All calls may be made from any thread.
 pub trait Target: Sync {
@@ -50,6 +56,17 @@ pub trait Target: Sync {
 
     /// Copies configuration and error logs of all nodes to `folder`.
     fn save_logs(&self, folder: &Path) -> Result<()>;
+
+    /// Where the node's server writes its error log.
+    fn error_log(&self, node: usize) -> PathBuf;
+
+    /// The server ended by itself, and asks its service manager for another start.
+    fn wants_restart(&self, node: usize) -> bool {
+        !self.is_running(node)
+            && error_log::tail(&self.error_log(node), LAST_WORDS)
+                .iter()
+                .any(|line| line.contains(RESTART_WANTED))
+    }
 
     /// None: the nodes are not on a network that can fail.
     fn network(&self) -> Option<&Network> {
@@ -123,6 +140,10 @@ impl Target for Cluster {
 
     fn save_logs(&self, folder: &Path) -> Result<()> {
         Cluster::save_logs(self, folder)
+    }
+
+    fn error_log(&self, node: usize) -> PathBuf {
+        Cluster::error_log(self, node)
     }
 
     fn network(&self) -> Option<&Network> {

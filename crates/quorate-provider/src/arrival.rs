@@ -16,10 +16,10 @@
 use crate::host::{HostCtx, HostMember, HostView};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
-use crate::session::refused;
+use crate::session::{refused, Stop};
 
 impl Node {
-    pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
+    pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), Stop> {
         let first = link.progress.wait_first_view(|| link.closing());
         let Some((seqno, view)) = first else { return Ok(()) };
         if link.start().is_some_and(|at| !self.settles_last_error(link, at)) {
@@ -34,7 +34,8 @@ impl Node {
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
                  it has transactions that the group never acknowledged, or belongs to another past of it. \
                  Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
-            )),
+            )
+            .into()),
             Some(start) => {
                 self.record_group(link)?;
                 let own = self.host_view(link, start, &view);
@@ -54,7 +55,7 @@ impl Node {
                 self.host.connected(&at).map_err(|()| refused("the connection"))?;
                 self.set_local_state(LocalState::Joiner);
                 self.record_transfer(link)?;
-                let position = self.receive_state(link, &view)?;
+                let position = self.receive_state(link)?;
                 if position.is_none() {
                     return Ok(()); // closing
                 }

@@ -359,6 +359,20 @@ unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
             // SAFETY: ends the process; the data is as safe as after any crash.
             unsafe { libc::_exit(1) }
         }
+        RecvEnd::FailedForNow => {
+            node.info("This server stops now, for the reason given above; a service manager that restarts servers which ended abnormally may start it again");
+            node.free();
+            // As above. By a signal, as with Galera: the services of Debian and others restart
+            // what ended so, and not what ended with a code.
+            // SAFETY: the handler for this signal is the default one from here on, and no core is
+            // wanted of a server that is all right.
+            unsafe {
+                let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+                libc::signal(libc::SIGABRT, libc::SIG_DFL);
+                libc::abort()
+            }
+        }
     })
 }
 

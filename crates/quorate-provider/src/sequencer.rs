@@ -147,7 +147,7 @@ impl Sequencer {
         }
         link.progress.set_seqno(seqno);
         self.follow_transfers();
-        self.node.transfer.view(&members);
+        self.node.transfer.view(&view);
         if mine {
             // Whoever waits for this goes by what the two calls above have noted.
             link.progress.set_first_view(seqno, &view);

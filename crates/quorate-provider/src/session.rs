@@ -26,6 +26,21 @@ pub enum RecvEnd {
     Done,
     /// The server refused a callback, or the node may not go on.
     Failed,
+    /// As `Failed`, and another start may well succeed.
+    FailedForNow,
+}
+
+/// Why a node cannot go on, for its error log.
+pub struct Stop {
+    pub why: String,
+    /// It was not this node's fault: another start may well succeed.
+    pub for_now: bool,
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Stop {
+        Stop { why, for_now: false }
+    }
 }
 
 impl Node {
@@ -59,19 +74,19 @@ impl Node {
                         return RecvEnd::Done;
                     }
                 }
-                Err(what) => {
-                    self.error(&what);
-                    return RecvEnd::Failed;
+                Err(Stop { why, for_now }) => {
+                    self.error(&why);
+                    return if for_now { RecvEnd::FailedForNow } else { RecvEnd::Failed };
                 }
             }
         }
     }
 
     /// `Ok(true)`: the server wants this thread to leave the loop.
-    fn handle_event(&self, ctx: HostCtx, link: &Link, event: Event) -> Result<bool, String> {
+    fn handle_event(&self, ctx: HostCtx, link: &Link, event: Event) -> Result<bool, Stop> {
         match event {
             Event::Connect => self.introduce(ctx, link)?,
-            Event::WriteSet(ws) => return self.apply_write_set(ctx, link, ws),
+            Event::WriteSet(ws) => return Ok(self.apply_write_set(ctx, link, ws)?),
             Event::View { seqno, view, mine } => {
                 self.primary_view(ctx, link, seqno, &view, mine)?
             }

@@ -25,12 +25,12 @@ use crate::link::{node_uuid, Link};
 use crate::node::{LocalState, Node};
 use crate::order::GateKeeper;
 use crate::queue::Event;
+use crate::session::Stop;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use quorate_certify::{Asked, Kind, StateOutcome, StateRequest, WriteSetBuilder};
 use quorate_consensus::MemberId;
-use quorate_group::View;
-use std::collections::BTreeSet;
+use quorate_group::{View, ViewMember};
 use std::time::{Duration, Instant};
 
 /// A donor that is busy: ask another.
@@ -63,13 +63,19 @@ struct Inner {
     /// Joiner: whom it asked last.
     asked: Option<u128>,
     /// Who is in the group, at the sequencer's place in the log.
-    present: BTreeSet<u128>,
+    view: View,
     /// Donors whose joiners are gone, at the same place.
     orphans: Vec<u128>,
     /// Donor: whom it serves.
     serving: Option<u128>,
     /// Donors to choose from, as the server was told (`wsrep_sst_donor`).
     preferred: String,
+}
+
+impl Inner {
+    fn is_present(&self, node: u128) -> bool {
+        self.view.members.iter().any(|m| node_uuid(m.id, m.incarnation) == node)
+    }
 }
 
 impl Transfer {
@@ -93,10 +99,10 @@ impl Transfer {
     }
 
     /// A view in the log's order. A donor that is gone will not say how it went.
-    pub fn view(&self, members: &[u128]) {
+    pub fn view(&self, view: &View) {
         let mut inner = self.inner.lock();
-        inner.present = members.iter().copied().collect();
-        let gone = inner.asked.is_some_and(|donor| !inner.present.contains(&donor));
+        inner.view = view.clone();
+        let gone = inner.asked.is_some_and(|donor| !inner.is_present(donor));
         if gone && inner.donor_code.is_none() {
             inner.donor_code = Some(DONOR_GONE);
             self.changed.notify_all();
@@ -132,9 +138,9 @@ impl Node {
     }
 
     /// Joiner: has the server fetch the state. `None` if the connection is being closed.
-    pub fn receive_state(&self, link: &Link, view: &View) -> Result<Option<i64>, String> {
+    pub fn receive_state(&self, link: &Link) -> Result<Option<i64>, Stop> {
         self.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
-        self.await_orphans(link, view);
+        self.await_orphans(link);
         if link.closing() {
             return Ok(None);
         }
@@ -143,55 +149,44 @@ impl Node {
                 .to_string()
         })?;
         if message.is_empty() {
-            return Err("this node needs a state transfer, but wsrep_sst_method allows none: set it to mariabackup or rsync and restart".into());
+            return Err("this node needs a state transfer, but wsrep_sst_method allows none: set it to mariabackup or rsync and restart".to_string().into());
         }
-        let donors = self.donors(link, view)?;
-        for (turn, donor) in donors.iter().cycle().enumerate() {
-            self.info(&format!("Requesting state transfer from {}", donor.name));
-            crate::sync::point("before_send_state_request");
-            self.propose_request(link, node_uuid(donor.id, donor.incarnation), &message)?;
-            crate::sync::point("after_shift_to_joining");
-            match self.await_transfer(link) {
-                Waited::Received(result) => return self.received(result).map(Some),
-                Waited::Closing => return Ok(None),
-                Waited::Failed(DONOR_GONE) => {
-                    return Err(format!(
-                        "Donor {} is no longer in the group. State transfer cannot be completed, need to abort. \
-                         Restart this node to fetch the state from another",
-                        donor.name
-                    ))
-                }
-                Waited::Failed(code) => {
-                    return Err(format!(
-                        "Will never receive state. Need to abort. State transfer from {} failed (code {code}): \
-                         its error log says why. Restart this node to try again",
-                        donor.name
-                    ))
-                }
-                Waited::Refused => {
-                    self.info(&format!("{} cannot donate now", donor.name));
-                    if (turn + 1) % donors.len() == 0 {
-                        if let Some(end) = self.pause_before_asking_again(link) {
-                            return end.and_then(|r| self.received(r).map(Some));
-                        }
-                    }
+        let mut donors = self.donors(link)?;
+        loop {
+            for donor in &donors {
+                self.info(&format!("Requesting state transfer from {}", donor.name));
+                crate::sync::point("before_send_state_request");
+                self.propose_request(link, node_uuid(donor.id, donor.incarnation), &message)?;
+                crate::sync::point("after_shift_to_joining");
+                match self.await_transfer(link) {
+                    Waited::Received(result) => return self.received(result).map(Some),
+                    Waited::Closing => return Ok(None),
+                    Waited::Failed(code) => return Err(failed_at_donor(&donor.name, code)),
+                    Waited::Refused => self.info(&format!("{} cannot donate now", donor.name)),
                 }
             }
+            match self.pause_before_asking_again(link) {
+                Some(Waited::Received(result)) => return self.received(result).map(Some),
+                Some(_) => return Ok(None),
+                None => {}
+            }
+            // Others may have come, or come back as other processes. If nobody is left, those who
+            // were there last are asked until somebody is.
+            donors = self.donors(link).unwrap_or(donors);
         }
-        Err("no member of the group can donate its state".into())
     }
 
     /// Blocks while a donor may still send to a joiner that is gone.
-    fn await_orphans(&self, link: &Link, view: &View) {
+    fn await_orphans(&self, link: &Link) {
         let begin = Instant::now();
         let mut inner = self.transfer.inner.lock();
         let mut said = false;
         while !inner.orphans.is_empty() && !link.closing() {
-            let present = inner.orphans.iter().any(|donor| inner.present.contains(donor));
+            let present = inner.orphans.iter().any(|donor| inner.is_present(*donor));
             let limit = begin + if present { ORPHAN_LIMIT } else { ORPHAN_LIMIT_AWAY };
             if !said {
                 said = true;
-                let names = names(view, &inner.orphans);
+                let names = names(&inner.view, &inner.orphans);
                 MutexGuard::unlocked(&mut inner, || {
                     self.info(&format!(
                         "{names} may still be sending the state to a node that has gone (this one, before its restart?): waiting for the end of that"
@@ -200,7 +195,7 @@ impl Node {
                 continue;
             }
             if self.transfer.changed.wait_until(&mut inner, limit).timed_out() {
-                let names = names(view, &inner.orphans);
+                let names = names(&inner.view, &inner.orphans);
                 drop(inner);
                 self.warn(&format!(
                     "{names} did not say that a state transfer to a node that has gone is over. This node asks for the state now; if it receives a stream that was not meant for it, it stops, and is to be started again"
@@ -210,12 +205,13 @@ impl Node {
         }
     }
 
-    fn received(&self, result: Result<i64, i32>) -> Result<i64, String> {
-        result.map_err(|code| {
-            format!(
+    fn received(&self, result: Result<i64, i32>) -> Result<i64, Stop> {
+        result.map_err(|code| Stop {
+            why: format!(
                 "Will never receive state. Need to abort. The state transfer failed (code {code}); the lines of the transfer script above say why. \
                  No other node is affected. Restart this node to try again"
-            )
+            ),
+            for_now: true,
         })
     }
 
@@ -257,22 +253,25 @@ impl Node {
     }
 
     /// All donors were busy: gives them a moment. Some: the wait ended for another reason.
-    fn pause_before_asking_again(&self, link: &Link) -> Option<Result<Result<i64, i32>, String>> {
+    fn pause_before_asking_again(&self, link: &Link) -> Option<Waited> {
         let until = Instant::now() + ASK_AGAIN;
         let mut inner = self.transfer.inner.lock();
         while Instant::now() < until && !link.closing() {
             if let Some(result) = inner.received.take() {
-                return Some(Ok(result));
+                return Some(Waited::Received(result));
             }
             self.transfer.changed.wait_until(&mut inner, until);
         }
-        link.closing().then(|| Err("the node is being shut down".to_string()))
+        link.closing().then_some(Waited::Closing)
     }
 
     /// Whom to ask, best first: the configured ones, else followers before the leader.
-    fn donors(&self, link: &Link, view: &View) -> Result<Vec<quorate_group::ViewMember>, String> {
+    fn donors(&self, link: &Link) -> Result<Vec<ViewMember>, String> {
         let leader = link.group.status().leader;
-        let preferred = self.transfer.inner.lock().preferred.clone();
+        let (preferred, view) = {
+            let inner = self.transfer.inner.lock();
+            (inner.preferred.clone(), inner.view.clone())
+        };
         let mut others: Vec<_> = view.members.iter().filter(|m| m.id != link.member).collect();
         others.sort_by_key(|m| Some(m.id) == leader);
         let names: Vec<&str> = preferred.split(',').map(str::trim).collect();
@@ -330,7 +329,7 @@ impl Node {
         // Only a synced server lets the script's own sessions in.
         let can = self.local_state() == LocalState::Synced && {
             let inner = self.transfer.inner.lock();
-            inner.serving.is_none() && inner.present.contains(&joiner)
+            inner.serving.is_none() && inner.is_present(joiner)
         };
         if !can {
             self.tell_joiner(link, joiner, DONOR_BUSY);
@@ -376,6 +375,20 @@ impl Node {
     }
 }
 
+fn failed_at_donor(name: &str, code: i32) -> Stop {
+    let why = match code {
+        DONOR_GONE => format!(
+            "Donor {name} is no longer in the group. State transfer cannot be completed, need to abort. \
+             Restart this node to fetch the state from another"
+        ),
+        code => format!(
+            "Will never receive state. Need to abort. State transfer from {name} failed (code {code}): \
+             its error log says why. Restart this node to try again"
+        ),
+    };
+    Stop { why, for_now: true }
+}
+
 /// The nodes that these are, as far as they are in the view.
 fn names(view: &View, nodes: &[u128]) -> String {
     let name = |node: &u128| {
@@ -401,16 +414,20 @@ mod tests {
     fn a_donor_that_leaves_has_failed_and_one_that_had_left_was_never_asked() {
         let transfer = Transfer::new();
         let code = || transfer.inner.lock().donor_code;
-        transfer.view(&[1, 2, 9]);
+        let view = |ids: &[u128]| {
+            let member = |id: &u128| ViewMember { id: MemberId(*id), ..ViewMember::default() };
+            transfer.view(&View { number: 1, members: ids.iter().map(member).collect() });
+        };
+        view(&[1, 2, 9]);
         transfer.inner.lock().asked = Some(2);
-        transfer.view(&[1, 2]);
+        view(&[1, 2]);
         assert_eq!(code(), None);
-        transfer.view(&[1, 9]);
+        view(&[1, 9]);
         assert_eq!(code(), Some(DONOR_GONE));
         transfer.void();
         assert_eq!(code(), Some(DONOR_BUSY), "the next one is asked");
         transfer.donor_said(0);
-        transfer.view(&[9]);
+        view(&[9]);
         assert_eq!(code(), Some(0), "it had finished");
     }
 }

@@ -112,7 +112,27 @@ impl<'a> Nemesis<'a> {
             }
         }
         self.target.start_all()?;
-        self.target.wait_level(limit)
+        let end = Instant::now() + limit;
+        loop {
+            let level = self.target.wait_level(end.saturating_duration_since(Instant::now()));
+            if level.is_ok() || !self.restart_those_that_ask()? || Instant::now() >= end {
+                return level;
+            }
+        }
+    }
+
+    /// What a service manager does for a server that ended because its donor failed, say. True if
+    /// there was one.
+    fn restart_those_that_ask(&self) -> Result<bool> {
+        let mut any = false;
+        for node in (0..self.target.nodes()).filter(|node| self.target.wants_restart(*node)) {
+            any = true;
+            let begin = self.start.elapsed();
+            let result = self.target.start_node(node);
+            let text = format!("node{} ended and asked for a restart: started", node + 1);
+            self.note(&text, begin, result)?;
+        }
+        Ok(any)
     }
 
     fn hurt(&self, round: &str, harm: Harm, victims: Victims) -> Result<()> {
@@ -273,6 +293,7 @@ impl<'a> Nemesis<'a> {
             if away.is_empty() {
                 return self.note("all Synced", begin, Ok(()));
             }
+            self.restart_those_that_ask()?;
             if self.start.elapsed() > limit {
                 away.into_iter().try_for_each(|node| self.help(node))?;
                 limit = self.start.elapsed() + SETTLE_LIMIT;

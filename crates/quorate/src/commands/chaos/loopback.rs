@@ -205,6 +205,10 @@ impl Target for Loopback {
         }
     }
 
+    fn error_log(&self, node: usize) -> PathBuf {
+        self.node(node).error_log()
+    }
+
     fn save_logs(&self, folder: &Path) -> Result<()> {
         for node in self.cluster().nodes() {
             let to = folder.join(&node.name);
