@@ -2,6 +2,10 @@
 //!
 //! A row counts as acknowledged once the server said OK to its INSERT. A row whose INSERT ended
 //! in an error or with a lost connection may or may not exist; nothing is claimed of it.
+//!
+//! Clients that fail over are what an application with a pool is: connecting, and every statement,
+//! is given up after 300 ms; then, as after an error, the client turns to the next server. One that
+//! did not even answer to a connect is left alone for ten seconds, as ProxySQL and MaxScale do.
 
 use crate::TestCluster;
 use anyhow::{Context, Result};
@@ -19,9 +23,14 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for clients that have another server to turn to.
 const FAILOVER_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long they leave a server alone that does not let them in.
+const SHUNNED: Duration = Duration::from_secs(10);
 /// For reading all rows.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const TABLE: &str = "quorate_test.acked";
+
+/// How a client reaches a server. What it asks there is given up after the time given.
+pub type Door = Arc<dyn Fn(Duration) -> mysql::Result<Conn> + Send + Sync>;
 
 pub struct Writers {
     stop: Arc<AtomicBool>,
@@ -49,7 +58,11 @@ pub fn create_table(cluster: &TestCluster) -> Result<()> {
 
 /// The same at a server's socket.
 pub fn create_table_at(socket: &Path) -> Result<()> {
-    let mut connection = quorate_cli::sql::connect(socket, "root", CLIENT_TIMEOUT)?;
+    create_table_through(&mut quorate_cli::sql::connect(socket, "root", CLIENT_TIMEOUT)?)
+}
+
+/// The same through a connection.
+pub fn create_table_through(connection: &mut Conn) -> Result<()> {
     connection.query_drop("CREATE DATABASE IF NOT EXISTS quorate_test")?;
     connection.query_drop(format!(
         "CREATE TABLE IF NOT EXISTS {TABLE} (id BIGINT UNSIGNED PRIMARY KEY, filler CHAR(60) NOT \
@@ -68,33 +81,44 @@ impl Writers {
 
     /// The same at servers' sockets.
     pub fn start_at(sockets: &[PathBuf], per_node: u64, run: u64) -> Writers {
-        let clients = sockets.iter().flat_map(|socket| (0..per_node).map(|_| socket.clone()));
-        let clients =
-            clients.map(|socket| Target { sockets: vec![socket], timeout: CLIENT_TIMEOUT });
+        let clients = sockets.iter().flat_map(|socket| (0..per_node).map(|_| door(socket)));
+        let clients = clients.map(|door| Servers { doors: vec![door], timeout: CLIENT_TIMEOUT });
         Writers::spawn(clients.collect(), run)
     }
 
-    /// Starts `count` clients that write to the first of `nodes` that serves them: an error or
-    /// 300 ms of silence sends them to the next, round and round.
+    /// Starts `count` clients that write to the first of `nodes` that serves them.
     pub fn start_failing_over(
         cluster: &TestCluster,
         nodes: &[u16],
         count: usize,
         run: u64,
     ) -> Writers {
-        let sockets: Vec<PathBuf> = nodes.iter().map(|node| cluster.socket(*node)).collect();
-        Writers::spawn(vec![Target { sockets, timeout: FAILOVER_TIMEOUT }; count], run)
+        let doors: Vec<Door> = nodes.iter().map(|node| door(&cluster.socket(*node))).collect();
+        Writers::start_through(&doors, count, run)
     }
 
-    fn spawn(clients: Vec<Target>, run: u64) -> Writers {
+    /// The same with servers behind these doors. All begin with the first; those that they turn
+    /// to differ.
+    pub fn start_through(doors: &[Door], count: usize, run: u64) -> Writers {
+        let servers = |client: usize| {
+            let mut doors = doors.to_vec();
+            if let Some(others) = doors.get_mut(1..).filter(|others| !others.is_empty()) {
+                others.rotate_left(client % others.len());
+            }
+            Servers { doors, timeout: FAILOVER_TIMEOUT }
+        };
+        Writers::spawn((0..count).map(servers).collect(), run)
+    }
+
+    fn spawn(clients: Vec<Servers>, run: u64) -> Writers {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = clients
             .into_iter()
             .enumerate()
-            .map(|(number, target)| {
+            .map(|(number, servers)| {
                 let stop = stop.clone();
                 let first_id = (run << 48) | ((number as u64) << 32);
-                thread::spawn(move || insert_until(&stop, &target, first_id))
+                thread::spawn(move || insert_until(&stop, &servers, first_id))
             })
             .collect();
         Writers { stop, begin: Instant::now(), threads }
@@ -114,28 +138,50 @@ impl Writers {
     }
 }
 
+fn door(socket: &Path) -> Door {
+    let socket = socket.to_owned();
+    Arc::new(move |timeout| quorate_cli::sql::connect(&socket, "root", timeout))
+}
+
 /// The servers of one client, the preferred one first.
-#[derive(Clone)]
-struct Target {
-    sockets: Vec<PathBuf>,
+struct Servers {
+    doors: Vec<Door>,
     timeout: Duration,
 }
 
-fn insert_until(stop: &AtomicBool, target: &Target, first_id: u64) -> Vec<Ack> {
+impl Servers {
+    /// A connection to the first of them from `next` on that is not shunned and lets the client
+    /// in; `next` is then the one after it. None if nobody does.
+    fn connect(&self, next: &mut usize, shunned: &mut [Option<Instant>]) -> Option<Conn> {
+        for _ in 0..self.doors.len() {
+            let at = *next % self.doors.len();
+            *next = at + 1;
+            if shunned[at].is_some_and(|since| since.elapsed() < SHUNNED) {
+                continue;
+            }
+            match (self.doors[at])(self.timeout) {
+                Ok(connection) => return Some(connection),
+                // A single server is asked again and again.
+                Err(_) if self.doors.len() > 1 => shunned[at] = Some(Instant::now()),
+                Err(_) => {}
+            }
+        }
+        None
+    }
+}
+
+fn insert_until(stop: &AtomicBool, servers: &Servers, first_id: u64) -> Vec<Ack> {
     let mut acks = Vec::new();
-    let mut sockets = target.sockets.iter().cycle();
+    let mut shunned = vec![None; servers.doors.len()];
+    let (mut next, mut id) = (0, first_id);
     let mut connection: Option<Conn> = None;
-    let mut failures = 0;
-    let mut id = first_id;
     while !stop.load(Ordering::Relaxed) {
         let Some(open) = &mut connection else {
-            let Some(socket) = sockets.next() else { break };
-            connection = quorate_cli::sql::connect(socket, "root", target.timeout).ok();
-            failures = if connection.is_none() { failures + 1 } else { 0 };
-            if failures >= target.sockets.len() {
-                // Nobody is there: not so fast.
+            connection = servers.connect(&mut next, &mut shunned);
+            if connection.is_none() {
+                // Nobody is there: not so fast, but then everybody counts again.
+                shunned.fill(None);
                 thread::sleep(RECONNECT_PAUSE);
-                failures = 0;
             }
             continue;
         };
@@ -145,7 +191,7 @@ fn insert_until(stop: &AtomicBool, target: &Target, first_id: u64) -> Vec<Ack> {
             // A conflict or a node that takes no writes at the moment; the connection is good.
             Err(mysql::Error::MySqlError(_)) => {
                 thread::sleep(RECONNECT_PAUSE);
-                if target.sockets.len() > 1 {
+                if servers.doors.len() > 1 {
                     connection = None;
                 }
             }
@@ -182,17 +228,35 @@ impl Acks {
 
     /// Acknowledged rows a second between two times, counted from the begin.
     pub fn rate(&self, from: Duration, to: Duration) -> f64 {
-        let range = self.begin + from..self.begin + to;
-        let count = self.acks.iter().filter(|ack| range.contains(&ack.at)).count();
+        let count = self.count_in(self.begin + from, self.begin + to);
         count as f64 / (to - from).as_secs_f64()
     }
 
     /// The longest time without an acknowledgement.
     pub fn longest_gap(&self) -> Duration {
-        let times = || self.acks.iter().map(|ack| ack.at);
-        let from = std::iter::once(self.begin).chain(times());
-        let to = times().chain(std::iter::once(self.end));
-        from.zip(to).map(|(from, to)| to.saturating_duration_since(from)).max().unwrap_or_default()
+        self.longest_gap_in(self.begin, self.end)
+    }
+
+    /// The same between two times.
+    pub fn longest_gap_in(&self, from: Instant, to: Instant) -> Duration {
+        let times = || self.times(from, to);
+        let begins = std::iter::once(from).chain(times());
+        let ends = times().chain(std::iter::once(to));
+        begins
+            .zip(ends)
+            .map(|(from, to)| to.saturating_duration_since(from))
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Rows acknowledged between two times.
+    pub fn count_in(&self, from: Instant, to: Instant) -> usize {
+        self.times(from, to).count()
+    }
+
+    fn times(&self, from: Instant, to: Instant) -> impl Iterator<Item = Instant> + '_ {
+        let range = from..to;
+        self.acks.iter().map(|ack| ack.at).filter(move |at| range.contains(at))
     }
 }
 
@@ -204,10 +268,15 @@ pub fn missing(cluster: &TestCluster, node: u16, ids: &HashSet<u64>) -> Result<V
 /// The same at a server's socket.
 pub fn missing_at(socket: &Path, ids: &HashSet<u64>) -> Result<Vec<u64>> {
     let mut connection = quorate_cli::sql::connect(socket, "root", READ_TIMEOUT)?;
+    missing_through(&mut connection, ids)
+        .with_context(|| format!("reading the rows through {}", socket.display()))
+}
+
+/// The same through a connection.
+pub fn missing_through(connection: &mut Conn, ids: &HashSet<u64>) -> Result<Vec<u64>> {
     connection.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     let present: HashSet<u64> = connection
-        .query_map(format!("SELECT id FROM {TABLE}"), |id: u64| id)
-        .with_context(|| format!("reading the rows through {}", socket.display()))?
+        .query_map(format!("SELECT id FROM {TABLE}"), |id: u64| id)?
         .into_iter()
         .collect();
     let mut missing: Vec<u64> = ids.difference(&present).copied().collect();

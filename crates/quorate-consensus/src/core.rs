@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`membership`], [`transfer`], [`succession`], [`survive`] (one
+//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`succession`], [`survive`] (one
 //! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
@@ -19,6 +19,7 @@ mod heartbeat;
 mod membership;
 mod read;
 mod replicate;
+mod round_trips;
 mod succession;
 mod survive;
 mod transfer;
@@ -38,6 +39,7 @@ use crate::types::{HardState, Index, LogPosition, MemberId, Term};
 use election::Ballot;
 use heartbeat::Rounds;
 use read::{ForwardedReads, LeaderReads};
+use round_trips::RoundTrips;
 use std::collections::BTreeMap;
 use succession::Succession;
 use transfer::Transfer;
@@ -68,6 +70,7 @@ pub struct Consensus {
     acknowledged: Index,
     reads: ForwardedReads,
     succession: Succession,
+    round_trips: RoundTrips,
     retired: bool,
 }
 
@@ -127,6 +130,7 @@ impl Consensus {
             acknowledged: 0,
             reads,
             succession: Succession::new(now_ms),
+            round_trips: RoundTrips::default(),
             retired: false,
             options,
         };
@@ -329,6 +333,9 @@ impl Consensus {
         }
         if self.leader.is_some() {
             self.reads.fail_forwarded(fx);
+        }
+        if leader.is_some() {
+            self.round_trips.settle();
         }
         self.leader = leader;
         if let Some(leader) = leader.filter(|leader| *leader != self.options.id) {

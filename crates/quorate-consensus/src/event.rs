@@ -9,7 +9,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub id: MemberId,
-    /// Base election timeout; each wait is drawn from `[base, 2 * base)`.
+    /// Silence of a leader after which another is elected; waits are up to a third longer.
     pub election_timeout_ms: u64,
     pub heartbeat_interval_ms: u64,
     /// Bytes of entries in one Append message.

@@ -1,5 +1,10 @@
 //! Elections: when to stand, who gets a vote.
 //!
+//! A member stands an election timeout after it last heard a leader, and a little at random; if it
+//! does not get through, soon again: what asks for pre-votes costs nobody anything, and a voter that
+//! heard the leader a moment later than the others refuses only for that moment. An election
+//! proper, which waits for disks, has a whole election timeout.
+//!
 //! Invariants:
 //! - At most one vote a term, on disk before it leaves (`Effects::hard_state`).
 //! - Nobody stands for real before a quorum has said that it would vote (pre-vote), except at the
@@ -25,13 +30,17 @@ pub(super) struct Ballot {
 }
 
 impl Consensus {
-    /// Draws the next wait for a leader.
+    /// Draws the next wait for a leader. The spread is small, for it is time without a leader: of
+    /// two that stand at the same moment one gives way, so nothing depends on it.
     pub(super) fn wait_for_leader(&mut self) {
         let base = self.options.election_timeout_ms.max(1);
-        let wait = self.rng.between(base, base.saturating_mul(2));
+        // Voters that heard the leader last a moment later than this member do not refuse.
+        let moment = base / 16;
+        let spread = self.rng.between(moment, moment + (base / 4).max(2));
         // Those who could lead for long go first.
         let behind = if self.is_unfit() { base } else { 0 };
-        self.election_due_ms = self.now_ms.saturating_add(wait).saturating_add(behind);
+        let wait = base.saturating_add(spread).saturating_add(behind);
+        self.election_due_ms = self.now_ms.saturating_add(wait);
     }
 
     /// A leader of this term spoke.
@@ -63,10 +72,9 @@ impl Consensus {
         if !self.may_stand() {
             return;
         }
-        if self.now_ms < self.hurry_until_ms {
-            self.election_due_ms = self.now_ms + self.hurried_wait();
-        }
+        self.election_due_ms = self.now_ms + self.next_try();
         self.set_leader(None, fx);
+        self.round_trips.ask(self.now_ms);
         self.role = Role::PreCandidate(Ballot::open(self.options.id, self.now_ms));
         let body = MessageBody::PreVote { last: self.log.last() };
         self.ask_voters(self.hard.term + 1, body, fx);
@@ -80,6 +88,8 @@ impl Consensus {
         }
         let term = self.hard.term + 1;
         self.become_follower(term, None, fx);
+        // Votes have to travel, too.
+        self.election_due_ms = self.election_due_ms.saturating_add(2 * self.farthest_ms());
         self.hard = HardState { term, voted_for: Some(self.options.id) };
         self.role = Role::Candidate(Ballot::open(self.options.id, self.now_ms));
         self.ask_voters(term, MessageBody::Vote { last: self.log.last(), transfer }, fx);
@@ -124,6 +134,7 @@ impl Consensus {
         let Role::PreCandidate(ballot) = &mut self.role else {
             return;
         };
+        self.round_trips.answered(from, self.now_ms);
         let current = !granted || term == self.hard.term + 1;
         if current && self.configs.current().is_voter(from) {
             ballot.answers.insert(from, granted);
@@ -215,7 +226,7 @@ impl Consensus {
         last == self.log.last()
             && self.claim(self.options.id) > self.claim(other)
             && ballot.answers.get(&other) != Some(&false)
-            && self.now_ms < ballot.opened_ms.saturating_add(self.options.heartbeat_interval_ms)
+            && self.now_ms < ballot.opened_ms.saturating_add(self.turn_ms())
     }
 
     fn ask_voters(&self, term: Term, body: MessageBody, fx: &mut Effects) {
@@ -252,10 +263,28 @@ impl Consensus {
         }
     }
 
-    /// About a heartbeat interval.
+    /// How long to leave it to somebody else.
     fn hurried_wait(&mut self) -> u64 {
-        let interval = self.options.heartbeat_interval_ms;
-        self.rng.between(interval / 2, interval + interval / 2)
+        let turn_ms = self.turn_ms();
+        self.rng.between(turn_ms / 2, turn_ms + turn_ms / 2)
+    }
+
+    /// From one pre-vote of this member to the next: as far as it knows, long enough for the
+    /// answers.
+    fn next_try(&mut self) -> u64 {
+        if self.now_ms < self.hurry_until_ms {
+            return self.hurried_wait();
+        }
+        let turn_ms = self.turn_ms();
+        // Whoever is not fit to lead leaves the others more time, each time.
+        let turns = if self.is_unfit() { 4 } else { 1 };
+        self.rng.between(turn_ms * turns, 2 * turn_ms * turns + 1)
+    }
+
+    /// The time of one question and its answers: about a heartbeat interval, or more where members
+    /// are far from each other.
+    fn turn_ms(&self) -> u64 {
+        self.options.heartbeat_interval_ms.max(2 * self.farthest_ms())
     }
 }
 

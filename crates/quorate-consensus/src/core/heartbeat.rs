@@ -111,7 +111,11 @@ impl Consensus {
             return;
         }
         peer.heard_ms = Some(now_ms);
-        peer.round_acknowledged(round, leadership.rounds.sent_ms(round));
+        let sent_ms = leadership.rounds.sent_ms(round);
+        peer.round_acknowledged(round, sent_ms);
+        if let Some(sent_ms) = sent_ms {
+            self.round_trips.learn(from, now_ms.saturating_sub(sent_ms));
+        }
         if peer.lost_entries(round, persisted_last) {
             peer.forget_acknowledged(persisted_last);
         }
@@ -151,7 +155,8 @@ impl Consensus {
             peer.heard_ms.map_or(0, |heard_ms| heard_ms.saturating_add(1))
         });
         let started = leadership.started_ms.saturating_add(1);
-        let limit = heard.max(started).saturating_add(self.options.election_timeout_ms);
+        let patience_ms = self.options.election_timeout_ms.saturating_add(self.farthest_ms());
+        let limit = heard.max(started).saturating_add(patience_ms);
         self.now_ms.saturating_add(1) < limit
     }
 

@@ -42,7 +42,8 @@ impl Consensus {
     }
 
     pub(super) fn begin_transfer(&mut self, to: MemberId, fx: &mut Effects) {
-        let expires_ms = self.now_ms.saturating_add(self.options.election_timeout_ms);
+        let patience_ms = self.options.election_timeout_ms.saturating_add(2 * self.farthest_ms());
+        let expires_ms = self.now_ms.saturating_add(patience_ms);
         if let Some(leadership) = self.leadership() {
             leadership.transfer = Some(Transfer { to, expires_ms });
         }

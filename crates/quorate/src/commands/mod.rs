@@ -8,6 +8,8 @@ mod status;
 mod switchover;
 mod up;
 
+pub use chaos::Loopback;
+
 use crate::args::{Cli, Command};
 use crate::cluster::{resolve_dir, Cluster, Lock, Node};
 use anyhow::{bail, Result};

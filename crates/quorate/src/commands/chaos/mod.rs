@@ -2,10 +2,11 @@
 
 mod loopback;
 
+pub use loopback::Loopback;
+
 use crate::args::{Chaos, ChaosSystem, ChaosWriters};
 use crate::failure::{Failure, MISSING_SOFTWARE, OK, TIMED_OUT, USAGE, VIOLATED};
 use anyhow::{Context, Result};
-use loopback::Loopback;
 use quorate_lab::chaos::{self, Conclusion, Live, Options};
 use quorate_lab::cluster::{Cluster, Plan, System};
 use quorate_lab::schedule::Rounds;
