@@ -42,8 +42,8 @@ mtr-quick: test-packages build ## The chosen tests of those suites (tests/mtr-qu
 crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows
 	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50
 
-failover: test-packages build ## How long writes stop when a node fails: 20 rounds of each fault
-	cargo run --release -p quorate-tests --bin failover
+failover: test-packages build ## How long writes stop when a node fails: 20 rounds of each fault, lan and two-regions (two hours; as root)
+	cargo run --release -p quorate-tests --bin failover -- $(FAILOVER)
 
 power-rounds: test-packages build ## Cut the power of all servers under load, again and again; then the same with Galera
 	cargo run --release -p quorate-tests --bin power-rounds -- --rounds 50
