@@ -73,40 +73,73 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
 fn a_joiner_killed_in_its_transfer_and_started_again_comes_up_by_itself() -> Result<()> {
     let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
     let node = cluster.followers()?[0];
+    interrupted_transfer(&cluster, node, |_donor| node)?;
+    let before = cluster.error_log(node)?.len();
+    start_when_scripts_have_ended(&cluster, node)?;
+    let log = cluster.error_log(node)?.split_off(before);
+    assert!(log.contains(&format!("{SCRIPT}mariabackup")), "no transfer in:\n{log}");
+    assert!(log.contains("may still be sending the state"), "{log}");
+    cluster.passed()
+}
+
+/// By a signal, for which a service manager starts a server again; and the next start succeeds.
+#[test]
+fn a_joiner_whose_donor_dies_asks_for_another_start() -> Result<()> {
+    let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
+    let node = cluster.followers()?[0];
+    let (donor, said) = interrupted_transfer(&cluster, node, |donor| donor)?;
+    assert!(said.contains("SIGABRT"), "{said}");
+    start_when_scripts_have_ended(&cluster, node)?;
+    start_when_scripts_have_ended(&cluster, donor)?;
+    cluster.passed()
+}
+
+/// Empties `node`, starts it, and kills whom `victim` names for its donor, before that one sends.
+/// The donor, and what the start of `node` said.
+fn interrupted_transfer(
+    cluster: &TestCluster,
+    node: u16,
+    victim: impl Fn(u16) -> u16,
+) -> Result<(u16, String)> {
     let name = node.to_string();
     cluster.quorate(&["stop", &name])?;
     for folder in ["data", "log"] {
         fs::remove_dir_all(cluster.node_dir(node).join(folder))?;
     }
-    let donates = || -> Result<bool> {
-        let mut logs = cluster.all().into_iter().filter(|other| *other != node);
-        logs.try_fold(false, |found, other| {
-            Ok(found || cluster.error_log(other)?.contains("Sleeping before data transfer"))
-        })
+    let others: Vec<u16> = cluster.all().into_iter().filter(|other| *other != node).collect();
+    let donor = || -> Result<Option<u16>> {
+        for other in &others {
+            if cluster.error_log(*other)?.contains("Sleeping before data transfer") {
+                return Ok(Some(*other));
+            }
+        }
+        Ok(None)
     };
-    thread::scope(|scope| -> Result<()> {
+    thread::scope(|scope| {
         // Ends with an error, as its server does.
-        let first = scope.spawn(|| cluster.try_quorate(&["start", &name]));
+        let start = scope.spawn(|| cluster.try_quorate(&["start", &name]));
         let end = Instant::now() + Duration::from_secs(60);
-        while !donates()? {
+        let donor = loop {
+            if let Some(donor) = donor()? {
+                break donor;
+            }
             ensure!(Instant::now() < end, "no donor began");
             thread::sleep(Duration::from_millis(20));
-        }
-        cluster.quorate(&["kill", &name])?;
-        first.join().expect("a starter panicked")?;
-        Ok(())
-    })?;
-    let before = cluster.error_log(node)?.len();
-    // The former process's script ends a moment after it.
+        };
+        cluster.quorate(&["kill", &victim(donor).to_string()])?;
+        let output = start.join().expect("a starter panicked")?;
+        Ok((donor, String::from_utf8_lossy(&output.stderr).into_owned()))
+    })
+}
+
+/// A script that moves the state ends a moment after its server.
+fn start_when_scripts_have_ended(cluster: &TestCluster, node: u16) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(10);
-    while let Err(error) = cluster.quorate(&["start", &name]) {
+    while let Err(error) = cluster.quorate(&["start", &node.to_string()]) {
         let text = format!("{error:#}");
         ensure!(text.contains("is in use by") && Instant::now() < end, "{text}");
     }
-    let log = cluster.error_log(node)?.split_off(before);
-    assert!(log.contains(&format!("{SCRIPT}mariabackup")), "no transfer in:\n{log}");
-    assert!(log.contains("may still be sending the state"), "{log}");
-    cluster.passed()
+    Ok(())
 }
 
 #[test]
