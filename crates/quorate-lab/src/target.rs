@@ -3,6 +3,8 @@
 use crate::cluster::Cluster;
 use crate::disk::{Disk, Loss, Lost};
 use crate::net::Network;
+use crate::process;
+use crate::schedule::Means;
 use crate::server::error_log;
 use anyhow::{bail, Result};
 use mysql::Conn;
@@ -76,6 +78,22 @@ pub trait Target: Sync {
     /// None: the node is not on a disk that can fail.
     fn disk(&self, _node: usize) -> Option<&Disk> {
         None
+    }
+
+    /// What can be done besides.
+    fn means(&self) -> Means {
+        Means::NONE
+    }
+
+    /// Sets the wall clock of the node's server this many seconds before (negative) or after the
+    /// machine's.
+    fn set_clock(&self, _node: usize, _offset_seconds: i64) -> Result<()> {
+        bail!("these nodes have no clocks that can be set")
+    }
+
+    /// Gives the node's server only this share of one processor; none: what it wants.
+    fn starve(&self, _node: usize, _share: Option<f64>) -> Result<()> {
+        bail!("these nodes cannot be starved of processor time")
     }
 
     /// Cuts the power of all of `nodes`, at once. Only where there are disks.
@@ -152,6 +170,18 @@ impl Target for Cluster {
 
     fn disk(&self, node: usize) -> Option<&Disk> {
         Some(Cluster::disk(self, node))
+    }
+
+    fn means(&self) -> Means {
+        Means { clocks: self.plan().clocks, processors: process::can_starve(), ..Means::ALL }
+    }
+
+    fn set_clock(&self, node: usize, offset_seconds: i64) -> Result<()> {
+        Cluster::set_clock(self, node, offset_seconds)
+    }
+
+    fn starve(&self, node: usize, share: Option<f64>) -> Result<()> {
+        Cluster::starve(self, node, share)
     }
 
     fn cut_power(&self, nodes: &[usize], loss: Loss) -> Result<Vec<Lost>> {

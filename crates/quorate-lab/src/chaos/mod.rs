@@ -37,6 +37,10 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(60);
 const FINAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// For all nodes to be level after everything is mended, state transfers included.
 const HEAL_LIMIT: Duration = Duration::from_secs(180);
+/// Operations of one workload in a run, all its clients together. The nodes' disks are in memory,
+/// and so are the histories when they are judged: however long the run and however fast the
+/// machine, a few gigabytes must do.
+const OPERATIONS_MAX: f64 = 300_000.0;
 /// Numbers of clients of different workloads do not meet.
 const PROCESSES_PER_WORKLOAD: u32 = 1000;
 
@@ -57,14 +61,35 @@ struct Job {
 /// Runs on a cluster whose nodes are Synced; `live` is told how it goes. An error means that the
 /// run could not be carried out; what it found is in the report.
 pub fn run(
-    target: &dyn Target,
+    target: Box<dyn Target>,
     options: &Options,
     out: &Path,
     live: &(dyn Fn(&Live) + Sync),
 ) -> Result<Report> {
+    let nodes = target.nodes();
+    let (mut report, jobs) = harm(&*target, options, out, live)?;
+    // Its disks are in memory, which the checkers may need.
+    drop(target);
+    live(&Live { doing: "checking", ..Live::default() });
+    for job in &jobs {
+        let history = finished(job, out)?;
+        report.counts.push((job.workload.name(), report::Counts::of(&history)));
+        report.findings.push((job.workload.name().to_owned(), job.workload.judge(&history)));
+    }
+    report.conclude();
+    report.write(options, nodes, out)?;
+    Ok(report)
+}
+
+/// All that needs the cluster; the histories are not judged yet.
+fn harm(
+    target: &dyn Target,
+    options: &Options,
+    out: &Path,
+    live: &(dyn Fn(&Live) + Sync),
+) -> Result<(Report, Vec<Job>)> {
     let begin = Instant::now();
-    let (network, disks) = (target.network().is_some(), target.disk(0).is_some());
-    let rounds = Rounds::new(&options.schedules, options.seed, target.nodes(), network, disks)
+    let rounds = Rounds::new(&options.schedules, options.seed, target.nodes(), target.means())
         .map_err(anyhow::Error::msg)?;
     let jobs = jobs(options, out, begin)?;
     set_up(target, &jobs)?;
@@ -97,15 +122,7 @@ pub fn run(
     report.findings.push(("all tables".to_owned(), tables));
     let certification = compare::certification(target, &nodes)?;
     report.findings.push(("certification".to_owned(), certification));
-    live(&Live { doing: "checking", ..Live::default() });
-    for job in &jobs {
-        let history = finished(job, out)?;
-        report.counts.push((job.workload.name(), report::Counts::of(&history)));
-        report.findings.push((job.workload.name().to_owned(), job.workload.judge(&history)));
-    }
-    report.conclude();
-    report.write(options, target.nodes(), out)?;
-    Ok(report)
+    Ok((report, jobs))
 }
 
 /// The checkers' findings on a history that an earlier run left.
@@ -175,9 +192,13 @@ fn work(
                 let process = number as u32 * PROCESSES_PER_WORKLOAD + client as u32;
                 let random = Random::seeded(random.below(u64::MAX));
                 let mut client = Client::new(site, process, client % nodes, random);
+                let clients_of_job = (nodes * job.workload.clients_per_node()) as f64;
+                let pause = options.duration.mul_f64(clients_of_job / OPERATIONS_MAX);
                 clients.push(scope.spawn(move || -> Result<()> {
                     while !stop.load(Ordering::Relaxed) {
+                        let next = Instant::now() + pause;
                         job.workload.step(&mut client)?;
+                        thread::sleep(next.saturating_duration_since(Instant::now()));
                     }
                     Ok(())
                 }));

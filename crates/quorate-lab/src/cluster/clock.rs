@@ -31,6 +31,21 @@ pub(super) fn library() -> Result<PathBuf> {
         })
 }
 
+/// The library keeps a segment of shared memory and a semaphore for each process, and leaves those
+/// of one that was killed. What was started by the process uses the same.
+pub(super) fn forget(pid: i32) -> Result<()> {
+    for name in ["faketime_shm_", "sem.faketime_sem_"] {
+        let path = Path::new("/dev/shm").join(format!("{name}{pid}"));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("deleting {}", path.display()))
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Sets a server's clock this many seconds before (negative) or after the machine's.
 pub(super) fn set(node: &Node, offset_seconds: i64) -> Result<()> {
     let path = file(node);

@@ -1,5 +1,6 @@
 //! One node of a cluster: its host, its disk and its server.
 
+use super::clock;
 use crate::disk::{self, Disk};
 use crate::net::Network;
 use crate::process::{Activity, Process};
@@ -77,6 +78,7 @@ impl Member {
         let mut server = self.server.lock();
         let runs = server.as_ref().is_some_and(|server| server.activity() != Activity::Gone);
         ensure!(!runs, "{} runs already", self.node.name);
+        server.as_ref().map_or(Ok(()), |former| clock::forget(former.pid()))?;
         let log = open_error_log(&self.node, account)?;
         let mut command = Command::new(mariadbd);
         command
@@ -97,6 +99,11 @@ impl Member {
             Some(server) => server.kill(),
             None => Ok(()),
         }
+    }
+
+    /// Removes what the server's clock left; it is to be killed already.
+    pub fn forget_clock(&self) -> Result<()> {
+        self.server().map_or(Ok(()), |server| clock::forget(server.pid()))
     }
 
     /// Waits until the server is gone; `false` if `limit` passed first.

@@ -282,6 +282,11 @@ impl Cluster {
         self.members[node].with_server(|server| server.starve(share))
     }
 
+    /// Whether a plan may have clocks on this machine.
+    pub fn clocks_can_be_set() -> bool {
+        clock::library().is_ok()
+    }
+
     /// Sets the wall clock of the node's server this many seconds before (negative) or after the
     /// machine's; it notices within a second. Only where the plan has clocks.
     pub fn set_clock(&self, node: usize, offset_seconds: i64) -> Result<()> {
@@ -330,7 +335,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // All at once; who waits for a frozen disk ends when the disk is without power.
         for member in &self.members {
-            if let Err(error) = member.kill() {
+            if let Err(error) = member.kill().and_then(|()| member.forget_clock()) {
                 eprintln!("{error:#}");
             }
             member.disk.power_off();

@@ -69,6 +69,11 @@ impl Drop for ControlGroup {
     }
 }
 
+/// Whether the machine has control groups for processors.
+pub fn available() -> bool {
+    root().is_some()
+}
+
 /// Names of all groups beside ours.
 pub(crate) fn names() -> Result<Vec<String>> {
     root().map_or(Ok(Vec::new()), |(root, _)| leftovers::names_in(root))

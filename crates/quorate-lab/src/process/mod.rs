@@ -6,6 +6,8 @@ mod id;
 pub(crate) use control_group::{names as control_groups, remove as remove_control_group};
 pub use id::{Activity, ProcessId};
 
+pub use control_group::available as can_starve;
+
 use crate::net::Host;
 use anyhow::{Context, Result};
 use control_group::ControlGroup;

@@ -42,6 +42,42 @@ pub enum Harm {
     FailSync,
     /// Syncs take 300 ms longer.
     SlowSync,
+    /// The wall clock jumps, by seconds to a day, either way, and back when it is mended.
+    ClockJump,
+    /// A few hundredths of one processor.
+    Starve,
+}
+
+/// What can be done to the nodes, besides what every process suffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Means {
+    pub network: bool,
+    pub disks: bool,
+    pub clocks: bool,
+    pub processors: bool,
+}
+
+impl Means {
+    pub const ALL: Means = Means { network: true, disks: true, clocks: true, processors: true };
+    pub const NONE: Means =
+        Means { network: false, disks: false, clocks: false, processors: false };
+
+    fn allow(self, harm: Harm) -> bool {
+        (self.network || !harm.needs_network())
+            && (self.disks || !harm.needs_disk())
+            && (self.clocks || harm != Harm::ClockJump)
+            && (self.processors || harm != Harm::Starve)
+    }
+
+    fn allow_schedule(self, name: &str) -> bool {
+        match name {
+            "partitions" => self.network,
+            "disks" => self.disks,
+            "clocks" => self.clocks,
+            "starved" => self.processors,
+            _ => true,
+        }
+    }
 }
 
 impl Harm {
@@ -77,6 +113,8 @@ impl fmt::Display for Harm {
             Harm::FillDisk => "disk full",
             Harm::FailSync => "fsync fails",
             Harm::SlowSync => "slow fsync",
+            Harm::ClockJump => "clock jumps",
+            Harm::Starve => "starved",
         })
     }
 }
@@ -106,7 +144,7 @@ pub enum Step {
 }
 
 /// Names of all schedules and what they do.
-pub const NAMES: [(&str, &str); 14] = [
+pub const NAMES: [(&str, &str); 16] = [
     ("none", "nothing fails"),
     ("one", "one random node"),
     ("minority", "as many as may be gone, at once"),
@@ -121,4 +159,6 @@ pub const NAMES: [(&str, &str); 14] = [
     ("amid", "a fault in the middle of another"),
     ("partitions", "isolated, deaf and mute nodes, slow and lossy links"),
     ("disks", "frozen, full, failing and slow disks, of the leader and of others"),
+    ("clocks", "wall clocks jump, forward and backward, and back again"),
+    ("starved", "nodes get a few hundredths of one processor"),
 ];

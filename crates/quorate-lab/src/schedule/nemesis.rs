@@ -22,6 +22,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// Longer than any node should need, state transfer included; the round goes on without it then.
 const SETTLE_LIMIT: Duration = Duration::from_secs(90);
 const SYNC_DELAY: Duration = Duration::from_millis(300);
+/// Of one processor.
+const STARVED: f64 = 0.05;
 
 /// One fault, as the timeline shows it.
 #[derive(Clone, Debug)]
@@ -184,6 +186,11 @@ impl<'a> Nemesis<'a> {
             Harm::SlowSync => {
                 self.set_disks(nodes, Faults { sync_delay: SYNC_DELAY, ..Faults::default() })
             }
+            Harm::ClockJump => {
+                let mut random = Random::seeded(seed);
+                nodes.iter().try_for_each(|node| target.set_clock(*node, jump(&mut random)))
+            }
+            Harm::Starve => running.iter().try_for_each(|node| target.starve(*node, Some(STARVED))),
         }
     }
 
@@ -240,6 +247,13 @@ impl<'a> Nemesis<'a> {
                 .iter()
                 .filter(|node| target.is_running(**node))
                 .try_for_each(|node| target.resume(*node));
+        } else if harm == Harm::ClockJump {
+            return nodes.iter().try_for_each(|node| target.set_clock(*node, 0));
+        } else if harm == Harm::Starve {
+            return nodes
+                .iter()
+                .filter(|node| target.is_running(**node))
+                .try_for_each(|node| target.starve(*node, None));
         } else if harm.needs_disk() && harm != Harm::PowerCut {
             self.set_disks(nodes, Faults::default())?;
         }
@@ -353,6 +367,17 @@ fn bad(quality: Quality) -> Quality {
 
 fn good(quality: Quality) -> Quality {
     Quality { delay: quality.delay.saturating_sub(LOSSY_DELAY), loss: 0.0, ..quality }
+}
+
+/// Seconds by which a clock jumps, either way.
+fn jump(random: &mut Random) -> i64 {
+    let most = [5, 120, 3_600, 86_400][random.below(4) as usize];
+    let by = 1 + random.below(most) as i64;
+    if random.below(2) == 0 {
+        by
+    } else {
+        -by
+    }
 }
 
 const LOSSY_DELAY: Duration = Duration::from_millis(50);

@@ -1,6 +1,6 @@
 //! The schedules as rounds of steps: pure functions of names, seed and what can be done.
 
-use super::{Harm, Step, Victims, NAMES};
+use super::{Harm, Means, Step, Victims, NAMES};
 use crate::random::Random;
 use std::time::Duration;
 
@@ -9,45 +9,35 @@ pub struct Rounds {
     names: Vec<&'static str>,
     random: Random,
     nodes: usize,
-    network: bool,
-    disks: bool,
+    means: Means,
     drawn: usize,
 }
 
 impl Rounds {
     /// `names` in turn; `random` as a name stands for any, drawn anew each round, `every` for all
-    /// in turn. What needs a network or disks that can fail is left out where there is none.
+    /// in turn. What there are no means for is left out.
     /// An unknown name is the error.
-    pub fn new(
-        names: &[String],
-        seed: u64,
-        nodes: usize,
-        network: bool,
-        disks: bool,
-    ) -> Result<Rounds, String> {
-        let possible = |name: &&str| match *name {
-            "partitions" => network,
-            "disks" => disks,
-            _ => true,
-        };
-        let all: Vec<&'static str> =
-            NAMES.iter().map(|(name, _)| *name).filter(|name| *name != "none").collect();
+    pub fn new(names: &[String], seed: u64, nodes: usize, means: Means) -> Result<Rounds, String> {
+        let all = possible(means);
         let mut chosen = Vec::new();
         for name in names {
             match name.as_str() {
-                "every" => chosen.extend(all.iter().filter(|name| possible(name))),
+                "every" => chosen.extend(&all),
                 "random" => chosen.push("random"),
                 name => match NAMES.iter().find(|(known, _)| *known == name) {
-                    Some((known, _)) if possible(known) => chosen.push(known),
+                    Some((known, _)) if means.allow_schedule(known) => chosen.push(known),
                     Some(_) => {
-                        return Err(format!("schedule {name} needs the lab's network or disks"))
+                        return Err(format!(
+                            "schedule {name} needs what is not there: the lab's network or disks, \
+                             libfaketime for clocks, or control groups for starved"
+                        ))
                     }
                     None => return Err(format!("there is no schedule {name:?}")),
                 },
             }
         }
         let random = Random::seeded(seed);
-        Ok(Rounds { names: chosen, random, nodes, network, disks, drawn: 0 })
+        Ok(Rounds { names: chosen, random, nodes, means, drawn: 0 })
     }
 
     /// The next round and its name.
@@ -55,17 +45,7 @@ impl Rounds {
         let mut name = self.names[self.drawn % self.names.len()];
         self.drawn += 1;
         if name == "random" {
-            let possible: Vec<&'static str> = NAMES
-                .iter()
-                .map(|(name, _)| *name)
-                .filter(|name| match *name {
-                    "none" => false,
-                    "partitions" => self.network,
-                    "disks" => self.disks,
-                    _ => true,
-                })
-                .collect();
-            name = self.one_of(&possible);
+            name = self.one_of(&possible(self.means));
         }
         let mut steps = self.steps(name);
         steps.push(Step::Settle);
@@ -162,6 +142,14 @@ impl Rounds {
                 let victims = self.one_of(&[Victims::Leader, Victims::Follower(random)]);
                 self.hurt_for(harm, victims, 2000, 8000)
             }
+            "clocks" => {
+                let victims = self.any_victims();
+                self.hurt_for(Harm::ClockJump, victims, 1500, 6000)
+            }
+            "starved" => {
+                let victims = self.any_victims();
+                self.hurt_for(Harm::Starve, victims, 1000, 6000)
+            }
             _ => vec![self.wait(5000, 5001)],
         }
     }
@@ -202,13 +190,8 @@ impl Rounds {
     }
 
     fn possible(&mut self, harms: &[Harm]) -> Harm {
-        let possible: Vec<Harm> = harms
-            .iter()
-            .copied()
-            .filter(|harm| {
-                (self.network || !harm.needs_network()) && (self.disks || !harm.needs_disk())
-            })
-            .collect();
+        let possible: Vec<Harm> =
+            harms.iter().copied().filter(|harm| self.means.allow(*harm)).collect();
         self.one_of(&possible)
     }
 
@@ -225,18 +208,24 @@ impl Rounds {
     }
 }
 
+/// The schedules in which something fails that there are means for.
+fn possible(means: Means) -> Vec<&'static str> {
+    let names = NAMES.iter().map(|(name, _)| *name);
+    names.filter(|name| *name != "none" && means.allow_schedule(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rounds(seed: u64, network: bool, disks: bool) -> Rounds {
-        Rounds::new(&["every".to_owned(), "random".to_owned()], seed, 5, network, disks).unwrap()
+    fn rounds(seed: u64, means: Means) -> Rounds {
+        Rounds::new(&["every".to_owned(), "random".to_owned()], seed, 5, means).unwrap()
     }
 
     #[test]
     fn a_seed_is_a_schedule() {
         let draw = |seed| {
-            let mut rounds = rounds(seed, true, true);
+            let mut rounds = rounds(seed, Means::ALL);
             (0..40).map(|_| rounds.draw()).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
@@ -246,7 +235,7 @@ mod tests {
     #[test]
     fn what_a_round_breaks_it_mends() {
         for seed in 0..50 {
-            let mut rounds = rounds(seed, true, true);
+            let mut rounds = rounds(seed, Means::ALL);
             for _ in 0..20 {
                 let (name, steps) = rounds.draw();
                 let mut hurt = 0;
@@ -272,15 +261,17 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_of_what_is_not_there() {
-        let mut rounds = rounds(1, false, false);
+        let mut rounds = rounds(1, Means::NONE);
         for _ in 0..200 {
             for step in rounds.draw().1 {
                 if let Step::Hurt(harm, _) = step {
-                    assert!(!harm.needs_network() && !harm.needs_disk(), "{harm}");
+                    assert!(Means::NONE.allow(harm), "{harm}");
                 }
             }
         }
-        assert!(Rounds::new(&["disks".to_owned()], 1, 3, true, false).is_err());
-        assert!(Rounds::new(&["nonsense".to_owned()], 1, 3, true, true).is_err());
+        let one = |name: &str, means| Rounds::new(&[name.to_owned()], 1, 3, means);
+        assert!(one("disks", Means { disks: false, ..Means::ALL }).is_err());
+        assert!(one("clocks", Means { clocks: false, ..Means::ALL }).is_err());
+        assert!(one("nonsense", Means::ALL).is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::{Failure, MISSING_SOFTWARE, OK, TIMED_OUT, USAGE, VIOLATED};
 use anyhow::{Context, Result};
 use quorate_lab::chaos::{self, Conclusion, Live, Options};
 use quorate_lab::cluster::{Cluster, Plan, System};
-use quorate_lab::schedule::Rounds;
+use quorate_lab::schedule::{Means, Rounds};
 use quorate_lab::target::Target;
 use quorate_lab::workload::Writers;
 use quorate_lab::{schedule, workload};
@@ -31,8 +31,8 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
     }
     let seed = args.seed.unwrap_or_else(fresh_seed);
     // Said before anything is made: which names there are does not depend on the cluster.
-    let fails = !args.loopback;
-    Rounds::new(&args.schedule, seed, usize::from(args.nodes), fails, fails)
+    let means = if args.loopback { Means::NONE } else { Means::ALL };
+    Rounds::new(&args.schedule, seed, usize::from(args.nodes), means)
         .map_err(|message| Failure::new(USAGE, format!("{message}; see quorate chaos --list")))?;
     let options = Options {
         workloads: workloads(args)?,
@@ -49,8 +49,7 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
     println!("seed {seed}; results in {}", out.display());
 
     let target = target(args)?;
-    let report = chaos::run(&*target, &options, &out, &show)?;
-    drop(target);
+    let report = chaos::run(target, &options, &out, &show)?;
     println!("{}", report.text(&options, usize::from(args.nodes)));
     println!("{}", out.join("report.html").display());
     Ok(match report.conclusion {
@@ -82,9 +81,15 @@ fn target(args: &Chaos) -> Result<Box<dyn Target>> {
         topology: args.preset.parse().map_err(|e| Failure::new(USAGE, format!("{e:#}")))?,
         server_options,
         provider_options: args.provider_options.clone().unwrap_or_default(),
+        clocks: wants_clocks(&args.schedule) && Cluster::clocks_can_be_set(),
         ..Plan::new(system)
     };
     Ok(Box::new(Cluster::start(&plan)?))
+}
+
+/// Servers whose clocks can be set ask for the time another way, so only where it is wanted.
+fn wants_clocks(schedules: &[String]) -> bool {
+    schedules.iter().any(|name| ["every", "random", "clocks"].contains(&name.as_str()))
 }
 
 fn workloads(args: &Chaos) -> Result<Vec<String>> {
