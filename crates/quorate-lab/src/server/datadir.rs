@@ -31,7 +31,13 @@ pub fn make_datadirs(nodes: &[Node], template: &Path, account: &Account) -> Resu
     remove(template)?;
     fs::create_dir(template).with_context(|| format!("making {}", template.display()))?;
     account.own(template, 0o700)?;
-    install(template, account)?;
+    // Of its own: a server that starts clears what others have in the folder that all share.
+    let tmp = template.with_extension("tmp");
+    remove(&tmp)?;
+    fs::create_dir(&tmp).with_context(|| format!("making {}", tmp.display()))?;
+    account.own(&tmp, 0o700)?;
+    install(template, &tmp, account)?;
+    remove(&tmp)?;
     for node in nodes {
         copy(template, &node.data())?;
     }
@@ -63,13 +69,14 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Installs the system tables into `data`.
-fn install(data: &Path, account: &Account) -> Result<()> {
+/// Installs the system tables into `data`, with temporary tables in `tmp`.
+fn install(data: &Path, tmp: &Path, account: &Account) -> Result<()> {
     let program = find_program("mariadb-install-db").context("mariadb-install-db vanished")?;
     let mut command = Command::new(program);
     command
         .arg("--no-defaults")
         .arg(format!("--datadir={}", data.display()))
+        .arg(format!("--tmpdir={}", tmp.display()))
         .args(["--skip-test-db", "--skip-name-resolve"])
         .arg("--auth-root-authentication-method=socket")
         .arg(format!("--auth-root-socket-user={}", account.name))

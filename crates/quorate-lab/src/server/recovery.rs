@@ -5,6 +5,8 @@
 
 use super::{Account, Node};
 use anyhow::{bail, Context, Result};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -18,6 +20,7 @@ pub fn recovered_position(
     account: &Account,
     mariadbd: &Path,
 ) -> Result<Option<String>> {
+    discard_unwritten(&node.data().join("tc.log"))?;
     let mut command = Command::new(mariadbd);
     command
         .arg(format!("--defaults-file={}", node.config().display()))
@@ -41,6 +44,20 @@ pub fn recovered_position(
     }
 }
 
+/// The server makes its log of two-phase commits, full of zeros, and then writes its head. If the
+/// power fails in between, no later start accepts the file. It says nothing, so nothing is lost
+/// with it; a server makes a new one at each start.
+fn discard_unwritten(path: &Path) -> Result<()> {
+    let content = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.with_context(|| format!("reading {}", path.display()))?,
+    };
+    if content.iter().all(|byte| *byte == 0) {
+        fs::remove_file(path).with_context(|| format!("deleting {}", path.display()))?;
+    }
+    Ok(())
+}
+
 fn find_position(text: &str) -> Option<&str> {
     text.lines().rev().find_map(|line| line.split_once(MARK)?.1.split_whitespace().next())
 }
@@ -57,6 +74,19 @@ fn errors(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_of_commits_without_a_head_is_discarded_and_no_other() {
+        let path = std::env::temp_dir().join(format!("quorate-tc-log-{}", std::process::id()));
+        discard_unwritten(&path).unwrap();
+        fs::write(&path, [0; 4096]).unwrap();
+        discard_unwritten(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, [0xfe, 0x23, 0x05, 0x74, 0]).unwrap();
+        discard_unwritten(&path).unwrap();
+        assert!(path.exists());
+        fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn the_last_position_counts() {
