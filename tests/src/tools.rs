@@ -57,10 +57,37 @@ pub fn ask(conn: &mut Conn) -> Result<Verdicts> {
     })
 }
 
-fn proxysql(conn: &mut Conn) -> Result<String> {
+/// Whether a tool takes the node for the one to write to: ProxySQL by `read_only`, MaxScale by the
+/// lowest index, clustercheck by its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    pub proxysql: bool,
+    pub maxscale: bool,
+    pub clustercheck: bool,
+}
+
+pub fn writer(conn: &mut Conn) -> Result<Writer> {
+    let fields = proxysql_fields(conn)?;
+    let read_only = fields.get(1).context("ProxySQL expects read_only")?;
+    let index = status_like(conn, "wsrep_local_index")?;
+    Ok(Writer {
+        proxysql: proxysql(conn)?.is_empty() && !truth(read_only),
+        maxscale: maxscale(conn)? && index == "0",
+        clustercheck: clustercheck(conn, false)?,
+    })
+}
+
+fn proxysql_fields(conn: &mut Conn) -> Result<Vec<String>> {
     let row: Row = conn.query_first(PROXYSQL)?.context("ProxySQL's query has no answer")?;
-    let fields: Vec<String> = row.unwrap().iter().map(text).collect();
-    let truth = |field: &str| ["1", "ON", "YES", "TRUE"].contains(&field.to_uppercase().as_str());
+    Ok(row.unwrap().iter().map(text).collect())
+}
+
+fn truth(field: &str) -> bool {
+    ["1", "ON", "YES", "TRUE"].contains(&field.to_uppercase().as_str())
+}
+
+fn proxysql(conn: &mut Conn) -> Result<String> {
+    let fields = proxysql_fields(conn)?;
     let [state, _, queue, desync, rejects, _, status, _] = &fields[..] else {
         anyhow::bail!("ProxySQL expects other columns than {fields:?}");
     };

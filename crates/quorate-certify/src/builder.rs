@@ -2,7 +2,7 @@
 
 use crate::key::PathHash;
 use crate::key_table::KeyTable;
-use crate::write_set::HEADER_LEN;
+use crate::write_set::{HEADER_LEN, TERM_LEN};
 use crate::{flags, Header, Key, KeyType, Kind};
 use bytes::Bytes;
 
@@ -38,7 +38,7 @@ impl WriteSetBuilder {
 
     pub fn append_data(&mut self, data: &[u8]) {
         if self.buffer.is_empty() {
-            let keys = (self.keys.len() + 1) * Key::ENCODED_LEN;
+            let keys = (self.keys.len() + 1) * Key::ENCODED_LEN + TERM_LEN;
             self.buffer.reserve((HEADER_LEN + data.len() + keys).max(BUFFER_MIN));
             self.buffer.resize(HEADER_LEN, 0);
         }
@@ -54,7 +54,7 @@ impl WriteSetBuilder {
         self.keys.len()
     }
 
-    /// Bytes of the finished write set, to hold against the limit on its size.
+    /// Bytes of the finished write set (without a term), to hold against the limit on its size.
     pub fn encoded_len(&self) -> usize {
         HEADER_LEN + self.data_len() + self.keys.len() * Key::ENCODED_LEN
     }
@@ -75,9 +75,12 @@ impl WriteSetBuilder {
         let data_len = self.data_len();
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(HEADER_LEN + data_len, 0);
-        buffer.reserve(self.keys.len() * Key::ENCODED_LEN);
+        buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TERM_LEN);
         for key in &self.keys {
             buffer.extend_from_slice(&key.raw().to_le_bytes());
+        }
+        if header.term != 0 {
+            buffer.extend_from_slice(&header.term.to_le_bytes());
         }
         buffer[..HEADER_LEN]
             .copy_from_slice(&header.encode(data_len as u64, self.keys.len() as u32));

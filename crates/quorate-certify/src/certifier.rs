@@ -55,6 +55,9 @@ pub enum Outcome {
     TooOld,
     /// A fragment of a streaming transaction that a view has ended everywhere (see [`Members`]).
     Orphan,
+    /// In single-primary mode: its origin did not lead, or leads no more; somebody else's write
+    /// sets may have come in between. Treat as a conflict.
+    NotPrimary,
     /// The same proposal was sequenced before and got its verdict then. This copy means nothing:
     /// it must not roll back the transaction, nor wake a session.
     Duplicate,
@@ -92,6 +95,13 @@ impl Certifier {
     /// Assigns the next seqno to a write set and decides its fate. Proposals of other kinds have no
     /// seqno and must not come here.
     pub fn sequence(&mut self, write_set: &WriteSet) -> Verdict {
+        self.sequence_under(write_set, None)
+    }
+
+    /// As [`Self::sequence`]; with a `primary_term`, single-primary mode holds at this place of the
+    /// log, whose entry is of that term: only what its leader proposed as such passes. A rollback
+    /// does, whoever's it is: it only ends what began.
+    pub fn sequence_under(&mut self, write_set: &WriteSet, primary_term: Option<u64>) -> Verdict {
         let header = write_set.header();
         debug_assert_eq!(header.kind, Kind::WRITE_SET);
         let seqno = self.seqno() + 1;
@@ -103,11 +113,14 @@ impl Certifier {
             digest: 0,
         };
         let mut depends_on = self.least_dependency(header, seqno);
-        let outcome = self.decide(write_set, &item, seqno, &mut depends_on);
+        let outcome = match self.decide(write_set, &item, seqno, &mut depends_on) {
+            Outcome::Ok if !is_primary(header, primary_term) => Outcome::NotPrimary,
+            outcome => outcome,
+        };
         let alone = match outcome {
             Outcome::Ok => header.has(flags::ISOLATION | flags::PA_UNSAFE | flags::ROLLBACK),
             Outcome::Duplicate => false,
-            Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan => {
+            Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => {
                 undoes_fragments(header)
             }
         };
@@ -278,6 +291,10 @@ impl Certifier {
 /// locks away from rows, and is ordered like a rollback fragment.
 fn undoes_fragments(header: &Header) -> bool {
     !header.is_toi() && !header.has(flags::TRX_START)
+}
+
+fn is_primary(header: &Header, primary_term: Option<u64>) -> bool {
+    header.has(flags::ROLLBACK) || primary_term.is_none_or(|term| term == header.term)
 }
 
 /// Evicted keys that every item removes from the index, besides two for each that it enters.

@@ -40,12 +40,17 @@ impl Sequenced {
         Self { certifier, votes: Votes::default(), transfers: Transfers::default() }
     }
 
-    /// The next entry. One that cannot be read is passed over by every member alike.
-    pub fn entry(&mut self, data: Bytes) -> Result<Sequencing, ParseError> {
+    /// The next entry. One that cannot be read is passed over by every member alike. For
+    /// `primary_term` see [`Certifier::sequence_under`].
+    pub fn entry(
+        &mut self,
+        data: Bytes,
+        primary_term: Option<u64>,
+    ) -> Result<Sequencing, ParseError> {
         let write_set = WriteSet::parse(data)?;
         let header = write_set.header();
         if header.kind == Kind::WRITE_SET {
-            let verdict = self.certifier.sequence(&write_set);
+            let verdict = self.certifier.sequence_under(&write_set, primary_term);
             return Ok(Sequencing::WriteSet(write_set, verdict));
         }
         let payload = write_set.payload();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  field            all numbers little-endian
-//!      0      1  version          1
+//!      0      1  version          1, or 2 where a term follows
 //!      1      1  kind             see Kind
 //!      2      2  reserved         0
 //!      4      4  flags            wsrep flags
@@ -17,6 +17,7 @@
 //!     76      4  pa_range         see Header::pa_range
 //!     80      n  payload
 //!   80+n     8k  keys             see Key
+//!  80+n+8k    8  term             version 2 only: see Header::term
 //! ```
 //!
 //! The payload grows in place behind room kept for the header and the keys follow it, so a
@@ -25,8 +26,11 @@
 use crate::{Key, Seqno};
 use bytes::Bytes;
 
-/// The layout this crate writes, and the only one it reads.
+/// The layout without a term, and the one with it.
 const VERSION: u8 = 1;
+const VERSION_WITH_TERM: u8 = 2;
+
+pub(crate) const TERM_LEN: usize = 8;
 
 pub(crate) const HEADER_LEN: usize = 80;
 
@@ -76,6 +80,12 @@ pub struct Header {
     /// transaction sets it so that each fragment depends on the one before:
     /// `last_seen - seqno of the previous fragment`. [`Header::PA_RANGE_ANY`]: no such bound.
     pub pa_range: u32,
+    /// In single-primary mode: the term in which the origin led when it proposed this. It counts
+    /// only in an entry of that term, see [`Outcome::NotPrimary`]. 0: the origin did not lead, or
+    /// every member takes writes.
+    ///
+    /// [`Outcome::NotPrimary`]: crate::Outcome::NotPrimary
+    pub term: u64,
     /// Nanoseconds since 1970 by the origin's clock; nothing is decided by it.
     pub timestamp: u64,
 }
@@ -94,6 +104,7 @@ impl Header {
             conn_id: 0,
             last_seen,
             pa_range: Header::PA_RANGE_ANY,
+            term: 0,
             timestamp: 0,
         }
     }
@@ -109,7 +120,7 @@ impl Header {
 
     pub(crate) fn encode(&self, data_len: u64, key_count: u32) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
-        out[0] = VERSION;
+        out[0] = if self.term == 0 { VERSION } else { VERSION_WITH_TERM };
         out[1] = self.kind.0;
         out[4..8].copy_from_slice(&self.flags.to_le_bytes());
         out[8..24].copy_from_slice(&self.origin.to_le_bytes());
@@ -131,6 +142,7 @@ pub struct WriteSet {
     header: Header,
     bytes: Bytes,
     keys_at: usize,
+    keys_end: usize,
 }
 
 impl WriteSet {
@@ -139,10 +151,12 @@ impl WriteSet {
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
             return Err(ParseError::Truncated { bytes: bytes.len() });
         };
-        if head[0] != VERSION {
-            return Err(ParseError::Version(head[0]));
-        }
-        let header = Header {
+        let term_len = match head[0] {
+            VERSION => 0,
+            VERSION_WITH_TERM => TERM_LEN,
+            version => return Err(ParseError::Version(version)),
+        };
+        let mut header = Header {
             kind: Kind(head[1]),
             flags: u32::from_le_bytes(field(head, 4)),
             origin: u128::from_le_bytes(field(head, 8)),
@@ -152,6 +166,7 @@ impl WriteSet {
             last_seen: i64::from_le_bytes(field(head, 48)),
             timestamp: u64::from_le_bytes(field(head, 56)),
             pa_range: u32::from_le_bytes(field(head, 76)),
+            term: 0,
         };
         if header.kind == Kind(0) || head[2..4] != [0, 0] || header.flags & !flags::KNOWN != 0 {
             return Err(ParseError::Header);
@@ -159,11 +174,20 @@ impl WriteSet {
         let data_len = u64::from_le_bytes(field(head, 64));
         let key_count = u32::from_le_bytes(field(head, 72));
         let keys_len = u64::from(key_count) * Key::ENCODED_LEN as u64;
-        if data_len.checked_add(keys_len) != Some(body.len() as u64) {
+        let tail_len = keys_len + term_len as u64;
+        if data_len.checked_add(tail_len) != Some(body.len() as u64) {
             return Err(ParseError::Length { bytes: bytes.len(), data_len, key_count });
         }
-        let keys_at = bytes.len() - keys_len as usize;
-        Ok(WriteSet { header, bytes, keys_at })
+        let keys_at = bytes.len() - tail_len as usize;
+        let keys_end = bytes.len() - term_len;
+        if let Some(term) = body.last_chunk().filter(|_| term_len != 0) {
+            header.term = u64::from_le_bytes(*term);
+        }
+        // Of two ways to write the same, one: version 2 has a term.
+        if term_len != 0 && header.term == 0 {
+            return Err(ParseError::Header);
+        }
+        Ok(WriteSet { header, bytes, keys_at, keys_end })
     }
 
     /// The kind of a proposal, before (or without) parsing it.
@@ -176,7 +200,7 @@ impl WriteSet {
     }
 
     pub fn keys(&self) -> Keys<'_> {
-        Keys(self.bytes[self.keys_at..].chunks_exact(Key::ENCODED_LEN))
+        Keys(self.bytes[self.keys_at..self.keys_end].chunks_exact(Key::ENCODED_LEN))
     }
 
     /// The transaction's data: a slice of the same buffer, not a copy.
@@ -225,7 +249,7 @@ impl ExactSizeIterator for Keys<'_> {}
 pub enum ParseError {
     #[error("proposal of {bytes} bytes is shorter than its {HEADER_LEN}-byte header")]
     Truncated { bytes: usize },
-    #[error("proposal has layout version {0}, this member reads {VERSION}: it was proposed by a newer member; upgrade this one")]
+    #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_TERM}: it was proposed by a newer member; upgrade this one")]
     Version(u8),
     #[error("proposal header has no kind, unknown flags or a set reserved field")]
     Header,

@@ -222,6 +222,43 @@ fn copies_do_nothing() {
     assert_eq!(group.certifier.sequence(&other).outcome, Ok);
 }
 
+/// With a single primary only what the leader of the entry's term proposed as such passes. Copies
+/// stay copies, conflicts stay conflicts, and what was begun may always be ended.
+#[test]
+fn a_single_primary_is_the_leader_of_the_term() {
+    let whole = TRX_START | TRX_END;
+    let mut serial = 0;
+    let mut stamped = |flags, term, last_seen, keys: &[Key]| {
+        serial += 1;
+        let header = Header { flags, term, ..Header::transaction(A, serial, last_seen) };
+        write_set(&header, keys)
+    };
+    let row = [key(0, Exclusive)];
+    let mut certifier = Certifier::new(100);
+    certifier.sequence_view([A, B].into_iter());
+    let first = stamped(whole, 7, 1, &row);
+    assert_eq!(certifier.sequence_under(&first, Some(7)).outcome, Ok);
+    assert_eq!(certifier.sequence_under(&first, Some(8)).outcome, Duplicate);
+    let others = [
+        (whole, 6, NotPrimary),
+        (whole, 8, NotPrimary),
+        (whole, 0, NotPrimary),
+        (whole | ISOLATION, 6, NotPrimary),
+        (TRX_START, 6, NotPrimary),
+        (ROLLBACK, 0, Ok),
+    ];
+    for (flags, term, outcome) in others {
+        let seen = certifier.seqno();
+        let late = certifier.sequence_under(&stamped(flags, term, seen, &row), Some(7));
+        assert_eq!(late.outcome, outcome, "flags {flags:#x} of term {term}");
+    }
+    // What is refused leaves no keys; and with every member a primary, terms mean nothing.
+    let seen = certifier.seqno() - 1;
+    assert_eq!(certifier.sequence_under(&stamped(whole, 7, seen, &row), Some(7)).outcome, Ok);
+    let seen = certifier.seqno();
+    assert_eq!(certifier.sequence_under(&stamped(whole, 3, seen, &row), None).outcome, Ok);
+}
+
 #[test]
 fn last_seen_must_lie_in_the_window() {
     let mut group = Group::with(Limits { window: 4, keys_max: 1000 });

@@ -12,10 +12,12 @@ fn key_type() -> impl Strategy<Value = KeyType> {
 fn header() -> impl Strategy<Value = Header> {
     let identity = (1u8.., 0u32..1 << 10, any::<u128>(), any::<u64>());
     let session = (any::<u64>(), any::<u64>(), any::<i64>(), any::<u32>(), any::<u64>());
-    (identity, session).prop_map(|((kind, flags, origin, serial), session)| {
+    let term = prop_oneof![Just(0), any::<u64>()];
+    (identity, session, term).prop_map(|((kind, flags, origin, serial), session, term)| {
         let (trx_id, conn_id, last_seen, pa_range, timestamp) = session;
         let kind = Kind(kind);
-        Header { kind, flags, origin, serial, trx_id, conn_id, last_seen, pa_range, timestamp }
+        let place = Header { kind, flags, origin, serial, ..Header::transaction(0, 0, 0) };
+        Header { trx_id, conn_id, last_seen, pa_range, term, timestamp, ..place }
     })
 }
 
@@ -44,7 +46,7 @@ proptest! {
             prop_assert_eq!(builder.data_len(), data.concat().len());
             let len = builder.encoded_len();
             let bytes = builder.finish(&header);
-            prop_assert_eq!(bytes.len(), len);
+            prop_assert_eq!(bytes.len(), len + if header.term == 0 { 0 } else { 8 });
             prop_assert!(builder.is_empty());
             prop_assert_eq!(WriteSet::peek_kind(&bytes), Some(header.kind));
             let parsed = WriteSet::parse(bytes.clone()).expect("own bytes");
@@ -114,7 +116,9 @@ proptest! {
 fn read_all(bytes: Vec<u8>) {
     let bytes = Bytes::from(bytes);
     if let Ok(write_set) = WriteSet::parse(bytes.clone()) {
-        assert_eq!(write_set.payload().len() + write_set.keys().len() * 8 + 80, bytes.len());
+        let term = if write_set.header().term == 0 { 0 } else { 8 };
+        let parts = write_set.payload().len() + write_set.keys().len() * 8 + 80 + term;
+        assert_eq!(parts, bytes.len());
         assert!(write_set.keys().all(|key| key.path() != 0));
         if write_set.header().kind == Kind::WRITE_SET {
             Certifier::new(4).sequence(&write_set);
@@ -133,7 +137,8 @@ fn damage_is_named() {
         bytes[at] = value;
         WriteSet::parse(Bytes::from(bytes)).expect_err("damaged")
     };
-    assert_eq!(with(0, 2), ParseError::Version(2));
+    assert_eq!(with(0, 3), ParseError::Version(3));
+    assert!(matches!(with(0, 2), ParseError::Length { .. }), "no term");
     assert_eq!(with(1, 0), ParseError::Header);
     assert_eq!(with(2, 1), ParseError::Header);
     assert_eq!(with(6, 1), ParseError::Header);
@@ -159,6 +164,7 @@ fn layout_is_frozen() {
         conn_id: 0x30,
         last_seen: -1,
         pa_range: 0x50,
+        term: 0,
         timestamp: 0x60,
     });
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -178,6 +184,32 @@ fn layout_is_frozen() {
     );
     assert_eq!(&hex[..expected.len()], expected);
     assert_eq!(bytes.len(), 80 + 7 + 16);
+}
+
+#[test]
+fn a_term_stands_behind_the_keys_and_only_where_there_is_one() {
+    let finished = |term| {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_key(&[b"d"], KeyType::Exclusive);
+        builder.append_data(b"payload");
+        builder.finish(&Header { term, ..Header::transaction(1, 2, 3) })
+    };
+    let (plain, stamped) = (finished(0), finished(0x0102));
+    assert_eq!((plain[0], stamped[0]), (1, 2));
+    assert_eq!(stamped[1..plain.len()], plain[1..]);
+    assert_eq!(stamped[plain.len()..], [2, 1, 0, 0, 0, 0, 0, 0]);
+
+    let read = WriteSet::parse(stamped.clone()).expect("own bytes");
+    assert_eq!(
+        (read.header().term, &read.payload()[..], read.keys().len()),
+        (0x0102, &b"payload"[..], 2)
+    );
+    for cut in 0..stamped.len() {
+        assert!(WriteSet::parse(stamped.slice(..cut)).is_err(), "{cut}");
+    }
+    let mut without = stamped.to_vec();
+    without[plain.len()..].fill(0);
+    assert!(WriteSet::parse(without.into()).is_err(), "version 2 has a term");
 }
 
 /// The data is where it was appended: `finish` moved neither it nor the buffer.

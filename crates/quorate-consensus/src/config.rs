@@ -46,6 +46,23 @@ pub struct Rules {
     /// of all voters. 0 and 1 ask for nothing more than the majority.
     pub zones_min: u8,
     pub weights: WeightRule,
+    pub primaries: Primaries,
+    /// A new primary first applies what it has not applied yet, and takes writes after that. For
+    /// the layer above, with a single primary.
+    pub failover_waits: bool,
+    /// Leadership goes to the member that all writes come from. For the layer above.
+    pub follows_writes: bool,
+}
+
+/// Whose writes the layer above takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Primaries {
+    /// Every member's.
+    #[default]
+    Multi = 0,
+    /// The leader's alone.
+    Single = 1,
 }
 
 /// When a leader makes room for a heavier member.
@@ -91,13 +108,19 @@ pub enum ConfigChange {
 pub struct ConfigDecodeError(pub String);
 
 /// Layout version written. Version 1 knew no more of a member than role, address and name, version 2
-/// nothing of ballots and lost members; they are read with the defaults for the rest.
-const VERSION: u8 = 3;
+/// nothing of ballots and lost members, version 3 nothing of primaries; they are read with the
+/// defaults for the rest.
+const VERSION: u8 = 4;
+const VERSION_WITHOUT_PRIMARIES: u8 = 3;
 const VERSION_WITHOUT_BALLOTS: u8 = 2;
 const VERSION_WITHOUT_RULES: u8 = 1;
 const BALLOTS_DEFAULT: u8 = 1;
 /// Flag of a member.
 const JOINING: u8 = 1;
+/// Flags of the rules.
+const SINGLE_PRIMARY: u8 = 1;
+const FAILOVER_WAITS: u8 = 2;
+const FOLLOWS_WRITES: u8 = 4;
 
 impl MemberInfo {
     /// A full member of this role, of default weight and in no named zone.
@@ -125,11 +148,33 @@ impl MemberInfo {
     }
 }
 
+impl Rules {
+    fn flags(self) -> u8 {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        flag(self.primaries == Primaries::Single, SINGLE_PRIMARY)
+            | flag(self.failover_waits, FAILOVER_WAITS)
+            | flag(self.follows_writes, FOLLOWS_WRITES)
+    }
+
+    fn set_flags(&mut self, flags: u8) -> Result<(), ConfigDecodeError> {
+        if flags & !(SINGLE_PRIMARY | FAILOVER_WAITS | FOLLOWS_WRITES) != 0 {
+            return Err(ConfigDecodeError(format!("flags {flags} of the rules are unknown")));
+        }
+        if flags & SINGLE_PRIMARY != 0 {
+            self.primaries = Primaries::Single;
+        }
+        self.failover_waits = flags & FAILOVER_WAITS != 0;
+        self.follows_writes = flags & FOLLOWS_WRITES != 0;
+        Ok(())
+    }
+}
+
 impl Config {
-    /// Little-endian: version `u8` = 3; member count `u32`; per member, ascending by id: id
+    /// Little-endian: version `u8` = 4; member count `u32`; per member, ascending by id: id
     /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, ballots `u8`, zone, address and name each as
     /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
-    /// of the commit rule `u8`, weight rule `u8`; lost members like outgoing ones; audit text.
+    /// of the commit rule `u8`, weight rule `u8`, flags of the rules `u8` (1: single primary, 2:
+    /// failover waits, 4: leadership follows writes); lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);
@@ -147,6 +192,7 @@ impl Config {
         put_ids(&mut out, &self.outgoing);
         out.put_u8(self.rules.zones_min);
         out.put_u8(self.rules.weights as u8);
+        out.put_u8(self.rules.flags());
         put_ids(&mut out, &self.lost);
         put_text(&mut out, &self.audit);
         out.freeze()
@@ -157,7 +203,7 @@ impl Config {
     pub fn decode(data: &[u8]) -> Result<Config, ConfigDecodeError> {
         let mut input = Input(data);
         let version = input.u8()?;
-        if ![VERSION, VERSION_WITHOUT_BALLOTS, VERSION_WITHOUT_RULES].contains(&version) {
+        if !(VERSION_WITHOUT_RULES..=VERSION).contains(&version) {
             return Err(ConfigDecodeError(format!("layout version {version} is unknown")));
         }
         let mut config = Config::default();
@@ -170,8 +216,12 @@ impl Config {
         }
         config.outgoing = input.ids("outgoing voter", true)?;
         if version != VERSION_WITHOUT_RULES {
-            config.rules = Rules { zones_min: input.u8()?, weights: input.weight_rule()? };
-            if version == VERSION {
+            let (zones_min, weights) = (input.u8()?, input.weight_rule()?);
+            config.rules = Rules { zones_min, weights, ..Rules::default() };
+            if version > VERSION_WITHOUT_PRIMARIES {
+                config.rules.set_flags(input.u8()?)?;
+            }
+            if version > VERSION_WITHOUT_BALLOTS {
                 config.lost = input.ids("lost member", false)?;
             }
             config.audit = input.text()?;
@@ -323,7 +373,10 @@ impl<'a> Input<'a> {
             flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
         };
         let weight = self.u8()?;
-        let ballots = if version == VERSION_WITHOUT_BALLOTS { BALLOTS_DEFAULT } else { self.u8()? };
+        let ballots = match version {
+            VERSION_WITHOUT_BALLOTS => BALLOTS_DEFAULT,
+            _ => self.u8()?,
+        };
         let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
         Ok(MemberInfo { role, joining, weight, ballots, zone, addr, name })
     }

@@ -33,7 +33,7 @@ mod rng;
 mod types;
 
 pub use crate::config::{
-    Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Rules, WeightRule,
+    Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Primaries, Rules, WeightRule,
     WEIGHT_DEFAULT, WEIGHT_MAX,
 };
 pub use crate::core::Consensus;

@@ -265,7 +265,7 @@ impl World {
         let zones_min = self.rng.below(3) as u8;
         let weights =
             if self.rng.percent(30) { WeightRule::Forced } else { WeightRule::Optimistic };
-        let rules = Rules { zones_min, weights };
+        let rules = Rules { zones_min, weights, ..Rules::default() };
         self.feed(id, Event::ChangeMembership(ConfigChange::Rules(rules)));
     }
 

@@ -195,7 +195,7 @@ impl StateMachine for Machine {
 struct Quiet;
 
 impl Observer for Quiet {
-    fn leader(&self, _term: Term, _leader: Option<MemberId>) {}
+    fn leader(&self, _term: Term, _leader: Option<MemberId>, _leads: bool) {}
     fn primary(&self, _primary: bool) {}
     fn fatal(&self, message: String) {
         eprintln!("{message}");

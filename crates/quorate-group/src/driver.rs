@@ -9,14 +9,15 @@
 //! - `fed` (what the sequencer may read) is committed *and* on this member's own disk, and never
 //!   goes back: what the layer above has seen, the own log can show again after a crash.
 
+use crate::follow::Writes;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Peer;
 use crate::notices::Notice;
 use bytes::Bytes;
 use quorate_consensus::{
-    Config, Consensus, Effects, EntryKind, Event, Index, MemberId, Message, RoleState, StepError,
-    Term,
+    Config, Consensus, Effects, EntryKind, Event, Index, MemberId, Message, RoleState, Rules,
+    StepError, Term,
 };
 use quorate_wal::WalError;
 use quorate_wire::Packet;
@@ -44,6 +45,9 @@ pub(crate) struct Driver {
     /// Others' proposals that came while leadership was on its way to somebody who may not take
     /// it: proposed as soon as that is settled.
     deferred: Vec<Bytes>,
+    pub writes: Writes,
+    /// What the observer knows.
+    rules_told: Option<Rules>,
 }
 
 /// Who leads, as far as this member knows.
@@ -71,6 +75,8 @@ impl Driver {
             fed: commit.min(persisted),
             fed_moved: true,
             deferred: Vec::new(),
+            writes: Writes::default(),
+            rules_told: None,
         }
     }
 
@@ -230,6 +236,7 @@ impl Driver {
         }
         self.leadership = Leadership { term, leader, is_leader, since: Instant::now() };
         self.deferred.clear();
+        self.writes = Writes::default();
         if leader.is_some() {
             member.pending.requeue();
         }
@@ -249,7 +256,11 @@ impl Driver {
                 peer.set_config_addr(None);
             }
         }
+        let rules = config.rules;
         self.config = config;
+        if self.rules_told.replace(rules) != Some(rules) {
+            member.notices.push(Notice::Rules(rules));
+        }
         member.membership.changed(self.config.members.contains_key(&member.id));
         member.notices.wake();
     }
@@ -260,6 +271,7 @@ impl Driver {
             if batch.is_empty() {
                 return;
             }
+            self.writes.note(member.id, batch.len());
             let event =
                 Event::Propose(batch.iter().map(|(_, data)| data_entry(data.clone())).collect());
             match self.step(member, event) {

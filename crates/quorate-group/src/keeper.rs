@@ -3,6 +3,7 @@
 
 use crate::disk_watch::DiskWatch;
 use crate::driver::{Driver, Leadership};
+use crate::follow;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Known;
@@ -11,7 +12,7 @@ use crate::policy::{self, Presence};
 use crate::progress::Applied;
 use crate::view::ViewMember;
 use parking_lot::Mutex;
-use quorate_consensus::{ConfigChange, EntryKind, Event, MemberId, Status};
+use quorate_consensus::{ConfigChange, EntryKind, Event, MemberId, Primaries, Status};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -139,6 +140,7 @@ impl<'a> Keeper<'a> {
         if leadership.is_leader {
             self.view(&status, &leadership, &known, &applied);
             self.membership(&status, &leadership, &known);
+            self.follow_writes(&status, &leadership, &known);
         }
         self.leavers(&status, &leadership, &known);
         member.reads.retry(member.options.election_timeout / 2);
@@ -238,7 +240,8 @@ impl<'a> Keeper<'a> {
             .map(|id| (*id, self.presence(*id, status, leadership, known.get(id))))
             .collect();
         let refresh = member.desk.wants_view_after(current.number);
-        let Some(view) = policy::next_view(current, &status.config, &presence, refresh) else {
+        let Some(view) = policy::next_view(current, &status.config, member.id, &presence, refresh)
+        else {
             return;
         };
         let entry = (EntryKind::View, view.encode());
@@ -303,6 +306,32 @@ impl<'a> Keeper<'a> {
         if let Some(change) = change {
             self.change(change);
         }
+    }
+
+    /// Hands leadership to whom all writes come from, where the rules want that.
+    fn follow_writes(
+        &self,
+        status: &Status,
+        leadership: &Leadership,
+        known: &BTreeMap<MemberId, Known>,
+    ) {
+        let (member, config) = (self.member, &status.config);
+        if !config.rules.follows_writes || config.rules.primaries == Primaries::Single {
+            return;
+        }
+        let may = |id| {
+            known.get(&id).is_some_and(Known::is_connected)
+                && follow::may_follow(status, config, id)
+        };
+        member.with_core(|driver| {
+            let now = Instant::now();
+            let Some(to) = driver.writes.follow(member.id, leadership.since, now, may) else {
+                return;
+            };
+            let line = format!("all writes come from member {to}: leadership follows them");
+            member.log(LogLevel::Info, line);
+            driver.ignore_refusal(member, Event::TransferLeadership(to));
+        });
     }
 
     /// Only what this leader saw itself counts: it waits for `expel_timeout` after its election.
@@ -390,7 +419,10 @@ impl<'a> Keeper<'a> {
 fn tell(member: &Member, notices: Vec<Notice>) {
     for notice in notices {
         match notice {
-            Notice::Leader(term, leader) => member.observer.leader(term, leader),
+            Notice::Leader(term, leader) => {
+                member.observer.leader(term, leader, leader == Some(member.id));
+            }
+            Notice::Rules(rules) => member.observer.rules(rules),
             Notice::Fatal(message) => member.observer.fatal(message),
             Notice::Log(level, message) => member.observer.log(level, message),
         }

@@ -19,6 +19,7 @@ mod ballots;
 mod disk_watch;
 mod driver;
 mod error;
+mod follow;
 mod forced;
 mod group;
 mod join;

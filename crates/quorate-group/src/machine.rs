@@ -2,13 +2,23 @@
 
 use crate::view::View;
 use bytes::Bytes;
-use quorate_consensus::{Charter, Index, MemberId, Term};
+use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
 
-/// A committed entry for the layer above. `Noop` and `Config` entries are not shown.
+/// A committed entry for the layer above. `Noop` and `Config` entries are not shown. Everything in
+/// it follows from the log.
 #[derive(Clone, Debug)]
 pub enum Committed {
-    Data { index: Index, data: Bytes },
-    View { index: Index, view: View },
+    Data {
+        index: Index,
+        data: Bytes,
+        /// With a single primary, by the rules in force at this place of the log: the term of the
+        /// leader that made the entry.
+        primary_term: Option<Term>,
+    },
+    View {
+        index: Index,
+        view: View,
+    },
 }
 
 /// The layer above: everything is called on the one sequencer thread, in log order.
@@ -39,8 +49,10 @@ pub trait Observer: Send + Sync {
     fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
         Ok(())
     }
-    /// `None`: no leader known.
-    fn leader(&self, term: Term, leader: Option<MemberId>);
+    /// Other rules hold for the group; also told at the start.
+    fn rules(&self, _rules: Rules) {}
+    /// `None`: no leader known. `leads`: this member does.
+    fn leader(&self, term: Term, leader: Option<MemberId>, leads: bool);
     /// This member lost (false) or regained (true) contact with a quorum; see `primary_timeout`.
     /// After `true` a fresh View entry follows in the log.
     fn primary(&self, primary: bool);

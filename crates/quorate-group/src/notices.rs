@@ -3,11 +3,12 @@
 
 use crate::machine::LogLevel;
 use parking_lot::{Condvar, Mutex};
-use quorate_consensus::{MemberId, Term};
+use quorate_consensus::{MemberId, Rules, Term};
 use std::time::{Duration, Instant};
 
 pub(crate) enum Notice {
     Leader(Term, Option<MemberId>),
+    Rules(Rules),
     Fatal(String),
     Log(LogLevel, String),
 }

@@ -280,7 +280,7 @@ fn bootstrap(
             ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
         };
         let members = [(identity.member, info)].into_iter().collect();
-        let config = Config { members, ..Config::default() };
+        let config = Config { members, rules: options.rules, ..Config::default() };
         let entry = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
         let state = HardState { term: 1, voted_for: Some(identity.member) };
         wal.save_hard_state(state)?;

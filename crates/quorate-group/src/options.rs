@@ -1,7 +1,7 @@
 //! What a member is opened with.
 
 use crate::net::tls::TlsOptions;
-use quorate_consensus::{Charter, MemberId, MemberRole, WEIGHT_DEFAULT};
+use quorate_consensus::{Charter, MemberId, MemberRole, Rules, WEIGHT_DEFAULT};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub struct GroupOptions {
     pub objection: Option<String>,
     /// Of a group that this member founds; a member that joins takes over its group's.
     pub charter: Charter,
+    /// What holds first for a group that this member founds; later: [`Group::set_rules`].
+    ///
+    /// [`Group::set_rules`]: crate::Group::set_rules
+    pub rules: Rules,
     pub name: String,
     /// Client address to show in views.
     pub incoming: String,
@@ -67,6 +71,7 @@ impl GroupOptions {
             bootstrap: false,
             objection: None,
             charter: Charter::default(),
+            rules: Rules::default(),
             name: addr.to_owned(),
             incoming: String::new(),
             role: MemberRole::Voter,

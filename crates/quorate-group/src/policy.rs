@@ -1,7 +1,9 @@
 //! What a leader decides about its group, as pure functions of what it knows.
 
 use crate::view::{View, ViewMember};
-use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo, MemberRole, Status};
+use quorate_consensus::{
+    Config, ConfigChange, MemberId, MemberInfo, MemberRole, Primaries, Status,
+};
 use quorate_wire::{PeerIdentity, Wish};
 use std::collections::BTreeMap;
 
@@ -19,10 +21,11 @@ pub(crate) enum Presence {
 
 /// The view to propose, if it is not `current`: who is here, those of `current` in its order
 /// first. A member whose process restarted has left and joined again. `refresh` asks for a new
-/// number even if nobody came or went. Loggers are in no view: they have no database.
+/// number even if nobody came or went. With a single primary it says that `leader` is it. Loggers are in no view: they have no database.
 pub(crate) fn next_view(
     current: &View,
     config: &Config,
+    leader: MemberId,
     presence: &BTreeMap<MemberId, Presence>,
     refresh: bool,
 ) -> Option<View> {
@@ -44,10 +47,11 @@ pub(crate) fn next_view(
             members.push(now.clone());
         }
     }
-    if members == current.members && !refresh {
+    let primary = (config.rules.primaries == Primaries::Single).then_some(leader);
+    if members == current.members && primary == current.primary && !refresh {
         return None;
     }
-    Some(View { number: current.number + 1, members })
+    Some(View { number: current.number + 1, members, primary })
 }
 
 /// The next joining member that has caught up, as a full one.

@@ -12,7 +12,7 @@ use crate::notices::Notice;
 use crate::progress::Feed;
 use crate::snapshot::Content;
 use crate::view::View;
-use quorate_consensus::{Config, Entry, EntryKind, Index, LogPosition, SnapshotMeta};
+use quorate_consensus::{Config, Entry, EntryKind, Index, LogPosition, Primaries, SnapshotMeta};
 use quorate_wal::ReadError;
 
 /// Bytes of entries read at once.
@@ -95,7 +95,11 @@ impl Sequencer {
                 Ok(config) => self.config = config,
                 Err(error) => member.log(LogLevel::Error, format!("log index {index}: {error}")),
             },
-            EntryKind::Data => self.machine.apply(Committed::Data { index, data: entry.data }),
+            EntryKind::Data => {
+                let single = self.config.rules.primaries == Primaries::Single;
+                let primary_term = single.then_some(entry.term);
+                self.machine.apply(Committed::Data { index, data: entry.data, primary_term });
+            }
             EntryKind::View => {
                 if let Some(view) = self.view.advance(&entry.data, &self.config) {
                     self.view = view.clone();

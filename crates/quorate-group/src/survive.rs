@@ -224,7 +224,7 @@ mod tests {
         let member = ViewMember { id: MemberId(1), incarnation, ..ViewMember::default() };
         Applied {
             last: LogPosition { term, index: 9 },
-            view: View { number, members: vec![member] },
+            view: View { number, members: vec![member], ..View::default() },
             started: true,
         }
     }

@@ -15,6 +15,8 @@ pub struct View {
     /// Counts views since the group was made.
     pub number: u64,
     pub members: Vec<ViewMember>,
+    /// With a single primary: who that was when the view was made.
+    pub primary: Option<MemberId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -29,6 +31,8 @@ pub struct ViewMember {
 }
 
 const VERSION: u8 = 1;
+/// With a single primary, whose id stands at the end.
+const VERSION_WITH_PRIMARY: u8 = 2;
 /// Least bytes of an encoded member.
 const MEMBER_LEAST: usize = 16 + 4 + 3 * 2;
 
@@ -45,7 +49,7 @@ impl View {
 
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = BodyWriter::default();
-        out.u8(VERSION);
+        out.u8(if self.primary.is_some() { VERSION_WITH_PRIMARY } else { VERSION });
         out.u64(self.number);
         out.u32(self.members.len() as u32);
         for member in &self.members {
@@ -55,20 +59,27 @@ impl View {
             out.text(&member.incoming);
             out.text(&member.addr);
         }
+        if let Some(primary) = self.primary {
+            out.u128(primary.0);
+        }
         out.finish().to_bytes()
     }
 
     pub(crate) fn decode(bytes: Bytes) -> Result<View, WireError> {
         let mut body = BodyReader::new(bytes, "view");
         let version = body.u8()?;
-        if version != VERSION {
+        if ![VERSION, VERSION_WITH_PRIMARY].contains(&version) {
             return Err(WireError::BadValue { what: "view version", value: version.into() });
         }
         let number = body.u64()?;
         let count = body.count(MEMBER_LEAST)?;
         let members = (0..count).map(|_| read_member(&mut body)).collect::<Result<_, _>>()?;
+        let primary = match version {
+            VERSION_WITH_PRIMARY => Some(MemberId(body.u128()?)),
+            _ => None,
+        };
         body.end()?;
-        Ok(View { number, members })
+        Ok(View { number, members, primary })
     }
 }
 
@@ -99,10 +110,11 @@ mod tests {
 
     #[test]
     fn only_the_next_number_counts_and_strangers_are_left_out() {
-        let current = View { number: 4, members: vec![member(1)] };
-        let next = View { number: 5, members: vec![member(2), member(1), member(3)] };
+        let current = View { number: 4, members: vec![member(1)], primary: None };
+        let primary = Some(MemberId(2));
+        let next = View { number: 5, members: vec![member(2), member(1), member(3)], primary };
         let seen = current.advance(&next.encode(), &config(&[1, 2])).unwrap();
-        assert_eq!(seen, View { number: 5, members: vec![member(2), member(1)] });
+        assert_eq!(seen, View { number: 5, members: vec![member(2), member(1)], primary });
         assert_eq!(seen.advance(&next.encode(), &config(&[1, 2])), None);
         assert_eq!(current.advance(&Bytes::from_static(b"noise"), &config(&[1])), None);
     }

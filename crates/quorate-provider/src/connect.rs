@@ -6,13 +6,13 @@ use crate::genesis::{Genesis, Standing};
 use crate::grastate::Grastate;
 use crate::link::Link;
 use crate::node::{LocalState, Node};
-use crate::operator::parse_role;
+use crate::operator::{parse_failover, parse_primaries, parse_role};
 use crate::options::Options;
 use crate::queue::Event;
 use crate::sequencer::Sequencer;
 use parking_lot::Mutex;
 use quorate_certify::{Constants, Sequenced};
-use quorate_consensus::{Charter, MemberId, MemberRole};
+use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -129,6 +129,7 @@ impl Node {
         self.queue.open();
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));
+        self.settle_primary();
         let limits = Constants::from_words(group.charter().0).limits();
         let sequencer = Sequencer::new(self.clone(), link, limits);
         group.start(Box::new(sequencer), accept)?;
@@ -235,6 +236,14 @@ impl Node {
             weight: options.integer("quorate.weight") as u8,
             zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
             expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
+            rules: Rules {
+                primaries: parse_primaries(options.text("quorate.primary_mode"))
+                    .unwrap_or_default(),
+                failover_waits: parse_failover(options.text("quorate.primary_failover"))
+                    .unwrap_or_default(),
+                follows_writes: options.flag("quorate.leader_follows_writes"),
+                ..Rules::default()
+            },
             disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
             // What is allowed now (repl.max_ws_size) is checked for each write set.
             proposal_bytes_max: 1 << 31,
@@ -286,6 +295,7 @@ impl Node {
 
     /// Ends everything; idempotent.
     pub fn free(&self) {
+        self.forget_contact();
         if let Some(link) = self.set_link(None) {
             link.begin_closing();
             link.nudge_all();
@@ -296,6 +306,7 @@ impl Node {
             link.set_closed();
             self.queue.close();
         }
+        self.forget_primary();
     }
 }
 
@@ -382,12 +393,21 @@ impl Observer for NodeObserver {
         checked
     }
 
-    fn leader(&self, _term: u64, _leader: Option<MemberId>) {}
+    fn rules(&self, rules: Rules) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.rules_changed(rules);
+    }
+
+    fn leader(&self, term: u64, _leader: Option<MemberId>, leads: bool) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.leader_changed(leads.then_some(term));
+    }
 
     fn primary(&self, primary: bool) {
         let Some(node) = self.node.upgrade() else { return };
         let Some(link) = node.link() else { return };
         link.set_primary(primary);
+        node.contact_changed(primary);
         if !primary {
             node.queue.push(Event::NonPrimary);
         }

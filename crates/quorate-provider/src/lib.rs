@@ -12,6 +12,8 @@
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
+//! - `primary`, `server`: who takes writes, and how servers and clients learn it; `exit`: what a node
+//!   does that lost its majority.
 //! - `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
@@ -22,6 +24,7 @@ mod connect;
 mod counters;
 mod durable;
 mod encryption;
+mod exit;
 mod failed;
 pub mod ffi;
 mod fnv;
@@ -37,9 +40,11 @@ mod operator;
 pub mod options;
 mod order;
 mod pause;
+mod primary;
 mod queue;
 mod replicate;
 mod sequencer;
+mod server;
 pub mod services;
 mod session;
 mod stats;

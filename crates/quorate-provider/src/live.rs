@@ -1,7 +1,6 @@
 //! Options that take effect while the server runs: what has to be told to whom.
 
 use crate::node::Node;
-use crate::queue::Event;
 use quorate_group::Group;
 use std::time::Duration;
 
@@ -21,10 +20,7 @@ impl Node {
         link.group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
             self.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
-            link.begin_closing();
-            link.nudge_all();
-            self.desk.wake();
-            self.queue.push(Event::Final);
+            self.give_up_connection();
         }
     }
 

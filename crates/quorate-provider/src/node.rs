@@ -1,6 +1,7 @@
 //! One node: everything that the interface's calls share. State is per node, never per process.
 
 use crate::counters::Counters;
+use crate::exit::Exit;
 use crate::failed::FailedNotes;
 use crate::host::Host;
 use crate::isolated::IsolatedNotes;
@@ -8,6 +9,7 @@ use crate::link::Link;
 use crate::options::Options;
 use crate::order::{ApplyOrder, CommitOrder};
 use crate::pause::PauseState;
+use crate::primary::Primary;
 use crate::queue::EventQueue;
 use crate::toi::ToiTable;
 use crate::transfer::Transfer;
@@ -66,6 +68,8 @@ pub struct Node {
     pub transfer: Transfer,
     pub pause: PauseState,
     pub desk: Desk,
+    pub primary: Primary,
+    pub exit: Exit,
     pub counters: Counters,
     link: RwLock<Option<Arc<Link>>>,
     local_state: AtomicU8,
@@ -91,6 +95,8 @@ impl Node {
             transfer: Transfer::new(),
             pause: PauseState::new(),
             desk: Desk::new(),
+            primary: Primary::new(),
+            exit: Exit::default(),
             counters: Counters::new(),
             link: RwLock::new(None),
             local_state: AtomicU8::new(LocalState::Undefined as u8),

@@ -4,14 +4,16 @@
 //! ```text
 //! quorate.member_set    = NAME [role=voter|learner] [weight=0..100] [zone=ZONE]
 //! quorate.member_remove = NAME
-//! quorate.rules         = [zones=N] [weights=optimistic|forced]
+//! quorate.rules         = [zones=N] [weights=optimistic|forced] [primary_mode=multi|single]
+//!                         [primary_failover=serve|wait] [leader_follows_writes=yes|no]
 //! quorate.force_plan    = NAME,NAME,...          what force_quorum would do; changes nothing
 //! quorate.force_quorum  = NAME,NAME,...: REASON
 //! ```
 
 use crate::link::Link;
 use crate::node::Node;
-use quorate_consensus::{Config, MemberInfo, MemberRole, Rules, WeightRule, WEIGHT_MAX};
+use crate::options::parse_bool;
+use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule, WEIGHT_MAX};
 use quorate_group::{Alteration, ForcePlan};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +39,7 @@ impl Node {
             "quorate.rules" => {
                 let rules = parse_rules(text, group.status().config.rules)?;
                 group.set_rules(rules, TIMEOUT).map_err(said)?;
-                Ok(describe(&group.status().config))
+                Ok(describe_rules(&group.status().config.rules))
             }
             "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
             "quorate.force_quorum" => {
@@ -79,6 +81,42 @@ pub fn parse_role(text: &str) -> Option<MemberRole> {
     match text {
         "voter" => Some(MemberRole::Voter),
         "learner" => Some(MemberRole::Learner),
+        _ => None,
+    }
+}
+
+/// As [`parse_rules`] reads them.
+pub fn describe_rules(rules: &Rules) -> String {
+    let weights = match rules.weights {
+        WeightRule::Optimistic => "optimistic",
+        WeightRule::Forced => "forced",
+    };
+    let mode = match rules.primaries {
+        Primaries::Multi => "multi",
+        Primaries::Single => "single",
+    };
+    let failover = if rules.failover_waits { "wait" } else { "serve" };
+    let follows = if rules.follows_writes { "yes" } else { "no" };
+    format!(
+        "zones={} weights={weights} primary_mode={mode} primary_failover={failover} \
+         leader_follows_writes={follows}",
+        rules.zones_min
+    )
+}
+
+pub fn parse_primaries(text: &str) -> Option<Primaries> {
+    match text {
+        "multi" => Some(Primaries::Multi),
+        "single" => Some(Primaries::Single),
+        _ => None,
+    }
+}
+
+/// Whether a new primary waits.
+pub fn parse_failover(text: &str) -> Option<bool> {
+    match text {
+        "serve" => Some(false),
+        "wait" => Some(true),
         _ => None,
     }
 }
@@ -137,7 +175,23 @@ fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
             }
             Some(("weights", "optimistic")) => rules.weights = WeightRule::Optimistic,
             Some(("weights", "forced")) => rules.weights = WeightRule::Forced,
-            _ => return Err(format!("'{word}' is not zones=N or weights=optimistic|forced")),
+            Some(("primary_mode", mode)) => {
+                rules.primaries = parse_primaries(mode).ok_or("primary_mode is multi or single")?;
+            }
+            Some(("primary_failover", failover)) => {
+                let waits = parse_failover(failover);
+                rules.failover_waits = waits.ok_or("primary_failover is serve or wait")?;
+            }
+            Some(("leader_follows_writes", follows)) => {
+                let follows = parse_bool(follows);
+                rules.follows_writes = follows.ok_or("leader_follows_writes is yes or no")?;
+            }
+            _ => {
+                return Err(format!(
+                "'{word}' is not zones=N, weights=optimistic|forced, primary_mode=multi|single, \
+                     primary_failover=serve|wait or leader_follows_writes=yes|no"
+            ))
+            }
         }
     }
     Ok(rules)
@@ -161,6 +215,13 @@ mod tests {
         let rules = parse_rules("zones=2 weights=forced", Rules::default()).unwrap();
         assert_eq!((rules.zones_min, rules.weights), (2, WeightRule::Forced));
         assert!(parse_rules("zones=many", rules).is_err());
+        let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes";
+        let all = parse_rules(text, rules).unwrap();
+        assert_eq!(all.primaries, Primaries::Single);
+        assert_eq!(parse_rules(&describe_rules(&all), Rules::default()), Ok(all));
+        for bad in ["primary_mode=dual", "primary_failover=", "leader_follows_writes=maybe"] {
+            assert!(parse_rules(bad, rules).is_err(), "{bad}");
+        }
         assert_eq!(names(" a, b ,"), ["a", "b"]);
     }
 }

@@ -4,7 +4,8 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
-use crate::operator::parse_role;
+use crate::exit::parse_exit_action;
+use crate::operator::{parse_failover, parse_primaries, parse_role};
 use quorate_consensus::WEIGHT_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -129,22 +130,29 @@ pub const SPECS: &[Spec] = &[
     spec("pc.weight", Integer, "1", Live, "Votes of this node, 0 to 255: a majority is one of votes. Waits until the group has taken it over."),
     spec("protonet.backend", Text, "asio", Ignored, "Galera transport internals."),
     spec("protonet.version", Integer, "0", Ignored, "Galera transport internals."),
+    spec("quorate.autorejoin_interval", Period, "PT10S", Live, "See quorate.autorejoin_tries."),
+    spec("quorate.autorejoin_tries", Integer, "3", Live, "How many times, quorate.autorejoin_interval apart, a node looks for its group after quorate.unreachable_majority_timeout, before quorate.exit_action."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),
     spec("quorate.dir", Text, "", Start, "Directory of the group log; default: the data directory's name with '-quorate' appended, beside it. Never inside the data directory."),
     spec("quorate.disk_stall_timeout", Period, "PT1S", Start, "A leader whose log disk makes no progress for so long hands over."),
     spec("quorate.election_timeout", Period, "PT1S", Start, "Silence of the leader after which another is elected."),
+    spec("quorate.exit_action", Text, "read-only", Live, "What a node does that found no majority: read-only (stays non-Primary, looks on, returns by itself), offline (gives its connection and its vote up), abort (shuts the server down)."),
     spec("quorate.expel_timeout", Period, "PT0S", Start, "A voter gone for so long is removed, if the others have a majority without it; it is admitted again when it returns. 0: never."),
     spec("quorate.force_plan", Text, "", Command, "What quorate.force_quorum would do with these members (`NAME,NAME`): see wsrep_quorate_last_answer. Changes nothing."),
     spec("quorate.force_quorum", Text, "", Command, "A majority is lost for good: these members go on (`NAME,NAME: REASON`). Refused while a majority may be alive."),
+    spec("quorate.leader_follows_writes", Bool, "no", Start, "A founder's choice: leadership goes to the node that all writes come from; later: quorate.rules."),
     spec("quorate.log_retain", Size, "1G", Start, "Group log kept for members that come back."),
     spec("quorate.member_remove", Text, "", Command, "Removes the member of this name; set it on the leader."),
     spec("quorate.member_set", Text, "", Command, "Changes a member (`NAME role=voter|learner weight=0..100 zone=ZONE`); set it on the leader."),
+    spec("quorate.primary_failover", Text, "serve", Start, "A founder's choice, with a single primary: a new one takes writes at once (serve), or when it has applied its backlog (wait); later: quorate.rules."),
+    spec("quorate.primary_mode", Text, "multi", Start, "A founder's choice: every node takes writes (multi), or the leader alone (single), the others are read_only; later: quorate.rules."),
     spec("quorate.primary_timeout", Period, "PT5S", Start, "Without a leader for this long, the node reports non-Primary."),
     spec("quorate.queue_bytes", Size, "256M", Start, "Memory for write sets that wait for the appliers; the rest waits in the log."),
     spec("quorate.role", Text, "voter", Start, "What a server that joins for the first time becomes: voter, or learner (data, no vote)."),
-    spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N weights=optimistic|forced`): zones that must have a commit on disk, how weights count; set it on the leader."),
+    spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N weights=optimistic|forced primary_mode=multi|single primary_failover=serve|wait leader_follows_writes=yes|no`); set it on the leader."),
     spec("quorate.segment_size", Size, "64M", Start, "Size of one file of the group log."),
     spec("quorate.switchover", Text, "", Command, "Hands leadership to the node of this name (`any`: to whoever is furthest); set it on the leader."),
+    spec("quorate.unreachable_majority_timeout", Period, "PT0S", Live, "A node without a majority for so long becomes read_only, and does as quorate.exit_action says if that stays so. 0: it waits for as long as it takes."),
     spec("quorate.weight", Integer, "50", Start, "Who leads rather, 0 (never) to 100, for a server that joins for the first time; later: quorate.member_set."),
     spec("quorate.zone", Text, "", Start, "The data centre that a server stands in, when it joins for the first time; later: quorate.member_set."),
     spec("repl.causal_read_timeout", Period, "PT30S", Live, "How long wsrep_sync_wait waits."),
@@ -249,6 +257,19 @@ impl Options {
         if spec.name == "quorate.role" && parse_role(value).is_none() {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected: "voter or learner" });
+        }
+        let words: &[(&str, bool, &str)] = &[
+            ("quorate.primary_mode", parse_primaries(value).is_some(), "multi or single"),
+            ("quorate.primary_failover", parse_failover(value).is_some(), "serve or wait"),
+            (
+                "quorate.exit_action",
+                parse_exit_action(value).is_some(),
+                "read-only, offline or abort",
+            ),
+        ];
+        if let Some((_, _, expected)) = words.iter().find(|(of, ok, _)| *of == name && !ok) {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected });
         }
         if spec.name == "quorate.weight" && !value.parse().is_ok_and(|w: u8| w <= WEIGHT_MAX) {
             let (name, value) = (name.into(), value.into());
@@ -356,7 +377,7 @@ fn check_value(spec: &Spec, value: &str) -> Result<(), OptionError> {
     Err(OptionError::BadValue { name: spec.name.into(), value: value.into(), expected })
 }
 
-fn parse_bool(text: &str) -> Option<bool> {
+pub fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" | "1" | "y" => Some(true),
         "no" | "false" | "off" | "0" | "n" => Some(false),

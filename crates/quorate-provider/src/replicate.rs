@@ -17,6 +17,7 @@ use crate::abi::{
 use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
+use crate::primary::Gate;
 use crate::sync;
 use crate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
 use bytes::Bytes;
@@ -53,10 +54,20 @@ impl Node {
                 return (status::CONN_FAIL, None);
             }
         };
+        let Some(term) = self.writing_term() else {
+            state.phase = Phase::Aborting;
+            drop(state);
+            // The session of this thread is the fragment's own, where it is one.
+            if !is_fragment(ws_flags) {
+                self.say_not_primary();
+            }
+            return (status::CONN_FAIL, None);
+        };
         if !self.counters.allows(&state.builder) {
             return (status::SIZE_EXCEEDED, None);
         }
         let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        header.term = term;
         if state.last_fragment >= 0 {
             header.last_seen = header.last_seen.max(state.last_fragment);
             let range = header.last_seen - state.last_fragment;
@@ -127,6 +138,15 @@ impl Node {
         }
         state.phase = Phase::Ordered;
         (status::OK, ordered)
+    }
+
+    /// What a local write set is stamped with; `None`: this node takes no writes.
+    pub fn writing_term(&self) -> Option<u64> {
+        match self.primary.gate() {
+            Gate::Open => Some(0),
+            Gate::Primary(term) => Some(term),
+            Gate::Closed => None,
+        }
     }
 
     fn accepts_writes(&self, link: &Link) -> bool {

@@ -39,8 +39,8 @@ impl Sequencer {
         Self { node, link, state, start, limits, left: false }
     }
 
-    fn data(&mut self, index: u64, data: Bytes) {
-        match self.state.entry(data) {
+    fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) {
+        match self.state.entry(data, primary_term) {
             Ok(Sequencing::WriteSet(write_set, verdict)) => {
                 self.write_set(index, &write_set, &verdict);
             }
@@ -198,7 +198,7 @@ impl Sequencer {
 impl StateMachine for Sequencer {
     fn apply(&mut self, entry: Committed) {
         match entry {
-            Committed::Data { index, data } => self.data(index, data),
+            Committed::Data { index, data, primary_term } => self.data(index, data, primary_term),
             Committed::View { view, .. } => self.view(view),
         }
         self.count_certifier();
@@ -246,7 +246,7 @@ fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
     match outcome {
         Outcome::Ok => original,
         Outcome::Duplicate => DUMMY,
-        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan => {
+        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => {
             (original & !flags::ISOLATION) | flags::ROLLBACK
         }
     }

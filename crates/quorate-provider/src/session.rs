@@ -12,7 +12,7 @@ use crate::sync;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use parking_lot::Mutex;
 use quorate_certify::{flags, WriteSet};
-use quorate_group::View;
+use quorate_group::{View, ViewMember};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -339,7 +339,7 @@ impl Node {
     fn reachable_view(&self, link: &Link) -> View {
         let mut members = link.group.reachable();
         if members.is_empty() {
-            members.push(quorate_group::ViewMember {
+            members.push(ViewMember {
                 id: link.member,
                 incarnation: link.incarnation,
                 name: self.config.name.clone(),
@@ -347,7 +347,7 @@ impl Node {
                 addr: String::new(),
             });
         }
-        View { number: 0, members }
+        View { number: 0, members, ..View::default() }
     }
 }
 
@@ -357,36 +357,37 @@ pub fn refused(what: &str) -> String {
 
 /// The members in the order of their ids. A server that recovers a view from a state transfer
 /// (`mysql.wsrep_cluster_members`) finds its index, hence its `auto_increment_offset`, in that
-/// order; in any other, two servers could take the same.
+/// order; in any other, two servers could take the same. A single primary comes first, which gives it
+/// `wsrep_local_index` 0: the others write nothing, so their offsets do not matter.
 fn host_members(view: &View) -> Vec<HostMember> {
-    let mut members: Vec<HostMember> = view
-        .members
-        .iter()
-        .map(|m| HostMember {
-            id: node_uuid(m.id, m.incarnation).to_be_bytes(),
-            name: m.name.clone(),
-            incoming: m.incoming.clone(),
-        })
-        .collect();
-    members.sort_by_key(|m| m.id);
-    members
+    let shown = |m: &ViewMember| HostMember {
+        id: node_uuid(m.id, m.incarnation).to_be_bytes(),
+        name: m.name.clone(),
+        incoming: m.incoming.clone(),
+    };
+    let mut members: Vec<_> = view.members.iter().collect();
+    members.sort_by_key(|m| (view.primary != Some(m.id), node_uuid(m.id, m.incarnation)));
+    members.into_iter().map(shown).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use quorate_consensus::MemberId;
-    use quorate_group::ViewMember;
 
     #[test]
-    fn servers_see_members_in_the_order_of_their_ids() {
+    fn servers_see_members_in_the_order_of_their_ids_behind_a_single_primary() {
         let member = |id, name: &str| ViewMember {
             id: MemberId(id),
             name: name.to_string(),
             ..ViewMember::default()
         };
-        let view = View { number: 1, members: vec![member(9, "first"), member(3, "second")] };
-        let names: Vec<_> = host_members(&view).into_iter().map(|m| m.name).collect();
-        assert_eq!(names, ["second", "first"]);
+        let names = |primary| {
+            let members = vec![member(9, "first"), member(3, "second"), member(4, "third")];
+            let shown = host_members(&View { number: 1, members, primary });
+            shown.into_iter().map(|m| m.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(None), ["second", "third", "first"]);
+        assert_eq!(names(Some(MemberId(9))), ["first", "second", "third"]);
     }
 }

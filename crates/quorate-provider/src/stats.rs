@@ -1,7 +1,7 @@
 //! Status variables, under Galera's names (the server adds `wsrep_`), and ours under `quorate_`.
 
 use crate::node::{LocalState, Node};
-use crate::operator::describe;
+use crate::operator::{describe, describe_rules};
 use quorate_consensus::MemberId;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -118,6 +118,7 @@ impl Node {
                 Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64),
             ),
             ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
+            ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
         ]
     }
 

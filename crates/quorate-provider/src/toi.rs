@@ -33,6 +33,10 @@ impl Node {
         let Some(link) = self.link().filter(|l| l.open_for_writes()) else {
             return (status::CONN_FAIL, None);
         };
+        let Some(term) = self.writing_term() else {
+            self.say_not_primary();
+            return (status::CONN_FAIL, None);
+        };
         let handle = Arc::new(Handle::Local(Trx::new(u64::MAX)));
         let Some(trx) = handle.local() else { return (status::FATAL, None) };
         let mut state = trx.lock();
@@ -43,8 +47,9 @@ impl Node {
         if !self.counters.allows(&state.builder) {
             return (status::SIZE_EXCEEDED, None);
         }
-        let header =
+        let mut header =
             self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
+        header.term = term;
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);

@@ -416,7 +416,11 @@ mod tests {
         let code = || transfer.inner.lock().donor_code;
         let view = |ids: &[u128]| {
             let member = |id: &u128| ViewMember { id: MemberId(*id), ..ViewMember::default() };
-            transfer.view(&View { number: 1, members: ids.iter().map(member).collect() });
+            transfer.view(&View {
+                number: 1,
+                members: ids.iter().map(member).collect(),
+                ..View::default()
+            });
         };
         view(&[1, 2, 9]);
         transfer.inner.lock().asked = Some(2);

@@ -117,7 +117,7 @@ impl Coverage {
             Applied::Write(decision) => match decision.outcome {
                 Outcome::Ok => Mark::Passed,
                 Outcome::Conflict { .. } => Mark::Conflict,
-                Outcome::TooOld | Outcome::Orphan => Mark::TooOld,
+                Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => Mark::TooOld,
                 Outcome::Duplicate => Mark::Duplicate,
             },
         };

@@ -159,7 +159,7 @@ impl Machine {
         let outcome = match verdict.outcome {
             Outcome::Ok => 1,
             Outcome::Conflict { with } => with as u64 + 4,
-            Outcome::TooOld | Outcome::Orphan => 2,
+            Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => 2,
             Outcome::Duplicate => 3,
         };
         self.chain = mix(self.chain, verdict.seqno as u64);

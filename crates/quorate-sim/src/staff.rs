@@ -117,6 +117,7 @@ impl Staff {
         Rules {
             zones_min: rng.below(zones + 1) as u8,
             weights: if forced { WeightRule::Forced } else { WeightRule::Optimistic },
+            ..Rules::default()
         }
     }
 }

@@ -227,7 +227,7 @@ pub enum Member {
         /// Its name, as `member list` shows it
         name: String,
     },
-    /// Set what holds for the whole group
+    /// Show or set what holds for the whole group
     Rules {
         /// Zones that must have a commit on disk, besides a majority of all votes
         #[arg(long, value_name = "N")]
@@ -237,6 +237,20 @@ pub enum Member {
         /// forced (at once)
         #[arg(long, value_name = "RULE")]
         weights: Option<String>,
+
+        /// Who takes writes: every node (multi), or the leader alone (single), while the others are
+        /// read_only
+        #[arg(long, value_name = "MODE")]
+        primary_mode: Option<String>,
+
+        /// With a single primary: whether a new one takes writes at once (serve), or when it has
+        /// applied its backlog (wait)
+        #[arg(long, value_name = "RULE")]
+        primary_failover: Option<String>,
+
+        /// Whether leadership goes to the node that all writes come from: yes or no
+        #[arg(long, value_name = "YES|NO")]
+        leader_follows_writes: Option<String>,
     },
     /// Go on without a majority that is lost for good; says first what may be lost
     #[command(

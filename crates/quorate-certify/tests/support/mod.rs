@@ -11,6 +11,9 @@ pub fn write_set(header: &Header, keys: &[Key]) -> WriteSet {
     for key in keys {
         bytes.extend_from_slice(&key.raw().to_le_bytes());
     }
+    if header.term != 0 {
+        bytes.extend_from_slice(&header.term.to_le_bytes());
+    }
     WriteSet::parse(Bytes::from(bytes)).expect("well-formed")
 }
 

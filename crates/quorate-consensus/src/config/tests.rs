@@ -20,7 +20,13 @@ fn sample() -> Config {
             ),
         ]),
         outgoing: vec![MemberId(1), MemberId(5)],
-        rules: Rules { zones_min: 2, weights: WeightRule::Forced },
+        rules: Rules {
+            zones_min: 2,
+            weights: WeightRule::Forced,
+            primaries: Primaries::Single,
+            failover_waits: true,
+            follows_writes: true,
+        },
         lost: vec![MemberId(2), MemberId(3)],
         audit: "why".into(),
     }
@@ -51,7 +57,7 @@ fn versions_roles_and_order_are_checked() {
         change(&mut bytes);
         Config::decode(&bytes).unwrap_err().0
     };
-    assert!(refusal(|b| b[0] = 4).contains("version 4"));
+    assert!(refusal(|b| b[0] = 5).contains("version 5"));
     assert!(refusal(|b| b[21] = 9).contains("role 9"));
     assert!(refusal(|b| b[22] = 2).contains("flags 2"));
     assert!(refusal(|b| b[5] = 8).contains("out of order"));
@@ -69,6 +75,25 @@ fn the_layout_before_weights_and_zones_is_still_read() {
     assert_eq!((config.rules, config.audit.as_str()), (Rules::default(), ""));
     bytes[21] = 2;
     assert!(Config::decode(&bytes).is_err(), "it had no loggers");
+}
+
+#[test]
+fn the_layout_before_primaries_is_still_read() {
+    let one_of_each = Rules { primaries: Primaries::Multi, ..sample().rules };
+    for rules in [one_of_each, Rules { failover_waits: false, ..one_of_each }, Rules::default()] {
+        let config = Config { rules, ..sample() };
+        assert_eq!(Config::decode(&config.encode()).unwrap(), config);
+    }
+    let plain = Config { rules: Rules { zones_min: 2, ..Rules::default() }, ..sample() };
+    let mut bytes = plain.encode().to_vec();
+    let lost_and_audit = 4 + 2 * 16 + 4 + "why".len();
+    let flags_at = bytes.len() - lost_and_audit - 1;
+    let mut unknown = bytes.clone();
+    unknown[flags_at] = 8;
+    assert!(Config::decode(&unknown).unwrap_err().0.contains("flags 8"));
+    assert_eq!(bytes.remove(flags_at), 0);
+    bytes[0] = 3;
+    assert_eq!(Config::decode(&bytes).unwrap(), plain);
 }
 
 #[test]

@@ -209,7 +209,10 @@ impl<'a> Receiver<'a> {
                 Packet::Consensus(message) => {
                     driver.ignore_refusal(self.member, Event::Receive(message));
                 }
-                Packet::Forward(batch) => driver.propose_for_others(self.member, batch),
+                Packet::Forward(batch) => {
+                    driver.writes.note(self.peer.id, batch.len());
+                    driver.propose_for_others(self.member, batch);
+                }
                 other => {
                     if let Some(driver) = locked.take() {
                         self.member.finish(driver);

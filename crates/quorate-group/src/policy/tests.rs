@@ -31,27 +31,47 @@ fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
 
 #[test]
 fn views_keep_their_order_and_restarted_members_join_again() {
-    let current = View { number: 3, members: vec![member(9, 1), member(2, 1), member(5, 1)] };
+    let members = vec![member(9, 1), member(2, 1), member(5, 1)];
+    let current = View { number: 3, members, ..View::default() };
     let presence = |list: &[(u128, Presence)]| {
         list.iter().map(|(id, presence)| (MemberId(*id), presence.clone())).collect()
     };
     let config = voters(&[2, 5, 7, 9]);
 
     let same = presence(&[(9, Presence::Unclear), (5, Presence::Here(member(5, 1)))]);
-    assert_eq!(next_view(&current, &config, &same, false), None);
-    let refreshed = next_view(&current, &config, &same, true).unwrap();
-    assert_eq!(refreshed, View { number: 4, members: current.members.clone() });
+    assert_eq!(next_view(&current, &config, MemberId(2), &same, false), None);
+    let refreshed = next_view(&current, &config, MemberId(2), &same, true).unwrap();
+    assert_eq!(refreshed, View { number: 4, ..current.clone() });
 
     let moved = presence(&[
         (2, Presence::Gone),
         (7, Presence::Here(member(7, 1))),
         (9, Presence::Here(member(9, 2))),
     ]);
-    let next = next_view(&current, &config, &moved, false).unwrap();
+    let next = next_view(&current, &config, MemberId(2), &moved, false).unwrap();
     assert_eq!(next.members, [member(5, 1), member(7, 1), member(9, 2)]);
 
-    let removed = next_view(&current, &voters(&[2, 5]), &BTreeMap::new(), false).unwrap();
+    let removed =
+        next_view(&current, &voters(&[2, 5]), MemberId(2), &BTreeMap::new(), false).unwrap();
     assert_eq!(removed.members, [member(2, 1), member(5, 1)]);
+}
+
+#[test]
+fn a_view_names_the_single_primary_and_follows_it() {
+    let members = vec![member(2, 1), member(5, 1)];
+    let current = View { number: 3, members, ..View::default() };
+    let mut config = voters(&[2, 5]);
+    let next = |current: &View, config: &Config, leader| {
+        next_view(current, config, MemberId(leader), &BTreeMap::new(), false)
+    };
+    assert_eq!(next(&current, &config, 2), None);
+    config.rules.primaries = Primaries::Single;
+    let named = next(&current, &config, 2).unwrap();
+    assert_eq!(named, View { number: 4, primary: Some(MemberId(2)), ..current });
+    assert_eq!(next(&named, &config, 2), None);
+    assert_eq!(next(&named, &config, 5).unwrap().primary, Some(MemberId(5)));
+    config.rules.primaries = Primaries::Multi;
+    assert_eq!(next(&named, &config, 5).unwrap().primary, None);
 }
 
 #[test]

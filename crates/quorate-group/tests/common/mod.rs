@@ -55,7 +55,7 @@ impl StateMachine for Machine {
         assert!(!self.0.panic.load(Ordering::SeqCst), "as the test wants it");
         let mut state = self.0.state.lock();
         match entry {
-            Committed::Data { index, data } => {
+            Committed::Data { index, data, .. } => {
                 assert!(index > state.last, "index {index} after {}", state.last);
                 state.last = index;
                 let text = String::from_utf8(data[..data.len().min(64)].to_vec()).unwrap();
@@ -107,7 +107,7 @@ impl StateMachine for Machine {
 struct Ear(Arc<Shared>);
 
 impl Observer for Ear {
-    fn leader(&self, term: Term, leader: Option<MemberId>) {
+    fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
         self.0.leaders.lock().push((term, leader));
         self.0.changed.notify_all();
     }
@@ -210,6 +210,11 @@ impl Cluster {
                 let shown = node.view().members.iter().map(|m| m.id).collect::<BTreeSet<_>>();
                 voters == ids && shown == &ids - &loggers
             });
+        }
+        // A node that was away may show the same members by a view from before.
+        let newest = nodes.iter().map(|at| self.nodes[*at].view().number).max();
+        for at in nodes {
+            self.nodes[*at].wait("newest view", |node| Some(node.view().number) >= newest);
         }
     }
 

@@ -25,12 +25,22 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
             order(cluster, &leader(cluster)?, "quorate.member_remove", name)?;
             list(cluster)
         }
-        Member::Rules { zones, weights } => {
-            let mut words = Vec::new();
-            words.extend(zones.map(|zones| format!("zones={zones}")));
-            words.extend(weights.as_ref().map(|weights| format!("weights={weights}")));
+        Member::Rules { zones, weights, primary_mode, primary_failover, leader_follows_writes } => {
+            let zones = zones.map(|zones| zones.to_string());
+            let given = [
+                ("zones", &zones),
+                ("weights", weights),
+                ("primary_mode", primary_mode),
+                ("primary_failover", primary_failover),
+                ("leader_follows_writes", leader_follows_writes),
+            ];
+            let words = given
+                .iter()
+                .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
+            let words: Vec<String> = words.collect();
             if words.is_empty() {
-                bail!("say which rule: --zones N or --weights optimistic|forced");
+                println!("{}", known(cluster, "wsrep_quorate_rules")?);
+                return Ok(OK);
             }
             println!("{}", order(cluster, &leader(cluster)?, "quorate.rules", &words.join(" "))?);
             Ok(OK)
@@ -67,17 +77,21 @@ fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
 }
 
 fn list(cluster: &Cluster) -> Result<u8> {
+    print!("{}", table(&known(cluster, "wsrep_quorate_members")?));
+    Ok(OK)
+}
+
+/// What the first node that answers knows of the group.
+fn known(cluster: &Cluster, variable: &str) -> Result<String> {
     let user = cluster.account.database_user();
     let found = cluster.nodes().iter().find_map(|node| {
         let status = sql::wsrep_status(&node.socket(), user).ok()?;
-        status.get("wsrep_quorate_members").filter(|text| !text.is_empty()).map(str::to_owned)
+        status.get(variable).filter(|text| !text.is_empty()).map(str::to_owned)
     });
-    let Some(text) = found else {
+    found.ok_or_else(|| {
         let message = "no node answers, so nobody can say who belongs to the group";
-        return Err(Failure::new(NO_PRIMARY, message).into());
-    };
-    print!("{}", table(&text));
-    Ok(OK)
+        Failure::new(NO_PRIMARY, message).into()
+    })
 }
 
 fn table(text: &str) -> String {

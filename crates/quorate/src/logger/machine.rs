@@ -23,9 +23,9 @@ fn beginning(constants: &Constants) -> Sequenced {
 impl StateMachine for LogMachine {
     fn apply(&mut self, entry: Committed) {
         match entry {
-            Committed::Data { data, .. } => {
+            Committed::Data { data, primary_term, .. } => {
                 // What cannot be read is passed over by every member alike.
-                let _sequenced = self.state.entry(data);
+                let _sequenced = self.state.entry(data, primary_term);
             }
             Committed::View { view, .. } => {
                 let uuid = |m: &quorate_group::ViewMember| process_uuid(m.id.0, m.incarnation);
@@ -57,8 +57,12 @@ mod tests {
     fn a_snapshot_restores_the_state_and_garbage_is_refused() {
         let mut machine = LogMachine::new(Constants::default());
         let members = vec![ViewMember { incarnation: 1, ..ViewMember::default() }];
-        machine.apply(Committed::View { index: 1, view: View { number: 1, members } });
-        machine.apply(Committed::Data { index: 2, data: Bytes::from_static(b"no write set") });
+        machine.apply(Committed::View {
+            index: 1,
+            view: View { number: 1, members, ..View::default() },
+        });
+        let data = Bytes::from_static(b"no write set");
+        machine.apply(Committed::Data { index: 2, data, primary_term: None });
         let snapshot = machine.snapshot();
         let mut other = LogMachine::new(Constants::default());
         assert_ne!(other.snapshot(), snapshot);

@@ -125,7 +125,7 @@ struct Stderr {
 }
 
 impl Observer for Stderr {
-    fn leader(&self, term: u64, leader: Option<MemberId>) {
+    fn leader(&self, term: u64, leader: Option<MemberId>, _leads: bool) {
         if let Some(leader) = leader {
             say(&format!("term {term}: member {leader} leads"));
         }

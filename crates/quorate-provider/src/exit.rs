@@ -1,0 +1,222 @@
+//! What a node does that has been without a majority (or expelled and not taken back) for long.
+//!
+//! ```text
+//! contact lost ─ quorate.primary_timeout ─▶ non-Primary ─ unreachable_majority_timeout ─▶ read_only
+//!      ─ autorejoin_tries × autorejoin_interval ─▶ exit action: read-only | offline | abort
+//! ```
+//!
+//! The group is looked for all the time, and a node that finds it before the exit action goes on as
+//! if nothing had been. After `read-only` it still does; `offline` and `abort` end that, and with it
+//! the node's vote: they are for those who would rather have no answer than an old one.
+//! Nothing is lost by any of them: what was acknowledged is on a majority's disks.
+
+use crate::node::Node;
+use crate::options::Options;
+use crate::queue::Event;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExitAction {
+    /// Stays as it is, non-Primary, and returns by itself.
+    ReadOnly,
+    /// Gives its connection to the group up.
+    Offline,
+    /// Ends the server.
+    Abort,
+}
+
+pub fn parse_exit_action(text: &str) -> Option<ExitAction> {
+    match text {
+        "read-only" => Some(ExitAction::ReadOnly),
+        "offline" => Some(ExitAction::Offline),
+        "abort" => Some(ExitAction::Abort),
+        _ => None,
+    }
+}
+
+/// What to do, and how long after the loss of contact was reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Plan {
+    timeout: Duration,
+    tries: u32,
+    interval: Duration,
+    action: ExitAction,
+}
+
+impl Plan {
+    /// `None`: waits for ever.
+    fn of(options: &Options) -> Option<Plan> {
+        let timeout = options.period("quorate.unreachable_majority_timeout");
+        let tries = options.integer("quorate.autorejoin_tries").max(0);
+        Some(Plan {
+            // The contact was lost for so long already when it is reported.
+            timeout: timeout.saturating_sub(options.period("quorate.primary_timeout")),
+            tries: u32::try_from(tries).unwrap_or(u32::MAX),
+            interval: options.period("quorate.autorejoin_interval"),
+            action: parse_exit_action(options.text("quorate.exit_action"))?,
+        })
+        .filter(|_| !timeout.is_zero())
+    }
+}
+
+#[derive(Default)]
+pub struct Exit {
+    /// Counts losses and returns of contact; odd while it is lost.
+    contact: Mutex<u64>,
+    changed: Condvar,
+    read_only: AtomicBool,
+}
+
+impl Exit {
+    /// Without a majority for longer than its operator wants to take for passing.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Acquire)
+    }
+
+    /// The number of this loss, if it is a new one.
+    fn lost(&self) -> Option<u64> {
+        let mut contact = self.contact.lock();
+        let new = *contact % 2 == 0;
+        *contact += u64::from(new);
+        new.then_some(*contact)
+    }
+
+    fn regained(&self) {
+        let mut contact = self.contact.lock();
+        *contact += *contact % 2;
+        self.changed.notify_all();
+    }
+
+    /// Waits; false if contact came back.
+    fn still_lost_after(&self, wait: Duration, loss: u64) -> bool {
+        let deadline = Instant::now() + wait;
+        let mut contact = self.contact.lock();
+        while *contact == loss {
+            if self.changed.wait_until(&mut contact, deadline).timed_out() {
+                break;
+            }
+        }
+        *contact == loss
+    }
+}
+
+impl Node {
+    /// Contact with a majority was lost, or is back.
+    pub fn contact_changed(self: &Arc<Self>, primary: bool) {
+        if primary {
+            self.exit.regained();
+            if self.exit.read_only.swap(false, Ordering::AcqRel) {
+                self.settle_primary();
+            }
+            return;
+        }
+        let plan = Plan::of(&self.options.lock());
+        let (Some(loss), Some(plan)) = (self.exit.lost(), plan) else { return };
+        let node = self.clone();
+        let run = move || node.await_majority(loss, plan);
+        if let Err(e) = std::thread::Builder::new().name("exit".into()).spawn(run) {
+            self.warn(&format!(
+                "No thread for quorate.exit_action ({e}): this node just waits for a majority"
+            ));
+        }
+    }
+
+    /// The connection ends: nobody waits for contact any more.
+    pub fn forget_contact(&self) {
+        self.exit.regained();
+        self.exit.read_only.store(false, Ordering::Release);
+    }
+
+    fn await_majority(self: &Arc<Self>, loss: u64, plan: Plan) {
+        if !self.exit.still_lost_after(plan.timeout, loss) {
+            return;
+        }
+        self.warn(&format!(
+            "No majority for quorate.unreachable_majority_timeout: this node is read_only, and looks \
+             for its group {} times more, {:?} apart, before it does as quorate.exit_action says",
+            plan.tries, plan.interval
+        ));
+        self.exit.read_only.store(true, Ordering::Release);
+        self.settle_primary();
+        for _ in 0..plan.tries {
+            if !self.exit.still_lost_after(plan.interval, loss) {
+                self.info("A majority is back");
+                return;
+            }
+        }
+        self.leave_for(plan.action);
+    }
+
+    fn leave_for(self: &Arc<Self>, action: ExitAction) {
+        match action {
+            ExitAction::ReadOnly => self.warn(
+                "quorate.exit_action=read-only: this node stays non-Primary and read_only, goes on \
+                 looking for its group, and returns by itself",
+            ),
+            ExitAction::Offline => {
+                self.error(
+                    "quorate.exit_action=offline: this node gives its connection to the group up, and \
+                     its vote is missed. Nothing acknowledged is lost. Restart it, or SET GLOBAL \
+                     wsrep_cluster_address = @@wsrep_cluster_address, to return",
+                );
+                self.give_up_connection();
+            }
+            ExitAction::Abort => {
+                self.error(
+                    "quorate.exit_action=abort: this server is shut down. Nothing acknowledged is \
+                     lost. Start it again when a majority can be reached",
+                );
+                crate::server::shut_down();
+            }
+        }
+    }
+
+    /// Disconnects for good, without taking leave: nobody may be there to take leave of.
+    pub fn give_up_connection(&self) {
+        let Some(link) = self.link().filter(|link| !link.closing()) else { return };
+        link.begin_closing();
+        link.nudge_all();
+        self.desk.wake();
+        self.queue.push(Event::Final);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Option<Plan> {
+        let mut options = Options::default();
+        options.set(text, true).unwrap();
+        Plan::of(&options)
+    }
+
+    #[test]
+    fn nothing_is_planned_by_default_and_the_time_lost_already_counts() {
+        assert_eq!(plan(""), None);
+        let planned = plan(
+            "quorate.unreachable_majority_timeout=PT8S; quorate.exit_action=abort; \
+             quorate.autorejoin_tries=0",
+        );
+        let planned = planned.unwrap();
+        assert_eq!((planned.timeout, planned.tries), (Duration::from_secs(3), 0));
+        assert_eq!(planned.action, ExitAction::Abort);
+        let soon = plan("quorate.unreachable_majority_timeout=1").unwrap();
+        assert_eq!((soon.timeout, soon.action), (Duration::ZERO, ExitAction::ReadOnly));
+    }
+
+    #[test]
+    fn a_loss_ends_when_contact_returns() {
+        let exit = Exit::default();
+        let loss = exit.lost().unwrap();
+        assert_eq!(exit.lost(), None);
+        assert!(exit.still_lost_after(Duration::ZERO, loss));
+        exit.regained();
+        exit.regained();
+        assert!(!exit.still_lost_after(Duration::from_secs(60), loss));
+        assert_ne!(exit.lost(), Some(loss));
+    }
+}
