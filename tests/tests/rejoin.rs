@@ -73,7 +73,7 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
 fn a_joiner_killed_in_its_transfer_and_started_again_comes_up_by_itself() -> Result<()> {
     let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
     let node = cluster.followers()?[0];
-    interrupted_transfer(&cluster, node, |_donor| node)?;
+    during_transfer(&cluster, node, |_| cluster.quorate(&["kill", &node.to_string()]))?;
     let before = cluster.error_log(node)?.len();
     start_when_scripts_have_ended(&cluster, node)?;
     let log = cluster.error_log(node)?.split_off(before);
@@ -87,20 +87,64 @@ fn a_joiner_killed_in_its_transfer_and_started_again_comes_up_by_itself() -> Res
 fn a_joiner_whose_donor_dies_asks_for_another_start() -> Result<()> {
     let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
     let node = cluster.followers()?[0];
-    let (donor, said) = interrupted_transfer(&cluster, node, |donor| donor)?;
+    let (donor, said) = during_transfer(&cluster, node, |donor| {
+        cluster.quorate(&["kill", &donor.to_string()])?;
+        Ok(donor)
+    })?;
     assert!(said.contains("SIGABRT"), "{said}");
     start_when_scripts_have_ended(&cluster, node)?;
     start_when_scripts_have_ended(&cluster, donor)?;
     cluster.passed()
 }
 
-/// Empties `node`, starts it, and kills whom `victim` names for its donor, before that one sends.
-/// The donor, and what the start of `node` said.
-fn interrupted_transfer(
+#[test]
+fn ddl_waits_on_the_donor_alone_and_does_not_keep_it_from_stopping() -> Result<()> {
+    let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
+    let node = cluster.followers()?[0];
+    let tables = |at: u16| -> Result<Vec<String>> {
+        let query = "SELECT table_name FROM information_schema.tables \
+                     WHERE table_schema = 'test_ddl' ORDER BY 1";
+        Ok(cluster.connect(at)?.query(query)?)
+    };
+    let (donor, said) = during_transfer(&cluster, node, |donor| {
+        let others: Vec<u16> =
+            cluster.all().into_iter().filter(|n| ![node, donor].contains(n)).collect();
+        cluster.sql(others[0], "CREATE DATABASE test_ddl")?;
+        cluster.sql(others[0], "CREATE TABLE test_ddl.a (id INT PRIMARY KEY)")?;
+        cluster.sql(others[0], "INSERT INTO test_ddl.a VALUES (1)")?;
+        thread::scope(|scope| -> Result<()> {
+            // It may succeed or not, as its server ends meanwhile.
+            scope.spawn(|| cluster.sql(donor, "CREATE DATABASE test_late"));
+            let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
+                           WHERE info = 'CREATE DATABASE test_late'";
+            let mut connection = cluster.connect(donor)?;
+            while connection.query_first(waiting)? != Some(1) {
+                thread::sleep(Duration::from_millis(20));
+            }
+            assert_eq!(tables(donor)?, Vec::<String>::new());
+            assert_eq!(cluster.node_status(donor)?["state"], "Donor/Desynced");
+            cluster.quorate(&["stop", &donor.to_string()])?;
+            Ok(())
+        })?;
+        Ok(donor)
+    })?;
+    assert!(said.contains("SIGABRT"), "{said}");
+    // It died and has a vote still; the donor took leave.
+    start_when_scripts_have_ended(&cluster, node)?;
+    start_when_scripts_have_ended(&cluster, donor)?;
+    for node in cluster.all() {
+        assert_eq!(tables(node)?, ["a"], "node {node}");
+    }
+    cluster.passed()
+}
+
+/// Empties `node`, starts it, and does something when its donor has begun, before that one sends.
+/// What that gave, and what the start of `node` said.
+fn during_transfer<T>(
     cluster: &TestCluster,
     node: u16,
-    victim: impl Fn(u16) -> u16,
-) -> Result<(u16, String)> {
+    act: impl FnOnce(u16) -> Result<T>,
+) -> Result<(T, String)> {
     let name = node.to_string();
     cluster.quorate(&["stop", &name])?;
     for folder in ["data", "log"] {
@@ -126,9 +170,9 @@ fn interrupted_transfer(
             ensure!(Instant::now() < end, "no donor began");
             thread::sleep(Duration::from_millis(20));
         };
-        cluster.quorate(&["kill", &victim(donor).to_string()])?;
+        let result = act(donor)?;
         let output = start.join().expect("a starter panicked")?;
-        Ok((donor, String::from_utf8_lossy(&output.stderr).into_owned()))
+        Ok((result, String::from_utf8_lossy(&output.stderr).into_owned()))
     })
 }
 
