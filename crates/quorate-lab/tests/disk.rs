@@ -1,6 +1,7 @@
 //! The disk as programs see it.
 
 use quorate_lab::disk::{Disk, Faults, Loss, Options};
+use quorate_lab::process::ProcessId;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -194,6 +195,30 @@ fn a_frozen_disk_goes_on_when_thawed_and_ends_at_a_power_cut() {
     }
     disk.power_on(Loss::All).unwrap();
     fs::write(disk.path().join("b"), "x").unwrap();
+}
+
+#[test]
+fn a_killed_program_whose_write_hangs_is_ending_until_the_write_returns() {
+    let disk = disk();
+    let path = disk.path().join("numbers");
+    File::create(&path).unwrap();
+    let mut writer = start_writer(&path);
+    let process = ProcessId::of(writer.id()).unwrap();
+    let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("synced 300")));
+    assert!(!process.is_ending());
+
+    disk.set_faults(Faults { frozen: true, ..Faults::default() });
+    assert!(disk.wait_held(5000 * MS));
+    writer.kill().unwrap();
+    assert!(process.is_alive() && process.is_ending());
+    assert!(!process.wait_gone(100 * MS).unwrap());
+    assert!(process.is_alive() && process.is_ending());
+
+    disk.set_faults(Faults::default());
+    assert!(process.wait_gone(5000 * MS).unwrap());
+    writer.wait().unwrap();
+    assert!(!process.is_alive() && !process.is_ending());
 }
 
 #[test]

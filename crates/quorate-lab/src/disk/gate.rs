@@ -26,6 +26,8 @@ pub(super) struct State {
     sync_time: Duration,
     later: BinaryHeap<Reverse<Later>>,
     ending: bool,
+    /// Operations that wait because the disk is frozen.
+    held: usize,
 }
 
 /// A sync that takes time.
@@ -52,6 +54,7 @@ impl Gate {
             sync_time,
             later: BinaryHeap::new(),
             ending: false,
+            held: 0,
         };
         Gate { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -64,15 +67,24 @@ impl Gate {
     /// For an operation that came through `mount`: waits while the disk is frozen.
     pub fn enter(&self, mount: u64) -> Result<MutexGuard<'_, State>, Errno> {
         let mut state = self.state.lock();
-        loop {
-            if state.mount != Some(mount) {
-                return Err(Errno::EIO);
-            }
-            if !state.faults.frozen {
-                return Ok(state);
-            }
-            self.changed.wait(&mut state);
+        let is_held = |state: &mut State| state.mount == Some(mount) && state.faults.frozen;
+        if is_held(&mut state) {
+            state.held += 1;
+            self.changed.notify_all();
+            self.changed.wait_while(&mut state, is_held);
+            state.held -= 1;
         }
+        if state.mount == Some(mount) {
+            Ok(state)
+        } else {
+            Err(Errno::EIO)
+        }
+    }
+
+    /// Waits until the frozen disk holds an operation; `false` if `limit` passed first.
+    pub fn wait_held(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        !self.changed.wait_while_for(&mut state, |state| state.held == 0, limit).timed_out()
     }
 
     /// Gives power; returns the number of the mount to be made.

@@ -133,6 +133,11 @@ impl Disk {
         self.inner.gate.set_faults(faults);
     }
 
+    /// Waits until the frozen disk holds an operation; `false` if `limit` passed first.
+    pub fn wait_held(&self, limit: Duration) -> bool {
+        self.inner.gate.wait_held(limit)
+    }
+
     /// Cuts the power: at once every operation fails and changes nothing. Kill the processes that
     /// use the disk, then call [`Disk::power_on`].
     pub fn power_off(&self) {

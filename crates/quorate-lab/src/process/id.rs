@@ -11,6 +11,10 @@ use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+/// Of the kernel's flags of a task (include/linux/sched.h): it is ending.
+const PF_EXITING: u32 = 0x4;
+const KILL_BIT: u64 = 1 << (Signal::KILL.as_raw() - 1);
+
 /// A pid together with its start time, in clock ticks since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessId {
@@ -54,6 +58,15 @@ impl ProcessId {
 
     pub fn is_alive(&self) -> bool {
         self.activity() != Activity::Gone
+    }
+
+    /// Whether it is alive for the last moments only: it has been killed, or is ending by itself.
+    /// A server that is writing can take seconds to go.
+    pub fn is_ending(&self) -> bool {
+        let Some(now) = stat(self.pid).filter(|now| now.started == self.started) else {
+            return false;
+        };
+        self.is_alive() && (now.state == 'Z' || now.exiting || kill_is_pending(self.pid))
     }
 
     /// Sends a signal; `false` if the process is already gone.
@@ -112,6 +125,8 @@ impl FromStr for ProcessId {
 
 struct Stat {
     state: char,
+    /// The first thread has begun to end.
+    exiting: bool,
     threads: u32,
     started: u64,
 }
@@ -122,11 +137,23 @@ fn stat(pid: i32) -> Option<Stat> {
     // 1 in proc(5); the state is the third.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
     let field = |number: usize| fields.get(number - 3).copied();
+    let flags: u32 = field(9)?.parse().ok()?;
     Some(Stat {
         state: field(3)?.chars().next()?,
+        exiting: flags & PF_EXITING != 0,
         threads: field(20)?.parse().ok()?,
         started: field(22)?.parse().ok()?,
     })
+}
+
+/// Whether SIGKILL was sent and not all threads have seen it.
+fn kill_is_pending(pid: i32) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let pending = text.lines().filter_map(|line| {
+        let signals = line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:"))?;
+        u64::from_str_radix(signals.trim(), 16).ok()
+    });
+    pending.fold(0, |all, signals| all | signals) & KILL_BIT != 0
 }
 
 #[cfg(test)]

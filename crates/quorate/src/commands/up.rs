@@ -12,6 +12,7 @@ use crate::server::{self, Outcome, Start, Watched};
 use crate::sql;
 use crate::view::{Progress, Report};
 use anyhow::{bail, Context, Result};
+use quorate_lab::process::ProcessId;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
 /// Makes the datadirs of a new cluster and begins its group on node1.
 fn found(cluster: &mut Cluster, progress: &Progress, end: Instant) -> Result<u8> {
     let founder = cluster.node(1);
-    let mut watched = match cluster.process(&founder) {
+    let mut watched = match still_running(cluster, &founder, end)? {
         // An earlier command was interrupted here.
         Some(process) => vec![Watched::running(&founder, process)],
         None => {
@@ -140,15 +141,20 @@ fn start_and_watch(
     progress: &Progress,
     end: Instant,
 ) -> Result<u8> {
-    let (running, stopped): (Vec<Node>, Vec<Node>) =
-        nodes.into_iter().partition(|node| cluster.process(node).is_some());
+    let mut watched: Vec<Watched> = Vec::new();
+    let mut stopped = Vec::new();
+    for node in nodes {
+        match still_running(cluster, &node, end)? {
+            Some(process) => watched.push(Watched::running(&node, process)),
+            None => stopped.push(node),
+        }
+    }
     for node in &stopped {
         check_free(&node.name, &node.ports)?;
         server::prepare(cluster, node)?;
     }
     let starts = beginnings(cluster, &stopped, progress);
     let mut code = OK;
-    let mut watched: Vec<Watched> = Vec::new();
     for (node, start) in stopped.iter().zip(starts) {
         match start.and_then(|start| server::launch(cluster, node, &start)) {
             Ok(server) => watched.push(server),
@@ -158,7 +164,6 @@ fn start_and_watch(
             }
         }
     }
-    watched.extend(running.iter().filter_map(|n| Some(Watched::running(n, cluster.process(n)?))));
     watched.sort_by_key(|server| server.node.number);
     drop(lock);
 
@@ -168,6 +173,24 @@ fn start_and_watch(
         println!("\nConnect: {}", connect_command(cluster, &server.node));
     }
     Ok(code.max(waited))
+}
+
+/// The node's process. One that was killed a moment ago counts as gone, and is waited for: it may
+/// still be in a write, with its ports and locks.
+fn still_running(cluster: &Cluster, node: &Node, end: Instant) -> Result<Option<ProcessId>> {
+    let Some(process) = cluster.process(node) else { return Ok(None) };
+    if !process.is_ending() {
+        return Ok(Some(process));
+    }
+    if !process.wait_gone(end.saturating_duration_since(Instant::now()))? {
+        let message = format!(
+            "{}: process {} was killed but does not end, so the node cannot be started; a disk \
+             that hangs can be the cause: see what the kernel says of it, then `quorate up` again",
+            node.name, process.pid
+        );
+        return Err(Failure::new(TIMED_OUT, message).into());
+    }
+    Ok(None)
 }
 
 /// Where nodes that are not running stand, all recovered at once. One that cannot be recovered
