@@ -20,7 +20,7 @@ pub fn recovered_position(
     account: &Account,
     mariadbd: &Path,
 ) -> Result<Option<String>> {
-    discard_unwritten(&node.data().join("tc.log"))?;
+    discard_empty_log(&node.data().join("tc.log"))?;
     let mut command = Command::new(mariadbd);
     command
         .arg(format!("--defaults-file={}", node.config().display()))
@@ -44,15 +44,20 @@ pub fn recovered_position(
     }
 }
 
-/// The server makes its log of two-phase commits, full of zeros, and then writes its head. If the
-/// power fails in between, no later start accepts the file. It says nothing, so nothing is lost
-/// with it; a server makes a new one at each start.
-fn discard_unwritten(path: &Path) -> Result<()> {
+/// What the server writes over the head of its log of two-phase commits when it closes and deletes
+/// it.
+const CLOSED: [u8; 4] = [b'A', 0x23, 0x05, 0x74];
+
+/// The server makes its log of two-phase commits, full of zeros, and then writes its head; in the
+/// end it spoils the head, and deletes the file. If the power fails in between, or before the
+/// deletion is on the disk, no later start accepts the file. It has nothing to say, so nothing is
+/// lost with it; a server makes a new one at each start.
+fn discard_empty_log(path: &Path) -> Result<()> {
     let content = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         read => read.with_context(|| format!("reading {}", path.display()))?,
     };
-    if content.iter().all(|byte| *byte == 0) {
+    if content.starts_with(&CLOSED) || content.iter().all(|byte| *byte == 0) {
         fs::remove_file(path).with_context(|| format!("deleting {}", path.display()))?;
     }
     Ok(())
@@ -76,14 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_of_commits_without_a_head_is_discarded_and_no_other() {
+    fn a_log_of_commits_without_its_head_is_discarded_and_no_other() {
         let path = std::env::temp_dir().join(format!("quorate-tc-log-{}", std::process::id()));
-        discard_unwritten(&path).unwrap();
-        fs::write(&path, [0; 4096]).unwrap();
-        discard_unwritten(&path).unwrap();
-        assert!(!path.exists());
+        discard_empty_log(&path).unwrap();
+        for empty in [&[0; 24][..], &[b'A', 0x23, 0x05, 0x74, 2, 0]] {
+            fs::write(&path, empty).unwrap();
+            discard_empty_log(&path).unwrap();
+            assert!(!path.exists());
+        }
         fs::write(&path, [0xfe, 0x23, 0x05, 0x74, 0]).unwrap();
-        discard_unwritten(&path).unwrap();
+        discard_empty_log(&path).unwrap();
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
     }
