@@ -10,7 +10,7 @@ use anyhow::{bail, Result};
 use mysql::Conn;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the provider says before it ends a server that is to be started again.
 const RESTART_WANTED: &str = "a service manager that restarts servers which ended abnormally";
@@ -19,7 +19,24 @@ const LAST_WORDS: usize = 12;
 
 /// All calls may be made from any thread.
 pub trait Target: Sync {
+    /// The servers.
     fn nodes(&self) -> usize;
+
+    /// All that can be hurt: the servers, and then members that have no database, to which nobody
+    /// connects.
+    fn members(&self) -> usize {
+        self.nodes()
+    }
+
+    /// A server that is to have no vote.
+    fn is_learner(&self, _node: usize) -> bool {
+        false
+    }
+
+    /// Whether one of the members after the servers runs, and counts for majorities.
+    fn has_vote(&self, _member: usize) -> bool {
+        true
+    }
 
     /// Connects as an account that may do everything; each read and write is given up after
     /// `timeout`.
@@ -107,6 +124,18 @@ impl Target for Cluster {
         Cluster::nodes(self).len()
     }
 
+    fn members(&self) -> usize {
+        Cluster::loggers(self).end
+    }
+
+    fn is_learner(&self, node: usize) -> bool {
+        Cluster::is_learner(self, node)
+    }
+
+    fn has_vote(&self, member: usize) -> bool {
+        Cluster::has_vote(self, member)
+    }
+
     fn connect(&self, node: usize, timeout: Duration) -> mysql::Result<Conn> {
         Cluster::connect(self, node, timeout)
     }
@@ -152,8 +181,11 @@ impl Target for Cluster {
     }
 
     fn wait_level(&self, limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
         let all: Vec<usize> = Cluster::nodes(self).collect();
-        Cluster::wait_level(self, &all, limit)
+        Cluster::wait_level(self, &all, limit)?;
+        let loggers: Vec<usize> = Cluster::loggers(self).collect();
+        self.wait_votes(&loggers, end.saturating_duration_since(Instant::now()))
     }
 
     fn save_logs(&self, folder: &Path) -> Result<()> {

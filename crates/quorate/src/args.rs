@@ -415,6 +415,7 @@ pub struct Logs {
         time, or nothing was acknowledged. 1: the run could not be carried out.\n\n\
         Examples:\n  quorate chaos --minutes 5\n  \
         quorate chaos --schedule all --workload set,bank --seed 7\n  \
+        quorate chaos --nodes 2 --loggers 1 --learners 1\n  \
         quorate chaos --system galera --schedule all --set innodb_flush_log_at_trx_commit=0"
 )]
 pub struct Chaos {
@@ -429,6 +430,14 @@ pub struct Chaos {
     /// How many servers
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     pub nodes: u16,
+
+    /// Members besides with a log and a vote, and no database; they are numbered last
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=4))]
+    pub loggers: u16,
+
+    /// Servers besides without a vote
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=4))]
+    pub learners: u16,
 
     /// How long things fail
     #[arg(long, value_name = "M", default_value_t = 5.0)]

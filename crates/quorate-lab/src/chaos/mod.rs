@@ -66,7 +66,7 @@ pub fn run(
     out: &Path,
     live: &(dyn Fn(&Live) + Sync),
 ) -> Result<Report> {
-    let nodes = target.nodes();
+    let members = target.members();
     let (mut report, jobs) = harm(&*target, options, out, live)?;
     // Its disks are in memory, which the checkers may need.
     drop(target);
@@ -77,7 +77,7 @@ pub fn run(
         report.findings.push((job.workload.name().to_owned(), job.workload.judge(&history)));
     }
     report.conclude();
-    report.write(options, nodes, out)?;
+    report.write(options, members, out)?;
     Ok(report)
 }
 
@@ -89,7 +89,7 @@ fn harm(
     live: &(dyn Fn(&Live) + Sync),
 ) -> Result<(Report, Vec<Job>)> {
     let begin = Instant::now();
-    let rounds = Rounds::new(&options.schedules, options.seed, target.nodes(), target.means())
+    let rounds = Rounds::new(&options.schedules, options.seed, target.members(), target.means())
         .map_err(anyhow::Error::msg)?;
     let jobs = jobs(options, out, begin)?;
     set_up(target, &jobs)?;

@@ -75,19 +75,34 @@ impl Member {
         start: &Start,
         prepare: impl FnOnce(&mut Command),
     ) -> Result<()> {
+        let mut command = Command::new(mariadbd);
+        command.args(start.arguments(&self.node, account));
+        prepare(&mut command);
+        self.run(command, account)
+    }
+
+    /// A member without a database. `group`: the addresses of all.
+    pub fn start_logger(&self, program: &Path, account: &Account, group: &[String]) -> Result<()> {
+        let mut command = Command::new(program);
+        command
+            .args(["logger", "--cluster-name", super::GROUP, "--name", &self.node.name])
+            .args(["--address", &self.node.group_address(), "--join", &group.join(",")])
+            .arg("--log-dir")
+            .arg(self.node.log());
+        self.run(command, account)
+    }
+
+    fn run(&self, mut command: Command, account: &Account) -> Result<()> {
         let mut server = self.server.lock();
         let runs = server.as_ref().is_some_and(|server| server.activity() != Activity::Gone);
         ensure!(!runs, "{} runs already", self.node.name);
         server.as_ref().map_or(Ok(()), |former| clock::forget(former.pid()))?;
         let log = open_error_log(&self.node, account)?;
-        let mut command = Command::new(mariadbd);
         command
-            .args(start.arguments(&self.node, account))
             .current_dir(&self.node.dir)
             .stdin(Stdio::null())
             .stdout(log.try_clone().context("duplicating a file")?)
             .stderr(log);
-        prepare(&mut command);
         let host = &self.network.hosts()[self.index];
         *server = Some(Arc::new(Process::start(host, &mut command)?));
         Ok(())

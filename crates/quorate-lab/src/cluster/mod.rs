@@ -28,6 +28,9 @@ use std::time::Duration;
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// For a killed server to be gone.
 const DEATH_LIMIT: Duration = Duration::from_secs(30);
+/// `wsrep_cluster_name`.
+const GROUP: &str = "lab";
+const LEARNER: &str = "quorate.role=learner";
 /// Root, whom the socket authenticates.
 const USER: &str = "root";
 
@@ -65,6 +68,9 @@ impl Cluster {
         }
         let all: Vec<usize> = cluster.nodes().collect();
         cluster.wait_synced(&all, START_LIMIT)?;
+        let loggers: Vec<usize> = cluster.loggers().collect();
+        loggers.iter().try_for_each(|logger| cluster.start_logger(*logger))?;
+        cluster.wait_votes(&loggers, START_LIMIT)?;
         // Galera fills its joiners by state transfers, which do not sync what they write. Any real
         // cluster is old enough that the kernel has written that out.
         for member in &cluster.members {
@@ -78,10 +84,10 @@ impl Cluster {
         let mariadbd = server::find_mariadbd()?;
         let clocks = plan.clocks.then(clock::library).transpose()?;
         let folder = Folder::new()?;
-        let network = Network::new(plan.nodes, plan.topology)?;
-        let members = (0..plan.nodes)
-            .map(|index| Member::new(index, &network, plan.disk, folder.path(), &account))
-            .collect::<Result<_>>()?;
+        let all = plan.servers() + plan.loggers;
+        let network = Network::new(all, plan.topology)?;
+        let member = |index| Member::new(index, &network, plan.disk, folder.path(), &account);
+        let members = (0..all).map(member).collect::<Result<_>>()?;
         let group = Mutex::new(None);
         let plan = plan.clone();
         Ok(Cluster { members, network, plan, account, mariadbd, clocks, group, folder })
@@ -93,28 +99,30 @@ impl Cluster {
         fs::write(&extra, format!("[mariadbd]\n{}\n", self.plan.server_options))
             .with_context(|| format!("writing {}", extra.display()))?;
         self.account.admit(&extra, 0o640)?;
-        let group: Vec<String> =
-            self.members.iter().map(|member| member.node.group_address()).collect();
+        let group = self.group_addresses();
         let provider = server::readable_provider(
             self.plan.system.provider(),
             &self.folder.path().join("lib"),
             &self.account,
         )?;
-        let settings = Settings {
-            cluster: "lab",
-            group: &group,
-            provider: &provider,
-            provider_options: &self.plan.provider_options,
-            account: &self.account,
-            extra: &extra,
-        };
-        for member in &self.members {
-            settings.write(&member.node)?;
+        let of_learners = format!("{LEARNER};{}", self.plan.provider_options);
+        for index in self.nodes() {
+            let learns = self.is_learner(index);
+            let settings = Settings {
+                cluster: GROUP,
+                group: &group,
+                provider: &provider,
+                provider_options: if learns { &of_learners } else { &self.plan.provider_options },
+                account: &self.account,
+                extra: &extra,
+            };
+            settings.write(&self.members[index].node)?;
             if self.clocks.is_some() {
-                clock::set(&member.node, 0)?;
+                clock::set(&self.members[index].node, 0)?;
             }
         }
-        let nodes: Vec<Node> = self.members.iter().map(|member| member.node.clone()).collect();
+        let servers = &self.members[self.nodes()];
+        let nodes: Vec<Node> = servers.iter().map(|member| member.node.clone()).collect();
         server::make_datadirs(&nodes, &self.folder.path().join("template"), &self.account)?;
         for member in &self.members {
             member.disk.sync_all();
@@ -126,8 +134,23 @@ impl Cluster {
         &self.plan
     }
 
+    /// The servers.
     pub fn nodes(&self) -> Range<usize> {
-        0..self.members.len()
+        0..self.plan.servers()
+    }
+
+    /// Members after the servers, which have no database.
+    pub fn loggers(&self) -> Range<usize> {
+        self.plan.servers()..self.members.len()
+    }
+
+    /// A server that is to have no vote.
+    pub fn is_learner(&self, node: usize) -> bool {
+        (self.plan.nodes..self.plan.servers()).contains(&node)
+    }
+
+    fn group_addresses(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.node.group_address()).collect()
     }
 
     pub fn network(&self) -> &Network {
@@ -156,7 +179,19 @@ impl Cluster {
 
     pub fn is_synced(&self, node: usize) -> bool {
         sql::wsrep_status(&self.members[node].node.socket(), USER)
-            .is_ok_and(|status| status.is_synced() && status.has_vote())
+            .is_ok_and(|status| status.is_synced() && (status.has_vote() || self.is_learner(node)))
+    }
+
+    /// Whether a logger counts for majorities, as the servers see it.
+    pub fn has_vote(&self, logger: usize) -> bool {
+        let name = format!("name={} ", self.members[logger].node.name);
+        let counted = |node: usize| {
+            let status = self.status(node).ok()?;
+            let members = status.get("wsrep_quorate_members")?.split("; ");
+            members.into_iter().find(|member| member.starts_with(&name)).map(str::to_owned)
+        };
+        self.activity(logger) == Activity::Running
+            && self.nodes().any(|n| counted(n).is_some_and(|m| m.contains(" joining=false")))
     }
 
     /// The node that says it leads; of several, the one in the highest term. None with Galera.
@@ -236,6 +271,9 @@ impl Cluster {
     /// Starts a node that does not run, from the position its data has; does not wait until it
     /// is Synced.
     pub fn start_node(&self, node: usize) -> Result<()> {
+        if self.loggers().contains(&node) {
+            return self.start_logger(node);
+        }
         let start = self.beginning(node)?;
         self.launch(node, &start)
     }
@@ -243,6 +281,9 @@ impl Cluster {
     /// Starts all that do not run, after whatever happened. Galera is bootstrapped by the book if
     /// none runs: from the node that is furthest.
     pub fn start_all(&self) -> Result<()> {
+        self.loggers()
+            .filter(|logger| self.activity(*logger) == Activity::Gone)
+            .try_for_each(|logger| self.start_logger(logger))?;
         let stopped: Vec<usize> =
             self.nodes().filter(|node| self.activity(*node) == Activity::Gone).collect();
         let starts: Vec<Start> = std::thread::scope(|scope| {
@@ -254,7 +295,7 @@ impl Cluster {
                 .collect::<Result<_>>()
         })?;
         let bootstrap =
-            matches!(self.plan.system, System::Galera(_)) && stopped.len() == self.members.len();
+            matches!(self.plan.system, System::Galera(_)) && stopped.len() == self.nodes().len();
         let first = if bootstrap { member::furthest(&starts) } else { None };
         if let Some(first) = first {
             let start = Start { new_cluster: true, ..starts[first].clone() };
@@ -306,9 +347,10 @@ impl Cluster {
         for member in &self.members {
             let own = folder.join(&member.node.name);
             fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
-            for (from, name) in
-                [(member.node.config(), "my.cnf"), (member.node.error_log(), "error.log")]
-            {
+            let config = member.node.config();
+            let files = [(config, "my.cnf"), (member.node.error_log(), "error.log")];
+            // Loggers have no configuration.
+            for (from, name) in files.into_iter().filter(|(from, _)| from.exists()) {
                 fs::copy(&from, own.join(name))
                     .with_context(|| format!("copying {}", from.display()))?;
             }
@@ -323,6 +365,11 @@ impl Cluster {
                 clock::follow(command, &member.node, library);
             }
         })
+    }
+
+    fn start_logger(&self, logger: usize) -> Result<()> {
+        let (program, group) = (&self.plan.logger_program, self.group_addresses());
+        self.members[logger].start_logger(program, &self.account, &group)
     }
 
     fn beginning(&self, node: usize) -> Result<Start> {

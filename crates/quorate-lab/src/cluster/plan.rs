@@ -22,6 +22,13 @@ pub enum System {
 pub struct Plan {
     pub system: System,
     pub nodes: usize,
+    /// Servers besides, which have the data and no vote.
+    pub learners: usize,
+    /// Members besides, which have the log and a vote, and no data; they are counted after all
+    /// servers.
+    pub loggers: usize,
+    /// The command that runs them (`quorate`).
+    pub logger_program: PathBuf,
     pub topology: Topology,
     pub disk: disk::Options,
     /// Lines for `[mariadbd]` that win over the lab's own.
@@ -52,11 +59,19 @@ impl System {
 }
 
 impl Plan {
+    /// Servers: with a vote, and without.
+    pub fn servers(&self) -> usize {
+        self.nodes + self.learners
+    }
+
     /// Three nodes in one data centre.
     pub fn new(system: System) -> Plan {
         Plan {
             system,
             nodes: 3,
+            learners: 0,
+            loggers: 0,
+            logger_program: PathBuf::from("quorate"),
             topology: Topology::Lan,
             disk: disk::Options::default(),
             server_options: String::new(),

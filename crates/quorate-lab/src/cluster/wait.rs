@@ -28,6 +28,21 @@ impl Cluster {
         Ok(())
     }
 
+    /// Waits until these loggers count for majorities.
+    pub fn wait_votes(&self, loggers: &[usize], limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
+        for logger in loggers {
+            while !self.has_vote(*logger) {
+                if Instant::now() >= end {
+                    let name = &self.members[*logger].node.name;
+                    bail!("{name} has no vote. {}", self.log_ends(&[*logger]));
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until all of `nodes` are Synced and have committed the same.
     pub fn wait_level(&self, nodes: &[usize], limit: Duration) -> Result<()> {
         let end = Instant::now() + limit;

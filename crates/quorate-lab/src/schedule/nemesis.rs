@@ -105,7 +105,7 @@ impl<'a> Nemesis<'a> {
         if let Some(network) = self.target.network() {
             network.heal();
         }
-        for node in 0..self.target.nodes() {
+        for node in 0..self.target.members() {
             if let Some(disk) = self.target.disk(node) {
                 disk.set_faults(Faults::default());
             }
@@ -198,7 +198,7 @@ impl<'a> Nemesis<'a> {
     fn cut_links(&self, harm: Harm, nodes: &[usize]) {
         let Some(network) = self.target.network() else { return };
         for victim in nodes {
-            for other in (0..self.target.nodes()).filter(|other| !nodes.contains(other)) {
+            for other in (0..self.target.members()).filter(|other| !nodes.contains(other)) {
                 match harm {
                     Harm::Deaf => network.cut_one_way(other, *victim),
                     Harm::Mute => network.cut_one_way(*victim, other),
@@ -216,7 +216,7 @@ impl<'a> Nemesis<'a> {
     fn mend_links(&self, harm: Harm, nodes: &[usize]) {
         let Some(network) = self.target.network() else { return };
         for victim in nodes {
-            for other in (0..self.target.nodes()).filter(|other| !nodes.contains(other)) {
+            for other in (0..self.target.members()).filter(|other| !nodes.contains(other)) {
                 if harm == Harm::Lossy {
                     for (from, to) in [(*victim, other), (other, *victim)] {
                         network.set_quality(from, to, good(network.quality(from, to)));
@@ -266,7 +266,7 @@ impl<'a> Nemesis<'a> {
                 nodes.iter().copied().filter(|node| target.is_running(*node)).collect();
             target.kill(&running)?;
         }
-        if (0..target.nodes()).all(|node| !target.is_running(node)) {
+        if (0..target.members()).all(|node| !target.is_running(node)) {
             return target.start_all();
         }
         // All that are to start do so at once.
@@ -281,12 +281,13 @@ impl<'a> Nemesis<'a> {
     }
 
     fn find(&self, victims: Victims) -> Vec<usize> {
-        let nodes = self.target.nodes();
+        let members = self.target.members();
         let primary = self.primary.load(Ordering::Relaxed);
-        let all: Vec<usize> = (0..nodes).collect();
+        let all: Vec<usize> = (0..members).collect();
+        let voters = all.iter().filter(|member| !self.target.is_learner(**member)).count();
         match victims {
             Victims::Node(node) => vec![node],
-            Victims::Minority(draw) => Random::seeded(draw).choose(&all, (nodes - 1) / 2),
+            Victims::Minority(draw) => Random::seeded(draw).choose(&all, (voters - 1) / 2),
             Victims::Leader => vec![self.target.leader().unwrap_or(primary)],
             Victims::Primary => vec![primary],
             Victims::Follower(draw) => {
@@ -303,7 +304,7 @@ impl<'a> Nemesis<'a> {
         let mut limit = begin + SETTLE_LIMIT;
         while !self.stop.load(Ordering::Relaxed) {
             let away: Vec<usize> =
-                (0..self.target.nodes()).filter(|node| !self.is_synced(*node)).collect();
+                (0..self.target.members()).filter(|node| !self.is_synced(*node)).collect();
             if away.is_empty() {
                 return self.note("all Synced", begin, Ok(()));
             }
@@ -336,11 +337,14 @@ impl<'a> Nemesis<'a> {
     }
 
     pub fn is_synced(&self, node: usize) -> bool {
+        if node >= self.target.nodes() {
+            return self.target.has_vote(node);
+        }
         self.target.status(node).is_ok_and(|status| {
             let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
             is("wsrep_local_state", "4")
                 && is("wsrep_ready", "ON")
-                && !is("wsrep_quorate_role", "Learner")
+                && (self.target.is_learner(node) || !is("wsrep_quorate_role", "Learner"))
         })
     }
 

@@ -32,7 +32,8 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
     let seed = args.seed.unwrap_or_else(fresh_seed);
     // Said before anything is made: which names there are does not depend on the cluster.
     let means = if args.loopback { Means::NONE } else { Means::ALL };
-    Rounds::new(&args.schedule, seed, usize::from(args.nodes), means)
+    let members = args.nodes + args.loggers + args.learners;
+    Rounds::new(&args.schedule, seed, usize::from(members), means)
         .map_err(|message| Failure::new(USAGE, format!("{message}; see quorate chaos --list")))?;
     let options = Options {
         workloads: workloads(args)?,
@@ -50,7 +51,7 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
 
     let target = target(args)?;
     let report = chaos::run(target, &options, &out, &show)?;
-    println!("{}", report.text(&options, usize::from(args.nodes)));
+    println!("{}", report.text(&options, members.into()));
     println!("{}", out.join("report.html").display());
     Ok(match report.conclusion {
         Conclusion::Held => OK,
@@ -63,6 +64,10 @@ fn target(args: &Chaos) -> Result<Box<dyn Target>> {
     let mut server_options = String::from("innodb_snapshot_isolation = ON\n");
     server_options.extend(args.set.iter().map(|option| format!("{option}\n")));
     if args.loopback {
+        if args.loggers + args.learners > 0 {
+            let message = "--loggers and --learners need the lab: leave out --loopback";
+            return Err(Failure::new(USAGE, message).into());
+        }
         if args.system != ChaosSystem::Quorate {
             let message = "--loopback knows Quorate only: leave it out for other systems";
             return Err(Failure::new(USAGE, message).into());
@@ -71,6 +76,10 @@ fn target(args: &Chaos) -> Result<Box<dyn Target>> {
         let provider_options = args.provider_options.as_deref();
         return Ok(Box::new(Loopback::start(args.nodes, &text, provider_options)?));
     }
+    if args.system != ChaosSystem::Quorate && args.loggers + args.learners > 0 {
+        let message = "--loggers and --learners are roles that only Quorate knows";
+        return Err(Failure::new(USAGE, message).into());
+    }
     let system = match args.system {
         ChaosSystem::Quorate => System::Quorate(crate::server::find_provider(None)?),
         ChaosSystem::Galera => System::galera()
@@ -78,6 +87,9 @@ fn target(args: &Chaos) -> Result<Box<dyn Target>> {
     };
     let plan = Plan {
         nodes: usize::from(args.nodes),
+        learners: args.learners.into(),
+        loggers: args.loggers.into(),
+        logger_program: std::env::current_exe().context("finding this program's own file")?,
         topology: args.preset.parse().map_err(|e| Failure::new(USAGE, format!("{e:#}")))?,
         server_options,
         provider_options: args.provider_options.clone().unwrap_or_default(),
