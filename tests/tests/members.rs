@@ -26,8 +26,18 @@ fn weights_move_leadership_and_roles_change_online() -> Result<()> {
     let list = cluster.quorate(&["member", "set", &name, "--role", "learner"])?;
     assert_eq!(list.matches(" voter ").count(), 2, "{list}");
     cluster.sql(learner, "CREATE DATABASE by_learner")?;
-    let list = cluster.quorate(&["member", "set", &name, "--role", "voter"])?;
+    // It comes back as what it is.
+    cluster.quorate(&["restart", &name])?;
+    let list = cluster.quorate(&["member", "set-role", &name, "voter"])?;
     assert!(list.matches(" voter ").count() == 3 || list.contains("joining"), "{list}");
+
+    let list = cluster.quorate(&["member", "add", "--role", "learner"])?;
+    assert!(list.contains("node4") && list.matches(" learner ").count() == 1, "{list}");
+    let status = cluster.status()?;
+    assert_eq!(
+        (&status["nodes"][3]["role"], &status["health"]),
+        (&"Learner".into(), &"synced".into())
+    );
 
     let unknown = cluster.try_quorate(&["member", "set", "node9", "--weight", "1"])?;
     assert!(!unknown.status.success() && shown(&unknown).contains("node9"), "{}", shown(&unknown));

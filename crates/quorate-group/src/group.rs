@@ -244,12 +244,6 @@ impl Group {
         forced::force(&self.member, keep, reason, timeout)
     }
 
-    /// The server makes no progress (or does again): others should lead.
-    pub fn host_hangs(&self, hangs: bool) {
-        let event = Event::HostHangs(hangs);
-        self.member.with_core(|driver| driver.ignore_refusal(&self.member, event));
-    }
-
     /// Leaves the group: removed from the voters (dead voters first, where the rest would have no
     /// majority), and from the view. Then `close`. Past the timeout it stays a (dead) voter.
     pub fn leave(&self, timeout: Duration) -> Result<(), GroupError> {

@@ -4,6 +4,7 @@
 use crate::disk_watch::DiskWatch;
 use crate::driver::{Driver, Leadership};
 use crate::follow;
+use crate::host_watch::HostWatch;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Known;
@@ -89,6 +90,7 @@ pub(crate) struct Keeper<'a> {
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     view_proposed: Option<(u64, u64)>,
     disk: DiskWatch,
+    host: HostWatch,
 }
 
 impl<'a> Keeper<'a> {
@@ -100,6 +102,7 @@ impl<'a> Keeper<'a> {
             view_asked: member.opened,
             view_proposed: None,
             disk: DiskWatch::new(member.opened),
+            host: HostWatch::new(member.opened),
         }
     }
 
@@ -132,6 +135,7 @@ impl<'a> Keeper<'a> {
         member.keep_isolated();
         if !member.has_failed() {
             self.watch_disk(&status);
+            self.watch_host();
         }
         self.contact(&status, &leadership, &applied);
         self.ask_for_admission(&status, &leadership);
@@ -160,6 +164,15 @@ impl<'a> Keeper<'a> {
         if let Some((level, line)) = self.disk.look(log, place, Instant::now()) {
             self.member.log(level, line);
         }
+    }
+
+    fn watch_host(&mut self) {
+        let member = self.member;
+        let pace = member.options.heartbeat_interval() / 2;
+        let commit = member.observer.own_commit();
+        let Some((hangs, line)) = self.host.look(commit, pace, Instant::now()) else { return };
+        member.log(if hangs { LogLevel::Warn } else { LogLevel::Info }, line);
+        member.with_core(|driver| driver.ignore_refusal(member, Event::HostHangs(hangs)));
     }
 
     /// Reports whether there is contact with a quorum.

@@ -22,6 +22,7 @@ mod error;
 mod follow;
 mod forced;
 mod group;
+mod host_watch;
 mod join;
 mod keeper;
 mod leave;

@@ -5,6 +5,7 @@ mod common;
 use common::{Cluster, Node};
 use quorate_consensus::{MemberRole, Rules};
 use quorate_group::{Alteration, GroupError};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -160,4 +161,18 @@ fn a_lost_majority_is_given_up_by_force_and_stays_out() {
     cluster.nodes[lost[0]].start().unwrap();
     cluster.await_members(&[survivor, lost[0]]);
     cluster.await_applied(&proposals);
+}
+
+#[test]
+fn a_leader_whose_host_hangs_hands_over_until_it_goes_on() {
+    let cluster = Cluster::started("hang", 3);
+    let leader = cluster.leader();
+    let node = &cluster.nodes[leader];
+    node.shared.commit.store(7, Ordering::SeqCst);
+    node.wait("another leader", |node| !node.status().is_leader);
+    assert!(node.has_line("in the middle of its own commit 7"));
+    let proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
+    cluster.await_applied(&proposals);
+    node.shared.commit.store(0, Ordering::SeqCst);
+    node.wait("its going on", |node| node.has_line("this server goes on"));
 }

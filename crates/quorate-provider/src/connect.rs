@@ -393,6 +393,10 @@ impl Observer for NodeObserver {
         checked
     }
 
+    fn own_commit(&self) -> Option<i64> {
+        self.node.upgrade().and_then(|node| node.commit.own_inside())
+    }
+
     fn rules(&self, rules: Rules) {
         let Some(node) = self.node.upgrade() else { return };
         node.rules_changed(rules);

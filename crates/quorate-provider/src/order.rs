@@ -65,6 +65,8 @@ pub struct CommitOrder {
 struct CommitInner {
     last_left: i64,
     inside: Option<i64>,
+    /// That is a commit of a session of this server.
+    own: bool,
     /// Nothing above any of these may enter (`i64::MAX`: open).
     gates: [i64; 2],
     /// No isolated action above this may begin (`i64::MAX`: open).
@@ -77,6 +79,7 @@ impl CommitOrder {
         let inner = CommitInner {
             last_left: -1,
             inside: None,
+            own: false,
             gates: [i64::MAX; 2],
             isolated_gate: i64::MAX,
             interrupted: HashSet::new(),
@@ -106,6 +109,8 @@ impl CommitOrder {
             if inner.last_left + 1 == seqno && inner.gates.iter().all(|g| seqno <= *g) {
                 debug_assert!(inner.inside.is_none());
                 inner.inside = Some(seqno);
+                // What applies write sets of others, or only passes, cannot be interrupted.
+                inner.own = interruptible;
                 if !inner.interrupted.is_empty() {
                     inner.interrupted.remove(&seqno);
                 }
@@ -127,6 +132,7 @@ impl CommitOrder {
         }
         debug_assert!(inner.inside.is_none());
         inner.inside = Some(seqno);
+        inner.own = false;
     }
 
     /// Blocks until an isolated action may begin that enters only when it has run. Everything
@@ -163,6 +169,12 @@ impl CommitOrder {
         drop(inner);
         self.slots.of(seqno).notify_all();
         true
+    }
+
+    /// The commit of a session of this server that is inside.
+    pub fn own_inside(&self) -> Option<i64> {
+        let inner = self.inner.lock();
+        inner.inside.filter(|_| inner.own)
     }
 
     /// Blocks until `seqno` has left.
@@ -348,8 +360,22 @@ mod tests {
         assert!(order.interrupt(2));
         assert_eq!(waiter.join().unwrap(), Entered::Interrupted);
         order.skip(1);
+        assert_eq!(order.own_inside(), None);
         assert_eq!(order.enter(2, false), Entered::Yes);
         assert!(!order.interrupt(2), "inside: too late");
+        order.leave(2);
+    }
+
+    #[test]
+    fn who_is_inside_is_known_if_it_is_a_commit_of_a_session_here() {
+        let order = CommitOrder::new();
+        order.set_position(0);
+        assert_eq!(order.enter(1, true), Entered::Yes);
+        assert_eq!(order.own_inside(), Some(1));
+        order.leave(1);
+        assert_eq!(order.own_inside(), None);
+        assert_eq!(order.enter(2, false), Entered::Yes);
+        assert_eq!(order.own_inside(), None, "a write set of another server");
         order.leave(2);
     }
 

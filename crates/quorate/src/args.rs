@@ -89,9 +89,10 @@ pub enum Command {
     /// Show and change who belongs to the group
     #[command(
         long_about = "Shows and changes who belongs to the group: roles, weights, zones. A server \
-        is added by starting it (wsrep_cluster_address), a logger by `quorate logger`; both are \
-        removed when they stop cleanly.\n\n\
-        Examples:\n  quorate member list\n  quorate member set node3 --role learner\n  \
+        is added by starting it (wsrep_cluster_address; in a cluster of this command: `member add`), \
+        a logger by `quorate logger`; both are removed when they stop cleanly.\n\n\
+        Examples:\n  quorate member list\n  quorate member add --role learner\n  \
+        quorate member set-role node3 learner\n  \
         quorate member set node1 --weight 100\n  quorate member remove node4"
     )]
     Member {
@@ -140,6 +141,10 @@ pub struct Up {
     /// How many servers [default: 3, or as many as the cluster has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=9))]
     pub nodes: Option<u16>,
+
+    /// How many more servers, which have the data and no vote [default: 0, or what the cluster has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=6))]
+    pub learners: Option<u16>,
 
     /// Where the ports begin [default: 3400, or what the cluster has]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1024..=65000))]
@@ -220,6 +225,30 @@ pub struct OneNode {
 pub enum Member {
     /// Every member: role, weight, votes, zone, address
     List,
+    /// Add a server to this cluster and wait until it is Synced
+    #[command(
+        long_about = "Adds a server to this cluster on this machine, with the next number, and waits until \
+        it is Synced: it receives the others' data. On another machine, a server is added by \
+        starting it with wsrep_cluster_address, and a logger by `quorate logger`."
+    )]
+    Add {
+        /// voter, or learner: has the data, and no vote
+        #[arg(long, value_enum, value_name = "ROLE", default_value = "voter")]
+        role: MemberRole,
+
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Change a member's role
+    #[command(name = "set-role")]
+    SetRole {
+        /// Its name, as `member list` shows it
+        name: String,
+
+        /// voter, or learner: keeps its data, and has no vote
+        #[arg(value_enum)]
+        role: MemberRole,
+    },
     /// Change a member's role, weight or zone
     Set(MemberSet),
     /// Remove a member that will not come back
@@ -264,6 +293,12 @@ pub enum Member {
         quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
     )]
     ForceQuorum(Force),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MemberRole {
+    Voter,
+    Learner,
 }
 
 #[derive(Args)]

@@ -12,7 +12,7 @@ use quorate_group::{
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,8 @@ pub struct Shared {
     group: Mutex<Option<Arc<Group>>>,
     own: Mutex<String>,
     panic: AtomicBool,
+    /// What the host is said to be in the middle of; 0: nothing.
+    pub commit: AtomicI64,
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
@@ -107,6 +109,9 @@ impl StateMachine for Machine {
 struct Ear(Arc<Shared>);
 
 impl Observer for Ear {
+    fn own_commit(&self) -> Option<i64> {
+        Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
+    }
     fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
         self.0.leaders.lock().push((term, leader));
         self.0.changed.notify_all();

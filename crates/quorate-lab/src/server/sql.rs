@@ -78,6 +78,13 @@ impl WsrepStatus {
         !matches!(self.get("wsrep_quorate_role"), Some("Learner" | "None"))
     }
 
+    /// Whether the member of this name is meant to have no vote, rather than not to have one yet.
+    pub fn is_learner(&self, name: &str) -> bool {
+        let member = format!("name={name} role=learner ");
+        let members = self.get("wsrep_quorate_members").unwrap_or_default();
+        members.split("; ").any(|m| m.starts_with(&member) && m.contains(" joining=false"))
+    }
+
     /// True if the node takes reads and writes.
     pub fn is_ready(&self) -> bool {
         self.get("wsrep_ready") == Some("ON")

@@ -24,12 +24,14 @@ pub fn write_config(cluster: &Cluster, node: &Node) -> Result<()> {
     cluster.account.admit(&extra, 0o640)?;
 
     let state = &cluster.state;
+    let learns = state.nodes[usize::from(node.number) - 1].learner;
+    let role = if learns { "quorate.role=learner;" } else { "" };
     let group: Vec<String> = cluster.nodes().iter().map(Node::group_address).collect();
     Settings {
         cluster: &state.name,
         group: &group,
         provider: &state.provider_loaded,
-        provider_options: &state.provider_options,
+        provider_options: &format!("{role}{}", state.provider_options),
         account: &cluster.account,
         extra: &extra,
     }

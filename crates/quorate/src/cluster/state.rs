@@ -37,6 +37,9 @@ pub struct NodeState {
     /// Counts from 1, in the order of this list.
     pub number: u16,
     pub ports: Ports,
+    /// It joins without a vote.
+    #[serde(default)]
+    pub learner: bool,
     pub process: Option<ProcessId>,
 }
 
@@ -56,12 +59,19 @@ impl State {
         }
     }
 
-    pub fn add_node(&mut self) {
+    /// Nodes with a vote and learners, as they were added.
+    pub fn counts(&self) -> (u16, u16) {
+        let learners = self.nodes.iter().filter(|node| node.learner).count();
+        ((self.nodes.len() - learners) as u16, learners as u16)
+    }
+
+    pub fn add_node(&mut self, learner: bool) {
         let number = self.nodes.len() as u16 + 1;
         self.nodes.push(NodeState {
             name: format!("node{number}"),
             number,
             ports: Ports::of(self.base_port, number),
+            learner,
             process: None,
         });
     }

@@ -1,7 +1,8 @@
 //! `quorate member`: who belongs to the group, with which role and weight.
 
 use super::switchover::leader;
-use crate::args::{Force, Member, MemberSet};
+use super::up;
+use crate::args::{Force, Member, MemberRole, MemberSet};
 use crate::cluster::{Cluster, Node};
 use crate::failure::{Failure, NO_PRIMARY, OK};
 use anyhow::{bail, Context, Result};
@@ -20,6 +21,23 @@ const COLUMNS: [(&str, &str); 6] = [
 pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
     match what {
         Member::List => list(cluster),
+        Member::Add { role, limit } => match up::add(&cluster.dir, *role, *limit)? {
+            OK => list(&Cluster::open(&cluster.dir)?),
+            code => Ok(code),
+        },
+        Member::SetRole { name, role } => {
+            let role = match role {
+                MemberRole::Voter => "voter",
+                MemberRole::Learner => "learner",
+            };
+            order(
+                cluster,
+                &leader(cluster)?,
+                "quorate.member_set",
+                &format!("{name} role={role}"),
+            )?;
+            list(cluster)
+        }
         Member::Set(args) => set(cluster, args),
         Member::Remove { name } => {
             order(cluster, &leader(cluster)?, "quorate.member_remove", name)?;

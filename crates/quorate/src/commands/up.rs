@@ -5,7 +5,7 @@
 //! needs a state transfer. Any later start: every node recovers its position and starts, all at
 //! once; the group's log has the rest.
 
-use crate::args::{Limit, Up};
+use crate::args::{Limit, MemberRole, Up};
 use crate::cluster::{self, check_free, Account, Cluster, Lock, Node, State, DEFAULT_BASE};
 use crate::failure::{Failure, FAILED, OK, TIMED_OUT, USAGE};
 use crate::server::{self, Outcome, Start, Watched};
@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const DEFAULT_NODES: u16 = 3;
+const NODES_MAX: usize = 9;
 
 pub fn up(dir: &Path, args: &Up) -> Result<u8> {
     let existing = State::read(dir)?;
@@ -47,6 +48,23 @@ pub fn up(dir: &Path, args: &Up) -> Result<u8> {
     }
     let nodes = cluster.nodes();
     start_and_watch(&mut cluster, lock, nodes, &progress, end)
+}
+
+/// Adds a server to an existing cluster.
+pub fn add(dir: &Path, role: MemberRole, limit: Limit) -> Result<u8> {
+    let (nodes, learners) = Cluster::open(dir)?.state.counts();
+    let learner = role == MemberRole::Learner;
+    let args = Up {
+        nodes: Some(nodes + u16::from(!learner)),
+        learners: Some(learners + u16::from(learner)),
+        base_port: None,
+        provider: None,
+        provider_options: None,
+        mariadbd: None,
+        limit,
+        new_cluster_on: None,
+    };
+    up(dir, &args)
 }
 
 /// Starts `nodes` of an existing cluster.
@@ -88,16 +106,26 @@ fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
         None if state.mariadbd.is_file() => {}
         None => state.mariadbd = server::find_mariadbd()?,
     }
-    let has = state.nodes.len() as u16;
-    let wanted = args.nodes.unwrap_or(if has == 0 { DEFAULT_NODES } else { has });
-    if wanted < has {
-        let message = format!(
-            "the cluster in {} has {has} nodes: --nodes can add nodes, not remove them",
-            dir.display()
-        );
+    let (nodes, learners) = state.counts();
+    let wanted = args.nodes.unwrap_or(if nodes == 0 { DEFAULT_NODES } else { nodes });
+    for (has, wanted, learner) in
+        [(nodes, wanted, false), (learners, args.learners.unwrap_or(learners), true)]
+    {
+        if wanted < has {
+            let (option, what) =
+                if learner { ("--learners", "learners") } else { ("--nodes", "nodes") };
+            let message = format!(
+                "the cluster in {} has {has} {what}: {option} can add nodes, not remove them",
+                dir.display()
+            );
+            return Err(Failure::new(USAGE, message).into());
+        }
+        (has..wanted).for_each(|_| state.add_node(learner));
+    }
+    if state.nodes.len() > NODES_MAX {
+        let message = format!("{} nodes are more than {NODES_MAX}", state.nodes.len());
         return Err(Failure::new(USAGE, message).into());
     }
-    (has..wanted).for_each(|_| state.add_node());
     let mut cluster = Cluster { dir: dir.to_owned(), account, state };
     server::place_provider(&mut cluster)?;
     cluster.save()?;

@@ -102,7 +102,10 @@ fn watch(
             return Outcome::Failed;
         }
         match sql::wsrep_status(&server.node.socket(), user) {
-            Ok(status) if status.is_synced() && status.has_vote() => {
+            Ok(status)
+                if status.is_synced()
+                    && (status.has_vote() || status.is_learner(&server.node.name)) =>
+            {
                 line.done("Synced");
                 return Outcome::Synced;
             }

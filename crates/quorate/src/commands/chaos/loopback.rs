@@ -51,6 +51,7 @@ impl Loopback {
             .with_context(|| format!("writing {}", extra.display()))?;
         let args = Up {
             nodes: Some(nodes),
+            learners: None,
             base_port: Some(free_ports()?),
             provider: None,
             provider_options: provider_options.map(str::to_owned),

@@ -1,0 +1,87 @@
+//! Noticing that the host of this member makes no progress: one of its own commits, which the log
+//! has decided and whose turn it is, does not end.
+//!
+//! From there on a commit waits for nothing but its own server, and takes next to no time; what may
+//! take long (locks, certification, a majority, other commits, a pause for a backup) comes before.
+//! Only time during which this watch itself ran counts, so neither a paused process nor a starved
+//! machine looks like a hanging server.
+
+use std::time::{Duration, Instant};
+
+/// Time in the middle of one commit that means that the server hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) struct HostWatch {
+    commit: Option<i64>,
+    /// How long it has been the same, as far as this was looked at.
+    still: Duration,
+    looked: Instant,
+    hangs: bool,
+}
+
+impl HostWatch {
+    pub fn new(now: Instant) -> Self {
+        Self { commit: None, still: Duration::ZERO, looked: now, hangs: false }
+    }
+
+    /// Whether the host hangs, if that has changed; and what there is to say. `commit` is the one
+    /// that the host is in the middle of; looks are meant to be `pace` apart.
+    pub fn look(
+        &mut self,
+        commit: Option<i64>,
+        pace: Duration,
+        now: Instant,
+    ) -> Option<(bool, String)> {
+        let passed = now.saturating_duration_since(self.looked).min(2 * pace);
+        self.looked = now;
+        match commit {
+            Some(_) if commit == self.commit => self.still += passed,
+            _ => (self.commit, self.still) = (commit, Duration::ZERO),
+        }
+        let hangs = self.still >= PATIENCE;
+        if hangs == self.hangs {
+            return None;
+        }
+        self.hangs = hangs;
+        let line = match commit.filter(|_| hangs) {
+            Some(seqno) => format!(
+                "this server is in the middle of its own commit {seqno} for {:.0?}: it seems to hang. If \
+                 this node leads, another one takes over; the others go on without it, and nothing is \
+                 lost. See whether the disk of its data directory still writes",
+                self.still
+            ),
+            None => "this server goes on".to_owned(),
+        };
+        Some((hangs, line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn a_commit_that_does_not_end_is_a_hang_and_others_are_not() {
+        let begin = Instant::now();
+        let mut watch = HostWatch::new(begin);
+        let mut look = |commit, tenths: u64| {
+            let said = watch.look(commit, PACE, begin + Duration::from_millis(tenths * 100));
+            said.map(|(hangs, _)| hangs)
+        };
+        // Busy: always another commit, or none.
+        for tenths in 1..100 {
+            assert_eq!(look(Some(tenths as i64), tenths), None);
+            assert_eq!(look(None, tenths), None);
+        }
+        // Stopped for a minute in the middle of one.
+        assert_eq!(look(Some(1000), 100), None);
+        assert_eq!(look(Some(1000), 700), None);
+        assert_eq!(look(Some(1001), 701), None);
+        let told: Vec<u64> =
+            (702..900).filter(|tenths| look(Some(1001), *tenths) == Some(true)).collect();
+        assert_eq!(told, [751], "after five seconds, once");
+        assert_eq!(look(None, 901), Some(false));
+    }
+}
