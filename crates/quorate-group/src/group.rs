@@ -158,6 +158,13 @@ impl Group {
         view.members.into_iter().filter(|m| m.id == own || here(m.id)).collect()
     }
 
+    /// The state machine is to see a view after the present one, even if nobody comes or goes.
+    pub fn refresh_view(&self) {
+        let member = &self.member;
+        member.desk.want_view_after(member.progress.applied().view.number);
+        member.notices.wake();
+    }
+
     /// Reads the files of [`TlsOptions`](crate::TlsOptions) again; connections made from now on use
     /// them. Those that stand stay. On an error the former certificates stay in use.
     pub fn reload_tls(&self) -> Result<(), GroupError> {

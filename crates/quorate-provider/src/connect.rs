@@ -62,6 +62,7 @@ impl Node {
             options.dir.display(),
             options.advertise
         ));
+        self.begin_connection();
         let observer = Arc::new(NodeObserver::new(self));
         let (group, info) = Group::open(options, observer.clone())?;
         let group = Arc::new(group);
@@ -306,6 +307,7 @@ impl Node {
             link.set_closed();
             self.queue.close();
         }
+        self.helpers.join();
         self.forget_primary();
     }
 }

@@ -117,14 +117,14 @@ impl Node {
         let (Some(loss), Some(plan)) = (self.exit.lost(), plan) else { return };
         let node = self.clone();
         let run = move || node.await_majority(loss, plan);
-        if let Err(e) = std::thread::Builder::new().name("exit".into()).spawn(run) {
+        if let Err(e) = self.helpers.spawn("exit", run) {
             self.warn(&format!(
                 "No thread for quorate.exit_action ({e}): this node just waits for a majority"
             ));
         }
     }
 
-    /// The connection ends: nobody waits for contact any more.
+    /// A connection begins or ends: nobody waits for contact any more.
     pub fn forget_contact(&self) {
         self.exit.regained();
         self.exit.read_only.store(false, Ordering::Release);

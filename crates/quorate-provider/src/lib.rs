@@ -14,7 +14,7 @@
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
 //! - `primary`, `server`: who takes writes, and how servers and clients learn it; `exit`: what a node
 //!   does that lost its majority.
-//! - `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
+//! - `helpers`, `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
@@ -31,6 +31,7 @@ mod fnv;
 mod galera_cache;
 mod genesis;
 mod grastate;
+mod helpers;
 mod host;
 mod isolated;
 mod link;

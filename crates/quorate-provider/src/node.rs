@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::exit::Exit;
 use crate::failed::FailedNotes;
+use crate::helpers::Helpers;
 use crate::host::Host;
 use crate::isolated::IsolatedNotes;
 use crate::link::Link;
@@ -70,6 +71,7 @@ pub struct Node {
     pub desk: Desk,
     pub primary: Primary,
     pub exit: Exit,
+    pub helpers: Helpers,
     pub counters: Counters,
     link: RwLock<Option<Arc<Link>>>,
     local_state: AtomicU8,
@@ -97,6 +99,7 @@ impl Node {
             desk: Desk::new(),
             primary: Primary::new(),
             exit: Exit::default(),
+            helpers: Helpers::default(),
             counters: Counters::new(),
             link: RwLock::new(None),
             local_state: AtomicU8::new(LocalState::Undefined as u8),

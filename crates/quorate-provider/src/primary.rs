@@ -165,7 +165,7 @@ impl Node {
                 }
             }
         };
-        if let Err(e) = std::thread::Builder::new().name("primary".into()).spawn(run) {
+        if let Err(e) = self.helpers.spawn("primary", run) {
             self.error(&format!(
                 "No thread to wait for the backlog ({e}): this node leads, but takes no writes. Hand \
                  leadership over with quorate.switchover, or set the rule primary_failover=serve"
@@ -194,11 +194,26 @@ impl Node {
         }
     }
 
+    /// A connection begins: nobody leads by it yet.
+    pub fn begin_connection(&self) {
+        self.forget_contact();
+        self.primary.seen.lock().lead = None;
+    }
+
     /// The provider goes: what the server was told does not hold any more.
     pub fn forget_primary(&self) {
         *self.primary.seen.lock() = Seen::default();
         self.primary.gate.store(OPEN, Ordering::Release);
         self.show_read_only(false);
+    }
+
+    /// After a state transfer the server knows its place in the view from the donor's tables, where
+    /// members stand in the order of their ids. With a single primary it has to see a view.
+    pub fn ask_for_view(&self) {
+        let single = self.primary.seen.lock().rules.primaries == Primaries::Single;
+        if let Some(link) = self.link().filter(|_| single) {
+            link.group.refresh_view();
+        }
     }
 
     /// Tells the client whose write is refused where to go.

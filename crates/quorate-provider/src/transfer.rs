@@ -315,6 +315,7 @@ impl Node {
             self.queue.discard_upto(seqno);
             self.errors_noted(self.failed.replaced(link.history, seqno));
             self.info(&format!("State transfer complete: position {seqno}"));
+            self.ask_for_view();
             Ok(seqno)
         };
         let good = result.is_ok();

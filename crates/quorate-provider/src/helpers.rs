@@ -1,0 +1,26 @@
+//! Threads of a node's own, which wait for something in the server's place. They are joined before the
+//! node is freed: the server may unload the library after that.
+
+use parking_lot::Mutex;
+use std::thread::{Builder, JoinHandle};
+
+#[derive(Default)]
+pub struct Helpers(Mutex<Vec<JoinHandle<()>>>);
+
+impl Helpers {
+    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let mut running = self.0.lock();
+        running.retain(|helper| !helper.is_finished());
+        running.push(Builder::new().name(format!("qrt-{name}")).spawn(body)?);
+        Ok(())
+    }
+
+    /// Waits for all of them; they were told to end.
+    pub fn join(&self) {
+        let running = std::mem::take(&mut *self.0.lock());
+        for helper in running {
+            // A panic was printed by the thread, and ended nothing else.
+            let _ended = helper.join();
+        }
+    }
+}
