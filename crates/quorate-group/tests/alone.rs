@@ -84,6 +84,7 @@ fn the_heavier_of_two_goes_on_whatever_became_of_the_other_and_the_lighter_does_
     proposals.push(cluster.nodes[1].propose());
     cluster.nodes[1].await_applied(&proposals);
     assert!(cluster.nodes[1].status().primary);
+    cluster.nodes[1].wait("a view without the other", |node| node.view().members.len() == 1);
     cluster.nodes[1].group().isolate(false);
     cluster.await_members(&[0, 1]);
     cluster.await_applied(&proposals);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Cluster, Node};
-use quorate_consensus::{MemberRole, Rules};
+use quorate_consensus::{MemberId, MemberRole, Primaries, Rules};
 use quorate_group::{Alteration, GroupError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -100,6 +100,32 @@ fn roles_and_weights_change_while_the_group_works() {
     cluster.nodes[second].wait("leadership", |node| node.status().is_leader);
     let proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
     cluster.await_applied(&proposals);
+}
+
+#[test]
+fn views_name_the_single_primary_wherever_leadership_goes() {
+    let mut cluster = Cluster::new("primary", 3);
+    for (at, node) in cluster.nodes.iter_mut().enumerate() {
+        // The founder's holds.
+        let primaries = if at == 0 { Primaries::Single } else { Primaries::Multi };
+        node.options.rules = Rules { primaries, ..Rules::default() };
+        node.start().unwrap();
+        node.joined();
+    }
+    cluster.await_members(&[0, 1, 2]);
+    let named = |primary: Option<MemberId>| {
+        for node in &cluster.nodes {
+            node.wait("a view that names the primary", |node| node.view().primary == primary);
+        }
+    };
+    let leader = cluster.leader();
+    named(Some(cluster.nodes[leader].id()));
+    cluster.nodes[leader].group().switchover(None, MINUTE).unwrap();
+    let next = cluster.leader();
+    assert_ne!(next, leader);
+    named(Some(cluster.nodes[next].id()));
+    cluster.nodes[next].group().set_rules(Rules::default(), MINUTE).unwrap();
+    named(None);
 }
 
 #[test]
