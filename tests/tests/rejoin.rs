@@ -88,6 +88,11 @@ fn a_joiner_whose_donor_dies_asks_for_another_start() -> Result<()> {
     let cluster = TestCluster::up(3, "wsrep_sst_method = mariabackup")?;
     let node = cluster.followers()?[0];
     let (donor, said) = during_transfer(&cluster, node, |donor| {
+        // Somebody cannot wait for the end of the transfer with a DDL.
+        cluster
+            .sql(donor, "SET GLOBAL wsrep_provider_options = 'quorate.transfer_holds_ddl=no'")?;
+        cluster.sql(donor, "CREATE DATABASE test_now")?;
+        assert_eq!(cluster.node_status(donor)?["state"], "Donor/Desynced");
         cluster.quorate(&["kill", &donor.to_string()])?;
         Ok(donor)
     })?;

@@ -16,6 +16,7 @@ impl Node {
     pub fn options_changed(&self) {
         let Some(link) = self.link() else { return };
         self.tell_group(&link.group);
+        self.let_ddl_run_if_told();
         let weight = self.options.lock().integer("pc.weight");
         link.group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {

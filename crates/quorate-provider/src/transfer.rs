@@ -17,7 +17,7 @@
 //! fit its tables. Other write sets go on until the first one that follows a DDL; that costs only
 //! this node, whose backlog is the log. Wherever the server does stop this provider (`pause`), DDL
 //! up to the point where it is to stand still runs: the server waits for it, and the backup for
-//! the server.
+//! the server. An operator who cannot wait says so (`quorate.transfer_holds_ddl`).
 
 use crate::durable::sync_tree;
 use crate::host::HostCtx;
@@ -339,6 +339,7 @@ impl Node {
         self.transfer.inner.lock().serving = Some(joiner);
         self.set_local_state(LocalState::Donor);
         let at = self.commit.close_gates_of_donor(seqno);
+        self.let_ddl_run_if_told();
         self.apply.wait(at);
         let started = self.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
         self.commit.open_gate(GateKeeper::Donor);
@@ -351,6 +352,13 @@ impl Node {
             self.commit.open_isolated_gate();
             self.set_local_state(LocalState::Joined);
             self.tell_joiner(link, joiner, -libc::ECANCELED);
+        }
+    }
+
+    /// The option may be set at any time, in a transfer too.
+    pub fn let_ddl_run_if_told(&self) {
+        if !self.options.lock().flag("quorate.transfer_holds_ddl") {
+            self.commit.open_isolated_gate();
         }
     }
 
