@@ -278,37 +278,46 @@ impl Cluster {
         self.launch(node, &start)
     }
 
-    /// Starts all that do not run, after whatever happened. Galera is bootstrapped by the book if
-    /// none runs: from the node that is furthest.
+    /// Starts all that do not run, after whatever happened; the error is of one that cannot be
+    /// started, and keeps no other. Galera is bootstrapped by the book if none runs: from the node
+    /// that is furthest.
     pub fn start_all(&self) -> Result<()> {
-        self.loggers()
-            .filter(|logger| self.activity(*logger) == Activity::Gone)
-            .try_for_each(|logger| self.start_logger(logger))?;
         let stopped: Vec<usize> =
             self.nodes().filter(|node| self.activity(*node) == Activity::Gone).collect();
-        let starts: Vec<Start> = std::thread::scope(|scope| {
+        let beginnings: Vec<Result<Start>> = std::thread::scope(|scope| {
             let recoveries: Vec<_> =
                 stopped.iter().map(|node| scope.spawn(|| self.beginning(*node))).collect();
             recoveries
                 .into_iter()
                 .map(|r| r.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Result<_>>()
-        })?;
+                .collect()
+        });
+        let mut result = Ok(());
+        let (mut nodes, mut starts) = (Vec::new(), Vec::new());
+        for (node, beginning) in stopped.iter().zip(beginnings) {
+            match beginning {
+                Ok(start) => {
+                    nodes.push(*node);
+                    starts.push(start);
+                }
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
         let bootstrap =
-            matches!(self.plan.system, System::Galera(_)) && stopped.len() == self.nodes().len();
+            matches!(self.plan.system, System::Galera(_)) && stopped.len() == self.members.len();
         let first = if bootstrap { member::furthest(&starts) } else { None };
         if let Some(first) = first {
             let start = Start { new_cluster: true, ..starts[first].clone() };
-            self.members[stopped[first]].allow_bootstrap()?;
-            self.launch(stopped[first], &start)?;
-            self.wait_synced(&[stopped[first]], START_LIMIT)?;
+            self.members[nodes[first]].allow_bootstrap()?;
+            self.launch(nodes[first], &start)?;
+            self.wait_synced(&[nodes[first]], START_LIMIT)?;
         }
-        for (index, (node, start)) in stopped.iter().zip(&starts).enumerate() {
+        for (index, (node, start)) in nodes.iter().zip(&starts).enumerate() {
             if first != Some(index) {
-                self.launch(*node, start)?;
+                result = result.and(self.launch(*node, start));
             }
         }
-        Ok(())
+        result
     }
 
     /// Empties the disk of a node that does not run.
