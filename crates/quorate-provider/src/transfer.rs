@@ -127,11 +127,20 @@ impl Node {
     /// second would be refused by a donor at work, or set it to work again on a running database.
     pub fn state_requested(&self, link: &Link, request: StateRequest, asked: Asked, seqno: i64) {
         match asked {
-            Asked::Opened if request.donor == link.node => self.queue.push(Event::Donate {
-                seqno,
-                request: request.message,
-                joiner: request.joiner,
-            }),
+            Asked::Opened if request.donor == link.node => match self.local_state() {
+                LocalState::Joined | LocalState::Donor | LocalState::Synced => {
+                    self.queue.push(Event::Donate {
+                        seqno,
+                        request: request.message,
+                        joiner: request.joiner,
+                    });
+                }
+                // The queue stands still until this node has its own state, perhaps from that very
+                // joiner.
+                LocalState::Undefined | LocalState::Joiner | LocalState::Error => {
+                    self.tell_joiner(link, request.joiner, DONOR_BUSY);
+                }
+            },
             Asked::Void if request.joiner == link.node => self.transfer.void(),
             _ => {}
         }
