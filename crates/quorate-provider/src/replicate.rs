@@ -18,6 +18,7 @@ use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
 use crate::primary::Gate;
+use crate::server;
 use crate::sync;
 use crate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
 use bytes::Bytes;
@@ -198,6 +199,8 @@ impl Node {
     ///
     /// The transaction itself stays known until its session releases it.
     pub fn rollback_fragment(&self, trx_id: u64) -> wsrep_status_t {
+        // The server has just taken it off the list of those that stream here.
+        server::wake_state_waiters();
         let link = match self.link() {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return status::CONN_FAIL,

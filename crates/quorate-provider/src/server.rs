@@ -1,5 +1,6 @@
 //! What the library reaches in the server that loaded it beside the wsrep interface: the variables
-//! behind `read_only`, and the text of a client's error. The interface has neither.
+//! behind `read_only`, the text of a client's error, and those who wait for the server's wsrep state.
+//! The interface has none of them.
 //!
 //! They are found by name among what the server's executable exports for its plugins, and are used
 //! only if they are what they have to be: `read_only` and `opt_readonly` are one byte each, in the
@@ -13,6 +14,7 @@
 use libc::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::OnceLock;
 
 /// `ER_LOCK_DEADLOCK`: clients retry, and the server keeps the text that comes with it.
 const DEADLOCK: c_uint = 1213;
@@ -59,6 +61,27 @@ pub fn raise_deadlock(text: &str) {
     unsafe {
         let raise: Printf = std::mem::transmute(address);
         raise(DEADLOCK, c"%s".as_ptr(), 0, text.as_ptr());
+    }
+}
+
+/// Wakes whoever waits in the server for a change of its wsrep state, to look again.
+///
+/// An applier that hears of a view without this node waits there until the sessions have ended their
+/// streaming transactions; a session that ends one because a fragment failed takes it off the list
+/// without telling (`convert_streaming_client_to_applier`), and the applier would wait for ever.
+pub fn wake_state_waiters() {
+    /// `mysql_cond_t`: the condition, and what instruments it.
+    #[repr(C)]
+    struct Condition {
+        plain: libc::pthread_cond_t,
+        _instrument: *mut c_void,
+    }
+    static FOUND: OnceLock<Option<usize>> = OnceLock::new();
+    let find = || variable(c"COND_wsrep_server_state", size_of::<Condition>() as u64);
+    if let Some(address) = FOUND.get_or_init(|| find().map(|at| at as usize)) {
+        // SAFETY: a condition of the executable, which is never unloaded; the server has initialised
+        // it before it loads a provider. Waking too many is allowed: they look again.
+        unsafe { libc::pthread_cond_broadcast(*address as *mut libc::pthread_cond_t) };
     }
 }
 
@@ -117,6 +140,7 @@ mod tests {
     fn a_process_that_is_no_server_is_left_alone() {
         assert!(ReadOnly::find().is_none());
         raise_deadlock("nobody is told");
+        wake_state_waiters();
     }
 
     #[test]
