@@ -29,6 +29,24 @@ pub mod writers;
 
 pub use cluster::TestCluster;
 
+use anyhow::{ensure, Result};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// Waits until it is `done`, and says how long that took; a minute is too long.
+pub fn await_that(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<Duration> {
+    let begin = Instant::now();
+    while !done()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what} did not happen");
+        thread::sleep(POLL);
+    }
+    println!("{what}: after {:?}", begin.elapsed());
+    Ok(begin.elapsed())
+}
+
 /// `small` normally, `full` when asked for full sizes.
 pub fn sized<T>(small: T, full: T) -> T {
     if std::env::var_os("QUORATE_TEST_FULL").is_some() {

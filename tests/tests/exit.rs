@@ -1,24 +1,13 @@
 //! What a node does that has lost its majority for long: `quorate.unreachable_majority_timeout`,
 //! `quorate.autorejoin_tries`, `quorate.exit_action`.
 
-use anyhow::{ensure, Result};
+use anyhow::Result;
 use mysql::prelude::Queryable;
-use quorate_tests::TestCluster;
+use quorate_tests::{await_that, TestCluster};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(50);
-
-fn await_that(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !done()? {
-        ensure!(begin.elapsed() < LIMIT, "{what} did not happen");
-        thread::sleep(POLL);
-    }
-    println!("{what}: after {:?}", begin.elapsed());
-    Ok(())
-}
 
 /// `SHOW ... LIKE`, which a node without a majority answers, too.
 fn shows(cluster: &TestCluster, node: u16, what: &str, name: &str) -> Result<String> {

@@ -1,11 +1,11 @@
 //! Single-primary mode: only the leader takes writes, and servers, clients and tools know which
 //! node that is. A new primary that applies its backlog first. Leadership that follows the writes.
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use quorate_tests::tools::{writer, Writer};
-use quorate_tests::TestCluster;
+use quorate_tests::{await_that, TestCluster};
 use rustix::process::Signal;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,15 +19,6 @@ const SECONDARY: Writer = Writer { proxysql: false, maxscale: false, clusterchec
 /// `ER_OPTION_PREVENTS_STATEMENT`: what read_only says to a user without READ_ONLY ADMIN.
 const READ_ONLY: u16 = 1290;
 const DEADLOCK: u16 = 1213;
-
-fn await_that(what: &str, mut done: impl FnMut() -> Result<bool>) -> Result<Duration> {
-    let begin = Instant::now();
-    while !done()? {
-        ensure!(begin.elapsed() < LIMIT, "{what} did not happen");
-        thread::sleep(POLL);
-    }
-    Ok(begin.elapsed())
-}
 
 /// A user as applications are: it obeys read_only.
 fn client(cluster: &TestCluster, node: u16) -> Result<Conn> {

@@ -89,7 +89,7 @@ fn five_leave_down_to_one_that_still_writes_and_return() -> Result<()> {
     let last = (leader(&cluster) + 1) % all.len();
     let size = |expected: &str| {
         let end = Instant::now() + LIMIT;
-        let shown = || Some(cluster.status(last).ok()?.get("wsrep_cluster_size")?.clone());
+        let shown = || Some(cluster.status(last).ok()?.get("wsrep_cluster_size")?.to_owned());
         while shown().as_deref() != Some(expected) {
             assert!(Instant::now() < end, "{:?} servers, not {expected}", shown());
             thread::sleep(POLL);

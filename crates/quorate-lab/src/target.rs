@@ -6,9 +6,9 @@ use crate::net::Network;
 use crate::process;
 use crate::schedule::Means;
 use crate::server::error_log;
+use crate::server::sql::WsrepStatus;
 use anyhow::{bail, Result};
 use mysql::Conn;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub trait Target: Sync {
     fn connect(&self, node: usize, timeout: Duration) -> mysql::Result<Conn>;
 
     /// The node's `wsrep_*` status variables.
-    fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>>;
+    fn status(&self, node: usize) -> mysql::Result<WsrepStatus>;
 
     /// The node that leads; none where nobody does, as in Galera.
     fn leader(&self) -> Option<usize>;
@@ -140,7 +140,7 @@ impl Target for Cluster {
         Cluster::connect(self, node, timeout)
     }
 
-    fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>> {
+    fn status(&self, node: usize) -> mysql::Result<WsrepStatus> {
         Cluster::status(self, node)
     }
 

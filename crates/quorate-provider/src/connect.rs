@@ -270,11 +270,7 @@ impl Node {
     /// Takes leave of the group; the recv threads see the final view and end.
     pub fn disconnect(&self) {
         let Some(link) = self.link() else { return };
-        link.begin_closing();
-        link.nudge_all();
-        self.transfer.wake();
-        self.commit.open_isolated_gate();
-        self.desk.wake();
+        self.begin_closing(&link);
         if self.local_state() == LocalState::Error {
             // The final view is under way already.
             return;
@@ -294,15 +290,20 @@ impl Node {
         self.queue.push(Event::Final);
     }
 
+    /// From here on nobody waits for what this connection may still bring.
+    pub fn begin_closing(&self, link: &Link) {
+        link.begin_closing();
+        link.nudge_all();
+        self.transfer.wake();
+        self.commit.open_isolated_gate();
+        self.desk.wake();
+    }
+
     /// Ends everything; idempotent.
     pub fn free(&self) {
         self.forget_contact();
         if let Some(link) = self.set_link(None) {
-            link.begin_closing();
-            link.nudge_all();
-            self.transfer.wake();
-            self.commit.open_isolated_gate();
-            self.desk.wake();
+            self.begin_closing(&link);
             link.group.close();
             link.set_closed();
             self.queue.close();

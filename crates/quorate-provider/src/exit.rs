@@ -177,9 +177,7 @@ impl Node {
     /// Disconnects for good, without taking leave: nobody may be there to take leave of.
     pub fn give_up_connection(&self) {
         let Some(link) = self.link().filter(|link| !link.closing()) else { return };
-        link.begin_closing();
-        link.nudge_all();
-        self.desk.wake();
+        self.begin_closing(&link);
         self.queue.push(Event::Final);
     }
 }

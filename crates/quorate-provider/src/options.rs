@@ -251,24 +251,7 @@ impl Options {
     fn set_one(&mut self, name: &str, value: &str, running: bool) -> Result<(), OptionError> {
         let spec = find(name).ok_or_else(|| unknown(name))?;
         check_value(spec, value)?;
-        if spec.name == "gmcast.isolate" && !matches!(value, "0" | "1" | "2") {
-            let (name, value) = (name.into(), value.into());
-            return Err(OptionError::BadValue { name, value, expected: "0, 1 or 2" });
-        }
-        if spec.name == "quorate.role" && parse_role(value).is_none() {
-            let (name, value) = (name.into(), value.into());
-            return Err(OptionError::BadValue { name, value, expected: "voter or learner" });
-        }
-        let words: &[(&str, bool, &str)] = &[
-            ("quorate.primary_mode", parse_primaries(value).is_some(), "multi or single"),
-            ("quorate.primary_failover", parse_failover(value).is_some(), "serve or wait"),
-            (
-                "quorate.exit_action",
-                parse_exit_action(value).is_some(),
-                "read-only, offline or abort",
-            ),
-        ];
-        if let Some((_, _, expected)) = words.iter().find(|(of, ok, _)| *of == name && !ok) {
+        if let Some(expected) = words_instead(spec.name, value) {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected });
         }
@@ -361,6 +344,21 @@ fn unknown(name: &str) -> OptionError {
         _ => " (docs/options.md lists them)".to_string(),
     };
     OptionError::Unknown { name: name.to_string(), hint }
+}
+
+/// What an option of certain words takes, if that is not this value.
+fn words_instead(name: &str, value: &str) -> Option<&'static str> {
+    let (good, expected) = match name {
+        "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
+        "quorate.exit_action" => {
+            (parse_exit_action(value).is_some(), "read-only, offline or abort")
+        }
+        "quorate.primary_failover" => (parse_failover(value).is_some(), "serve or wait"),
+        "quorate.primary_mode" => (parse_primaries(value).is_some(), "multi or single"),
+        "quorate.role" => (parse_role(value).is_some(), "voter or learner"),
+        _ => return None,
+    };
+    (!good).then_some(expected)
 }
 
 fn check_value(spec: &Spec, value: &str) -> Result<(), OptionError> {

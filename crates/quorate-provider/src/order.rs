@@ -74,6 +74,18 @@ struct CommitInner {
     interrupted: HashSet<i64>,
 }
 
+impl CommitInner {
+    fn is_turn_of(&self, seqno: i64) -> bool {
+        self.last_left + 1 == seqno && self.gates.iter().all(|gate| seqno <= *gate)
+    }
+
+    fn let_in(&mut self, seqno: i64, own: bool) {
+        debug_assert!(self.inside.is_none());
+        self.inside = Some(seqno);
+        self.own = own;
+    }
+}
+
 impl CommitOrder {
     pub fn new() -> Self {
         let inner = CommitInner {
@@ -106,11 +118,9 @@ impl CommitOrder {
             if interruptible && !inner.interrupted.is_empty() && inner.interrupted.remove(&seqno) {
                 return Entered::Interrupted;
             }
-            if inner.last_left + 1 == seqno && inner.gates.iter().all(|g| seqno <= *g) {
-                debug_assert!(inner.inside.is_none());
-                inner.inside = Some(seqno);
+            if inner.is_turn_of(seqno) {
                 // What applies write sets of others, or only passes, cannot be interrupted.
-                inner.own = interruptible;
+                inner.let_in(seqno, interruptible);
                 if !inner.interrupted.is_empty() {
                     inner.interrupted.remove(&seqno);
                 }
@@ -124,15 +134,10 @@ impl CommitOrder {
     /// As [`Self::enter`], for an isolated action.
     pub fn enter_isolated(&self, seqno: i64) {
         let mut inner = self.inner.lock();
-        while inner.last_left + 1 != seqno
-            || inner.gates.iter().any(|g| seqno > *g)
-            || seqno > inner.isolated_gate
-        {
+        while !inner.is_turn_of(seqno) || seqno > inner.isolated_gate {
             self.slots.of(seqno).wait(&mut inner);
         }
-        debug_assert!(inner.inside.is_none());
-        inner.inside = Some(seqno);
-        inner.own = false;
+        inner.let_in(seqno, false);
     }
 
     /// Blocks until an isolated action may begin that enters only when it has run. Everything

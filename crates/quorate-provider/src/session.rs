@@ -312,10 +312,7 @@ impl Node {
         ));
         self.set_local_state(LocalState::Error);
         if let Some(link) = self.link() {
-            link.begin_closing();
-            link.nudge_all();
-            self.commit.open_isolated_gate();
-            self.desk.wake();
+            self.begin_closing(&link);
             self.queue.push(Event::Final);
         }
     }

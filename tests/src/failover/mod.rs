@@ -221,12 +221,7 @@ impl Failover {
 
     fn wait_synced(&self, node: usize) -> Result<Instant> {
         let end = Instant::now() + LEVEL_LIMIT;
-        let synced = || {
-            self.target.status(node).is_ok_and(|status| {
-                let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
-                is("wsrep_local_state", "4") && is("wsrep_ready", "ON")
-            })
-        };
+        let synced = || self.target.status(node).is_ok_and(|status| status.is_synced());
         while !synced() {
             ensure!(Instant::now() < end, "node{} does not come back", node + 1);
             thread::sleep(POLL);

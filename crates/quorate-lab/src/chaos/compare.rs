@@ -74,7 +74,7 @@ pub fn certification(target: &dyn Target, nodes: &[usize]) -> Result<Vec<Finding
             .map(|node| {
                 let status = target.status(*node);
                 let status = status.with_context(|| format!("asking node{}", node + 1))?;
-                let get = |name: &str| status.get(name).cloned().unwrap_or_default();
+                let get = |name: &str| status.get(name).unwrap_or_default().to_owned();
                 Ok((get("wsrep_last_committed"), get("wsrep_quorate_cert_digest")))
             })
             .collect::<Result<Vec<_>>>()?;

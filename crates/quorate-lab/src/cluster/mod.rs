@@ -14,11 +14,11 @@ use crate::disk::{Disk, Loss, Lost};
 use crate::leftovers::Folder;
 use crate::net::Network;
 use crate::process::Activity;
-use crate::server::{self, sql, Account, Node, Settings, Start};
+use crate::server::sql::{self, WsrepStatus};
+use crate::server::{self, Account, Node, Settings, Start};
 use anyhow::{bail, ensure, Context, Result};
 use member::Member;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Cluster {
         cluster.wait_synced(&[0], START_LIMIT)?;
         let status = cluster.status(0)?;
         let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
-        *cluster.group.lock() = Some(group.clone());
+        *cluster.group.lock() = Some(group.to_owned());
         // All have the founder's content: nobody needs a state transfer.
         let beginning = Start { new_cluster: false, position: Some(format!("{group}:0")) };
         for node in cluster.nodes().skip(1) {
@@ -173,34 +173,28 @@ impl Cluster {
     }
 
     /// The node's `wsrep_*` status variables.
-    pub fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>> {
-        Ok(sql::wsrep_status(&self.members[node].node.socket(), USER)?.into_map())
+    pub fn status(&self, node: usize) -> mysql::Result<WsrepStatus> {
+        sql::wsrep_status(&self.members[node].node.socket(), USER)
     }
 
     pub fn is_synced(&self, node: usize) -> bool {
-        sql::wsrep_status(&self.members[node].node.socket(), USER)
+        self.status(node)
             .is_ok_and(|status| status.is_synced() && (status.has_vote() || self.is_learner(node)))
     }
 
     /// Whether a logger counts for majorities, as the servers see it.
     pub fn has_vote(&self, logger: usize) -> bool {
-        let name = format!("name={} ", self.members[logger].node.name);
-        let counted = |node: usize| {
-            let status = self.status(node).ok()?;
-            let members = status.get("wsrep_quorate_members")?.split("; ");
-            members.into_iter().find(|member| member.starts_with(&name)).map(str::to_owned)
-        };
+        let name = &self.members[logger].node.name;
         self.activity(logger) == Activity::Running
-            && self.nodes().any(|n| counted(n).is_some_and(|m| m.contains(" joining=false")))
+            && self.nodes().any(|node| self.status(node).is_ok_and(|s| s.is_settled(name)))
     }
 
     /// The node that says it leads; of several, the one in the highest term. None with Galera.
     pub fn leader(&self) -> Option<usize> {
         let leads = |node: &usize| {
             let status = self.status(*node).ok()?;
-            let leads = status.get("wsrep_quorate_role").is_some_and(|role| role == "Leader");
             let term: u64 = status.get("wsrep_quorate_term")?.parse().ok()?;
-            leads.then_some((term, *node))
+            status.leads().then_some((term, *node))
         };
         self.nodes().filter_map(|node| leads(&node)).max().map(|(_, node)| node)
     }

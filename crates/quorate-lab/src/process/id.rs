@@ -44,16 +44,12 @@ impl ProcessId {
     }
 
     pub fn activity(&self) -> Activity {
-        match stat(self.pid) {
-            Some(now) if now.started == self.started => match now.state {
-                // While other threads are left (in a write to disk, say) it still holds its
-                // ports and locks, though the first thread has ended.
-                'Z' | 'X' if now.threads <= 1 => Activity::Gone,
-                'T' => Activity::Paused,
-                _ => Activity::Running,
-            },
-            _ => Activity::Gone,
-        }
+        self.now().map_or(Activity::Gone, |now| now.activity())
+    }
+
+    /// Unless another has its pid by now.
+    fn now(&self) -> Option<Stat> {
+        stat(self.pid).filter(|now| now.started == self.started)
     }
 
     pub fn is_alive(&self) -> bool {
@@ -63,10 +59,9 @@ impl ProcessId {
     /// Whether it is alive for the last moments only: it has been killed, or is ending by itself.
     /// A server that is writing can take seconds to go.
     pub fn is_ending(&self) -> bool {
-        let Some(now) = stat(self.pid).filter(|now| now.started == self.started) else {
-            return false;
-        };
-        self.is_alive() && (now.state == 'Z' || now.exiting || kill_is_pending(self.pid))
+        self.now()
+            .filter(|now| now.activity() != Activity::Gone)
+            .is_some_and(|now| now.state == 'Z' || now.exiting || kill_is_pending(self.pid))
     }
 
     /// Sends a signal; `false` if the process is already gone.
@@ -129,6 +124,18 @@ struct Stat {
     exiting: bool,
     threads: u32,
     started: u64,
+}
+
+impl Stat {
+    fn activity(&self) -> Activity {
+        match self.state {
+            // While other threads are left (in a write to disk, say) it still holds its ports and
+            // locks, though the first thread has ended.
+            'Z' | 'X' if self.threads <= 1 => Activity::Gone,
+            'T' => Activity::Paused,
+            _ => Activity::Running,
+        }
+    }
 }
 
 fn stat(pid: i32) -> Option<Stat> {

@@ -341,10 +341,8 @@ impl<'a> Nemesis<'a> {
             return self.target.has_vote(node);
         }
         self.target.status(node).is_ok_and(|status| {
-            let is = |name: &str, value: &str| status.get(name).is_some_and(|v| v == value);
-            is("wsrep_local_state", "4")
-                && is("wsrep_ready", "ON")
-                && (self.target.is_learner(node) || !is("wsrep_quorate_role", "Learner"))
+            let learns = status.get("wsrep_quorate_role") == Some("Learner");
+            status.is_synced() && (self.target.is_learner(node) || !learns)
         })
     }
 

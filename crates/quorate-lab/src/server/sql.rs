@@ -48,19 +48,9 @@ pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Re
 #[derive(Clone, Debug, Default)]
 pub struct WsrepStatus(HashMap<String, String>);
 
-impl From<WsrepStatus> for HashMap<String, String> {
-    fn from(status: WsrepStatus) -> Self {
-        status.0
-    }
-}
-
 impl WsrepStatus {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
-    }
-
-    pub fn into_map(self) -> HashMap<String, String> {
-        self.0
     }
 
     pub fn number(&self, name: &str) -> Option<i64> {
@@ -78,11 +68,28 @@ impl WsrepStatus {
         !matches!(self.get("wsrep_quorate_role"), Some("Learner" | "None"))
     }
 
+    /// The node says that it leads the group.
+    pub fn leads(&self) -> bool {
+        self.get("wsrep_quorate_role") == Some("Leader")
+    }
+
+    /// Whether the member of this name has become what it is to be: it counts for majorities, or
+    /// is a learner for good.
+    pub fn is_settled(&self, name: &str) -> bool {
+        self.member(name).is_some_and(|member| member.contains(" joining=false"))
+    }
+
     /// Whether the member of this name is meant to have no vote, rather than not to have one yet.
     pub fn is_learner(&self, name: &str) -> bool {
-        let member = format!("name={name} role=learner ");
-        let members = self.get("wsrep_quorate_members").unwrap_or_default();
-        members.split("; ").any(|m| m.starts_with(&member) && m.contains(" joining=false"))
+        let learns = self.member(name).is_some_and(|member| member.contains(" role=learner "));
+        learns && self.is_settled(name)
+    }
+
+    /// What the node says of the member of this name.
+    fn member(&self, name: &str) -> Option<&str> {
+        let start = format!("name={name} ");
+        let mut members = self.get("wsrep_quorate_members")?.split("; ");
+        members.find(|member| member.starts_with(&start))
     }
 
     /// True if the node takes reads and writes.

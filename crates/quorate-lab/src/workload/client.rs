@@ -139,12 +139,8 @@ impl<'a> Client<'a> {
         if site.writers != Writers::One || !is_primary || site.stop.load(Ordering::Relaxed) {
             return;
         }
-        let ready = |other: &usize| {
-            site.target.status(*other).is_ok_and(|status| {
-                status.get("wsrep_ready").is_some_and(|ready| ready == "ON")
-                    && status.get("wsrep_local_state").is_some_and(|state| state == "4")
-            })
-        };
+        let ready =
+            |other: &usize| site.target.status(*other).is_ok_and(|status| status.is_synced());
         let next = (1..=nodes).map(|step| (node + step) % nodes).find(ready);
         if let Some(next) = next {
             // Lost against another client that has moved it already: as good.

@@ -30,13 +30,8 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
                 MemberRole::Voter => "voter",
                 MemberRole::Learner => "learner",
             };
-            order(
-                cluster,
-                &leader(cluster)?,
-                "quorate.member_set",
-                &format!("{name} role={role}"),
-            )?;
-            list(cluster)
+            let role = Some(role.to_owned());
+            set(cluster, &MemberSet { name: name.clone(), role, weight: None, zone: None })
         }
         Member::Set(args) => set(cluster, args),
         Member::Remove { name } => {

@@ -6,13 +6,12 @@ use crate::cluster::{Cluster, Node};
 use crate::commands::up;
 use crate::failure::OK;
 use crate::server::{self, find_program, ProcessId};
-use crate::sql;
+use crate::sql::{self, WsrepStatus};
 use anyhow::{bail, ensure, Context, Result};
 use mysql::Conn;
 use quorate_lab::target::Target;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::collections::HashMap;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -103,16 +102,13 @@ impl Target for Loopback {
         sql::connect(&socket, &user, timeout)
     }
 
-    fn status(&self, node: usize) -> mysql::Result<HashMap<String, String>> {
+    fn status(&self, node: usize) -> mysql::Result<WsrepStatus> {
         let user = self.cluster().account.database_user().to_owned();
-        Ok(sql::wsrep_status(&self.node(node).socket(), &user)?.into())
+        sql::wsrep_status(&self.node(node).socket(), &user)
     }
 
     fn leader(&self) -> Option<usize> {
-        (0..self.nodes()).find(|node| {
-            let status = self.status(*node);
-            status.is_ok_and(|s| s.get("wsrep_quorate_role").is_some_and(|role| role == "Leader"))
-        })
+        (0..self.nodes()).find(|node| self.status(*node).is_ok_and(|status| status.leads()))
     }
 
     fn is_running(&self, node: usize) -> bool {
@@ -187,7 +183,7 @@ impl Target for Loopback {
             let states: Vec<String> = (0..self.nodes())
                 .map(|node| match self.status(node) {
                     Ok(status) => {
-                        let get = |name| status.get(name).map_or("", String::as_str);
+                        let get = |name| status.get(name).unwrap_or_default();
                         format!("{} {}", get("wsrep_local_state"), get("wsrep_last_committed"))
                     }
                     Err(_) => "no answer".to_owned(),
