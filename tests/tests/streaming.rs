@@ -13,24 +13,19 @@ const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 /// Each row is a fragment.
 const STREAM: &str = "SET SESSION wsrep_trx_fragment_size = 1";
-const SUSPECT_SOON: [&str; 2] = ["--provider-options", "evs.suspect_timeout=PT1S"];
+const SUSPECT_SOON: &str = "evs.suspect_timeout=PT1S";
+const NON_PRIMARY_SOON: &str = "quorate.primary_timeout=PT1S";
 
 /// A server that was stopped for so long that it left the view does not know that the others have
 /// rolled its open transactions back. It must not commit them, nor go on with them.
 #[test]
 fn a_member_that_was_dropped_alive_loses_what_it_had_open() -> Result<()> {
-    let cluster = TestCluster::unstarted(3, None)?;
-    cluster.start("", &SUSPECT_SOON)?;
+    let cluster = with_table(SUSPECT_SOON)?;
     let victim = cluster.followers()?[0];
     let others: Vec<u16> = cluster.all().into_iter().filter(|node| *node != victim).collect();
-    cluster.sql(1, "CREATE DATABASE test_stream")?;
-    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
-    cluster.wait_level(&cluster.all(), LIMIT)?;
 
     let begin = |row: u16| -> Result<Conn> {
-        let mut session = cluster.connect(victim)?;
-        session.query_drop(STREAM)?;
-        session.query_drop("START TRANSACTION")?;
+        let mut session = streaming(&cluster, victim)?;
         insert(&mut session, row, victim)?;
         Ok(session)
     };
@@ -77,17 +72,11 @@ fn a_member_that_was_dropped_alive_loses_what_it_had_open() -> Result<()> {
 /// comes back. Whatever the session is told, all servers have the whole transaction, or none of it.
 #[test]
 fn a_commit_through_a_loss_of_quorum_is_the_same_everywhere() -> Result<()> {
-    let cluster = TestCluster::unstarted(3, None)?;
-    cluster.start("", &["--provider-options", "quorate.primary_timeout=PT1S"])?;
+    let cluster = with_table(NON_PRIMARY_SOON)?;
     let origin = cluster.leader()?;
     let others = cluster.followers()?;
-    cluster.sql(1, "CREATE DATABASE test_stream")?;
-    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
-    cluster.wait_level(&cluster.all(), LIMIT)?;
 
-    let mut session = cluster.connect(origin)?;
-    session.query_drop(STREAM)?;
-    session.query_drop("START TRANSACTION")?;
+    let mut session = streaming(&cluster, origin)?;
     (1..=3).try_for_each(|row| insert(&mut session, row, origin))?;
     let committed =
         without_quorum(&cluster, origin, &others, || session.query_drop("COMMIT"), |_| Ok(()))?;
@@ -108,20 +97,12 @@ fn a_commit_through_a_loss_of_quorum_is_the_same_everywhere() -> Result<()> {
 /// Statements whose fragments are under way then fail, as on Galera, and nothing of them stays.
 #[test]
 fn fragments_given_up_end_everywhere() -> Result<()> {
-    let cluster = TestCluster::unstarted(3, None)?;
-    cluster.start("", &["--provider-options", "quorate.primary_timeout=PT1S"])?;
+    let cluster = with_table(NON_PRIMARY_SOON)?;
     let origin = cluster.leader()?;
     let others = cluster.followers()?;
-    cluster.sql(1, "CREATE DATABASE test_stream")?;
-    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
-    cluster.wait_level(&cluster.all(), LIMIT)?;
 
-    let mut begun = cluster.connect(origin)?;
-    let mut new = cluster.connect(origin)?;
-    for session in [&mut begun, &mut new] {
-        session.query_drop(STREAM)?;
-        session.query_drop("START TRANSACTION")?;
-    }
+    let mut begun = streaming(&cluster, origin)?;
+    let mut new = streaming(&cluster, origin)?;
     insert(&mut begun, 1, origin)?;
     let both = || {
         thread::scope(|scope| {
@@ -160,17 +141,11 @@ fn fragments_given_up_end_everywhere() -> Result<()> {
 /// A server that restarts takes up again what others have open.
 #[test]
 fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
-    let cluster = TestCluster::unstarted(3, None)?;
-    cluster.start("", &SUSPECT_SOON)?;
+    let cluster = with_table(SUSPECT_SOON)?;
     let origin = cluster.leader()?;
     let victims = cluster.followers()?;
-    cluster.sql(1, "CREATE DATABASE test_stream")?;
-    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
-    cluster.wait_level(&cluster.all(), LIMIT)?;
 
-    let mut session = cluster.connect(origin)?;
-    session.query_drop(STREAM)?;
-    session.query_drop("START TRANSACTION")?;
+    let mut session = streaming(&cluster, origin)?;
     insert(&mut session, 1, origin)?;
     for (turn, victim) in victims.iter().enumerate() {
         wait_for(&cluster, *victim, "the transaction", FRAGMENTS, |count| count == 1)?;
@@ -190,6 +165,24 @@ fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
         wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
     }
     cluster.passed()
+}
+
+/// Three servers with the given provider options, and an empty table on each.
+fn with_table(options: &str) -> Result<TestCluster> {
+    let cluster = TestCluster::unstarted(3, None)?;
+    cluster.start("", &["--provider-options", options])?;
+    cluster.sql(1, "CREATE DATABASE test_stream")?;
+    cluster.sql(1, "CREATE TABLE test_stream.t (id INT PRIMARY KEY, node INT)")?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    Ok(cluster)
+}
+
+/// A session in a streaming transaction.
+fn streaming(cluster: &TestCluster, node: u16) -> Result<Conn> {
+    let mut session = cluster.connect(node)?;
+    session.query_drop(STREAM)?;
+    session.query_drop("START TRANSACTION")?;
+    Ok(session)
 }
 
 /// Runs `statements` on `origin` after the `others` were stopped, and lets these go on when `origin`
