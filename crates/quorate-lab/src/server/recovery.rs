@@ -35,12 +35,18 @@ pub fn recovered_position(
     match find_position(&text) {
         Some(position) if position.starts_with(UNDEFINED) => Ok(None),
         Some(position) => Ok(Some(position.to_owned())),
-        None => bail!(
-            "{}: the position in {} cannot be recovered; mariadbd --wsrep-recover says:\n{}",
-            node.name,
-            node.data().display(),
-            errors(&text)
-        ),
+        None => {
+            let data = node.data();
+            bail!(
+                "{}: the position in {data} cannot be recovered: the server does not start on its own \
+                 data. If that is damaged, and another node of the group runs, nothing is lost: move \
+                 the content of {data} away and start this node again, it fetches the state from the \
+                 others. mariadbd --wsrep-recover says:\n{}",
+                node.name,
+                errors(&text),
+                data = data.display()
+            )
+        }
     }
 }
 
