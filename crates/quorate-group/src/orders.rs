@@ -25,6 +25,14 @@ pub(crate) fn alter(
 ) -> Result<(), GroupError> {
     carry_out(member, timeout, |config| {
         let (id, info) = find(config, name)?;
+        let is_logger = |role| role == MemberRole::Logger;
+        if alteration.role.is_some_and(|role| is_logger(role) != is_logger(info.role)) {
+            let what = if is_logger(info.role) { "logger" } else { "server" };
+            return Err(format!(
+                "{name} is a {what}: a logger has no database and never becomes a server, nor a \
+                 server a logger; remove it, and start the other in its place"
+            ));
+        }
         let altered = altered(info, alteration);
         let change = ConfigChange::Update { put: vec![(id, altered.clone())], remove: Vec::new() };
         Ok((*info != altered).then_some(change))

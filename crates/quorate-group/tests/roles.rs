@@ -34,6 +34,14 @@ fn votes(node: &Node, of: &Node) -> bool {
 fn two_data_members_and_a_logger_lose_either_of_the_two() {
     let mut cluster = with_logger("logger");
     assert_eq!(cluster.nodes[0].status().loggers, [cluster.nodes[2].id()]);
+    let leader = cluster.nodes[cluster.leader()].group().clone();
+    for (at, wanted) in [(2, MemberRole::Voter), (2, MemberRole::Learner), (1, MemberRole::Logger)]
+    {
+        let name = &cluster.nodes[at].options.name;
+        let asked = leader.alter_member(name, &role(wanted), MINUTE);
+        let Err(GroupError::Membership { reason, .. }) = asked else { panic!("{asked:?}") };
+        assert!(reason.contains("never becomes"), "{reason}");
+    }
     let mut proposals: Vec<_> = (0..20).map(|_| cluster.nodes[0].propose()).collect();
     // What was not applied was promised to nobody, and may end with the node that proposed it.
     cluster.nodes[0].await_applied(&proposals);
