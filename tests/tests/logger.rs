@@ -1,12 +1,16 @@
 //! Two servers and a logger: any one of the three may be lost.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::process::ProcessId;
-use quorate_tests::writers::{create_table, missing, Acks, Writers};
+use quorate_tests::cluster::shown;
+use quorate_tests::writers::{create_table, missing, Writers};
 use quorate_tests::TestCluster;
 use rustix::process::Signal;
+use serde_json::Value;
 use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -74,10 +78,42 @@ impl Drop for Logger {
     }
 }
 
-fn writes_go_on(acks: &Acks, known: &mut HashSet<u64>) {
+/// Lets clients write to the first of `servers` that serves them while `harm` is done.
+fn writes_go_on(
+    cluster: &TestCluster,
+    servers: &[u16],
+    run: u64,
+    known: &mut HashSet<u64>,
+    harm: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let writers = Writers::start_failing_over(cluster, servers, 4, run);
+    thread::sleep(Duration::from_secs(2));
+    harm()?;
+    thread::sleep(Duration::from_secs(4));
+    let acks = writers.stop();
     println!("acknowledged {}, longest pause {:?}", acks.len(), acks.longest_gap());
     assert!(acks.rate(Duration::from_secs(4), Duration::from_secs(5)) > 0.0, "writes stopped");
     known.extend(acks.ids());
+    Ok(())
+}
+
+fn nothing_is_missing(cluster: &TestCluster, acked: &HashSet<u64>) -> Result<()> {
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    for node in cluster.all() {
+        assert_eq!(missing(cluster, node, acked)?, Vec::<u64>::new(), "node{node}");
+    }
+    Ok(())
+}
+
+/// Processes whose command line names the directory.
+fn processes_of(dir: &Path) -> Result<Vec<String>> {
+    let dir = dir.to_string_lossy();
+    let lines = fs::read_dir("/proc")?.flatten().filter_map(|process| {
+        // Whoever has ended meanwhile is none.
+        let line = fs::read(process.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).replace('\0', " "))
+    });
+    Ok(lines.filter(|line| line.contains(&*dir)).collect())
 }
 
 #[test]
@@ -90,30 +126,20 @@ fn any_one_of_two_servers_and_a_logger_may_be_lost() -> Result<()> {
 
     // Each server in turn, the one that leads among them.
     for (run, victim) in [(1, cluster.leader()?), (2, cluster.followers()?[0])] {
-        let other = 3 - victim;
-        let writers = Writers::start_failing_over(&cluster, &[victim, other], 4, run);
-        thread::sleep(Duration::from_secs(2));
-        cluster.signal(victim, Signal::KILL)?;
-        thread::sleep(Duration::from_secs(4));
-        writes_go_on(&writers.stop(), &mut acked);
+        let servers = [victim, 3 - victim];
+        let kill = || cluster.signal(victim, Signal::KILL);
+        writes_go_on(&cluster, &servers, run, &mut acked, kill)?;
         cluster.quorate(&["start", &victim.to_string()])?;
         cluster.wait_level(&cluster.all(), LIMIT)?;
     }
 
     // The logger, by a crash and by a clean stop.
     for (run, signal) in [(3, Signal::KILL), (4, Signal::TERM)] {
-        let writers = Writers::start_failing_over(&cluster, &[1, 2], 4, run);
-        thread::sleep(Duration::from_secs(2));
-        logger.end(signal)?;
-        thread::sleep(Duration::from_secs(4));
-        writes_go_on(&writers.stop(), &mut acked);
+        writes_go_on(&cluster, &[1, 2], run, &mut acked, || logger.end(signal))?;
         logger = Logger::start(&cluster, &dir)?;
     }
 
-    cluster.wait_level(&cluster.all(), LIMIT)?;
-    for node in cluster.all() {
-        assert_eq!(missing(&cluster, node, &acked)?, Vec::<u64>::new(), "node{node}");
-    }
+    nothing_is_missing(&cluster, &acked)?;
     // It is no server: clients and tools see two.
     let view = cluster.status()?["nodes"].as_array().map(Vec::len);
     assert_eq!(view, Some(2));
@@ -123,5 +149,59 @@ fn any_one_of_two_servers_and_a_logger_may_be_lost() -> Result<()> {
         client.query_first("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'")?;
     assert_eq!(size.map(|(_, size)| size), Some(2));
     logger.end(Signal::TERM)?;
+    cluster.passed()
+}
+
+#[test]
+fn the_command_runs_a_logger_as_a_node() -> Result<()> {
+    let cluster = TestCluster::unstarted(2, None)?;
+    cluster.start("", &["--loggers", "1"])?;
+    create_table(&cluster)?;
+    let table = cluster.quorate(&["status"])?;
+    let row = table.lines().find(|line| line.starts_with("node3")).unwrap_or_default();
+    assert!(row.contains("Logger") && row.contains("Synced"), "{table}");
+    let status = cluster.status()?;
+    let (server, logger) = (&status["nodes"][0], &status["nodes"][2]);
+    assert_eq!((&status["health"], &logger["role"]), (&"synced".into(), &"Logger".into()));
+    assert!(logger["log_bytes"].as_u64() > Some(0) && logger["address"].is_null(), "{logger}");
+    let owner =
+        |node: &Value| Ok::<_, Error>(fs::metadata(format!("/proc/{}", node["pid"]))?.uid());
+    assert_eq!(owner(server)?, owner(logger)?, "it runs as the servers do");
+    for foreign in [&["sql", "3"][..], &["member", "set-role", "node3", "voter"]] {
+        let refused = cluster.try_quorate(foreign)?;
+        assert!(!refused.status.success(), "{foreign:?}");
+        assert!(shown(&refused).contains("node3 is a logger"), "{}", shown(&refused));
+    }
+
+    // The leading server, then the logger.
+    let mut acked = HashSet::new();
+    let victim = cluster.leader()?;
+    let servers = [victim, 3 - victim];
+    let kill = || cluster.signal(victim, Signal::KILL);
+    writes_go_on(&cluster, &servers, 1, &mut acked, kill)?;
+    cluster.quorate(&["start", &victim.to_string()])?;
+    let kill = || cluster.quorate(&["kill", "node3"]).map(drop);
+    writes_go_on(&cluster, &[1, 2], 2, &mut acked, kill)?;
+    let down = cluster.status()?;
+    assert_eq!((&down["nodes"][2]["state"], &down["health"]), (&"Down".into(), &"degraded".into()));
+    let again = cluster.try_quorate(&["kill", "3"])?;
+    assert!(shown(&again).contains("node3 does not run"), "{}", shown(&again));
+
+    // Back, by each of the ways.
+    cluster.quorate(&["start", "node3"])?;
+    assert_eq!(cluster.status()?["health"], "synced");
+    cluster.quorate(&["restart", "3"])?;
+    assert_eq!(cluster.node_status(3)?["state"], "Synced");
+    cluster.quorate(&["kill", "1", "2", "3"])?;
+    cluster.quorate(&["up"])?;
+    nothing_is_missing(&cluster, &acked)?;
+
+    cluster.quorate(&["down"])?;
+    assert_eq!(processes_of(&cluster.dir)?, Vec::<String>::new());
+    cluster.quorate(&["up"])?;
+    assert_eq!(cluster.status()?["health"], "synced");
+    cluster.quorate(&["down", "--wipe"])?;
+    assert_eq!(processes_of(&cluster.dir)?, Vec::<String>::new());
+    assert!(!cluster.dir.exists());
     cluster.passed()
 }

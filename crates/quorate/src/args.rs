@@ -1,5 +1,6 @@
 //! The command line. Help texts are the manual: they say what happens and show an example.
 
+use crate::cluster::Role;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,7 +13,8 @@ use std::path::PathBuf;
         transaction that a client saw committed is on the disks of a majority of the servers, \
         whatever crashes.\n\n\
         A cluster is a directory. Each server in it (node1, node2, ...) has a folder with its \
-        data, its consensus log, its configuration and its error log.",
+        data, its consensus log, its configuration and its error log. A logger (--loggers) is a \
+        node with a consensus log and an error log alone.",
     after_help = EXIT_CODES,
     after_long_help = concat!(
         "Examples:\n",
@@ -82,6 +84,7 @@ pub enum Command {
         a disk that syncs quickly. It leads only to hand over to a server. Clients do not see it.\n\n\
         It ends on SIGTERM or SIGINT and takes leave of the group then; started again, it joins again. \
         A crash (or kill -9) costs nothing: it goes on from its log.\n\n\
+        In a cluster of this command, on this machine, `quorate up --loggers 1` runs it.\n\n\
         Example:\n  quorate logger --name log1 --cluster-name quorate --log-dir /var/lib/quorate-log \\\n    \
         --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
     )]
@@ -89,9 +92,10 @@ pub enum Command {
     /// Show and change who belongs to the group
     #[command(
         long_about = "Shows and changes who belongs to the group: roles, weights, zones. A server \
-        is added by starting it (wsrep_cluster_address; in a cluster of this command: `member add`), \
-        a logger by `quorate logger`; both are removed when they stop cleanly.\n\n\
+        is added by starting it (wsrep_cluster_address), a logger by `quorate logger`, and in a cluster of \
+        this command both by `member add`; both are removed when they stop cleanly.\n\n\
         Examples:\n  quorate member list\n  quorate member add --role learner\n  \
+        quorate member add --role logger\n  \
         quorate member set-role node3 learner\n  \
         quorate member set node1 --weight 100\n  quorate member remove node4"
     )]
@@ -129,12 +133,16 @@ pub enum Command {
         In a new directory it makes and starts N servers. In an existing one it starts the nodes \
         that do not run, all at once: no order, no bootstrap step, also after a crash of all of \
         them. Nodes that run are left alone; a larger --nodes adds nodes.\n\n\
-        The servers go on running after this command has ended.\n\n\
+        Two servers and a logger (--nodes 2 --loggers 1) lose nothing when any one of the three is \
+        lost, with two copies of the data instead of three. A logger is a node, too: it has the \
+        next number, and is started, stopped and killed like the servers.\n\n\
+        The nodes go on running after this command has ended.\n\n\
         Ports: node number i listens on base + 10*i for clients, +1 for the group, +2 and +3 for \
         state transfer, all on 127.0.0.1.\n\n\
         Your own server options go to DIR/extra.cnf, which every node reads last; you may write \
         it before the cluster is made.\n\n\
-        Examples:\n  quorate up\n  quorate up --nodes 5 --dir /srv/db --base-port 4000\n  \
+        Examples:\n  quorate up\n  quorate up --nodes 2 --loggers 1\n  \
+        quorate up --nodes 5 --dir /srv/db --base-port 4000\n  \
         quorate up --provider-options 'evs.suspect_timeout=PT2S'"
 )]
 pub struct Up {
@@ -145,6 +153,11 @@ pub struct Up {
     /// How many more servers, which have the data and no vote [default: 0, or what the cluster has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=6))]
     pub learners: Option<u16>,
+
+    /// How many loggers, which have a log and a vote and no database [default: 0, or what the
+    /// cluster has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=4))]
+    pub loggers: Option<u16>,
 
     /// Where the ports begin [default: 3400, or what the cluster has]
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1024..=65000))]
@@ -181,6 +194,8 @@ pub struct Limit {
 #[command(
     about = "Show every node: address, role, state, position, log size",
     long_about = "Shows every node: address, role, state, last committed seqno, size of its log.\n\n\
+        A logger is Synced when it has a vote and is connected to a majority. It has no address for \
+        clients and no seqno.\n\n\
         Exit code 0: every node is Synced. 1: degraded, writes are still accepted by some node. \
         2: no node accepts writes, or nothing runs.\n\n\
         Example:\n  quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
@@ -194,7 +209,7 @@ pub struct Status {
 #[derive(Args)]
 #[command(
     about = "Stop every node cleanly",
-    long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A server that does not \
+    long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A node that does not \
         stop within the time limit is named and left alone, unless --force is given: then it is \
         killed. No acknowledged transaction is lost either way."
 )]
@@ -203,7 +218,7 @@ pub struct Down {
     #[arg(long)]
     pub wipe: bool,
 
-    /// Kill servers that do not stop in time
+    /// Kill nodes that do not stop in time
     #[arg(long)]
     pub force: bool,
 
@@ -225,16 +240,16 @@ pub struct OneNode {
 pub enum Member {
     /// Every member: role, weight, votes, zone, address
     List,
-    /// Add a server to this cluster and wait until it is Synced
+    /// Add a node to this cluster and wait until it is Synced
     #[command(
-        long_about = "Adds a server to this cluster on this machine, with the next number, and waits until \
-        it is Synced: it receives the others' data. On another machine, a server is added by \
+        long_about = "Adds a node to this cluster on this machine, with the next number, and waits until \
+        it is Synced: a server receives the others' data. On another machine, a server is added by \
         starting it with wsrep_cluster_address, and a logger by `quorate logger`."
     )]
     Add {
-        /// voter, or learner: has the data, and no vote
+        /// What it joins as
         #[arg(long, value_enum, value_name = "ROLE", default_value = "voter")]
-        role: MemberRole,
+        role: Role,
 
         #[command(flatten)]
         limit: Limit,
@@ -295,6 +310,7 @@ pub enum Member {
     ForceQuorum(Force),
 }
 
+/// What a server can become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MemberRole {
     Voter,
@@ -395,7 +411,7 @@ pub struct Stop {
     /// The node, as `status` names it (node2, or just 2)
     pub node: String,
 
-    /// Kill the server if it does not stop in time
+    /// Kill the node if it does not stop in time
     #[arg(long)]
     pub force: bool,
 

@@ -5,7 +5,9 @@ use anyhow::{Context, Result};
 use rustix::process::geteuid;
 use std::fs;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 #[derive(Clone, Debug)]
 pub struct Account {
@@ -46,6 +48,13 @@ impl Account {
             "root"
         } else {
             &self.name
+        }
+    }
+
+    /// Lets a program that does not switch by itself run as this account.
+    pub fn run_as(&self, command: &mut Command) {
+        if self.switch {
+            command.uid(self.uid).gid(self.gid);
         }
     }
 

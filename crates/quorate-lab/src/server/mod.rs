@@ -19,6 +19,7 @@ pub use ports::{check_free, Ports, DEFAULT_BASE};
 pub use recovery::recovered_position;
 pub use software::{
     find_mariadbd, find_program, find_provider, readable_provider, require_programs,
+    runnable_program,
 };
 
 use anyhow::{Context, Result};
@@ -74,11 +75,13 @@ impl Start {
 
 /// Makes the folders that a node's server needs.
 pub fn make_folders(node: &Node, account: &Account) -> Result<()> {
-    for folder in [node.dir.clone(), node.data(), node.tmp()] {
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        account.own(&folder, 0o700)?;
-    }
-    Ok(())
+    [node.dir.clone(), node.data(), node.tmp()].iter().try_for_each(|f| make_folder(f, account))
+}
+
+/// Makes a folder that is the account's alone.
+pub fn make_folder(folder: &Path, account: &Account) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    account.own(folder, 0o700)
 }
 
 /// Opens a node's error log for a server to be started. Made here and given away: the server

@@ -70,16 +70,29 @@ pub fn find_provider(asked: Option<&Path>) -> Result<PathBuf> {
 /// Where servers can load the provider from: in place, or a copy in `folder` if their account
 /// cannot read it there (below root's home, typically).
 pub fn readable_provider(source: &Path, folder: &Path, account: &Account) -> Result<PathBuf> {
-    const WORLD_READABLE: u32 = 0o004;
+    const READ: u32 = 4;
+    within_reach(source, folder, account, READ)
+}
+
+/// Where the account can run this very program from, as [`readable_provider`]: loggers run it.
+pub fn runnable_program(folder: &Path, account: &Account) -> Result<PathBuf> {
+    const READ_AND_RUN: u32 = 5;
+    let program = env::current_exe().context("finding this program's own path")?;
+    within_reach(&program, folder, account, READ_AND_RUN)
+}
+
+/// `source`, if everybody has these rights to it, or a copy in `folder` that the account has.
+fn within_reach(source: &Path, folder: &Path, account: &Account, rights: u32) -> Result<PathBuf> {
     let mode = source
         .metadata()
-        .with_context(|| format!("reading the provider {}", source.display()))?
+        .with_context(|| format!("reading {}", source.display()))?
         .permissions()
         .mode();
-    if account.blocked_at(source).is_none() && mode & WORLD_READABLE != 0 {
+    if account.blocked_at(source).is_none() && mode & rights == rights {
         return Ok(source.to_owned());
     }
-    let copy = folder.join(source.file_name().context("the provider's path names no file")?);
+    let name = source.file_name().with_context(|| format!("{} is no file", source.display()))?;
+    let copy = folder.join(name);
     let unfinished = copy.with_extension("new");
     // Renamed into place: a running server keeps the file that it has mapped.
     fs::create_dir_all(folder)
@@ -87,7 +100,8 @@ pub fn readable_provider(source: &Path, folder: &Path, account: &Account) -> Res
         .and_then(|()| fs::rename(&unfinished, &copy))
         .with_context(|| format!("copying {} to {}", source.display(), copy.display()))?;
     account.admit(folder, 0o750)?;
-    account.admit(&copy, 0o640)?;
+    const OWNER_WRITES: u32 = 0o200;
+    account.admit(&copy, OWNER_WRITES | rights << 6 | rights << 3)?;
     Ok(copy)
 }
 

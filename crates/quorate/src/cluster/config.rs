@@ -26,10 +26,9 @@ pub fn write_config(cluster: &Cluster, node: &Node) -> Result<()> {
     let state = &cluster.state;
     let learns = state.nodes[usize::from(node.number) - 1].learner;
     let role = if learns { "quorate.role=learner;" } else { "" };
-    let group: Vec<String> = cluster.nodes().iter().map(Node::group_address).collect();
     Settings {
         cluster: &state.name,
-        group: &group,
+        group: &cluster.group_addresses(),
         provider: &state.provider_loaded,
         provider_options: &format!("{role}{}", state.provider_options),
         account: &cluster.account,

@@ -9,6 +9,8 @@
 //! DIR/node1/error.log  also mariadb.sock, mariadbd.pid, tmp
 //! ```
 //!
+//! A logger is a node that has of these only the consensus log and the error log.
+//!
 //! Invariant: only a directory that was empty, or that holds our state file, is ever written to
 //! or deleted.
 
@@ -19,7 +21,7 @@ mod state;
 pub use config::write_config;
 pub use directory::{prepare, resolve_dir, Lock};
 pub use quorate_lab::server::{check_free, Account, Node, Ports, DEFAULT_BASE};
-pub use state::{NodeState, State};
+pub use state::{NodeState, Role, State};
 
 use crate::server::ProcessId;
 use anyhow::{bail, Context, Result};
@@ -73,6 +75,34 @@ impl Cluster {
                 bail!("no node {name:?} in {}; it has {}", self.dir.display(), names.join(", "))
             }
         }
+    }
+
+    /// As [`Cluster::find`]; an error if the node has no database.
+    pub fn find_server(&self, name: &str) -> Result<Node> {
+        let node = self.find(name)?;
+        if self.is_logger(&node) {
+            let servers: Vec<String> = self.servers().into_iter().map(|node| node.name).collect();
+            bail!(
+                "{} is a logger, which has a log and a vote but no database: name one of {}",
+                node.name,
+                servers.join(", ")
+            );
+        }
+        Ok(node)
+    }
+
+    /// The nodes that have a database.
+    pub fn servers(&self) -> Vec<Node> {
+        self.nodes().into_iter().filter(|node| !self.is_logger(node)).collect()
+    }
+
+    pub fn is_logger(&self, node: &Node) -> bool {
+        self.state.nodes[usize::from(node.number) - 1].logger
+    }
+
+    /// Where the group's members reach each other.
+    pub fn group_addresses(&self) -> Vec<String> {
+        self.nodes().iter().map(Node::group_address).collect()
     }
 
     /// The node's process, if it is alive.

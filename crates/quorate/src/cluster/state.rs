@@ -3,6 +3,7 @@
 use super::Ports;
 use crate::server::ProcessId;
 use anyhow::{bail, Context, Result};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -31,6 +32,17 @@ pub struct State {
     pub nodes: Vec<NodeState>,
 }
 
+/// What a node joins as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Data, and a vote.
+    Voter,
+    /// Data, and no vote.
+    Learner,
+    /// A vote, and no data.
+    Logger,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeState {
     pub name: String,
@@ -40,7 +52,21 @@ pub struct NodeState {
     /// It joins without a vote.
     #[serde(default)]
     pub learner: bool,
+    /// It has a log and a vote, and no database; never a learner then.
+    #[serde(default)]
+    pub logger: bool,
     pub process: Option<ProcessId>,
+}
+
+impl NodeState {
+    /// What it joined as.
+    fn role(&self) -> Role {
+        match (self.logger, self.learner) {
+            (true, _) => Role::Logger,
+            (false, true) => Role::Learner,
+            (false, false) => Role::Voter,
+        }
+    }
 }
 
 impl State {
@@ -59,19 +85,19 @@ impl State {
         }
     }
 
-    /// Nodes with a vote and learners, as they were added.
-    pub fn counts(&self) -> (u16, u16) {
-        let learners = self.nodes.iter().filter(|node| node.learner).count();
-        ((self.nodes.len() - learners) as u16, learners as u16)
+    /// How many nodes were added as this.
+    pub fn count(&self, role: Role) -> u16 {
+        self.nodes.iter().filter(|node| node.role() == role).count() as u16
     }
 
-    pub fn add_node(&mut self, learner: bool) {
+    pub fn add_node(&mut self, role: Role) {
         let number = self.nodes.len() as u16 + 1;
         self.nodes.push(NodeState {
             name: format!("node{number}"),
             number,
             ports: Ports::of(self.base_port, number),
-            learner,
+            learner: role == Role::Learner,
+            logger: role == Role::Logger,
             process: None,
         });
     }

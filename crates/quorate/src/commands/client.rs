@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 pub fn sql(cluster: &Cluster, args: &Sql) -> Result<u8> {
-    let node = cluster.find(&args.node)?;
+    let node = cluster.find_server(&args.node)?;
     require_running(cluster, &node)?;
     let client = find_program("mariadb")
         .context("the client `mariadb` is not installed: apt-get install mariadb-client")?;

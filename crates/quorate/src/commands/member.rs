@@ -74,7 +74,7 @@ fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
 /// Shows what would be done; does it only if it is confirmed.
 fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
     let first = args.keep.first().context("name the nodes to keep: --keep NODE,NODE")?;
-    let node = cluster.find(first)?;
+    let node = cluster.find_server(first)?;
     let names: Vec<String> =
         args.keep.iter().map(|name| Ok(cluster.find(name)?.name)).collect::<Result<_>>()?;
     let names = names.join(",");
@@ -97,7 +97,7 @@ fn list(cluster: &Cluster) -> Result<u8> {
 /// What the first node that answers knows of the group.
 fn known(cluster: &Cluster, variable: &str) -> Result<String> {
     let user = cluster.account.database_user();
-    let found = cluster.nodes().iter().find_map(|node| {
+    let found = cluster.servers().iter().find_map(|node| {
         let status = sql::wsrep_status(&node.socket(), user).ok()?;
         status.get(variable).filter(|text| !text.is_empty()).map(str::to_owned)
     });

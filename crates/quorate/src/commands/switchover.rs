@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::time::Instant;
 
 pub fn switchover(cluster: &Cluster, args: &Switchover) -> Result<u8> {
-    let target = args.to.as_deref().map(|name| cluster.find(name)).transpose()?;
+    let target = args.to.as_deref().map(|name| cluster.find_server(name)).transpose()?;
     let leader = leader(cluster)?;
     if let Some(target) = target.as_ref().filter(|target| target.number == leader.number) {
         println!("{} leads already", target.name);
@@ -31,7 +31,7 @@ pub fn leader(cluster: &Cluster) -> Result<Node> {
         sql::wsrep_status(&node.socket(), user)
             .is_ok_and(|status| status.get("wsrep_quorate_role") == Some("Leader"))
     };
-    cluster.nodes().into_iter().find(leads).ok_or_else(|| {
+    cluster.servers().into_iter().find(leads).ok_or_else(|| {
         let message = "no node leads: fewer than a majority run, or an election is under way. See \
             `quorate status`; no data is affected";
         Failure::new(NO_PRIMARY, message).into()

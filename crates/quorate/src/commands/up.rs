@@ -5,8 +5,8 @@
 //! needs a state transfer. Any later start: every node recovers its position and starts, all at
 //! once; the group's log has the rest.
 
-use crate::args::{Limit, MemberRole, Up};
-use crate::cluster::{self, check_free, Account, Cluster, Lock, Node, State, DEFAULT_BASE};
+use crate::args::{Limit, Up};
+use crate::cluster::{self, check_free, Account, Cluster, Lock, Node, Role, State, DEFAULT_BASE};
 use crate::failure::{Failure, FAILED, OK, TIMED_OUT, USAGE};
 use crate::server::{self, Outcome, Start, Watched};
 use crate::sql;
@@ -50,13 +50,14 @@ pub fn up(dir: &Path, args: &Up) -> Result<u8> {
     start_and_watch(&mut cluster, lock, nodes, &progress, end)
 }
 
-/// Adds a server to an existing cluster.
-pub fn add(dir: &Path, role: MemberRole, limit: Limit) -> Result<u8> {
-    let (nodes, learners) = Cluster::open(dir)?.state.counts();
-    let learner = role == MemberRole::Learner;
+/// Adds a member to an existing cluster.
+pub fn add(dir: &Path, role: Role, limit: Limit) -> Result<u8> {
+    let state = Cluster::open(dir)?.state;
+    let one_more = |of| (role == of).then(|| state.count(of) + 1);
     let args = Up {
-        nodes: Some(nodes + u16::from(!learner)),
-        learners: Some(learners + u16::from(learner)),
+        nodes: one_more(Role::Voter),
+        learners: one_more(Role::Learner),
+        loggers: one_more(Role::Logger),
         base_port: None,
         provider: None,
         provider_options: None,
@@ -106,21 +107,22 @@ fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
         None if state.mariadbd.is_file() => {}
         None => state.mariadbd = server::find_mariadbd()?,
     }
-    let (nodes, learners) = state.counts();
-    let wanted = args.nodes.unwrap_or(if nodes == 0 { DEFAULT_NODES } else { nodes });
-    for (has, wanted, learner) in
-        [(nodes, wanted, false), (learners, args.learners.unwrap_or(learners), true)]
-    {
+    let nodes = args.nodes.or(state.nodes.is_empty().then_some(DEFAULT_NODES));
+    for (role, wanted, option, what) in [
+        (Role::Voter, nodes, "--nodes", "nodes"),
+        (Role::Learner, args.learners, "--learners", "learners"),
+        (Role::Logger, args.loggers, "--loggers", "loggers"),
+    ] {
+        let has = state.count(role);
+        let wanted = wanted.unwrap_or(has);
         if wanted < has {
-            let (option, what) =
-                if learner { ("--learners", "learners") } else { ("--nodes", "nodes") };
             let message = format!(
                 "the cluster in {} has {has} {what}: {option} can add nodes, not remove them",
                 dir.display()
             );
             return Err(Failure::new(USAGE, message).into());
         }
-        (has..wanted).for_each(|_| state.add_node(learner));
+        (has..wanted).for_each(|_| state.add_node(role));
     }
     if state.nodes.len() > NODES_MAX {
         let message = format!("{} nodes are more than {NODES_MAX}", state.nodes.len());
@@ -197,7 +199,7 @@ fn start_and_watch(
 
     let waited = code_of(&server::wait_synced(cluster, &mut watched, progress, end));
     print!("{}", Report::collect(cluster));
-    if let Some(server) = watched.first() {
+    if let Some(server) = watched.iter().find(|server| !cluster.is_logger(&server.node)) {
         println!("\nConnect: {}", connect_command(cluster, &server.node));
     }
     Ok(code.max(waited))
@@ -221,11 +223,11 @@ fn still_running(cluster: &Cluster, node: &Node, end: Instant) -> Result<Option<
     Ok(None)
 }
 
-/// Where nodes that are not running stand, all recovered at once. One that cannot be recovered
-/// (its disk, say) keeps no other from starting.
+/// Where nodes that are not running stand, all recovered at once; of loggers nothing is recovered.
+/// One that cannot be (its disk, say) keeps no other from starting.
 fn beginnings(cluster: &Cluster, nodes: &[Node], progress: &Progress) -> Vec<Result<Start>> {
-    if nodes.is_empty() {
-        return Vec::new();
+    if nodes.iter().all(|node| cluster.is_logger(node)) {
+        return nodes.iter().map(|_| Ok(Start::default())).collect();
     }
     let line = progress.node("positions");
     line.stage("recovering, from each node's own data");

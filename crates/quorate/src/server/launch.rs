@@ -1,30 +1,38 @@
-//! Starting a server so that it outlives this command.
+//! Starting a node so that it outlives this command.
 
+use super::logger;
 use super::watch::Watched;
 use super::Start;
 use crate::cluster::{write_config, Cluster, Node};
 use anyhow::{Context, Result};
 use quorate_lab::process::ProcessId;
-use quorate_lab::server::{error_log, make_folders, open_error_log};
+use quorate_lab::server::{error_log, make_folder, make_folders, open_error_log};
 use std::process::{Command, Stdio};
 
-/// Makes what the node needs before its server can run: folders and configuration.
+/// Makes what the node needs before it can run: folders and configuration.
 pub fn prepare(cluster: &Cluster, node: &Node) -> Result<()> {
+    if cluster.is_logger(node) {
+        return make_folder(&node.dir, &cluster.account);
+    }
     make_folders(node, &cluster.account)?;
     write_config(cluster, node)
 }
 
-/// Starts the server in a session of its own and notes it in the state file.
+/// Starts the node in a session of its own and notes it in the state file. `start` is for servers:
+/// a logger goes on from its log.
 pub fn launch(cluster: &mut Cluster, node: &Node, start: &Start) -> Result<Watched> {
     prepare(cluster, node)?;
     let log = open_error_log(node, &cluster.account)?;
     let log_start = error_log::length(&node.error_log());
 
-    // setsid(1) becomes the server (exec), so the child's pid is the server's.
+    // setsid(1) becomes the program (exec), so the child's pid is the program's.
     let mut command = Command::new("setsid");
+    if cluster.is_logger(node) {
+        logger::describe(&mut command, cluster, node)?;
+    } else {
+        command.arg(&cluster.state.mariadbd).args(start.arguments(node, &cluster.account));
+    }
     command
-        .arg(&cluster.state.mariadbd)
-        .args(start.arguments(node, &cluster.account))
         .current_dir(&node.dir)
         .stdin(Stdio::null())
         .stdout(log.try_clone().context("duplicating a file")?)

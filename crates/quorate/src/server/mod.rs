@@ -1,10 +1,12 @@
-//! One MariaDB server as a process.
+//! One node as a process: a MariaDB server, or a logger.
 
 mod launch;
+mod logger;
 mod place;
 mod watch;
 
 pub use launch::{launch, prepare};
+pub use logger::LoggerStatus;
 pub use place::{make_datadirs, place_provider};
 pub use quorate_lab::process::{Activity, ProcessId};
 pub use quorate_lab::server::{

@@ -1,4 +1,4 @@
-//! What must be in place before a cluster's servers can start.
+//! What must be in place before a cluster's nodes can start.
 
 use super::launch::prepare;
 use crate::cluster::{Cluster, Node};
@@ -8,7 +8,7 @@ use quorate_lab::server;
 /// Makes the datadirs of the nodes that have no data. Complete datadirs are kept: an interrupted
 /// command may have begun a group on them.
 pub fn make_datadirs(cluster: &Cluster) -> Result<()> {
-    let nodes = cluster.nodes().into_iter();
+    let nodes = cluster.servers().into_iter();
     let lacking: Vec<Node> = nodes.filter(|node| !server::has_data(node)).collect();
     for node in &lacking {
         prepare(cluster, node)?;

@@ -1,5 +1,6 @@
-//! Watching servers that were just started until they are Synced, or are not going to be.
+//! Watching nodes that were just started until they are Synced, or are not going to be.
 
+use super::LoggerStatus;
 use crate::cluster::{Cluster, Node};
 use crate::sql;
 use crate::view::{NodeLine, Progress};
@@ -10,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server cannot be asked to report; it is asked this often.
+/// A node cannot be asked to report; it is asked this often.
 const POLL: Duration = Duration::from_millis(50);
-/// When one server has failed, the others are given this long: they may have been waiting for it.
+/// When one node has failed, the others are given this long: they may have been waiting for it.
 const GRACE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Outcome {
     TimedOut,
 }
 
-/// A server to be watched.
+/// A node to be watched.
 #[derive(Debug)]
 pub struct Watched {
     pub node: Node,
@@ -34,7 +35,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// A server that was running before this command.
+    /// A node that was running before this command.
     pub fn running(node: &Node, process: ProcessId) -> Watched {
         let log_start = error_log::length(&node.error_log());
         Watched { node: node.clone(), process, child: None, log_start }
@@ -48,10 +49,10 @@ impl Watched {
             None => None,
         };
         match (status, self.process.activity()) {
-            (Some(status), _) => Some(format!("the server ended ({status})")),
-            (None, Activity::Gone) => Some("the server ended".to_owned()),
+            (Some(status), _) => Some(format!("its process ended ({status})")),
+            (None, Activity::Gone) => Some("its process ended".to_owned()),
             (None, Activity::Paused) => Some(format!(
-                "the server is paused (SIGSTOP); let it go on with: kill -CONT {}",
+                "its process is paused (SIGSTOP); let it go on with: kill -CONT {}",
                 self.process.pid
             )),
             (None, Activity::Running) => None,
@@ -59,7 +60,7 @@ impl Watched {
     }
 }
 
-/// Watches all of `servers` at once; a server that ends is reported when it ends.
+/// Watches all of `servers` at once; one that ends is reported when it ends.
 /// The result is in the order of `servers`.
 pub fn wait_synced(
     cluster: &Cluster,
@@ -89,7 +90,6 @@ fn watch(
     end: Instant,
     failed: &AtomicBool,
 ) -> Outcome {
-    let user = cluster.account.database_user();
     let mut end = end;
     if server.child.is_some() {
         line.stage("starting");
@@ -101,28 +101,36 @@ fn watch(
             progress.say(&with_log(server, &reason));
             return Outcome::Failed;
         }
-        match sql::wsrep_status(&server.node.socket(), user) {
-            Ok(status)
-                if status.is_synced()
-                    && (status.has_vote() || status.is_learner(&server.node.name)) =>
-            {
+        match state(cluster, &server.node) {
+            Some((_, true)) => {
                 line.done("Synced");
                 return Outcome::Synced;
             }
-            Ok(status) => line.stage(status.state()),
+            Some((state, false)) => line.stage(&state),
             // Not listening yet: what it logs is the best news of it.
-            Err(_) => line.detail(&latest(server)),
+            None => line.detail(&latest(server)),
         }
         if failed.load(Ordering::Relaxed) {
             end = end.min(Instant::now() + GRACE);
         }
         if Instant::now() >= end {
             line.fail("not Synced in time");
-            progress.say(&with_log(server, "not Synced in time; the server keeps running"));
+            progress.say(&with_log(server, "not Synced in time; its process keeps running"));
             return Outcome::TimedOut;
         }
         thread::sleep(POLL);
     }
+}
+
+/// What the node says of its state, and whether it has become what it is to be.
+fn state(cluster: &Cluster, node: &Node) -> Option<(String, bool)> {
+    if cluster.is_logger(node) {
+        let status = LoggerStatus::ask(cluster, node)?;
+        return Some((status.state().to_owned(), status.is_synced()));
+    }
+    let status = sql::wsrep_status(&node.socket(), cluster.account.database_user()).ok()?;
+    let settled = status.has_vote() || status.is_learner(&node.name);
+    Some((status.state().to_owned(), status.is_synced() && settled))
 }
 
 fn with_log(server: &Watched, reason: &str) -> String {

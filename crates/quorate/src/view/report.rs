@@ -1,12 +1,14 @@
 //! The state of a cluster, as a table and as JSON.
 
 use crate::cluster::{Cluster, Node};
-use crate::server::Activity;
+use crate::server::{Activity, LoggerStatus};
 use crate::sql::{self, WsrepStatus};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
 use std::thread;
+
+const LOGGER: &str = "Logger";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -19,7 +21,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Every node is Synced.
+    /// Every node is Synced, loggers among them.
     Synced,
     /// Some node is not, but some node accepts writes.
     Degraded,
@@ -30,14 +32,16 @@ pub enum Health {
 #[derive(Debug, Serialize)]
 pub struct NodeReport {
     pub name: String,
-    /// Where clients connect.
-    pub address: String,
-    pub socket: String,
+    /// Where clients connect; none for a logger.
+    pub address: Option<String>,
+    pub socket: Option<String>,
     pub pid: Option<i32>,
-    /// `Leader`, `Follower`, `Learner`; none if the node is down or its provider has no roles.
+    /// `Leader`, `Follower`, `Learner`; none if the server is down or its provider has no roles.
+    /// `Logger`, also while it is down.
     pub role: Option<String>,
     /// wsrep's words, or `Down`, `Paused`, `No answer`.
     pub state: String,
+    /// It takes reads and writes, which a logger never does.
     pub ready: bool,
     /// Last committed.
     pub seqno: Option<i64>,
@@ -58,14 +62,18 @@ impl Report {
                     let process = state.process;
                     scope.spawn(move || {
                         let activity = process.map_or(Activity::Gone, |p| p.activity());
-                        NodeReport::of(&node, activity, process.map(|p| p.pid), user)
+                        let pid = process.map(|p| p.pid).filter(|_| activity != Activity::Gone);
+                        match state.logger {
+                            true => NodeReport::of_logger(cluster, &node, activity, pid),
+                            false => NodeReport::of(&node, activity, pid, user),
+                        }
                     })
                 })
                 .collect();
             workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
         });
         let health = match () {
-            () if nodes.iter().all(|node| node.state == "Synced" && node.ready) => Health::Synced,
+            () if nodes.iter().all(NodeReport::is_well) => Health::Synced,
             () if nodes.iter().any(|node| node.ready) => Health::Degraded,
             () => Health::NoPrimary,
         };
@@ -89,9 +97,9 @@ impl NodeReport {
         let log_bytes = number("wsrep_quorate_log_bytes").map(|bytes| bytes as u64);
         NodeReport {
             name: node.name.clone(),
-            address: node.address(),
-            socket: node.socket().display().to_string(),
-            pid: pid.filter(|_| activity != Activity::Gone),
+            address: Some(node.address()),
+            socket: Some(node.socket().display().to_string()),
+            pid,
             role: status.get("wsrep_quorate_role").map(str::to_owned),
             state,
             ready: status.is_ready(),
@@ -99,6 +107,39 @@ impl NodeReport {
             term: number("wsrep_quorate_term"),
             log_bytes: log_bytes.or_else(|| folder_bytes(&node.log())),
         }
+    }
+
+    fn of_logger(
+        cluster: &Cluster,
+        node: &Node,
+        activity: Activity,
+        pid: Option<i32>,
+    ) -> NodeReport {
+        let (state, status) = match activity {
+            Activity::Gone => ("Down", None),
+            Activity::Paused => ("Paused", None),
+            Activity::Running => match LoggerStatus::ask(cluster, node) {
+                Some(status) => (status.state(), Some(status)),
+                None => ("No answer", None),
+            },
+        };
+        let log_bytes = status.as_ref().and_then(|status| status.number("log_bytes"));
+        NodeReport {
+            name: node.name.clone(),
+            address: None,
+            socket: None,
+            pid,
+            role: Some(LOGGER.to_owned()),
+            state: state.to_owned(),
+            ready: false,
+            seqno: None,
+            term: status.and_then(|status| status.number("term")),
+            log_bytes: log_bytes.or_else(|| folder_bytes(&node.log())),
+        }
+    }
+
+    fn is_well(&self) -> bool {
+        self.state == "Synced" && (self.ready || self.role.as_deref() == Some(LOGGER))
     }
 }
 
@@ -109,7 +150,7 @@ impl fmt::Display for Report {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             [
                 node.name.clone(),
-                node.address.clone(),
+                or_dash(node.address.clone()),
                 or_dash(node.role.clone()),
                 node.state.clone(),
                 or_dash(node.seqno.map(|seqno| seqno.to_string())),
@@ -167,8 +208,8 @@ mod tests {
     fn the_table_lines_up() {
         let node = |name: &str, state: &str| NodeReport {
             name: name.into(),
-            address: "127.0.0.1:3410".into(),
-            socket: String::new(),
+            address: Some("127.0.0.1:3410".into()),
+            socket: None,
             pid: None,
             role: None,
             state: state.into(),

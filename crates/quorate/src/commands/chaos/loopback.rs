@@ -51,6 +51,7 @@ impl Loopback {
         let args = Up {
             nodes: Some(nodes),
             learners: None,
+            loggers: None,
             base_port: Some(free_ports()?),
             provider: None,
             provider_options: provider_options.map(str::to_owned),
