@@ -54,6 +54,8 @@ fn a_member_that_was_dropped_alive_loses_what_it_had_open() -> Result<()> {
         wait_for(&cluster, node, "a view of three", SIZE, |size| size == 3)?;
         wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
     }
+    // Until the victim's server has heard of that view, it aborts whatever streams.
+    cluster.wait_level(&cluster.all(), LIMIT)?;
     // And it streams anew.
     let mut again = begin(4)?;
     insert(&mut again, 5, victim)?;
