@@ -149,6 +149,11 @@ impl MemberInfo {
 }
 
 impl Rules {
+    /// Whether leadership follows the writes: a single primary's come from the leader anyway.
+    pub fn moves_with_writes(&self) -> bool {
+        self.follows_writes && self.primaries == Primaries::Multi
+    }
+
     fn flags(self) -> u8 {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         flag(self.primaries == Primaries::Single, SINGLE_PRIMARY)

@@ -24,6 +24,7 @@ mod config;
 mod core;
 mod effects;
 mod event;
+pub mod follow;
 mod history;
 mod log;
 mod message;

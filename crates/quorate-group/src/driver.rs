@@ -9,12 +9,12 @@
 //! - `fed` (what the sequencer may read) is committed *and* on this member's own disk, and never
 //!   goes back: what the layer above has seen, the own log can show again after a crash.
 
-use crate::follow::Writes;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Peer;
 use crate::notices::Notice;
 use bytes::Bytes;
+use quorate_consensus::follow::Writes;
 use quorate_consensus::{
     Config, Consensus, Effects, EntryKind, Event, Index, MemberId, Message, RoleState, Rules,
     StepError, Term,
@@ -271,7 +271,7 @@ impl Driver {
             if batch.is_empty() {
                 return;
             }
-            self.writes.note(member.id, batch.len());
+            self.writes.note(member.id, batch.len(), member.now_ms());
             let event =
                 Event::Propose(batch.iter().map(|(_, data)| data_entry(data.clone())).collect());
             match self.step(member, event) {

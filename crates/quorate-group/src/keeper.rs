@@ -3,7 +3,6 @@
 
 use crate::disk_watch::DiskWatch;
 use crate::driver::{Driver, Leadership};
-use crate::follow;
 use crate::host_watch::HostWatch;
 use crate::machine::LogLevel;
 use crate::member::Member;
@@ -13,7 +12,7 @@ use crate::policy::{self, Presence};
 use crate::progress::Applied;
 use crate::view::ViewMember;
 use parking_lot::Mutex;
-use quorate_consensus::{ConfigChange, EntryKind, Event, MemberId, Primaries, Status};
+use quorate_consensus::{follow, ConfigChange, EntryKind, Event, MemberId, Status};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -328,17 +327,15 @@ impl<'a> Keeper<'a> {
         leadership: &Leadership,
         known: &BTreeMap<MemberId, Known>,
     ) {
-        let (member, config) = (self.member, &status.config);
-        if !config.rules.follows_writes || config.rules.primaries == Primaries::Single {
+        let member = self.member;
+        if !status.config.rules.moves_with_writes() {
             return;
         }
-        let may = |id| {
-            known.get(&id).is_some_and(Known::is_connected)
-                && follow::may_follow(status, config, id)
-        };
+        let may =
+            |id| known.get(&id).is_some_and(Known::is_connected) && follow::may_follow(status, id);
+        let led_ms = leadership.since.elapsed().as_millis() as u64;
         member.with_core(|driver| {
-            let now = Instant::now();
-            let Some(to) = driver.writes.follow(member.id, leadership.since, now, may) else {
+            let Some(to) = driver.writes.follow(member.id, led_ms, member.now_ms(), may) else {
                 return;
             };
             let line = format!("all writes come from member {to}: leadership follows them");

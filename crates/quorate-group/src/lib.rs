@@ -19,7 +19,6 @@ mod ballots;
 mod disk_watch;
 mod driver;
 mod error;
-mod follow;
 mod forced;
 mod group;
 mod host_watch;

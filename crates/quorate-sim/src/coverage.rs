@@ -54,13 +54,23 @@ pub enum Mark {
     ViewRefused,
     ProposalRefused,
     StreamBroken,
+    /// A client asked a member that takes no writes.
+    WriteRefused,
+    /// A write of a single primary passed.
+    PrimaryWrite,
+    /// A write of one that is not the primary, or not any more, came into the log.
+    NotPrimary,
+    /// A leader made room for whom the writes come from.
+    Followed,
+    /// The group was well in its mode.
+    ModeSettled,
 }
 
 #[derive(Clone, Debug)]
 pub struct Coverage([u64; Mark::ALL.len()]);
 
 impl Mark {
-    pub const ALL: [Mark; 39] = [
+    pub const ALL: [Mark; 44] = [
         Mark::Crash,
         Mark::CrashInsideStep,
         Mark::TornBatch,
@@ -100,12 +110,21 @@ impl Mark {
         Mark::ViewRefused,
         Mark::ProposalRefused,
         Mark::StreamBroken,
+        Mark::WriteRefused,
+        Mark::PrimaryWrite,
+        Mark::NotPrimary,
+        Mark::Followed,
+        Mark::ModeSettled,
     ];
 }
 
 impl Coverage {
     pub fn mark(&mut self, mark: Mark) {
         self.0[mark as usize] += 1;
+    }
+
+    pub fn count(&self, mark: Mark) -> u64 {
+        self.0[mark as usize]
     }
 
     /// What an entry came to, when the first member applied it.
@@ -117,7 +136,8 @@ impl Coverage {
             Applied::Write(decision) => match decision.outcome {
                 Outcome::Ok => Mark::Passed,
                 Outcome::Conflict { .. } => Mark::Conflict,
-                Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => Mark::TooOld,
+                Outcome::TooOld | Outcome::Orphan => Mark::TooOld,
+                Outcome::NotPrimary => Mark::NotPrimary,
                 Outcome::Duplicate => Mark::Duplicate,
             },
         };

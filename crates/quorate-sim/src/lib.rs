@@ -11,6 +11,7 @@ mod coverage;
 mod disk;
 mod machine;
 mod member;
+mod modes;
 mod net;
 mod oracle;
 mod plant;

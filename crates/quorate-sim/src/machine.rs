@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorate_certify::{
     flags, Certifier, Header, KeyType, Outcome, Seqno, WriteSet, WriteSetBuilder,
 };
-use quorate_consensus::{Entry, EntryKind, Index, MemberId};
+use quorate_consensus::{Config, Entry, EntryKind, Index, MemberId, Primaries, Term};
 
 /// Who is here, as the last accepted View entry said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Machine {
     pub applied: Index,
     /// Over everything decided so far: verdicts, seqnos, views.
     chain: u64,
+    /// Only a primary's write sets count, by the last membership before here.
+    single: bool,
 }
 
 /// What a client wants written, before it is stamped.
@@ -56,7 +58,13 @@ impl Machine {
             view: View::default(),
             applied: 0,
             chain: 0,
+            single: false,
         }
+    }
+
+    /// The membership that holds where the log begins; later ones are entries.
+    pub fn govern(&mut self, config: &Config) {
+        self.single = config.rules.primaries == Primaries::Single;
     }
 
     pub fn seqno(&self) -> Seqno {
@@ -68,15 +76,22 @@ impl Machine {
         mix(self.chain, self.certifier.digest())
     }
 
-    /// The bytes to propose for a request, stamped with what this member has applied.
-    pub fn write_set(&self, origin: u128, serial: u64, request: &WriteRequest) -> Bytes {
+    /// The bytes to propose for a request, stamped with what this member has applied, and with the
+    /// term in which it is the primary (0: everybody may write).
+    pub fn write_set(
+        &self,
+        origin: u128,
+        serial: u64,
+        term: Term,
+        request: &WriteRequest,
+    ) -> Bytes {
         let mut builder = WriteSetBuilder::new();
         for (row, key_type) in &request.rows {
             builder.append_key(&[b"db", &row.to_le_bytes()], *key_type);
         }
         builder.append_data(&request.op.to_le_bytes());
         builder.append_data(&PADDING[..request.padding.min(PADDING.len())]);
-        let mut header = Header::transaction(origin, serial, self.seqno());
+        let mut header = Header { term, ..Header::transaction(origin, serial, self.seqno()) };
         if request.isolation {
             header.flags |= flags::ISOLATION;
         }
@@ -86,9 +101,15 @@ impl Machine {
     pub fn apply(&mut self, entry: &Entry) -> Applied {
         self.applied = entry.index;
         match entry.kind {
-            EntryKind::Noop | EntryKind::Config => Applied::Nothing,
+            EntryKind::Noop => Applied::Nothing,
+            EntryKind::Config => {
+                if let Ok(config) = Config::decode(&entry.data) {
+                    self.govern(&config);
+                }
+                Applied::Nothing
+            }
             EntryKind::View => self.apply_view(&entry.data),
-            EntryKind::Data => self.apply_write(&entry.data),
+            EntryKind::Data => self.apply_write(&entry.data, entry.term),
         }
     }
 
@@ -114,7 +135,8 @@ impl Machine {
         out
     }
 
-    /// The state that [`snapshot`](Self::snapshot) wrote. An error is a finding: nothing here ever
+    /// The state that [`snapshot`](Self::snapshot) wrote; the membership comes with it (see
+    /// [`govern`](Self::govern)). An error is a finding: nothing here ever
     /// damages a snapshot.
     pub fn restore(bytes: &[u8]) -> Result<Self, String> {
         let mut rest = bytes;
@@ -129,7 +151,7 @@ impl Machine {
             rest = tail;
         }
         let certifier = Certifier::restore(rest).map_err(|e| e.to_string())?;
-        Ok(Machine { certifier, view: View { number, members }, applied, chain })
+        Ok(Machine { certifier, view: View { number, members }, applied, chain, single: false })
     }
 
     /// The planted bug: the index starts empty in place of being rebuilt.
@@ -153,14 +175,15 @@ impl Machine {
         Applied::View { accepted }
     }
 
-    fn apply_write(&mut self, data: &Bytes) -> Applied {
+    fn apply_write(&mut self, data: &Bytes, term: Term) -> Applied {
         let Ok(write_set) = WriteSet::parse(data.clone()) else { return Applied::Nothing };
-        let verdict = self.certifier.sequence(&write_set);
+        let verdict = self.certifier.sequence_under(&write_set, self.single.then_some(term));
         let outcome = match verdict.outcome {
             Outcome::Ok => 1,
-            Outcome::Conflict { with } => with as u64 + 4,
-            Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => 2,
+            Outcome::Conflict { with } => with as u64 + 5,
+            Outcome::TooOld | Outcome::Orphan => 2,
             Outcome::Duplicate => 3,
+            Outcome::NotPrimary => 4,
         };
         self.chain = mix(self.chain, verdict.seqno as u64);
         self.chain = mix(mix(self.chain, verdict.depends_on as u64), outcome);
@@ -195,6 +218,20 @@ mod tests {
         Entry { index, term: 1, kind, data }
     }
 
+    #[test]
+    fn a_single_primary_is_an_entry_of_the_log() {
+        let mut machine = Machine::new(16);
+        let mut config = Config::default();
+        config.rules.primaries = Primaries::Single;
+        let writes = [0, 1, 2].map(|term| machine.write_set(1, term, term, &request(0, term)));
+        machine.apply(&entry(1, EntryKind::Config, config.encode()));
+        let outcomes = writes.map(|data| match machine.apply(&entry(2, EntryKind::Data, data)) {
+            Applied::Write(decision) => decision.outcome,
+            _ => panic!("not a write"),
+        });
+        assert_eq!(outcomes, [Outcome::NotPrimary, Outcome::Ok, Outcome::NotPrimary]);
+    }
+
     fn request(op: u32, row: u64) -> WriteRequest {
         WriteRequest { op, rows: vec![(row, KeyType::Update)], isolation: false, padding: 9 }
     }
@@ -203,8 +240,8 @@ mod tests {
     fn a_restored_machine_goes_on_alike() {
         let mut a = Machine::new(16);
         a.apply(&entry(1, EntryKind::View, a.next_view(&[MemberId(7)])));
-        let first = a.write_set(1, 1, &request(0, 5));
-        let rival = a.write_set(2, 1, &request(1, 5));
+        let first = a.write_set(1, 1, 0, &request(0, 5));
+        let rival = a.write_set(2, 1, 0, &request(1, 5));
         a.apply(&entry(2, EntryKind::Data, first.clone()));
         let mut b = Machine::restore(&a.snapshot()).expect("own snapshot");
         assert_eq!(a.digest(), b.digest());

@@ -6,6 +6,7 @@ use crate::net::SLOTS_MAX;
 use crate::schedule::Micros;
 use crate::world::Event;
 use bytes::Bytes;
+use quorate_consensus::follow::Writes;
 use quorate_consensus::{Config, Consensus, Effects, Entry, Index, MemberId, RoleState, Term};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -61,6 +62,10 @@ pub struct Member {
     pub reads: Vec<Read>,
     pub ticks: u64,
     pub view_proposed: (Term, u64),
+    /// What local writes are stamped with, as last looked at; `None`: none is taken.
+    pub writing_term: Option<Term>,
+    /// As leader: where the proposals come from.
+    pub writes: Writes,
 }
 
 /// A clock that started at some time and runs a little fast or slow.

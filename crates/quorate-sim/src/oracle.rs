@@ -4,6 +4,8 @@
 //! the committed log, the leader of each term, the digest of the replicated state after each
 //! index) and holds each member's steps against it. Each check costs a constant per entry.
 
+mod primacy;
+
 use crate::conflicts::Passed;
 use crate::rng::{mix, mix_bytes};
 use quorate_certify::{Outcome, Seqno, WriteSet};
@@ -34,6 +36,13 @@ pub enum Rule {
     SameVerdictsEverywhere,
     ConflictsAreCaught,
     Progress,
+    /// With a single primary a write set passes only where its origin leads, as it did when it
+    /// wrote; and nothing of a primary passes once a later one's did.
+    OnlyThePrimaryWrites,
+    /// Leadership follows writes only to data members that vote and have weight.
+    FollowsOnlyWhoMayLead,
+    /// Leadership that follows writes comes to rest.
+    LeadershipRests,
     /// The core asked its driver for something that its contract rules out.
     Contract,
     Panic,
@@ -75,6 +84,8 @@ pub struct OpFate {
     /// Where it took effect.
     pub index: Option<Index>,
     pub acknowledged: bool,
+    /// Who wrote it, and in which term as the primary; 0: as one of many.
+    pub written: (MemberId, Term),
 }
 
 #[derive(Default)]
@@ -89,6 +100,8 @@ pub struct Oracle {
     states: Vec<u64>,
     ops: Vec<OpFate>,
     passed: Passed,
+    /// The primary whose write set passed last, and its term.
+    primary: Option<(MemberId, Term)>,
     violation: Option<Violation>,
 }
 
@@ -183,8 +196,9 @@ impl Oracle {
         self.committed.truncate(upto as usize);
         self.states.truncate(upto as usize + 1);
         self.passed.forget_after(upto);
+        self.primary = None;
         for fate in self.ops.iter_mut().filter(|fate| fate.index.is_some_and(|at| at > upto)) {
-            *fate = OpFate::default();
+            *fate = OpFate { written: fate.written, ..OpFate::default() };
         }
     }
 
@@ -283,8 +297,8 @@ impl Oracle {
         index as usize >= self.states.len()
     }
 
-    pub fn new_op(&mut self) -> u32 {
-        self.ops.push(OpFate::default());
+    pub fn new_op(&mut self, by: MemberId, term: Term) -> u32 {
+        self.ops.push(OpFate { written: (by, term), ..OpFate::default() });
         (self.ops.len() - 1) as u32
     }
 

@@ -22,4 +22,12 @@ pub enum Plant {
     InflatedReply,
     /// One member takes its lease for longer than the others wait before an election.
     LongLease,
+    /// What a former primary still wants to write is stamped with its successor's term.
+    RestampTerm,
+    /// A member that starts from a snapshot does not know that there is a single primary.
+    ForgottenMode,
+    /// Leadership follows writes without looking who may lead.
+    FollowAnybody,
+    /// Leadership follows every single write.
+    RestlessFollow,
 }

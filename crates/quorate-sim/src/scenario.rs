@@ -3,6 +3,7 @@
 //! Each run turns on only some of the faults ("swarm testing"): a run with everything at once
 //! rarely gets far enough into any one story.
 
+use crate::modes::Modes;
 use crate::net::NetProfile;
 use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
@@ -89,13 +90,15 @@ pub struct Scenario {
     pub loose_forwarding: bool,
     /// Whether a member records its commit index beside the log.
     pub records_commit: bool,
-    /// The first membership is an entry of the log instead of its base.
+    /// The first membership is an entry of the log instead of its base. Always so in a group of some
+    /// mode, as in live ones: whoever begins with an empty log has to find the mode in it.
     pub config_in_log: bool,
     /// After the faults a minority stays away while the others must make progress.
     pub minority_stays_away: bool,
     /// In the end some links break for good, and the group must work all the same.
     pub lame: bool,
     pub staff: Staff,
+    pub modes: Modes,
 }
 
 impl Scenario {
@@ -110,6 +113,7 @@ impl Scenario {
         let calm = profile == Profile::Calm;
         let lossy = !calm && profile != Profile::Disk;
         let small = r.chance(500);
+        let modes = Modes::draw(seed, profile, election_timeout_ms);
         let scenario = Scenario {
             seed,
             voters,
@@ -142,10 +146,11 @@ impl Scenario {
             applies_own_persisted: r.chance(500),
             loose_forwarding: r.chance(400),
             records_commit: r.chance(500),
-            config_in_log: r.chance(300),
+            config_in_log: r.chance(300) || modes.on,
             minority_stays_away: !calm && r.chance(300),
             lame: lossy && Rng::new(mix(seed, 0x006c_616d_6521)).chance(200),
             staff: Staff::draw(seed, profile),
+            modes,
             faults,
         };
         (scenario, rng)

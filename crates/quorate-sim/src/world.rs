@@ -8,6 +8,7 @@ mod forward;
 mod heal;
 mod lame;
 mod lifecycle;
+mod modes;
 mod nemesis;
 mod operator;
 mod snapshots;
@@ -25,6 +26,7 @@ use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use bytes::Bytes;
 use lame::Lame;
+use modes::Settling;
 use quorate_consensus::{Config, Entry, Event as CoreEvent, Fetch, Index, MemberId, Message};
 use std::rc::Rc;
 
@@ -108,6 +110,8 @@ pub enum Phase {
     Healed,
     /// Well, but for some links that are broken for good.
     Lame,
+    /// Well, and to show that it is in the mode it runs in.
+    Modes,
     Done,
 }
 
@@ -132,6 +136,7 @@ pub struct World {
     /// A majority is lost, and the rest not yet a group again.
     without_majority: bool,
     lame: Lame,
+    settling: Settling,
     trace: Trace,
     digest: u64,
     shipments: Vec<Shipment>,
@@ -175,6 +180,7 @@ impl World {
             configs_made: Vec::new(),
             without_majority: false,
             lame: Lame::default(),
+            settling: Settling::default(),
             trace,
             digest: seed,
             shipments: Vec::new(),

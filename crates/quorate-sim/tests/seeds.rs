@@ -106,6 +106,26 @@ fn finds_inflated_acknowledgements() {
 }
 
 #[test]
+fn finds_write_sets_of_a_former_primary_that_pass() {
+    assert_found(Plant::RestampTerm, 1000);
+}
+
+#[test]
+fn finds_a_member_that_forgot_the_single_primary() {
+    assert_found(Plant::ForgottenMode, 4000);
+}
+
+#[test]
+fn finds_leadership_that_follows_who_may_not_lead() {
+    assert_found(Plant::FollowAnybody, 1000);
+}
+
+#[test]
+fn finds_leadership_that_follows_every_write() {
+    assert_found(Plant::RestlessFollow, 400);
+}
+
+#[test]
 fn finds_leases_that_last_too_long() {
     assert_found(Plant::LongLease, 4000);
 }

@@ -210,7 +210,7 @@ impl<'a> Receiver<'a> {
                     driver.ignore_refusal(self.member, Event::Receive(message));
                 }
                 Packet::Forward(batch) => {
-                    driver.writes.note(self.peer.id, batch.len());
+                    driver.writes.note(self.peer.id, batch.len(), self.member.now_ms());
                     driver.propose_for_others(self.member, batch);
                 }
                 other => {

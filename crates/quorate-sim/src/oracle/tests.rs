@@ -95,3 +95,44 @@ fn states_that_differ() {
     oracle.state(B, 0, 12);
     assert_eq!(broken(&mut oracle), Some(Rule::SameVerdictsEverywhere));
 }
+
+/// A writes in term 2 as its leader; B leads term 3 from index 3 on.
+fn with_two_primaries() -> (Oracle, u32) {
+    let mut oracle = Oracle::default();
+    oracle.elected(A, 2, 0, |_| None);
+    oracle.committing(A, 0, 2, Some(2), |_| Some(2));
+    oracle.elected(B, 3, 2, |_| Some(2));
+    oracle.committing(B, 2, 4, Some(3), |_| Some(3));
+    let op = oracle.new_op(A, 2);
+    (oracle, op)
+}
+
+#[test]
+fn a_former_primary_passes_no_more() {
+    let (mut oracle, op) = with_two_primaries();
+    assert!(oracle.primacy(op, 2, Outcome::Ok, true));
+    assert!(!oracle.primacy(op, 3, Outcome::NotPrimary, true));
+    assert!(!oracle.primacy(op, 3, Outcome::Ok, false), "everybody may write there");
+    assert_eq!(broken(&mut oracle), None);
+    oracle.primacy(op, 3, Outcome::Ok, true);
+    assert_eq!(broken(&mut oracle), Some(Rule::OnlyThePrimaryWrites));
+}
+
+#[test]
+fn a_primary_is_not_refused_and_nobody_is_without_a_single_one() {
+    let (mut oracle, op) = with_two_primaries();
+    oracle.primacy(op, 2, Outcome::NotPrimary, true);
+    assert_eq!(broken(&mut oracle), Some(Rule::OnlyThePrimaryWrites));
+    oracle.primacy(op, 3, Outcome::NotPrimary, false);
+    assert_eq!(broken(&mut oracle), Some(Rule::OnlyThePrimaryWrites));
+}
+
+#[test]
+fn primaries_take_turns() {
+    let (mut oracle, op) = with_two_primaries();
+    let next = oracle.new_op(B, 3);
+    assert!(oracle.primacy(next, 3, Outcome::Ok, true));
+    // As if entry 2 came after entry 3.
+    oracle.primacy(op, 2, Outcome::Ok, true);
+    assert_eq!(broken(&mut oracle), Some(Rule::OnlyThePrimaryWrites));
+}

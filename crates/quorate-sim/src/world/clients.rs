@@ -6,7 +6,7 @@ use crate::machine::{Applied, Decision, WriteRequest};
 use crate::member::{Client, Pending, Read};
 use crate::oracle::Rule;
 use quorate_certify::{KeyType, Outcome};
-use quorate_consensus::{EntryKind, Event as CoreEvent, Index, ReadReady};
+use quorate_consensus::{EntryKind, Event as CoreEvent, Index, Primaries, ReadReady};
 use std::rc::Rc;
 
 /// Entries a slow member applies at a time.
@@ -24,26 +24,36 @@ impl World {
         if self.rng.chance(self.scenario.reads_per_mille) {
             self.members[m].clients[client] = Client::Reading;
             self.read(m, client);
-        } else {
+        } else if !self.is_turn_of(m) {
+            self.idle_client_again(m, client);
+        } else if self.write(m, client) {
             self.proposals_left -= 1;
-            self.write(m, client);
         }
     }
 
-    pub(super) fn write(&mut self, m: usize, client: usize) {
-        let request = self.draw_request();
-        let op = request.op;
+    /// False if this member takes no writes now.
+    pub(super) fn write(&mut self, m: usize, client: usize) -> bool {
+        let Some(term) = self.members[m].writing_term else {
+            self.mark(Mark::WriteRefused);
+            self.idle_client_again(m, client);
+            return false;
+        };
+        let op = self.oracle.new_op(self.members[m].id, term);
+        let request = self.draw_request(op);
         let member = &mut self.members[m];
         let serial = member.next_serial;
         member.next_serial += 1;
         member.clients[client] = Client::Writing;
-        let data = member.machine.write_set(member.origin, serial, &request);
+        let data = member.machine.write_set(member.origin, serial, term, &request);
         member.pending.push_back(Pending { serial, client, data });
         if self.tells() {
             let seen = self.members[m].machine.seqno();
-            self.note(format!("m{m} client {client} writes op {op}, serial {serial}, seen {seen}"));
+            self.note(format!(
+                "m{m} client {client} writes op {op}, serial {serial}, seen {seen}, term {term}"
+            ));
         }
         self.flush(m);
+        true
     }
 
     /// The state jumped over entries that may have decided what is pending here: those clients
@@ -56,7 +66,7 @@ impl World {
         }
     }
 
-    fn draw_request(&mut self) -> WriteRequest {
+    fn draw_request(&mut self, op: u32) -> WriteRequest {
         let rng = &mut self.rng;
         let keys = self.scenario.keys;
         let rows = (0..rng.range(1, 3))
@@ -72,7 +82,7 @@ impl World {
             .collect();
         let isolation = rng.chance(20);
         let padding = if rng.chance(100) { 512 } else { rng.below(48) as usize };
-        WriteRequest { op: self.oracle.new_op(), rows, isolation, padding }
+        WriteRequest { op, rows, isolation, padding }
     }
 
     /// Asks for a linearizable read point.
@@ -200,7 +210,11 @@ impl World {
             self.note(format!("m{m} applies op {op} at {index}: seqno {seqno}, {outcome:?}"));
         }
         if news {
+            let single = self.committed_config.1.rules.primaries == Primaries::Single;
             self.oracle.verdict(op, index, seqno, outcome, &write_set);
+            if self.oracle.primacy(op, index, outcome, single) {
+                self.mark(Mark::PrimaryWrite);
+            }
         }
         let header = write_set.header();
         let member = &mut self.members[m];

@@ -16,6 +16,9 @@ use quorate_consensus::{EntryKind, Event as CoreEvent, MemberId, RoleState, Term
 /// Where the serial stands in a write set; for the planted bug that changes it.
 const SERIAL_AT: std::ops::Range<usize> = 24..32;
 
+/// Layout version of a write set that ends in a term; for the other one.
+const VERSION_WITH_TERM: u8 = 2;
+
 impl World {
     /// The role, term or leader of `m` changed.
     pub(super) fn leader_changed(&mut self, m: usize) {
@@ -23,6 +26,7 @@ impl World {
         let (leader, term) = leader_and_term(member.id, member.role);
         member.streams = [Stream::default(); SLOTS_MAX];
         if (leader, term) != (member.session.leader, member.session.term) {
+            self.members[m].writes = self.no_writes();
             self.reconnect(m);
         }
     }
@@ -41,6 +45,11 @@ impl World {
                 pending.data = with_serial(&pending.data, pending.serial);
             }
         }
+        if self.plant == Some(Plant::RestampTerm) {
+            for pending in &mut member.pending {
+                pending.data = with_term(&pending.data, term);
+            }
+        }
         if leader.is_some() && !member.pending.is_empty() {
             let run = member.run;
             self.schedule.after(10, Event::Flush { m, run });
@@ -57,7 +66,7 @@ impl World {
         let items: Vec<Bytes> =
             member.pending.iter().skip(member.sent).map(|p| p.data.clone()).collect();
         if leader == member.id {
-            if self.propose(m, items) {
+            if self.propose(m, m, items) {
                 let member = &mut self.members[m];
                 member.sent = member.pending.len();
             }
@@ -79,7 +88,7 @@ impl World {
         items: Vec<Bytes>,
     ) {
         if self.scenario.loose_forwarding {
-            self.propose(m, items);
+            self.propose(from, m, items);
             return;
         }
         let stream = &mut self.members[m].streams[from];
@@ -91,14 +100,21 @@ impl World {
         }
         let in_order = part == stream.next;
         stream.next += 1;
-        if !in_order || !self.propose(m, items) {
+        if !in_order || !self.propose(from, m, items) {
             self.members[m].streams[from].broken = true;
             self.mark(Mark::StreamBroken);
         }
     }
 
-    /// True if the core took them.
-    fn propose(&mut self, m: usize, items: Vec<Bytes>) -> bool {
+    /// True if the core took what comes from `from`.
+    fn propose(&mut self, from: usize, m: usize, items: Vec<Bytes>) -> bool {
+        let from = self.members[from].id;
+        let member = &mut self.members[m];
+        // Whoever is no member any more hears of no verdict, and sends the same again and again.
+        if member.config.members.contains_key(&from) {
+            let now_ms = member.clock.millis(self.schedule.now());
+            member.writes.note(from, items.len(), now_ms);
+        }
         let items = items.into_iter().map(|data| (EntryKind::Data, data)).collect();
         let taken = self.step(m, CoreEvent::Propose(items)).is_ok();
         if !taken {
@@ -129,6 +145,16 @@ fn leader_and_term(own: MemberId, role: RoleState) -> (Option<MemberId>, Term) {
         RoleState::PreCandidate { term } | RoleState::Candidate { term } => (None, term),
         RoleState::Leader { term } => (Some(own), term),
     }
+}
+
+/// With another term at the end, if it carries one.
+fn with_term(data: &Bytes, term: Term) -> Bytes {
+    let mut data = BytesMut::from(&data[..]);
+    if data[0] == VERSION_WITH_TERM {
+        let at = data.len() - size_of::<Term>();
+        data[at..].copy_from_slice(&term.to_le_bytes());
+    }
+    data.freeze()
 }
 
 fn with_serial(data: &Bytes, serial: u64) -> Bytes {

@@ -16,11 +16,12 @@ impl World {
             Phase::WithoutMinority if self.is_converged() => self.bring_back_minority(),
             Phase::Healed if self.is_converged() => {
                 self.check_acknowledged();
-                if !self.begin_lame() {
+                if !self.begin_modes() && !self.begin_lame() {
                     self.phase = Phase::Done;
                 }
             }
             Phase::Lame => self.check_lame(),
+            Phase::Modes => self.check_modes(),
             Phase::WithoutMinority | Phase::Healed if self.schedule.now() > self.phase_ends => {
                 let why = self.unfinished().unwrap_or_default();
                 let phase = self.phase;

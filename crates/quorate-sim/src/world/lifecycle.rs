@@ -8,6 +8,7 @@ use crate::member::{Client, Clock, Member, Session, Stream};
 use crate::net::SLOTS_MAX;
 use crate::oracle::Rule;
 use crate::plant::Plant;
+use quorate_consensus::follow::Writes;
 use quorate_consensus::{
     Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, MemberId,
     MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
@@ -26,6 +27,7 @@ impl World {
             config.members.insert(*id, self.scenario.staff.member(&mut self.rng, slot, role));
         }
         self.scenario.staff.govern(&mut config);
+        self.scenario.modes.govern(&mut config.rules);
         self.oracle.state(MemberId::default(), 0, Machine::new(self.scenario.window).digest());
         let first = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
         let in_log = self.scenario.config_in_log;
@@ -97,6 +99,8 @@ impl World {
             reads: Vec::new(),
             ticks: 0,
             view_proposed: (0, 0),
+            writing_term: None,
+            writes: Writes::default(),
         });
         self.start(m);
         m
@@ -122,11 +126,16 @@ impl World {
         let snapshot = self.members[m].disk.snapshot.clone();
         match snapshot {
             Some(snapshot) => self.start_from_snapshot(m, &snapshot),
-            None => self.members[m].machine = Machine::new(self.scenario.window),
+            None => {
+                let member = &mut self.members[m];
+                member.machine = Machine::new(self.scenario.window);
+                member.machine.govern(member.disk.durable.base_config());
+            }
         }
         let now = self.schedule.now();
         let origin = self.rng.u128();
         let clients = self.scenario.clients_per_member;
+        let writes = self.no_writes();
         let member = &mut self.members[m];
         let term = restored.hard_state.term;
         member.commit = restored.commit.max(member.disk.live.base.index);
@@ -142,8 +151,10 @@ impl World {
         member.streams = [Stream::default(); SLOTS_MAX];
         member.view_proposed = (0, 0);
         member.clients = vec![Client::Idle; clients];
+        member.writes = writes;
         member.core = Some(Consensus::new(options, restored, member.clock.millis(now)));
         let run = member.run;
+        self.look_who_writes(m);
         let phase = self.rng.below(self.scenario.tick_us());
         self.schedule.after(phase, Event::Tick { m, run });
         for client in 0..clients {
@@ -215,6 +226,9 @@ impl World {
         let (ticks, run) = (member.ticks, member.run);
         self.schedule.after(self.scenario.tick_us(), Event::Tick { m, run });
         self.must_accept(m, CoreEvent::Tick);
+        if self.scenario.modes.on && self.members[m].is_up() {
+            self.keep_modes(m, ticks);
+        }
         if ticks % 8 == 0 && self.members[m].is_up() {
             self.check_status(m);
             self.unstick(m);
@@ -393,6 +407,9 @@ impl World {
             Ok(mut machine) => {
                 if self.plant == Some(Plant::PartialIndex) {
                     machine.forget_index();
+                }
+                if self.plant != Some(Plant::ForgottenMode) {
+                    machine.govern(&snapshot.config);
                 }
                 let member = &mut self.members[m];
                 self.oracle.state(member.id, machine.applied, machine.digest());

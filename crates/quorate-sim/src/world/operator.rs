@@ -47,6 +47,7 @@ impl World {
         }
         let faults = &self.scenario.faults;
         let change = |weight: u32| if faults.membership { weight } else { 0 };
+        let varied = self.scenario.staff.varied;
         let acts = [
             (Act::AddLearner, change(8)),
             (Act::AddVoter, change(4)),
@@ -58,8 +59,8 @@ impl World {
             (Act::Several, change(4)),
             (Act::Readmit, change(4)),
             (Act::Replace, if faults.wipe { 30 } else { 0 }),
-            (Act::Alter, if self.scenario.staff.varied { change(12) } else { 0 }),
-            (Act::Rules, if self.scenario.staff.varied { 6 } else { 0 }),
+            (Act::Alter, if varied { change(12) } else { 0 }),
+            (Act::Rules, if varied || self.scenario.modes.on { 6 } else { 0 }),
             (Act::Transfer, if faults.transfer { 12 } else { 0 }),
         ];
         match self.rng.weighted(&acts) {
@@ -150,6 +151,7 @@ impl World {
 
     fn change_rules(&mut self, leader: usize) {
         let rules = self.scenario.staff.rules(&mut self.rng);
+        let rules = self.scenario.modes.rules(&mut self.rng, rules);
         let mut after = (**self.members[leader].disk.live.config().1).clone();
         after.rules = rules;
         if !self.is_governed(&after, &|_| false) {

@@ -1,0 +1,71 @@
+//! Whose writes the group of one run takes, and whether leadership follows them.
+//!
+//! Drawn apart from the rest of a scenario, so that the seeds of other groups keep their meaning.
+
+use crate::rng::{mix, Rng};
+use crate::scenario::Profile;
+use quorate_consensus::follow::Pace;
+use quorate_consensus::{Primaries, Rules};
+
+#[derive(Clone, Debug, Default)]
+pub struct Modes {
+    /// Anything but a group that takes everybody's writes wherever it is led.
+    pub on: bool,
+    /// Of the first membership.
+    founded: Rules,
+    /// A member looks once in so many ticks whether it may write, and until then goes by the last
+    /// look.
+    pub look_ticks: u64,
+    /// Milliseconds; the product's own would be longer than a run.
+    pub pace: Pace,
+    /// Only one member writes at a time, each for so many election timeouts; 0: all do.
+    pub turn_timeouts: u64,
+    /// In the end two write, not one.
+    pub two_write: bool,
+}
+
+impl Modes {
+    pub fn draw(seed: u64, profile: Profile, election_timeout_ms: u64) -> Self {
+        let mut rng = Rng::new(mix(seed, 0x4d6f_6465_7321));
+        let r = &mut rng;
+        let possible = matches!(profile, Profile::Swarm | Profile::Membership | Profile::Network);
+        if !possible || !r.chance(250) {
+            return Modes::default();
+        }
+        Modes {
+            on: true,
+            founded: Self::draw_rules(r, Rules::default()),
+            look_ticks: *r.pick(&[1, 4, 16]).unwrap_or(&1),
+            pace: Pace {
+                settled_ms: election_timeout_ms * r.range(1, 4) / 2,
+                pause_max_ms: election_timeout_ms * r.range(2, 8) / 4,
+                writes_min: r.range(1, 4),
+                hold_ms: election_timeout_ms * r.range(2, 6) / 2,
+            },
+            turn_timeouts: *r.pick(&[0, 3, 6, 12]).unwrap_or(&0),
+            two_write: r.chance(500),
+        }
+    }
+
+    /// Sets what is not about zones and weights in the rules of the first membership.
+    pub fn govern(&self, rules: &mut Rules) {
+        if self.on {
+            let Rules { primaries, follows_writes, .. } = self.founded;
+            *rules = Rules { primaries, follows_writes, ..*rules };
+        }
+    }
+
+    /// Other rules for a running group.
+    pub fn rules(&self, rng: &mut Rng, rules: Rules) -> Rules {
+        match self.on {
+            true => Self::draw_rules(rng, rules),
+            false => rules,
+        }
+    }
+
+    fn draw_rules(rng: &mut Rng, rules: Rules) -> Rules {
+        let single = rng.chance(500);
+        let primaries = if single { Primaries::Single } else { Primaries::Multi };
+        Rules { primaries, follows_writes: rng.chance(800), ..rules }
+    }
+}
