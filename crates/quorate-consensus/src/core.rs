@@ -64,6 +64,8 @@ pub struct Consensus {
     election_due_ms: u64,
     /// The leader is probably dead: until then, repeat lost pre-votes quickly.
     hurry_until_ms: u64,
+    /// The last pre-vote that ran for its whole turn was not decided: no quorum answered.
+    out_of_reach: bool,
     /// End of the part of the log that this term's leader has shown to equal its own.
     verified: Index,
     /// The highest index acknowledged to this term's leader.
@@ -126,6 +128,7 @@ impl Consensus {
             leader_heard_ms: options.lease_reads.then_some(now_ms),
             election_due_ms: now_ms,
             hurry_until_ms: 0,
+            out_of_reach: false,
             verified: 0,
             acknowledged: 0,
             reads,

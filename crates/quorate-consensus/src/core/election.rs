@@ -51,6 +51,7 @@ impl Consensus {
         self.set_leader(Some(leader), fx);
         self.leader_heard_ms = Some(self.now_ms);
         self.hurry_until_ms = 0;
+        self.out_of_reach = false;
         self.wait_for_leader();
     }
 
@@ -75,6 +76,9 @@ impl Consensus {
         self.election_due_ms = self.now_ms + self.next_try();
         self.set_leader(None, fx);
         self.round_trips.ask(self.now_ms);
+        if let Role::PreCandidate(ballot) = &self.role {
+            self.out_of_reach |= self.now_ms >= ballot.opened_ms.saturating_add(self.turn_ms());
+        }
         self.role = Role::PreCandidate(Ballot::open(self.options.id, self.now_ms));
         let body = MessageBody::PreVote { last: self.log.last() };
         self.ask_voters(self.hard.term + 1, body, fx);
@@ -218,12 +222,14 @@ impl Consensus {
     }
 
     /// Whether this member is in the same pre-vote with a better claim (a log as good, more
-    /// weight, or a higher id) and may still get `other`'s vote. Only for a moment, lest it stand in the way for good.
+    /// weight, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
+    /// hears no quorum, lest it stand in the way for good.
     fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
         let Role::PreCandidate(ballot) = &self.role else {
             return false;
         };
         last == self.log.last()
+            && !self.out_of_reach
             && self.claim(self.options.id) > self.claim(other)
             && ballot.answers.get(&other) != Some(&false)
             && self.now_ms < ballot.opened_ms.saturating_add(self.turn_ms())
@@ -240,7 +246,9 @@ impl Consensus {
         let Role::PreCandidate(ballot) = &self.role else {
             return;
         };
-        match ballot.tally(self.configs.current()) {
+        let tally = ballot.tally(self.configs.current());
+        self.out_of_reach &= tally == Tally::Pending;
+        match tally {
             Tally::Won => self.campaign(false, fx),
             Tally::Lost => self.role = Role::Follower,
             Tally::Pending => {}
