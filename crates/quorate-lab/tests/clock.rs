@@ -43,6 +43,7 @@ fn clocks_jump_and_writes_go_on() {
     }
     cluster.wait_level(&all, LIMIT).unwrap();
     // Also of a server that starts at another time.
+    let mut pids: Vec<i32> = all.iter().map(|node| cluster.pid(*node).unwrap()).collect();
     cluster.kill(&[1]).unwrap();
     cluster.start_node(1).unwrap();
     cluster.wait_level(&all, LIMIT).unwrap();
@@ -50,4 +51,17 @@ fn clocks_jump_and_writes_go_on() {
     assert!((offset(&mut connection) + HOUR).abs() <= 1);
     let rows: Option<u32> = connection.query_first("SELECT COUNT(*) FROM t.t").unwrap();
     assert_eq!(rows, Some(5 * 3 * 20));
+
+    // What the library keeps for its processes goes with them, also with those that were killed.
+    pids.push(cluster.pid(1).unwrap());
+    assert!(pids.iter().any(|pid| kept().contains(pid)));
+    drop(cluster);
+    let left: Vec<i32> = kept().into_iter().filter(|kept| pids.contains(kept)).collect();
+    assert!(left.is_empty(), "kept for {left:?}");
+}
+
+/// The processes for which libfaketime keeps shared memory.
+fn kept() -> Vec<i32> {
+    let names = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter_map(|name| name.to_str()?.rsplit_once("faketime_shm_")?.1.parse().ok()).collect()
 }

@@ -6,13 +6,28 @@
 
 use crate::server::{Missing, Node};
 use anyhow::{Context, Result};
+use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 /// Where distributions keep libraries: with and without a folder for the architecture.
 const FOLDERS: [&str; 3] = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
+
+/// What the library keeps for each process (and for those that a process under another account
+/// starts, such as the scripts of a state transfer), and leaves there when the process is killed.
+const KEPT: [&str; 2] = ["faketime_shm_", "sem.faketime_sem_"];
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The clocks of a cluster. Of what its processes leave, nothing is there when this is dropped:
+/// after they are gone.
+pub(super) struct Clocks {
+    library: PathBuf,
+    since: SystemTime,
+}
 
 /// The library, found before anything is made.
 pub(super) fn library() -> Result<PathBuf> {
@@ -31,39 +46,69 @@ pub(super) fn library() -> Result<PathBuf> {
         })
 }
 
-/// The library keeps a segment of shared memory and a semaphore for each process, and leaves those
-/// of one that was killed. What was started by the process uses the same.
-pub(super) fn forget(pid: i32) -> Result<()> {
-    for name in ["faketime_shm_", "sem.faketime_sem_"] {
-        let path = Path::new("/dev/shm").join(format!("{name}{pid}"));
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("deleting {}", path.display()))
+impl Clocks {
+    pub fn find() -> Result<Clocks> {
+        Ok(Clocks { library: library()?, since: SystemTime::now() })
+    }
+
+    /// Sets a server's clock this many seconds before (negative) or after the machine's.
+    pub fn set(&self, node: &Node, offset_seconds: i64) -> Result<()> {
+        let path = file(node);
+        let new = path.with_extension("new");
+        // Replaced as a whole: it is read at any time.
+        fs::write(&new, format!("{offset_seconds:+}\n"))
+            .and_then(|()| fs::rename(&new, &path))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// Makes a server to be started follow the node's clock.
+    pub fn follow(&self, command: &mut Command, node: &Node) {
+        command
+            .env("LD_PRELOAD", &self.library)
+            .env("FAKETIME_TIMESTAMP_FILE", file(node))
+            .env("FAKETIME_CACHE_DURATION", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            .env("NO_FAKE_STAT", "1");
+    }
+
+    /// Deletes what processes that are gone have left since this was made: the next of the same
+    /// number could not start.
+    pub fn sweep(&self) -> Result<()> {
+        let folder = Path::new(SHARED_MEMORY);
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry.with_context(|| format!("listing {}", folder.display()))?;
+            // Another may have deleted it by now.
+            let made = entry.metadata().and_then(|metadata| metadata.modified());
+            if is_of_the_gone(&entry.file_name()) && made.is_ok_and(|made| made >= self.since) {
+                match fs::remove_file(entry.path()) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(error)
+                            .with_context(|| format!("deleting {}", entry.path().display()))
+                    }
+                    _ => {}
+                }
             }
-            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Clocks {
+    fn drop(&mut self) {
+        if let Err(error) = self.sweep() {
+            eprintln!("{error:#}");
         }
     }
-    Ok(())
 }
 
-/// Sets a server's clock this many seconds before (negative) or after the machine's.
-pub(super) fn set(node: &Node, offset_seconds: i64) -> Result<()> {
-    let path = file(node);
-    let new = path.with_extension("new");
-    // Replaced as a whole: it is read at any time.
-    fs::write(&new, format!("{offset_seconds:+}\n"))
-        .and_then(|()| fs::rename(&new, &path))
-        .with_context(|| format!("writing {}", path.display()))
-}
-
-/// Makes a server to be started follow the node's clock.
-pub(super) fn follow(command: &mut Command, node: &Node, library: &Path) {
-    command
-        .env("LD_PRELOAD", library)
-        .env("FAKETIME_TIMESTAMP_FILE", file(node))
-        .env("FAKETIME_CACHE_DURATION", "1")
-        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .env("NO_FAKE_STAT", "1");
+/// Whether a file in shared memory belongs to a process that there is no longer.
+fn is_of_the_gone(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    KEPT.iter()
+        .filter_map(|kept| name.strip_prefix(kept)?.parse::<u32>().ok())
+        .any(|pid| !Path::new("/proc").join(pid.to_string()).exists())
 }
 
 fn file(node: &Node) -> PathBuf {

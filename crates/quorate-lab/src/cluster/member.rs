@@ -1,6 +1,5 @@
 //! One node of a cluster: its host, its disk and its server.
 
-use super::clock;
 use crate::disk::{self, Disk};
 use crate::net::Network;
 use crate::process::{Activity, Process};
@@ -96,7 +95,6 @@ impl Member {
         let mut server = self.server.lock();
         let runs = server.as_ref().is_some_and(|server| server.activity() != Activity::Gone);
         ensure!(!runs, "{} runs already", self.node.name);
-        server.as_ref().map_or(Ok(()), |former| clock::forget(former.pid()))?;
         let log = open_error_log(&self.node, account)?;
         command
             .current_dir(&self.node.dir)
@@ -114,11 +112,6 @@ impl Member {
             Some(server) => server.kill(),
             None => Ok(()),
         }
-    }
-
-    /// Removes what the server's clock left; it is to be killed already.
-    pub fn forget_clock(&self) -> Result<()> {
-        self.server().map_or(Ok(()), |server| clock::forget(server.pid()))
     }
 
     /// Waits until the server is gone; `false` if `limit` passed first.

@@ -17,6 +17,7 @@ use crate::process::Activity;
 use crate::server::sql::{self, WsrepStatus};
 use crate::server::{self, Account, Node, Settings, Start};
 use anyhow::{bail, ensure, Context, Result};
+use clock::Clocks;
 use member::Member;
 use parking_lot::Mutex;
 use std::fs;
@@ -42,8 +43,7 @@ pub struct Cluster {
     plan: Plan,
     account: Account,
     mariadbd: PathBuf,
-    /// What lets clocks be set.
-    clocks: Option<PathBuf>,
+    clocks: Option<Clocks>,
     /// The group's uuid, once it exists.
     group: Mutex<Option<String>>,
     folder: Folder,
@@ -82,7 +82,7 @@ impl Cluster {
     fn make(plan: &Plan) -> Result<Cluster> {
         let account = Account::choose()?;
         let mariadbd = server::find_mariadbd()?;
-        let clocks = plan.clocks.then(clock::library).transpose()?;
+        let clocks = plan.clocks.then(Clocks::find).transpose()?;
         let folder = Folder::new()?;
         let all = plan.servers() + plan.loggers;
         let network = Network::new(all, plan.topology)?;
@@ -117,8 +117,8 @@ impl Cluster {
                 extra: &extra,
             };
             settings.write(&self.members[index].node)?;
-            if self.clocks.is_some() {
-                clock::set(&self.members[index].node, 0)?;
+            if let Some(clocks) = &self.clocks {
+                clocks.set(&self.members[index].node, 0)?;
             }
         }
         let servers = &self.members[self.nodes()];
@@ -334,10 +334,10 @@ impl Cluster {
     /// Sets the wall clock of the node's server this many seconds before (negative) or after the
     /// machine's; it notices within a second. Only where the plan has clocks.
     pub fn set_clock(&self, node: usize, offset_seconds: i64) -> Result<()> {
-        if self.clocks.is_none() {
+        let Some(clocks) = &self.clocks else {
             bail!("the clocks of this cluster cannot be set: its plan has no clocks");
-        }
-        clock::set(&self.members[node].node, offset_seconds)
+        };
+        clocks.set(&self.members[node].node, offset_seconds)
     }
 
     /// The node's error log, which is not on its disk.
@@ -363,9 +363,10 @@ impl Cluster {
 
     fn launch(&self, node: usize, start: &Start) -> Result<()> {
         let member = &self.members[node];
+        self.clocks.as_ref().map_or(Ok(()), Clocks::sweep)?;
         member.start(&self.mariadbd, &self.account, start, |command| {
-            if let Some(library) = &self.clocks {
-                clock::follow(command, &member.node, library);
+            if let Some(clocks) = &self.clocks {
+                clocks.follow(command, &member.node);
             }
         })
     }
@@ -385,7 +386,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // All at once; who waits for a frozen disk ends when the disk is without power.
         for member in &self.members {
-            if let Err(error) = member.kill().and_then(|()| member.forget_clock()) {
+            if let Err(error) = member.kill() {
                 eprintln!("{error:#}");
             }
             member.disk.power_off();
