@@ -5,17 +5,21 @@ use quorate_lab::cluster::{Cluster, Plan, System};
 use quorate_lab::disk::Loss;
 use quorate_lab::process::Activity;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn start() -> Cluster {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/libquorate.so");
-    let provider = std::env::var_os("QUORATE_PROVIDER").map_or(built, Into::into);
-    Cluster::start(&Plan::new(System::Quorate(provider))).unwrap()
+/// As built, or where the variable says.
+fn built(variable: &str, name: &str) -> PathBuf {
+    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release");
+    std::env::var_os(variable).map_or_else(|| release.join(name), PathBuf::from)
+}
+
+fn plan() -> Plan {
+    Plan::new(System::Quorate(built("QUORATE_PROVIDER", "libquorate.so")))
 }
 
 fn run(cluster: &Cluster, node: usize, statement: &str) {
@@ -34,7 +38,7 @@ fn rows(cluster: &Cluster, node: usize) -> Vec<u32> {
 /// One story, as making a cluster takes longer than each of its chapters.
 #[test]
 fn nodes_are_hurt_in_every_way_and_come_back() {
-    let cluster = start();
+    let cluster = Cluster::start(&plan()).unwrap();
     run(&cluster, 0, "CREATE DATABASE t");
     run(&cluster, 0, "CREATE TABLE t.t (id INT PRIMARY KEY)");
     let all: Vec<usize> = cluster.nodes().collect();
@@ -109,4 +113,19 @@ fn starved(cluster: &Cluster, node: usize) {
     let share = (used() - before) / begin.elapsed().as_secs_f64();
     cluster.starve(node, None).unwrap();
     assert!(share < SHARE * 1.5, "{share} of a processor");
+}
+
+/// A server and a logger are half of the votes each: neither does without the other.
+#[test]
+fn a_logger_is_started_with_all_others() {
+    let logger_program = built("QUORATE_BIN", "quorate");
+    let cluster = Cluster::start(&Plan { nodes: 1, loggers: 1, logger_program, ..plan() }).unwrap();
+    run(&cluster, 0, "CREATE DATABASE t");
+    run(&cluster, 0, "CREATE TABLE t.t (id INT PRIMARY KEY)");
+    cluster.kill(&[0, 1]).unwrap();
+    cluster.start_all().unwrap();
+    cluster.wait_votes(&[1], LIMIT).unwrap();
+    cluster.wait_synced(&[0], LIMIT).unwrap();
+    run(&cluster, 0, "INSERT INTO t.t VALUES (1)");
+    assert_eq!(rows(&cluster, 0), [1]);
 }

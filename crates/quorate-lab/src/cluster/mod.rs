@@ -311,6 +311,9 @@ impl Cluster {
                 result = result.and(self.launch(*node, start));
             }
         }
+        for logger in self.loggers().filter(|logger| self.activity(*logger) == Activity::Gone) {
+            result = result.and(self.start_logger(logger));
+        }
         result
     }
 
