@@ -63,7 +63,8 @@ pub(crate) fn set_rules(
 }
 
 /// Asks the core for whatever `change` finds to be done, until that is nothing, and the membership
-/// is committed.
+/// is committed. What has been asked for may cost this member the leadership (its own vote, say):
+/// then it is done once this member sees it committed, and lost if another leads without it.
 fn carry_out(
     member: &Member,
     timeout: Duration,
@@ -71,20 +72,29 @@ fn carry_out(
 ) -> Result<(), GroupError> {
     let deadline = Instant::now() + timeout;
     let refused = |reason| GroupError::Membership { node: member.options.name.clone(), reason };
+    let mut asked = false;
     loop {
         let seen = member.membership.changes();
         let status = member.core.lock().consensus.status(member.now_ms());
-        if status.leader != Some(member.id) {
+        let leads = status.leader == Some(member.id);
+        if !leads && !asked {
             return Err(refused(not_leading(&status.config, status.leader)));
         }
         let settled = status.commit >= status.config_index && !status.config.is_joint();
         match change(&status.config).map_err(refused)? {
             None if settled => return Ok(()),
+            Some(_) if !leads && status.leader.is_some() => {
+                return Err(refused(not_leading(&status.config, status.leader)));
+            }
             None => {}
+            Some(_) if !leads => {}
             Some(wanted) => {
                 let line = format!("an operator changes the membership: {wanted:?}");
                 match member.step(Event::ChangeMembership(wanted)) {
-                    Ok(()) => member.log(LogLevel::Info, line),
+                    Ok(()) => {
+                        asked = true;
+                        member.log(LogLevel::Info, line);
+                    }
                     Err(StepError::BadChange(reason)) => return Err(refused(reason)),
                     // Another change, or a transfer, is under way.
                     Err(_) => {}

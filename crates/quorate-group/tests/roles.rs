@@ -110,6 +110,20 @@ fn roles_and_weights_change_while_the_group_works() {
     cluster.await_applied(&proposals);
 }
 
+/// It carries the order out, and is no leader any more when that is done.
+#[test]
+fn a_leader_is_told_that_it_has_no_vote_any_more() {
+    let cluster = Cluster::started("demoted", 3);
+    let demoted = &cluster.nodes[cluster.leader()];
+    let name = &demoted.options.name;
+    demoted.group().alter_member(name, &role(MemberRole::Learner), MINUTE).unwrap();
+    assert!(!votes(demoted, demoted));
+    let next = &cluster.nodes[cluster.leader()];
+    assert_ne!(next.id(), demoted.id());
+    next.group().alter_member(name, &role(MemberRole::Voter), MINUTE).unwrap();
+    next.wait("its vote", |node| votes(node, demoted));
+}
+
 #[test]
 fn views_name_the_single_primary_wherever_leadership_goes() {
     let mut cluster = Cluster::new("primary", 3);
