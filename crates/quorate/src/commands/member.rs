@@ -20,9 +20,9 @@ const COLUMNS: [(&str, &str); 6] = [
 
 pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
     match what {
-        Member::List => list(cluster),
+        Member::List => list(cluster, None),
         Member::Add { role, limit } => match up::add(&cluster.dir, *role, *limit)? {
-            OK => list(&Cluster::open(&cluster.dir)?),
+            OK => list(&Cluster::open(&cluster.dir)?, None),
             code => Ok(code),
         },
         Member::SetRole { name, role } => {
@@ -35,8 +35,9 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
         }
         Member::Set(args) => set(cluster, args),
         Member::Remove { name } => {
-            order(cluster, &leader(cluster)?, "quorate.member_remove", name)?;
-            list(cluster)
+            let leader = leader(cluster)?;
+            order(cluster, &leader, "quorate.member_remove", name)?;
+            list(cluster, Some(leader))
         }
         Member::Rules { zones, weights, primary_mode, primary_failover, leader_follows_writes } => {
             let zones = zones.map(|zones| zones.to_string());
@@ -52,7 +53,7 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
                 .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
             let words: Vec<String> = words.collect();
             if words.is_empty() {
-                println!("{}", known(cluster, "wsrep_quorate_rules")?);
+                println!("{}", known(cluster, None, "wsrep_quorate_rules")?);
                 return Ok(OK);
             }
             println!("{}", order(cluster, &leader(cluster)?, "quorate.rules", &words.join(" "))?);
@@ -67,8 +68,9 @@ fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
     words.extend(args.role.as_ref().map(|role| format!("role={role}")));
     words.extend(args.weight.map(|weight| format!("weight={weight}")));
     words.extend(args.zone.as_ref().map(|zone| format!("zone={zone}")));
-    order(cluster, &leader(cluster)?, "quorate.member_set", &words.join(" "))?;
-    list(cluster)
+    let leader = leader(cluster)?;
+    order(cluster, &leader, "quorate.member_set", &words.join(" "))?;
+    list(cluster, Some(leader))
 }
 
 /// Shows what would be done; does it only if it is confirmed.
@@ -86,18 +88,20 @@ fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
     };
     let done = order(cluster, &node, "quorate.force_quorum", &format!("{names}: {reason}"))?;
     println!("done: {done}");
-    list(cluster)
+    list(cluster, Some(node))
 }
 
-fn list(cluster: &Cluster) -> Result<u8> {
-    print!("{}", table(&known(cluster, "wsrep_quorate_members")?));
+/// As the node knows it that has just carried out an order: others may learn of it later.
+fn list(cluster: &Cluster, by: Option<Node>) -> Result<u8> {
+    print!("{}", table(&known(cluster, by, "wsrep_quorate_members")?));
     Ok(OK)
 }
 
-/// What the first node that answers knows of the group.
-fn known(cluster: &Cluster, variable: &str) -> Result<String> {
+/// What a node knows of the group: this one, or the leader, or else the first that answers.
+fn known(cluster: &Cluster, by: Option<Node>, variable: &str) -> Result<String> {
     let user = cluster.account.database_user();
-    let found = cluster.servers().iter().find_map(|node| {
+    let best = by.or_else(|| leader(cluster).ok());
+    let found = best.into_iter().chain(cluster.servers()).find_map(|node| {
         let status = sql::wsrep_status(&node.socket(), user).ok()?;
         status.get(variable).filter(|text| !text.is_empty()).map(str::to_owned)
     });
