@@ -140,11 +140,7 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
         let (acks, succession) = lab.trouble(leader, faults, |cluster| {
             let begin = Instant::now();
             let limit = SUCCESSION_LIMIT * 5;
-            let leads = |node: &usize| {
-                cluster.status(*node).is_ok_and(|status| {
-                    status.get("wsrep_quorate_role").is_some_and(|role| role == "Leader")
-                })
-            };
+            let leads = |node: &usize| cluster.status(*node).is_ok_and(|status| status.leads());
             while !others.iter().any(leads) && begin.elapsed() < limit {
                 thread::sleep(POLL);
             }

@@ -86,9 +86,7 @@ fn carry_out(
             Some(_) if !leads && status.leader.is_some() => {
                 return Err(refused(not_leading(&status.config, status.leader)));
             }
-            None => {}
-            Some(_) if !leads => {}
-            Some(wanted) => {
+            Some(wanted) if leads => {
                 let line = format!("an operator changes the membership: {wanted:?}");
                 match member.step(Event::ChangeMembership(wanted)) {
                     Ok(()) => {
@@ -100,6 +98,8 @@ fn carry_out(
                     Err(_) => {}
                 }
             }
+            // It is on its way, or nobody leads at the moment.
+            _ => {}
         }
         if Instant::now() >= deadline {
             let reason = format!("nothing was committed within {timeout:?}; it may still be");

@@ -1,8 +1,9 @@
 //! Wall clocks that jump.
 
+mod common;
+
 use mysql::prelude::Queryable;
-use quorate_lab::cluster::{Cluster, Plan, System};
-use std::path::Path;
+use quorate_lab::cluster::{Cluster, Plan};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -17,9 +18,7 @@ fn offset(connection: &mut mysql::Conn) -> i64 {
 
 #[test]
 fn clocks_jump_and_writes_go_on() {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/libquorate.so");
-    let provider = std::env::var_os("QUORATE_PROVIDER").map_or(built, Into::into);
-    let plan = Plan { clocks: true, ..Plan::new(System::Quorate(provider)) };
+    let plan = Plan { clocks: true, ..common::plan() };
     let cluster = Cluster::start(&plan).unwrap();
     let mut connections: Vec<mysql::Conn> =
         cluster.nodes().map(|node| cluster.connect(node, CLIENT_TIMEOUT).unwrap()).collect();

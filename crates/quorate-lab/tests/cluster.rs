@@ -1,26 +1,18 @@
 //! Three real servers on hosts and disks that fail.
 
+mod common;
+
+use common::{built, plan};
 use mysql::prelude::Queryable;
-use quorate_lab::cluster::{Cluster, Plan, System};
+use quorate_lab::cluster::{Cluster, Plan};
 use quorate_lab::disk::Loss;
 use quorate_lab::process::Activity;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// As built, or where the variable says.
-fn built(variable: &str, name: &str) -> PathBuf {
-    let release = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release");
-    std::env::var_os(variable).map_or_else(|| release.join(name), PathBuf::from)
-}
-
-fn plan() -> Plan {
-    Plan::new(System::Quorate(built("QUORATE_PROVIDER", "libquorate.so")))
-}
 
 fn run(cluster: &Cluster, node: usize, statement: &str) {
     let mut connection = cluster.connect(node, CLIENT_TIMEOUT).unwrap();

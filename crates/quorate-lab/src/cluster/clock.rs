@@ -4,9 +4,9 @@
 //! server is given another by `libfaketime`: date and time jump, the monotonic clocks and the
 //! times of files stay as they are. A change takes up to a second to be noticed.
 
+use crate::leftovers::names_in;
 use crate::server::{Missing, Node};
 use anyhow::{Context, Result};
-use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -75,23 +75,19 @@ impl Clocks {
     /// number could not start.
     pub fn sweep(&self) -> Result<()> {
         let folder = Path::new(SHARED_MEMORY);
-        let entries =
-            fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
-        for entry in entries {
-            let entry = entry.with_context(|| format!("listing {}", folder.display()))?;
-            // Another may have deleted it by now.
-            let made = entry.metadata().and_then(|metadata| metadata.modified());
-            if is_of_the_gone(&entry.file_name()) && made.is_ok_and(|made| made >= self.since) {
-                match fs::remove_file(entry.path()) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(error)
-                            .with_context(|| format!("deleting {}", entry.path().display()))
-                    }
-                    _ => {}
-                }
+        let left = names_in(folder)?.into_iter().filter(|name| is_of_the_gone(name));
+        left.map(|name| folder.join(name)).try_for_each(|path| {
+            let made = path.metadata().and_then(|metadata| metadata.modified());
+            let deleted = match made {
+                Ok(made) if made < self.since => Ok(()),
+                made => made.and_then(|_| fs::remove_file(&path)),
+            };
+            match deleted {
+                // Another run that sweeps was faster.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                deleted => deleted.with_context(|| format!("deleting {}", path.display())),
             }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -104,8 +100,7 @@ impl Drop for Clocks {
 }
 
 /// Whether a file in shared memory belongs to a process that there is no longer.
-fn is_of_the_gone(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
+fn is_of_the_gone(name: &str) -> bool {
     KEPT.iter()
         .filter_map(|kept| name.strip_prefix(kept)?.parse::<u32>().ok())
         .any(|pid| !Path::new("/proc").join(pid.to_string()).exists())

@@ -16,11 +16,10 @@ impl Oracle {
             return false;
         };
         let (writer, wrote_in) = fate.written;
-        let leads = self.leader_of(term) == Some(writer) && wrote_in == term;
-        let rightly = single && leads;
+        let leader = self.leader_of(term);
+        let leads = leader == Some(writer) && wrote_in == term;
         match outcome {
             Outcome::Ok if single && !leads => {
-                let leader = self.leader_of(term);
                 self.fail(Rule::OnlyThePrimaryWrites, || {
                     format!(
                         "operation {op} passes at {index}, term {term} of {leader:?}, though \
@@ -28,7 +27,7 @@ impl Oracle {
                     )
                 });
             }
-            Outcome::NotPrimary if rightly || !single => {
+            Outcome::NotPrimary if leads || !single => {
                 self.fail(Rule::OnlyThePrimaryWrites, || {
                     format!(
                         "operation {op} of {writer:?} in term {wrote_in} fails at {index}, term \

@@ -27,10 +27,8 @@ pub fn switchover(cluster: &Cluster, args: &Switchover) -> Result<u8> {
 /// The node that says it leads.
 pub fn leader(cluster: &Cluster) -> Result<Node> {
     let user = cluster.account.database_user();
-    let leads = |node: &Node| {
-        sql::wsrep_status(&node.socket(), user)
-            .is_ok_and(|status| status.get("wsrep_quorate_role") == Some("Leader"))
-    };
+    let leads =
+        |node: &Node| sql::wsrep_status(&node.socket(), user).is_ok_and(|status| status.leads());
     cluster.servers().into_iter().find(leads).ok_or_else(|| {
         let message = "no node leads: fewer than a majority run, or an election is under way. See \
             `quorate status`; no data is affected";

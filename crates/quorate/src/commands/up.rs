@@ -108,16 +108,16 @@ fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
         None => state.mariadbd = server::find_mariadbd()?,
     }
     let nodes = args.nodes.or(state.nodes.is_empty().then_some(DEFAULT_NODES));
-    for (role, wanted, option, what) in [
-        (Role::Voter, nodes, "--nodes", "nodes"),
-        (Role::Learner, args.learners, "--learners", "learners"),
-        (Role::Logger, args.loggers, "--loggers", "loggers"),
+    for (role, wanted, what) in [
+        (Role::Voter, nodes, "nodes"),
+        (Role::Learner, args.learners, "learners"),
+        (Role::Logger, args.loggers, "loggers"),
     ] {
         let has = state.count(role);
         let wanted = wanted.unwrap_or(has);
         if wanted < has {
             let message = format!(
-                "the cluster in {} has {has} {what}: {option} can add nodes, not remove them",
+                "the cluster in {} has {has} {what}: --{what} can add nodes, not remove them",
                 dir.display()
             );
             return Err(Failure::new(USAGE, message).into());

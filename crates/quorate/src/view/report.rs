@@ -84,15 +84,9 @@ impl Report {
 
 impl NodeReport {
     fn of(node: &Node, activity: Activity, pid: Option<i32>, user: &str) -> NodeReport {
-        let (state, status) = match activity {
-            Activity::Gone => ("Down".to_owned(), None),
-            Activity::Paused => ("Paused".to_owned(), None),
-            Activity::Running => match sql::wsrep_status(&node.socket(), user) {
-                Ok(status) => (status.state().to_owned(), Some(status)),
-                Err(_) => ("No answer".to_owned(), None),
-            },
-        };
-        let status = status.unwrap_or_else(WsrepStatus::default);
+        let status = ask(activity, || sql::wsrep_status(&node.socket(), user).ok());
+        let state = status.as_ref().map_or_else(|why| *why, WsrepStatus::state).to_owned();
+        let status = status.unwrap_or_default();
         let number = |name| status.number(name).filter(|value| *value >= 0);
         let log_bytes = number("wsrep_quorate_log_bytes").map(|bytes| bytes as u64);
         NodeReport {
@@ -115,14 +109,9 @@ impl NodeReport {
         activity: Activity,
         pid: Option<i32>,
     ) -> NodeReport {
-        let (state, status) = match activity {
-            Activity::Gone => ("Down", None),
-            Activity::Paused => ("Paused", None),
-            Activity::Running => match LoggerStatus::ask(cluster, node) {
-                Some(status) => (status.state(), Some(status)),
-                None => ("No answer", None),
-            },
-        };
+        let status = ask(activity, || LoggerStatus::ask(cluster, node));
+        let state = status.as_ref().map_or_else(|why| *why, LoggerStatus::state).to_owned();
+        let status = status.ok();
         let log_bytes = status.as_ref().and_then(|status| status.number("log_bytes"));
         NodeReport {
             name: node.name.clone(),
@@ -130,7 +119,7 @@ impl NodeReport {
             socket: None,
             pid,
             role: Some(LOGGER.to_owned()),
-            state: state.to_owned(),
+            state,
             ready: false,
             seqno: None,
             term: status.and_then(|status| status.number("term")),
@@ -140,6 +129,15 @@ impl NodeReport {
 
     fn is_well(&self) -> bool {
         self.state == "Synced" && (self.ready || self.role.as_deref() == Some(LOGGER))
+    }
+}
+
+/// A node's own status, or in a word why there is none.
+fn ask<S>(activity: Activity, status: impl FnOnce() -> Option<S>) -> Result<S, &'static str> {
+    match activity {
+        Activity::Gone => Err("Down"),
+        Activity::Paused => Err("Paused"),
+        Activity::Running => status().ok_or("No answer"),
     }
 }
 
