@@ -200,6 +200,7 @@ impl Consensus {
                 self.install_snapshot(from, term, meta, fx);
             }
             Event::SnapshotSent { to, last, ok } => self.on_snapshot_sent(to, last, ok),
+            Event::SnapshotWelcome(to) => self.welcome_snapshot(to),
             Event::ReadIndex { ctx } => self.read_index(ctx, fx),
             Event::ForceQuorum { keep, audit } => return self.force_quorum(keep, audit, fx),
             Event::ChangeMembership(change) => return self.change_membership(change, fx),

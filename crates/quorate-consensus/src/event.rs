@@ -93,6 +93,9 @@ pub enum Event {
     InstallSnapshot { from: MemberId, term: Term, meta: SnapshotMeta },
     /// The driver delivered (or failed to deliver) the snapshot asked for by `Effects::snapshots`.
     SnapshotSent { to: MemberId, last: Index, ok: bool },
+    /// This member has nothing yet, and will not need the log from its beginning: it is sent a
+    /// snapshot first, if the driver has one. Of no use unless this member leads.
+    SnapshotWelcome(MemberId),
     /// Ask for a linearizable read point; answered in `Effects::reads` with the same `ctx`.
     ReadIndex { ctx: u64 },
     /// Change the membership (leader only; one change at a time).

@@ -19,6 +19,8 @@ pub(crate) struct Progress {
     inflight: Inflight,
     /// First index of the fetch that is outstanding.
     pub fetching: Option<Index>,
+    /// Rather than the log from its beginning, once.
+    pub snapshot_welcome: bool,
     /// When the last message of this term came from it.
     pub heard_ms: Option<u64>,
     /// The newest heartbeat round it answered, and when that round was sent.
@@ -54,6 +56,7 @@ impl Progress {
             state: State::Probe { sent: false },
             inflight: Inflight::default(),
             fetching: None,
+            snapshot_welcome: false,
             heard_ms: None,
             acked_round: 0,
             acked_round_sent_ms: None,

@@ -346,6 +346,9 @@ impl World {
     fn hint(&mut self) {
         let (id, peer) = (self.any(), self.any());
         self.feed(id, Event::Unreachable(peer));
+        if self.rng.percent(20) {
+            self.feed(id, Event::SnapshotWelcome(peer));
+        }
     }
 
     fn compact(&mut self) {

@@ -4,10 +4,10 @@ use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::policy;
 use quorate_consensus::{Event, MemberId, StepError};
-use quorate_wire::{Admission, PeerIdentity, Wish};
+use quorate_wire::{Admission, JoinRequest, PeerIdentity};
 
 /// The answer to a join request: the leader admits, everybody else knows whom to ask.
-pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admission {
+pub(crate) fn admit(member: &Member, guest: PeerIdentity, request: &JoinRequest) -> Admission {
     if member.group.lock().0 == 0 {
         let reason = format!("node {} belongs to no group itself yet", member.options.name);
         return Admission::Later { reason };
@@ -33,7 +33,7 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admiss
         let alive = |id: MemberId| {
             id == member.id || driver.peers.get(&id).is_some_and(|peer| peer.known().is_connected())
         };
-        let change = match policy::admission(&driver.config, &guest, wish, alive) {
+        let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {
             Ok(None) => return Admission::Granted,
             Ok(Some(change)) => change,
             Err(holder) => {
@@ -47,6 +47,9 @@ pub(crate) fn admit(member: &Member, guest: PeerIdentity, wish: &Wish) -> Admiss
         match driver.step(member, Event::ChangeMembership(change)) {
             Ok(()) => {
                 member.log(LogLevel::Info, line);
+                if request.blank && request.last_index == 0 {
+                    driver.ignore_refusal(member, Event::SnapshotWelcome(*id));
+                }
                 Admission::Granted
             }
             Err(refusal @ StepError::BadChange(_)) => {

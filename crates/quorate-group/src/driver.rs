@@ -234,6 +234,7 @@ impl Driver {
         if (before.term, before.leader) == (term, leader) {
             return;
         }
+        self.log_leader(member, term, leader);
         self.leadership = Leadership { term, leader, is_leader, since: Instant::now() };
         self.deferred.clear();
         self.writes = Writes::default();
@@ -242,6 +243,24 @@ impl Driver {
         }
         member.membership.leader_changed();
         member.notices.push(Notice::Leader(term, leader));
+    }
+
+    /// One line for each leader, and one when there is none any more.
+    fn log_leader(&self, member: &Member, term: Term, leader: Option<MemberId>) {
+        let line = match leader {
+            Some(id) if id == member.id => format!("this node leads the group now (term {term})"),
+            Some(id) => {
+                let configured = self.config.members.get(&id).map(|info| info.name.clone());
+                let announced = || Some(self.peers.get(&id)?.known().identity?.name);
+                let name = configured.or_else(announced).unwrap_or_default();
+                format!("node {name} leads the group now (term {term}, member {id})")
+            }
+            None if self.leadership.leader.is_some() => {
+                "the group has no leader at present: one is being elected".to_owned()
+            }
+            None => return,
+        };
+        member.log(LogLevel::Info, line);
     }
 
     pub fn config_changed(&mut self, member: &Member, config: Config) {

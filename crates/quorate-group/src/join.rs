@@ -115,7 +115,8 @@ fn ask(member: &Member, addr: &str) -> Result<(Admission, PeerIdentity), DialErr
         weight: member.options.weight,
         zone: member.options.zone.clone(),
     };
-    let request = JoinRequest { last_index: member.wal.last().index, wish };
+    let request =
+        JoinRequest { last_index: member.wal.last().index, blank: member.options.blank, wish };
     let question = Packet::JoinRequest(request);
     match dialled.ask(member.id, &question)? {
         Packet::Admission(admission) => Ok((admission, found)),

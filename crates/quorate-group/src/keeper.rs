@@ -86,6 +86,7 @@ pub(crate) struct Keeper<'a> {
     /// Ever had contact with a quorum.
     was_primary: bool,
     view_asked: Instant,
+    pinged: Instant,
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     view_proposed: Option<(u64, u64)>,
     disk: DiskWatch,
@@ -99,6 +100,7 @@ impl<'a> Keeper<'a> {
             leaderless: Some(member.opened),
             was_primary: false,
             view_asked: member.opened,
+            pinged: member.opened,
             view_proposed: None,
             disk: DiskWatch::new(member.opened),
             host: HostWatch::new(member.opened),
@@ -151,6 +153,7 @@ impl<'a> Keeper<'a> {
             driver.retry_deferred(member);
             member.survive_if_allowed(driver);
             self.drop_strangers(driver, &known);
+            self.ping(driver);
         });
     }
 
@@ -416,6 +419,17 @@ impl<'a> Keeper<'a> {
     }
 
     /// Lets go of peers that are in no configuration and not connected.
+    /// Followers have nothing to say to each other until they elect a leader; then a connection
+    /// that is dead already would cost a try.
+    fn ping(&mut self, driver: &mut Driver) {
+        if self.pinged.elapsed() < self.member.options.election_timeout {
+            return;
+        }
+        self.pinged = Instant::now();
+        let peers: Vec<MemberId> = driver.peers.keys().copied().collect();
+        peers.into_iter().for_each(|id| driver.send(id, Packet::Ping));
+    }
+
     fn drop_strangers(&self, driver: &mut Driver, known: &BTreeMap<MemberId, Known>) {
         for (id, known) in known {
             let stranger = !driver.config.members.contains_key(id) && !known.incoming;

@@ -38,6 +38,9 @@ pub struct GroupOptions {
     pub weight: u8,
     /// Where it stands, for the commit rule of zones; as for `role`.
     pub zone: String,
+    /// The state machine has no state yet (and none of the group's entries): should the log be
+    /// empty, too, a snapshot is as good as all entries from the first on.
+    pub blank: bool,
     pub election_timeout: Duration,
     /// A leader whose log disk makes no progress for so long hands over.
     pub disk_stall_timeout: Duration,
@@ -77,6 +80,7 @@ impl GroupOptions {
             role: MemberRole::Voter,
             weight: WEIGHT_DEFAULT,
             zone: String::new(),
+            blank: false,
             election_timeout: Duration::from_secs(1),
             disk_stall_timeout: Duration::from_secs(1),
             expel_timeout: None,

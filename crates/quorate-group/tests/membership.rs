@@ -63,6 +63,32 @@ fn a_node_too_far_behind_gets_a_snapshot() {
 }
 
 #[test]
+fn a_blank_node_is_sent_a_snapshot_though_the_log_reaches_back_to_the_beginning() {
+    let mut cluster = Cluster::new("blank", 3);
+    for node in &mut cluster.nodes {
+        node.options.retain_bytes = 64 << 20;
+    }
+    cluster.nodes[2].options.blank = true;
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    let mut proposals = Vec::new();
+    while !cluster.nodes[0].has_line("snapshot of index") {
+        proposals.extend((0..8).map(|_| cluster.nodes[0].propose_padded(16 << 10)));
+        cluster.nodes[0].await_applied(&proposals);
+    }
+    for (at, sent) in [(1, false), (2, true)] {
+        cluster.nodes[at].start().unwrap();
+        cluster.nodes[at].joined();
+        cluster.await_applied(&proposals);
+        assert_eq!(cluster.nodes[at].has_line("received a snapshot"), sent);
+        assert_eq!(cluster.nodes[at].status().first_index > 1, sent);
+    }
+    cluster.await_members(&[0, 1, 2]);
+    proposals.push(cluster.nodes[2].propose());
+    cluster.await_applied(&proposals);
+}
+
+#[test]
 fn a_state_that_fits_no_snapshot_is_told_apart() {
     let mut cluster = Cluster::started("unfit", 1);
     let mut proposals = Vec::new();

@@ -227,6 +227,7 @@ impl Node {
             charter: Charter(constants.words()),
             name: self.config.name.clone(),
             incoming: self.config.incoming.clone(),
+            blank: self.is_blank(saved.as_ref()),
             election_timeout: options.period("quorate.election_timeout"),
             primary_timeout: options.period("quorate.primary_timeout"),
             suspect_timeout: options.period("evs.suspect_timeout"),
@@ -250,6 +251,12 @@ impl Node {
             proposal_bytes_max: 1 << 31,
             ..defaults
         })
+    }
+
+    /// Whether this database is part of no history: its state will come from a member.
+    fn is_blank(&self, saved: Option<&Grastate>) -> bool {
+        let positions = saved.map(|s| s.position).into_iter().chain(*self.recovered.lock());
+        positions.into_iter().all(|position| position.uuid == 0)
     }
 
     /// Why no group is to be founded on this node's database, as Galera sees it.

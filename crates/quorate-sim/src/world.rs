@@ -28,6 +28,7 @@ use bytes::Bytes;
 use lame::Lame;
 use modes::Settling;
 use quorate_consensus::{Config, Entry, Event as CoreEvent, Fetch, Index, MemberId, Message};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
@@ -140,6 +141,8 @@ pub struct World {
     trace: Trace,
     digest: u64,
     shipments: Vec<Shipment>,
+    /// Newcomers that a leader was told to send a snapshot to rather than the whole log.
+    welcomed: BTreeSet<MemberId>,
     coverage: Coverage,
     proposals_left: u32,
     /// Numbers sessions, read contexts, shipments.
@@ -184,6 +187,7 @@ impl World {
             trace,
             digest: seed,
             shipments: Vec::new(),
+            welcomed: BTreeSet::new(),
             coverage: Coverage::default(),
             proposals_left: scenario.proposals_max,
             counter: 0,

@@ -10,6 +10,8 @@ use quorate_consensus::{Config, MemberRole, SnapshotMeta, Term, WEIGHT_DEFAULT};
 pub struct JoinRequest {
     /// End of the asking member's log; 0 if it has none.
     pub last_index: u64,
+    /// It has no state yet, so that a snapshot serves it as well as the log from its beginning.
+    pub blank: bool,
     /// What it wants to be, if the group does not know it.
     pub wish: Wish,
 }
@@ -64,6 +66,7 @@ pub struct SnapshotBegin {
 impl JoinRequest {
     pub(crate) fn encode(&self, out: &mut BodyWriter) {
         out.u64(self.last_index);
+        out.bool(self.blank);
         out.u8(self.wish.role as u8);
         out.u8(self.wish.weight);
         out.text(&self.wish.zone);
@@ -71,6 +74,7 @@ impl JoinRequest {
 
     pub(crate) fn decode(body: &mut BodyReader) -> Result<Self, WireError> {
         let last_index = body.u64()?;
+        let blank = body.bool()?;
         let role = match body.u8()? {
             0 => MemberRole::Voter,
             1 => MemberRole::Learner,
@@ -78,7 +82,7 @@ impl JoinRequest {
             value => return Err(WireError::BadValue { what: "member role", value: value.into() }),
         };
         let wish = Wish { role, weight: body.u8()?, zone: body.text()? };
-        Ok(Self { last_index, wish })
+        Ok(Self { last_index, blank, wish })
     }
 }
 

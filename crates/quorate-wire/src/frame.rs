@@ -43,12 +43,13 @@ pub enum FrameType {
     StatusRequest = 14,
     StatusReport = 15,
     Ballots = 16,
+    Ping = 17,
 }
 
 impl FrameType {
     pub fn from_u8(value: u8) -> Option<Self> {
         use FrameType::*;
-        const ALL: [FrameType; 16] = [
+        const ALL: [FrameType; 17] = [
             Hello,
             Welcome,
             Refuse,
@@ -65,6 +66,7 @@ impl FrameType {
             StatusRequest,
             StatusReport,
             Ballots,
+            Ping,
         ];
         ALL.get((value as usize).wrapping_sub(1)).copied()
     }
@@ -193,7 +195,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(17), None);
+        assert_eq!(FrameType::from_u8(18), None);
     }
 
     #[test]

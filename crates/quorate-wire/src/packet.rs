@@ -36,6 +36,9 @@ pub enum Packet {
     SnapshotEnd {
         crc: u32,
     },
+    /// Nothing to say. On a connection that carries little else it finds out whether the other
+    /// end still has it: a partition can end it there unnoticed here.
+    Ping,
     StatusRequest,
     /// Names and values, in the order to show them.
     StatusReport(Vec<(String, String)>),
@@ -58,6 +61,7 @@ impl Packet {
             Packet::SnapshotBegin(_) => FrameType::SnapshotBegin,
             Packet::SnapshotData(_) => FrameType::SnapshotData,
             Packet::SnapshotEnd { .. } => FrameType::SnapshotEnd,
+            Packet::Ping => FrameType::Ping,
             Packet::StatusRequest => FrameType::StatusRequest,
             Packet::StatusReport(_) => FrameType::StatusReport,
         }
@@ -108,7 +112,7 @@ impl Packet {
             }
             Packet::JoinRequest(request) => request.encode(&mut out),
             Packet::Admission(admission) => admission.encode(&mut out),
-            Packet::LeaveRequest | Packet::StatusRequest => {}
+            Packet::LeaveRequest | Packet::Ping | Packet::StatusRequest => {}
             Packet::LeaveAnswer(answer) => answer.encode(&mut out),
             Packet::ViewRefresh { number } => out.u64(*number),
             Packet::Ballots { ballots } => out.u8(*ballots),
@@ -155,6 +159,7 @@ impl Packet {
             FrameType::SnapshotBegin => Packet::SnapshotBegin(SnapshotBegin::decode(&mut body)?),
             FrameType::SnapshotData => Packet::SnapshotData(body.rest()),
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
+            FrameType::Ping => Packet::Ping,
             FrameType::StatusRequest => Packet::StatusRequest,
             FrameType::StatusReport => {
                 let count = body.count(4)?;
@@ -183,6 +188,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::SnapshotBegin => "snapshot start",
         FrameType::SnapshotData => "snapshot data",
         FrameType::SnapshotEnd => "snapshot end",
+        FrameType::Ping => "ping",
         FrameType::StatusRequest => "status request",
         FrameType::StatusReport => "status report",
     }

@@ -35,6 +35,9 @@ pub struct Outcome {
     /// Acknowledged rows a second while the node was away, over those before. None where it has
     /// to be less: what is left spans regions.
     pub rate_ratio: Option<f64>,
+    /// The same over those after it, of a node that joined: if all run on the same processors, one
+    /// server more costs as much afterwards.
+    pub rate_ratio_after: Option<f64>,
     /// Of a node that was started again.
     pub back: Option<Back>,
     pub acked: usize,
@@ -70,6 +73,7 @@ struct Times {
     mended: Instant,
     /// The node that was started is Synced.
     back: Option<Instant>,
+    end: Instant,
 }
 
 impl Failover {
@@ -118,7 +122,10 @@ impl Failover {
         let mended = Instant::now();
         self.mend(fault, victim)?;
         let back = fault.ends_server().then(|| self.wait_synced(victim)).transpose()?;
-        Ok(Times { calm, fault: begin, mended, back })
+        if fault == Fault::JoinOther {
+            thread::sleep(CALM);
+        }
+        Ok(Times { calm, fault: begin, mended, back, end: Instant::now() })
     }
 
     fn judge(
@@ -140,7 +147,9 @@ impl Failover {
             |from: Instant, to: Instant| acks.count_in(from, to) as f64 / (to - from).as_secs_f64();
         // Without one of the two that stand together, each commit waits for the other region.
         let far = self.homes.len() < self.target.nodes() && self.homes.contains(&victim);
-        let ratio = rate(times.fault, times.mended) / rate(times.calm, times.fault);
+        let during = rate(times.fault, times.mended);
+        let ratio = during / rate(times.calm, times.fault);
+        let joined = fault == Fault::JoinOther;
         let back = times.back.map(|back| Back {
             took: back - times.mended,
             backlog: acks.count_in(times.fault, times.mended),
@@ -149,6 +158,7 @@ impl Failover {
         Ok(Outcome {
             gap: acks.longest_gap_in(times.calm, times.mended),
             rate_ratio: (!far && fault != Fault::Switchover).then_some(ratio),
+            rate_ratio_after: joined.then(|| during / rate(times.mended, times.end)),
             back,
             acked: acks.len(),
             lost,

@@ -41,6 +41,10 @@ impl Table {
             lost,
             if missed { "  MISSED" } else { "" },
         );
+        let after = middle(outcomes.iter().filter_map(|outcome| outcome.rate_ratio_after));
+        if let Some(after) = after {
+            println!("{:<17} {:.0} % of the throughput afterwards", "", 100.0 * after);
+        }
         self.missed += usize::from(missed);
         self.lost = self.lost.max(lost);
         // A node that left has no backlog by a crash, but returns in the same way.

@@ -139,8 +139,20 @@ impl Consensus {
             return;
         };
         peer.heard_ms = Some(now_ms);
-        if peer.reject(rejected, agree) {
-            self.send_to(from, fx);
+        if !peer.reject(rejected, agree) {
+            return;
+        }
+        let blank = hint == LogPosition::default();
+        let snapshot = blank && std::mem::take(&mut peer.snapshot_welcome);
+        self.with_peer(from, fx, |sender, peer, fx| match snapshot {
+            true => sender.request_snapshot(peer, fx),
+            false => sender.send(peer, fx),
+        });
+    }
+
+    pub(super) fn welcome_snapshot(&mut self, to: MemberId) {
+        if let Some(peer) = self.peer_mut(to) {
+            peer.snapshot_welcome = true;
         }
     }
 

@@ -89,6 +89,7 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         }
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
+        ("welcome", [_, newcomer]) => Event::SnapshotWelcome(stage.id(newcomer)?),
         ("unreachable", [_, peer]) => Event::Unreachable(stage.id(peer)?),
         ("rules", [_, rules @ ..]) => {
             Event::ChangeMembership(ConfigChange::Rules(parse_rules(rules)?))

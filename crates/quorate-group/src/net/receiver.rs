@@ -89,7 +89,7 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
             write_packet(reader.stream_mut(), &welcome)?;
             let answer = match next(&mut reader, hello.from.member, member.id)? {
                 Some(Packet::JoinRequest(request)) if hello.want == Want::Join => {
-                    Packet::Admission(admission::admit(member, hello.from, &request.wish))
+                    Packet::Admission(admission::admit(member, hello.from, &request))
                 }
                 Some(Packet::StatusRequest) => Packet::StatusReport(member.report()),
                 _ => return Ok(()),
@@ -235,6 +235,7 @@ impl<'a> Receiver<'a> {
             Packet::LeaveAnswer(LeaveAnswer::Later { reason }) => {
                 member.membership.set_reason(reason);
             }
+            Packet::Ping => {}
             Packet::ViewRefresh { number } => member.desk.ask_view(member, number),
             Packet::Ballots { ballots } => {
                 member.ballots.asked(self.peer.id, ballots);

@@ -145,8 +145,21 @@ impl World {
                 self.schedule.after(delay, Event::Retire { m });
             }
         }
+        let newcomers: Vec<MemberId> =
+            put.iter().map(|(id, _)| *id).filter(|id| !config.members.contains_key(id)).collect();
         let change = CoreEvent::ChangeMembership(ConfigChange::Update { put, remove });
         self.ask(leader, change, Mark::MembershipChange);
+        self.welcome(leader, &newcomers);
+    }
+
+    /// Some of those who have nothing are rather sent a snapshot.
+    fn welcome(&mut self, leader: usize, newcomers: &[MemberId]) {
+        for id in newcomers {
+            if self.rng.chance(500) && self.members[leader].is_up() {
+                self.welcomed.insert(*id);
+                self.must_accept(leader, CoreEvent::SnapshotWelcome(*id));
+            }
+        }
     }
 
     fn change_rules(&mut self, leader: usize) {

@@ -68,20 +68,25 @@ impl World {
 
     /// The core wants `to` to have a snapshot.
     pub(super) fn ship_snapshot(&mut self, m: usize, to: MemberId) {
+        let token = self.next_number();
+        let run = self.members[m].run;
         let Some(snapshot) = self.members[m].disk.snapshot.clone() else {
+            if self.welcomed.contains(&to) {
+                // It was to be sent one if there is one.
+                self.shipments.push(Shipment { token, from: m, to, last: 0 });
+                return self.schedule.after(1, Event::SnapshotTimeout { m, run, token });
+            }
             return self.oracle.fail(Rule::Contract, || {
                 format!("m{m} wants a snapshot sent to {to:?}, but its log was never compacted")
             });
         };
         // It may have lost its office since it asked.
         let RoleState::Leader { term } = self.members[m].role else { return };
-        let token = self.next_number();
         if self.tells() {
             self.note(format!("m{m} sends its snapshot {} to {to:?}", show(snapshot.last)));
         }
         self.shipments.push(Shipment { token, from: m, to, last: snapshot.last.index });
         let patience = self.scenario.election_us() * 4;
-        let run = self.members[m].run;
         self.schedule.after(patience, Event::SnapshotTimeout { m, run, token });
         self.send(m, to, Packet::Snapshot { term, snapshot, token });
     }

@@ -97,6 +97,7 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         zone: args.zone.clone(),
         tls,
         proposal_bytes_max: 1 << 31,
+        blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)
     })
 }
