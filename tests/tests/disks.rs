@@ -1,16 +1,20 @@
 //! A disk in trouble under one node: a follower's costs the others nothing; a leader's makes it
-//! give leadership up, and the others go on. Mended, the node comes back.
+//! give leadership up, and the others go on. Mended, the node comes back. The same where only the
+//! data directory is on that disk: the server then hangs in the middle of its commits.
 
 use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
 use quorate_lab::cluster::{Cluster, Plan};
-use quorate_lab::disk::Faults;
+use quorate_lab::disk::{Disk, Faults};
 use quorate_lab::process::Activity;
 use quorate_lab::server::error_log;
 use quorate_tests::power::quorate;
 use quorate_tests::sized;
 use quorate_tests::writers::{create_table_at, missing_at, Acks, Writers};
 use std::collections::HashSet;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +23,10 @@ const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 const CLIENTS_PER_NODE: u64 = 4;
 /// For another node to lead when the leader's disk fails.
 const SUCCESSION_LIMIT: Duration = Duration::from_secs(2);
+/// The same when its server hangs, which takes five seconds to be believed.
+const HANG_LIMIT: Duration = Duration::from_secs(9);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 
 fn troubles() -> [(&'static str, Faults); 3] {
@@ -51,6 +59,28 @@ impl Lab {
 
     fn others(&self, node: usize) -> Vec<usize> {
         self.cluster.nodes().filter(|other| *other != node).collect()
+    }
+
+    /// Puts the node's data directory, but not its log, on a disk of its own.
+    fn move_data(&self, node: usize, disk: &Disk) -> Result<()> {
+        self.cluster.stop(node, STOP_LIMIT)?;
+        let (from, to) = (self.cluster.disk(node).path().join("data"), disk.path().join("data"));
+        let moved = Command::new("mv").args([&from, &to]).status()?;
+        ensure!(moved.success(), "mv {} failed", from.display());
+        symlink(&to, &from)?;
+        self.cluster.start_node(node)?;
+        self.cluster.wait_level(&self.cluster.nodes().collect::<Vec<_>>(), LEVEL_LIMIT)
+    }
+
+    fn make_leader(&self, node: usize) -> Result<()> {
+        let leader = self.leader()?;
+        let order =
+            format!("SET GLOBAL wsrep_provider_options = 'quorate.switchover=node{}'", node + 1);
+        if leader != node {
+            self.cluster.connect(leader, CLIENT_TIMEOUT)?.query_drop(order)?;
+        }
+        ensure!(self.leader()? == node, "node{} does not lead", node + 1);
+        Ok(())
     }
 
     /// Writes through the other nodes while `node`'s disk is in trouble; what `watch` says.
@@ -138,13 +168,7 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
         let leader = lab.leader()?;
         let others = lab.others(leader);
         let (acks, succession) = lab.trouble(leader, faults, |cluster| {
-            let begin = Instant::now();
-            let limit = SUCCESSION_LIMIT * 5;
-            let leads = |node: &usize| cluster.status(*node).is_ok_and(|status| status.leads());
-            while !others.iter().any(leads) && begin.elapsed() < limit {
-                thread::sleep(POLL);
-            }
-            let succession = begin.elapsed();
+            let succession = await_successor(cluster, &others, SUCCESSION_LIMIT * 5);
             thread::sleep(CALM);
             succession
         })?;
@@ -161,4 +185,50 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
         assert!(acks.longest_gap() < SUCCESSION_LIMIT, "{name}");
     }
     Ok(())
+}
+
+#[test]
+fn a_leader_whose_server_hangs_gives_leadership_up() -> Result<()> {
+    let mut lab = Lab::start()?;
+    let (node, data) = (0, Disk::new(Plan::new(quorate()).disk)?);
+    let others = lab.others(node);
+    lab.move_data(node, &data)?;
+    lab.make_leader(node)?;
+    let mut own = lab.cluster.connect(node, CLIENT_TIMEOUT)?;
+    // Else a commit leaves it to later to reach the disk.
+    own.query_drop("SET GLOBAL innodb_flush_log_at_trx_commit = 1")?;
+
+    let start = error_log::length(&lab.cluster.error_log(node));
+    let all: Vec<PathBuf> = lab.cluster.nodes().map(|node| lab.cluster.socket(node)).collect();
+    let hanging = Writers::start_at(&all[..1], CLIENTS_PER_NODE, 100);
+    let (acks, succession) = lab.trouble(node, Faults::default(), |cluster| {
+        data.set_faults(Faults { frozen: true, ..Faults::default() });
+        let succession = await_successor(cluster, &others, HANG_LIMIT * 2);
+        thread::sleep(CALM);
+        data.set_faults(Faults::default());
+        succession
+    })?;
+    lab.acked.extend(hanging.stop().ids());
+    println!(
+        "another led after {succession:?}; rows per second through the others {:?}, longest gap {:?}",
+        acks.per_second(),
+        acks.longest_gap()
+    );
+    println!("    then: {}", lab.mend(node)?);
+    let said = std::fs::read_to_string(lab.cluster.error_log(node))?;
+    let said = said.get(start as usize..).context("the error log is shorter than it was")?;
+    assert!(said.contains("in the middle of committing"), "{said}");
+    assert!(succession < HANG_LIMIT);
+    assert!(acks.longest_gap() < SUCCESSION_LIMIT);
+    Ok(())
+}
+
+/// How long it took until one of these led.
+fn await_successor(cluster: &Cluster, others: &[usize], limit: Duration) -> Duration {
+    let begin = Instant::now();
+    let leads = |node: &usize| cluster.status(*node).is_ok_and(|status| status.leads());
+    while !others.iter().any(leads) && begin.elapsed() < limit {
+        thread::sleep(POLL);
+    }
+    begin.elapsed()
 }

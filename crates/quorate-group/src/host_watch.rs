@@ -1,7 +1,7 @@
-//! Noticing that the host of this member makes no progress: one of its own commits, which the log
-//! has decided and whose turn it is, does not end.
+//! Noticing that the host of this member makes no progress: a commit that has begun there, of a
+//! client's or of what another member wrote, does not end.
 //!
-//! From there on a commit waits for nothing but its own server, and takes next to no time; what may
+//! A commit that has begun waits for nothing but its own server, and takes next to no time; what may
 //! take long (locks, certification, a majority, other commits, a pause for a backup) comes before.
 //! Only time during which this watch itself ran counts, so neither a paused process nor a starved
 //! machine looks like a hanging server.
@@ -45,7 +45,7 @@ impl HostWatch {
         self.hangs = hangs;
         let line = match commit.filter(|_| hangs) {
             Some(seqno) => format!(
-                "this server is in the middle of its own commit {seqno} for {:.0?}: it seems to hang. If \
+                "this server is in the middle of committing seqno {seqno} for {:.0?}: it seems to hang. If \
                  this node leads, another one takes over; the others go on without it, and nothing is \
                  lost. See whether the disk of its data directory still writes",
                 self.still

@@ -171,7 +171,7 @@ impl<'a> Keeper<'a> {
     fn watch_host(&mut self) {
         let member = self.member;
         let pace = member.options.heartbeat_interval() / 2;
-        let commit = member.observer.own_commit();
+        let commit = member.observer.commit_under_way();
         let Some((hangs, line)) = self.host.look(commit, pace, Instant::now()) else { return };
         member.log(if hangs { LogLevel::Warn } else { LogLevel::Info }, line);
         member.with_core(|driver| driver.ignore_refusal(member, Event::HostHangs(hangs)));

@@ -49,10 +49,9 @@ pub trait Observer: Send + Sync {
     fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
         Ok(())
     }
-    /// The commit of its own that the host is in the middle of, and that waits for nobody else: one
-    /// that stays for seconds means that the host hangs, and should not lead. Asked several times a
-    /// second.
-    fn own_commit(&self) -> Option<i64> {
+    /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
+    /// for seconds means that the host hangs, and should not lead. Asked several times a second.
+    fn commit_under_way(&self) -> Option<i64> {
         None
     }
     /// Other rules hold for the group; also told at the start.

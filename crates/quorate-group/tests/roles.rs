@@ -218,7 +218,7 @@ fn a_leader_whose_host_hangs_hands_over_until_it_goes_on() {
     let node = &cluster.nodes[leader];
     node.shared.commit.store(7, Ordering::SeqCst);
     node.wait("another leader", |node| !node.status().is_leader);
-    assert!(node.has_line("in the middle of its own commit 7"));
+    assert!(node.has_line("in the middle of committing seqno 7"));
     let proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
     cluster.await_applied(&proposals);
     node.shared.commit.store(0, Ordering::SeqCst);

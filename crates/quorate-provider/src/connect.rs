@@ -403,8 +403,10 @@ impl Observer for NodeObserver {
         checked
     }
 
-    fn own_commit(&self) -> Option<i64> {
-        self.node.upgrade().and_then(|node| node.commit.own_inside())
+    fn commit_under_way(&self) -> Option<i64> {
+        let node = self.node.upgrade()?;
+        let undone = node.apply.last_left() + 1;
+        node.commit.is_under_way(undone).then_some(undone)
     }
 
     fn rules(&self, rules: Rules) {

@@ -65,8 +65,8 @@ pub struct CommitOrder {
 struct CommitInner {
     last_left: i64,
     inside: Option<i64>,
-    /// That is a commit of a session of this server.
-    own: bool,
+    /// That is an isolated action, which may take its time.
+    isolated: bool,
     /// Nothing above any of these may enter (`i64::MAX`: open).
     gates: [i64; 2],
     /// No isolated action above this may begin (`i64::MAX`: open).
@@ -79,10 +79,10 @@ impl CommitInner {
         self.last_left + 1 == seqno && self.gates.iter().all(|gate| seqno <= *gate)
     }
 
-    fn let_in(&mut self, seqno: i64, own: bool) {
+    fn let_in(&mut self, seqno: i64, isolated: bool) {
         debug_assert!(self.inside.is_none());
         self.inside = Some(seqno);
-        self.own = own;
+        self.isolated = isolated;
     }
 }
 
@@ -91,7 +91,7 @@ impl CommitOrder {
         let inner = CommitInner {
             last_left: -1,
             inside: None,
-            own: false,
+            isolated: false,
             gates: [i64::MAX; 2],
             isolated_gate: i64::MAX,
             interrupted: HashSet::new(),
@@ -119,8 +119,7 @@ impl CommitOrder {
                 return Entered::Interrupted;
             }
             if inner.is_turn_of(seqno) {
-                // What applies write sets of others, or only passes, cannot be interrupted.
-                inner.let_in(seqno, interruptible);
+                inner.let_in(seqno, false);
                 if !inner.interrupted.is_empty() {
                     inner.interrupted.remove(&seqno);
                 }
@@ -137,7 +136,7 @@ impl CommitOrder {
         while !inner.is_turn_of(seqno) || seqno > inner.isolated_gate {
             self.slots.of(seqno).wait(&mut inner);
         }
-        inner.let_in(seqno, false);
+        inner.let_in(seqno, true);
     }
 
     /// Blocks until an isolated action may begin that enters only when it has run. Everything
@@ -176,10 +175,10 @@ impl CommitOrder {
         true
     }
 
-    /// The commit of a session of this server that is inside.
-    pub fn own_inside(&self) -> Option<i64> {
+    /// Whether its commit has begun: it is inside, or has left.
+    pub fn is_under_way(&self, seqno: i64) -> bool {
         let inner = self.inner.lock();
-        inner.inside.filter(|_| inner.own)
+        inner.last_left >= seqno || (inner.inside == Some(seqno) && !inner.isolated)
     }
 
     /// Blocks until `seqno` has left.
@@ -365,23 +364,25 @@ mod tests {
         assert!(order.interrupt(2));
         assert_eq!(waiter.join().unwrap(), Entered::Interrupted);
         order.skip(1);
-        assert_eq!(order.own_inside(), None);
+        assert!(!order.is_under_way(2));
         assert_eq!(order.enter(2, false), Entered::Yes);
         assert!(!order.interrupt(2), "inside: too late");
         order.leave(2);
     }
 
     #[test]
-    fn who_is_inside_is_known_if_it_is_a_commit_of_a_session_here() {
+    fn a_commit_is_under_way_once_it_is_inside_and_an_isolated_action_when_it_has_left() {
         let order = CommitOrder::new();
         order.set_position(0);
+        assert!(!order.is_under_way(1), "its turn, but not there");
         assert_eq!(order.enter(1, true), Entered::Yes);
-        assert_eq!(order.own_inside(), Some(1));
+        assert!(order.is_under_way(1));
         order.leave(1);
-        assert_eq!(order.own_inside(), None);
-        assert_eq!(order.enter(2, false), Entered::Yes);
-        assert_eq!(order.own_inside(), None, "a write set of another server");
+        assert!(order.is_under_way(1), "it may wait for the disk");
+        order.enter_isolated(2);
+        assert!(!order.is_under_way(2));
         order.leave(2);
+        assert!(order.is_under_way(2));
     }
 
     #[test]

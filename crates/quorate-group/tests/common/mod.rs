@@ -109,7 +109,7 @@ impl StateMachine for Machine {
 struct Ear(Arc<Shared>);
 
 impl Observer for Ear {
-    fn own_commit(&self) -> Option<i64> {
+    fn commit_under_way(&self) -> Option<i64> {
         Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
     }
     fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
