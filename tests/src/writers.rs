@@ -27,6 +27,8 @@ const FAILOVER_TIMEOUT: Duration = Duration::from_millis(300);
 const SHUNNED: Duration = Duration::from_secs(10);
 /// For reading all rows.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Ids of one run have its number from this bit on.
+const RUN_SHIFT: u32 = 48;
 const TABLE: &str = "quorate_test.acked";
 
 /// How a client reaches a server. What it asks there is given up after the time given.
@@ -69,6 +71,11 @@ pub fn create_table_through(connection: &mut Conn) -> Result<()> {
          NULL) ENGINE=InnoDB"
     ))?;
     Ok(())
+}
+
+/// Empties it.
+pub fn empty_table_through(connection: &mut Conn) -> Result<()> {
+    Ok(connection.query_drop(format!("TRUNCATE TABLE {TABLE}"))?)
 }
 
 impl Writers {
@@ -117,7 +124,7 @@ impl Writers {
             .enumerate()
             .map(|(number, servers)| {
                 let stop = stop.clone();
-                let first_id = (run << 48) | ((number as u64) << 32);
+                let first_id = (run << RUN_SHIFT) | ((number as u64) << 32);
                 thread::spawn(move || insert_until(&stop, &servers, first_id))
             })
             .collect();
@@ -274,11 +281,14 @@ pub fn missing_at(socket: &Path, ids: &HashSet<u64>) -> Result<Vec<u64>> {
 
 /// The same through a connection.
 pub fn missing_through(connection: &mut Conn, ids: &HashSet<u64>) -> Result<Vec<u64>> {
+    missing_since(connection, ids, 0)
+}
+
+/// The same where all `ids` are of this run or later ones.
+pub fn missing_since(connection: &mut Conn, ids: &HashSet<u64>, run: u64) -> Result<Vec<u64>> {
     connection.query_drop("SET SESSION wsrep_sync_wait = 1")?;
-    let present: HashSet<u64> = connection
-        .query_map(format!("SELECT id FROM {TABLE}"), |id: u64| id)?
-        .into_iter()
-        .collect();
+    let select = format!("SELECT id FROM {TABLE} WHERE id >= {}", run << RUN_SHIFT);
+    let present: HashSet<u64> = connection.query_map(select, |id: u64| id)?.into_iter().collect();
     let mut missing: Vec<u64> = ids.difference(&present).copied().collect();
     missing.sort_unstable();
     Ok(missing)

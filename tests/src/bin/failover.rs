@@ -76,7 +76,7 @@ fn measure(args: &Args, network: Network) -> Result<(usize, usize)> {
             }
             outcomes.push(outcome);
         }
-        table.add(fault, &outcomes);
+        table.add(fault, &outcomes, failover.finish()?);
     }
     Ok(table.end())
 }

@@ -37,6 +37,8 @@ pub struct Limit {
     pub worst: Option<Duration>,
 }
 
+/// A fault that hardly anybody notices.
+const SHORT: Duration = Duration::from_millis(2500);
 /// Throughput while another node is away, over that before.
 pub const RATE_LEAST: f64 = 0.85;
 /// From the start of a killed node until it is Synced, beside the time for its backlog.
@@ -70,6 +72,14 @@ impl Fault {
             }
             Fault::LeaveLeader | Fault::Switchover => limit(200, None),
             _ => limit(100, None),
+        }
+    }
+
+    /// Before it is mended: longer than writes may stop at worst.
+    pub fn lasts(self) -> Duration {
+        match self.limit().worst {
+            Some(worst) if worst > SHORT => worst + Duration::from_secs(1),
+            _ => SHORT,
         }
     }
 

@@ -7,7 +7,9 @@ mod table;
 pub use fault::Fault;
 pub use table::Table;
 
-use crate::writers::{create_table_through, missing_through, Acks, Door, Writers};
+use crate::writers::{
+    create_table_through, empty_table_through, missing_since, Acks, Door, Writers,
+};
 use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::disk::Loss;
@@ -20,8 +22,6 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 8;
 const CALM: Duration = Duration::from_secs(2);
-/// How long a fault lasts before it is mended.
-const FAULT: Duration = Duration::from_secs(4);
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -118,7 +118,7 @@ impl Failover {
             // As long as the transfer takes.
             self.wait_synced(victim)?;
         }
-        thread::sleep(FAULT.saturating_sub(begin.elapsed()));
+        thread::sleep(fault.lasts().saturating_sub(begin.elapsed()));
         let mended = Instant::now();
         self.mend(fault, victim)?;
         let back = fault.ends_server().then(|| self.wait_synced(victim)).transpose()?;
@@ -136,13 +136,8 @@ impl Failover {
         times: &Times,
     ) -> Result<Outcome> {
         ensure!(!acks.is_empty(), "no row was acknowledged: the round shows nothing");
+        let lost = self.lost_of(&acks.ids(), self.run)?;
         self.acked.extend(acks.ids());
-        self.target.wait_level(LEVEL_LIMIT)?;
-        let mut lost = 0;
-        for node in 0..self.target.nodes() {
-            let mut connection = self.target.connect(node, READ_TIMEOUT)?;
-            lost = lost.max(missing_through(&mut connection, &self.acked)?.len());
-        }
         let rate =
             |from: Instant, to: Instant| acks.count_in(from, to) as f64 / (to - from).as_secs_f64();
         // Without one of the two that stand together, each commit waits for the other region.
@@ -163,6 +158,26 @@ impl Failover {
             acked: acks.len(),
             lost,
         })
+    }
+
+    /// How many rows of all rounds some node lacks by now. The table is then emptied: what came
+    /// before does not slow down what follows.
+    pub fn finish(&mut self) -> Result<usize> {
+        let lost = self.lost_of(&self.acked, 0)?;
+        self.acked.clear();
+        empty_table_through(&mut self.target.connect(0, READ_TIMEOUT)?)?;
+        Ok(lost)
+    }
+
+    /// How many of the acknowledged rows `ids`, all since round `run`, some node lacks.
+    fn lost_of(&self, ids: &HashSet<u64>, run: u64) -> Result<usize> {
+        self.target.wait_level(LEVEL_LIMIT)?;
+        let mut lost = 0;
+        for node in 0..self.target.nodes() {
+            let mut connection = self.target.connect(node, READ_TIMEOUT)?;
+            lost = lost.max(missing_since(&mut connection, ids, run)?.len());
+        }
+        Ok(lost)
     }
 
     fn happen(&self, fault: Fault, victim: usize) -> Result<()> {

@@ -21,12 +21,13 @@ impl Table {
         );
     }
 
-    pub fn add(&mut self, fault: Fault, outcomes: &[Outcome]) {
+    /// `lost_at_end`: of all rounds together.
+    pub fn add(&mut self, fault: Fault, outcomes: &[Outcome], lost_at_end: usize) {
         let limit = fault.limit();
         let (half, worst) = spread(outcomes.iter().map(|outcome| outcome.gap));
         let rates = outcomes.iter().filter_map(|outcome| outcome.rate_ratio);
         let rate = middle(rates).filter(|_| !fault.hits_leader());
-        let lost = outcomes.iter().map(|outcome| outcome.lost).max().unwrap_or(0);
+        let lost = outcomes.iter().map(|outcome| outcome.lost).fold(lost_at_end, usize::max);
         let missed = half > limit.half
             || limit.worst.is_some_and(|limit| worst > limit)
             || rate.is_some_and(|rate| rate < RATE_LEAST);
