@@ -24,7 +24,7 @@ fn framed(mut rest: &[u8]) -> Vec<u8> {
     while let [code, length, tail @ ..] = rest {
         let (body, tail) = tail.split_at(tail.len().min(usize::from(*length)));
         rest = tail;
-        let Some(frame_type) = FrameType::from_u8(code % 18) else { continue };
+        let frame_type = FrameType::ALL[usize::from(*code) % FrameType::ALL.len()];
         let packet = Packet::SnapshotData(bytes::Bytes::copy_from_slice(body));
         let mut fragmenter = Fragmenter::new(frame_type, packet.encode());
         while fragmenter.next_frame(&mut stream) {}

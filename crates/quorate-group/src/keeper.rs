@@ -418,7 +418,6 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Lets go of peers that are in no configuration and not connected.
     /// Followers have nothing to say to each other until they elect a leader; then a connection
     /// that is dead already would cost a try.
     fn ping(&mut self, driver: &mut Driver) {
@@ -430,6 +429,7 @@ impl<'a> Keeper<'a> {
         peers.into_iter().for_each(|id| driver.send(id, Packet::Ping));
     }
 
+    /// Lets go of peers that are in no configuration and not connected.
     fn drop_strangers(&self, driver: &mut Driver, known: &BTreeMap<MemberId, Known>) {
         for (id, known) in known {
             let stranger = !driver.config.members.contains_key(id) && !known.incoming;

@@ -47,28 +47,29 @@ pub enum FrameType {
 }
 
 impl FrameType {
+    /// By their codes, which begin at 1.
+    pub const ALL: [FrameType; 17] = [
+        FrameType::Hello,
+        FrameType::Welcome,
+        FrameType::Refuse,
+        FrameType::Consensus,
+        FrameType::Forward,
+        FrameType::JoinRequest,
+        FrameType::Admission,
+        FrameType::LeaveRequest,
+        FrameType::LeaveAnswer,
+        FrameType::ViewRefresh,
+        FrameType::SnapshotBegin,
+        FrameType::SnapshotData,
+        FrameType::SnapshotEnd,
+        FrameType::StatusRequest,
+        FrameType::StatusReport,
+        FrameType::Ballots,
+        FrameType::Ping,
+    ];
+
     pub fn from_u8(value: u8) -> Option<Self> {
-        use FrameType::*;
-        const ALL: [FrameType; 17] = [
-            Hello,
-            Welcome,
-            Refuse,
-            Consensus,
-            Forward,
-            JoinRequest,
-            Admission,
-            LeaveRequest,
-            LeaveAnswer,
-            ViewRefresh,
-            SnapshotBegin,
-            SnapshotData,
-            SnapshotEnd,
-            StatusRequest,
-            StatusReport,
-            Ballots,
-            Ping,
-        ];
-        ALL.get((value as usize).wrapping_sub(1)).copied()
+        Self::ALL.get((value as usize).wrapping_sub(1)).copied()
     }
 }
 

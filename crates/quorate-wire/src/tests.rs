@@ -219,7 +219,7 @@ fn decoders_bear_random_and_mutated_bodies() {
                 _ => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][noise.below(5)],
             }
         }
-        let kind = FrameType::from_u8(1 + noise.below(17) as u8).unwrap();
+        let kind = FrameType::ALL[noise.below(FrameType::ALL.len())];
         if let Ok(packet) = Packet::decode(kind, Bytes::from(bytes), FROM, TO) {
             let again = Packet::decode(kind, packet.encode().to_bytes(), FROM, TO);
             assert_eq!(again.as_ref(), Ok(&packet));

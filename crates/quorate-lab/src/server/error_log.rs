@@ -22,6 +22,11 @@ pub fn errors_since(path: &Path, offset: u64) -> Vec<String> {
     last(chosen, ERRORS_MAX)
 }
 
+/// Whether a line that was written after `offset` contains `part`.
+pub fn says_since(path: &Path, offset: u64, part: &str) -> bool {
+    read(path, offset).iter().any(|line| line.contains(part))
+}
+
 /// The last `count` lines.
 pub fn tail(path: &Path, count: usize) -> Vec<String> {
     last(read(path, 0), count)

@@ -1,16 +1,14 @@
 //! Whatever a peer (or a confused driver) sends, a member neither panics nor breaks its own
 //! invariants: the commit index never goes back or past the log, committed entries stay.
 //!
-//! One seed replays one history: `HOSTILE_SEEDS=17..18 cargo test -p quorate-consensus --test hostile`.
+//! One seed replays one history: `HOSTILE_SEEDS=17..18 cargo test -p quorate-consensus --test core hostile`.
 
-mod support;
-
+use crate::support::{learner, voter, Member, Rng};
 use bytes::Bytes;
 use quorate_consensus::{
     Config, ConfigChange, Entry, EntryKind, Event, LogPosition, MemberId, Message, MessageBody,
     Options, SnapshotMeta,
 };
-use support::{learner, voter, Member, Rng};
 
 #[test]
 fn absurd_events_neither_panic_nor_undo_commits() {

@@ -1,8 +1,6 @@
 //! Runs every story in `tests/scenarios/`. The language is described in `tests/scenarios/README.md`.
 
-mod story;
-mod support;
-
+use crate::story;
 use std::path::Path;
 
 #[test]

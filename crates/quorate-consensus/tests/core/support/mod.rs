@@ -1,7 +1,5 @@
 //! A member with its disk, driven by hand: shared by the scenario, property and oracle tests.
 
-#![allow(dead_code)] // Each test uses its own part of it.
-
 pub mod disk;
 
 use disk::Disk;

@@ -3,17 +3,15 @@
 //! one leader a term, logs that match, committed entries that never change; at the end, healed, the
 //! group must make progress.
 //!
-//! One seed replays one history: `SAFETY_SEEDS=17..18 cargo test -p quorate-consensus --test safety`.
+//! One seed replays one history: `SAFETY_SEEDS=17..18 cargo test -p quorate-consensus --test core safety`.
 
-mod support;
-
+use crate::support::{learner, voter, Member, Rng};
 use bytes::Bytes;
 use quorate_consensus::{
     Config, ConfigChange, Entry, EntryKind, Event, Index, MemberId, MemberInfo, MemberRole,
     Message, Options, RoleState, Rules, Term, WeightRule,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use support::{learner, voter, Member, Rng};
 
 const STEPS: u64 = 4000;
 const MEMBERS: u128 = 5;

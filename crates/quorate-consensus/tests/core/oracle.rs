@@ -14,15 +14,13 @@
 //!   with one-way links the commit indexes of followers are not compared.
 //! - There the commit index is part of the hard state. So the driver here records it too.
 
-mod support;
-
+use crate::support::{voter, Member, Rng};
 use bytes::Bytes;
 use quorate_consensus::{Config, EntryKind, Event, MemberId, Options};
 use raft::eraftpb::{HardState, Message as OracleMessage};
 use raft::storage::MemStorage;
 use raft::{RawNode, StateRole, Storage};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{voter, Member, Rng};
 
 const HEARTBEAT_MS: u64 = 100;
 const ELECTION_BEATS: u64 = 5;
