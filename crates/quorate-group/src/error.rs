@@ -51,6 +51,15 @@ pub enum GroupError {
          {reason}. Start the node with the version that wrote it; nothing was changed"
     )]
     UnreadableMembership { dir: PathBuf, index: Index, reason: String },
+    #[error(
+        "the log in {dir} ends at {last}, but this node has a snapshot of {snapshot}, which it took \
+         when it had these entries on disk: they are lost, or the directory was put together from \
+         two backups. The node acknowledged them, so it must not vote with this log; the other \
+         members hold them. Move the directory away and start the node again: it rejoins as a new \
+         member by state transfer",
+        dir = .dir.display()
+    )]
+    LogLost { dir: PathBuf, last: Index, snapshot: Index },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]

@@ -271,12 +271,13 @@ impl Group {
         for index in member.snapshots.list()? {
             // A file of which the log does not go on is of no use, a damaged one was reported.
             let usable = index >= member.wal.base().index;
-            let Some((meta, content)) = member.snapshots.load(index).ok().filter(|_| usable) else {
+            let Some((stored, content)) = member.snapshots.load(index).ok().filter(|_| usable)
+            else {
                 continue;
             };
             let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
             if accept(index, &content.machine) {
-                return Ok((meta, Some(content)));
+                return Ok((stored.meta, Some(content)));
             }
         }
         let log_base = member.wal.base().index;

@@ -38,6 +38,7 @@ mod policy;
 mod progress;
 mod query;
 mod reads;
+mod restore;
 mod sequencer;
 mod snapshot;
 mod status;

@@ -16,6 +16,7 @@ use crate::options::{GroupOptions, OpenInfo};
 use crate::pending::Pending;
 use crate::progress::Progress;
 use crate::reads::Reads;
+use crate::restore::{self, Fit};
 use crate::snapshot::Snapshots;
 use crate::survive::Survival;
 use crate::threads::Threads;
@@ -62,8 +63,8 @@ pub(crate) fn open(
     }
 
     let snapshots = Snapshots::new(&options.dir);
-    let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
-    let restored = restore(&options, &recovered, newest.map(|(meta, _)| meta))?;
+    let newest = newest_snapshot(&options, &snapshots, &wal, &mut recovered, &syncs, &*observer)?;
+    let restored = restore::restored(&options, &recovered, newest)?;
     let own = recovered.identity;
     let info = OpenInfo {
         member: own.member,
@@ -160,40 +161,40 @@ fn core_options(options: &GroupOptions, id: MemberId) -> Options {
     }
 }
 
-/// What the core starts from. A snapshot stands for a committed state; where the log starts below
-/// it, its configuration is at least as new as that before the log's first entry, and whatever
-/// the log has after the snapshot is newer.
-fn restore(
+/// The newest snapshot. Where it was received and the log was not replaced by it yet, the log is,
+/// durably.
+fn newest_snapshot(
     options: &GroupOptions,
-    recovered: &Recovered,
-    newest: Option<SnapshotMeta>,
-) -> Result<Restored, GroupError> {
-    let covered = newest.filter(|meta| meta.last.index >= recovered.base.index);
-    let commit = covered.as_ref().map_or(0, |meta| meta.last.index).min(recovered.last.index);
-    let configs = recovered
-        .special
-        .iter()
-        .filter(|entry| entry.kind == EntryKind::Config)
-        .map(|entry| match Config::decode(&entry.data) {
-            Ok(config) => Ok((entry.index, config)),
-            Err(error) => Err(GroupError::UnreadableMembership {
-                dir: options.dir.clone(),
-                index: entry.index,
-                reason: error.to_string(),
-            }),
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(Restored {
-        hard_state: recovered.hard_state,
-        snapshot: SnapshotMeta {
-            last: recovered.base,
-            config: covered.map(|meta| meta.config).unwrap_or_default(),
-        },
-        last: recovered.last,
-        term_runs: recovered.term_runs.clone(),
-        configs,
-        commit,
-    })
+    snapshots: &Snapshots,
+    wal: &Wal,
+    recovered: &mut Recovered,
+    syncs: &Syncs,
+    observer: &dyn Observer,
+) -> Result<Option<SnapshotMeta>, GroupError> {
+    let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
+    let Some((stored, _)) = newest else { return Ok(None) };
+    let (dir, snapshot) = (&options.dir, stored.meta.last);
+    match restore::fit(recovered, &stored) {
+        Fit::Continued => {}
+        Fit::LogLost => {
+            let (last, snapshot) = (recovered.last.index, snapshot.index);
+            return Err(GroupError::LogLost { dir: dir.clone(), last, snapshot });
+        }
+        Fit::Unfinished => {
+            let line = format!(
+                "log {}: the snapshot of index {} came from the leader, and the log, which ends at \
+                 {}, is replaced by it now",
+                dir.display(),
+                snapshot.index,
+                recovered.last.index
+            );
+            observer.log(LogLevel::Info, line);
+            wal.reset(snapshot);
+            syncs.wait(snapshot)?;
+            restore::replaced(recovered, snapshot);
+        }
+    }
+    Ok(Some(stored.meta))
 }
 
 fn latest_config(restored: &Restored) -> Config {

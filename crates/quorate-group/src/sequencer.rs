@@ -124,11 +124,11 @@ impl Sequencer {
     }
 
     fn install(&mut self, member: &Member, index: Index) -> Result<(), String> {
-        let (meta, content) = member.snapshots.load(index).map_err(|error| error.to_string())?;
+        let (stored, content) = member.snapshots.load(index).map_err(|error| error.to_string())?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
-        self.applied = meta.last;
-        self.config = meta.config;
+        self.applied = stored.meta.last;
+        self.config = stored.meta.config;
         self.view = content.view;
         self.grown = 0;
         self.publish(member);

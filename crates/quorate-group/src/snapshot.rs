@@ -18,6 +18,17 @@ use std::path::Path;
 pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 16 << 30;
 
 const VERSION: u8 = 1;
+/// Of the meta: since 2 it says where the snapshot came from.
+const META_VERSION: u8 = 2;
+
+/// What the file of a snapshot says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub meta: SnapshotMeta,
+    /// From a leader; else this member took it itself, of entries that it had on disk. Files of
+    /// version 1 do not say: they count as the latter, which forbids more.
+    pub received: bool,
+}
 
 /// What a snapshot holds: the group's own part, and the state machine's.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,18 +93,15 @@ impl Snapshots {
         self.files.list()
     }
 
-    pub fn load(&self, index: Index) -> Result<(SnapshotMeta, Bytes), SnapshotError> {
+    pub fn load(&self, index: Index) -> Result<(Stored, Bytes), SnapshotError> {
         let file = self.files.load(index)?;
-        let meta = decode_meta(file.meta)
+        let stored = Stored::decode(file.meta)
             .map_err(|error| SnapshotError::Meta { index, reason: error.to_string() })?;
-        Ok((meta, file.payload))
+        Ok((stored, file.payload))
     }
 
     /// The newest that can be read; `skipped` is told why a newer one cannot.
-    pub fn newest(
-        &self,
-        skipped: &dyn Fn(String),
-    ) -> Result<Option<(SnapshotMeta, Bytes)>, WalError> {
+    pub fn newest(&self, skipped: &dyn Fn(String)) -> Result<Option<(Stored, Bytes)>, WalError> {
         for index in self.files.list()? {
             match self.load(index) {
                 Ok(found) => return Ok(Some(found)),
@@ -116,7 +124,7 @@ impl Snapshots {
             let (save, install) = (jobs.save.take(), jobs.install.take());
             drop(jobs);
             if let Some((meta, content, needed)) = save {
-                self.write(member, &meta, &content, needed);
+                self.write(member, meta, &content, needed);
             }
             if let Some(received) = install {
                 self.take_over(member, received);
@@ -124,9 +132,10 @@ impl Snapshots {
         }
     }
 
-    fn write(&self, member: &Member, meta: &SnapshotMeta, content: &Bytes, needed: Index) {
+    fn write(&self, member: &Member, meta: SnapshotMeta, content: &Bytes, needed: Index) {
         let index = meta.last.index;
-        if let Err(error) = self.files.save(index, &encode_meta(meta), content) {
+        let stored = Stored { meta, received: false };
+        if let Err(error) = self.files.save(index, &stored.encode(), content) {
             return member.log(LogLevel::Warn, format!("no snapshot of index {index}: {error}"));
         }
         member.log(
@@ -143,7 +152,7 @@ impl Snapshots {
     fn release_log(&self, member: &Member, needed: Index) -> Result<(), SnapshotError> {
         let mut older = self.files.list()?.into_iter().skip(1);
         let Some(index) = older.find(|index| *index < needed) else { return Ok(()) };
-        let (meta, _) = self.load(index)?;
+        let (Stored { meta, .. }, _) = self.load(index)?;
         if let Some(base) = member.wal.release(index) {
             member.with_core(|driver| {
                 driver.ignore_refusal(member, Event::Compacted(base, meta.config));
@@ -158,7 +167,8 @@ impl Snapshots {
     fn take_over(&self, member: &Member, received: Received) {
         let Received { from, term, meta, content } = received;
         let index = meta.last.index;
-        if let Err(error) = self.files.save(index, &encode_meta(&meta), &content) {
+        let stored = Stored { meta, received: true };
+        if let Err(error) = self.files.save(index, &stored.encode(), &content) {
             let line = format!("the leader's snapshot of index {index} was not taken: {error}");
             return member.log(LogLevel::Error, line);
         }
@@ -166,6 +176,7 @@ impl Snapshots {
             LogLevel::Info,
             format!("received a snapshot of index {index}, {} bytes", content.len()),
         );
+        let meta = stored.meta;
         member.with_core(|driver| {
             driver.ignore_refusal(member, Event::InstallSnapshot { from, term, meta });
         });
@@ -188,27 +199,60 @@ impl Content {
     }
 }
 
-fn encode_meta(meta: &SnapshotMeta) -> Bytes {
-    let mut out = BodyWriter::default();
-    out.u8(VERSION);
-    out.u64(meta.last.term);
-    out.u64(meta.last.index);
-    out.rest(&meta.config.encode());
-    out.finish().to_bytes()
-}
+impl Stored {
+    pub fn encode(&self) -> Bytes {
+        let mut out = BodyWriter::default();
+        out.u8(META_VERSION);
+        out.u64(self.meta.last.term);
+        out.u64(self.meta.last.index);
+        out.u8(self.received.into());
+        out.rest(&self.meta.config.encode());
+        out.finish().to_bytes()
+    }
 
-fn decode_meta(bytes: Bytes) -> Result<SnapshotMeta, WireError> {
-    let mut body = BodyReader::new(bytes, "snapshot meta");
-    check_version(&mut body)?;
-    let last = LogPosition { term: body.u64()?, index: body.u64()? };
-    let config = Config::decode(&body.rest());
-    let config = config.map_err(|error| WireError::BadConfig(error.to_string()))?;
-    Ok(SnapshotMeta { last, config })
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut body = BodyReader::new(bytes, "snapshot meta");
+        let version = body.u8()?;
+        if ![VERSION, META_VERSION].contains(&version) {
+            return Err(unknown_version(version));
+        }
+        let last = LogPosition { term: body.u64()?, index: body.u64()? };
+        let received = version == META_VERSION && body.u8()? != 0;
+        let config = Config::decode(&body.rest());
+        let config = config.map_err(|error| WireError::BadConfig(error.to_string()))?;
+        Ok(Self { meta: SnapshotMeta { last, config }, received })
+    }
 }
 
 fn check_version(body: &mut BodyReader) -> Result<(), WireError> {
     match body.u8()? {
         VERSION => Ok(()),
-        other => Err(WireError::BadValue { what: "snapshot version", value: other.into() }),
+        other => Err(unknown_version(other)),
+    }
+}
+
+fn unknown_version(version: u8) -> WireError {
+    WireError::BadValue { what: "snapshot version", value: version.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_where_its_snapshot_came_from_and_an_old_one_counts_as_own() {
+        let meta =
+            SnapshotMeta { last: LogPosition { term: 3, index: 70 }, config: Config::default() };
+        for received in [false, true] {
+            let stored = Stored { meta: meta.clone(), received };
+            assert_eq!(Stored::decode(stored.encode()), Ok(stored));
+        }
+        let mut old = BodyWriter::default();
+        old.u8(1);
+        old.u64(3);
+        old.u64(70);
+        old.rest(&meta.config.encode());
+        let read = Stored::decode(old.finish().to_bytes());
+        assert_eq!(read, Ok(Stored { meta, received: false }));
     }
 }

@@ -1,13 +1,20 @@
-//! What cannot be brought about from outside: a log that fails, a thread that panics.
+//! What cannot be brought about from outside: a log that fails, a thread that panics, what a crash
+//! leaves between two steps.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
+use crate::snapshot::{Content, Stored};
+use crate::view::View;
 use crate::GroupError;
 use bytes::Bytes;
 use common::{Cluster, Node};
-use quorate_wal::WalError;
-use std::sync::Arc;
+use quorate_consensus::{
+    Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
+    SnapshotMeta, Term,
+};
+use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
+use std::sync::{mpsc, Arc};
 
 fn fail_log(node: &Node) {
     let dir = node.options.dir.clone();
@@ -61,5 +68,94 @@ fn a_member_that_needs_a_view_gets_one_though_nobody_came_or_went() {
         node.group().member.desk.want_view_after(before.number);
         node.wait("a fresh view", |node| node.view().number > before.number);
         assert_eq!(node.view().members, before.members);
+    }
+}
+
+/// A member's directory as a process left it that had entries 2 to 6 of term 1 on disk, and took or
+/// received a snapshot that ends at `snapshot`; `reset`: and began its log anew there.
+fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) {
+    let (tell, synced) = mpsc::channel();
+    let on_sync = Box::new(move |done| tell.send(done).unwrap());
+    let (wal, found) = Wal::open(WalOptions::new(&node.options.dir), true, on_sync).unwrap();
+    wal.save_group(7, Charter::default()).unwrap();
+    wal.save_hard_state(HardState { term: 1, voted_for: None }).unwrap();
+    let voter = |name: &str| MemberInfo::new(MemberRole::Voter, "127.0.0.1:9", name);
+    let others = [MemberId(1), MemberId(2)].map(|id| (id, voter("other")));
+    let members = others.into_iter().chain([(found.identity.member, voter("own"))]).collect();
+    let config = Config { members, ..Config::default() };
+    let entry = |index, kind, data: Bytes| Entry { index, term: 1, kind, data };
+    let mut entries = vec![entry(1, EntryKind::Config, config.encode())];
+    entries.extend((2..=6).map(|at| entry(at, EntryKind::Data, format!("old/{at}").into())));
+    wal.append(&entries);
+    while synced.recv().unwrap().unwrap().index < 6 {}
+    let content = Content { view: View::default(), machine: "new/2\nnew/3".into() };
+    let stored = Stored { meta: SnapshotMeta { last: snapshot, config }, received };
+    SnapshotFiles::new(&node.options.dir)
+        .save(snapshot.index, &stored.encode(), &content.encode())
+        .unwrap();
+    if reset {
+        wal.reset(snapshot);
+        while synced.recv().unwrap().unwrap() != snapshot {}
+    }
+    wal.close();
+}
+
+/// Starts it on a database that is at index `from`, and gives back what it holds then.
+fn start_at(node: &mut Node, from: u64) -> Result<Vec<String>, GroupError> {
+    node.options.bootstrap = false;
+    node.start_with(&mut |index, _| index <= from)?;
+    let commit = node.status().commit_index;
+    node.wait("what is committed", |node| node.status().applied_index >= commit);
+    let applied = node.shared.state.lock().applied.clone();
+    Ok(applied)
+}
+
+const SNAPSHOT_TERM: Term = 2;
+
+#[test]
+fn superseded_entries_below_a_received_snapshot_are_never_fed() {
+    // The snapshot ends within the log of another term, at its end, and after it.
+    for index in [4, 6, 9] {
+        let snapshot = LogPosition { term: SNAPSHOT_TERM, index };
+        for reset in [false, true] {
+            let mut cluster = Cluster::new(&format!("superseded{index}{reset}"), 1);
+            let node = &mut cluster.nodes[0];
+            left_behind(node, snapshot, true, reset);
+            // The database was filled up to before the snapshot only.
+            let refused = start_at(node, 1);
+            assert!(
+                matches!(refused, Err(GroupError::NeedsStateTransfer { log_base }) if log_base == index),
+                "{index} {reset}: {refused:?}, {:?}",
+                node.shared.state.lock().applied
+            );
+            // The log was replaced for good, before anything else could happen.
+            node.kill();
+            assert_eq!(start_at(node, index).unwrap(), ["new/2", "new/3"]);
+            let status = node.status();
+            assert_eq!((status.last_index, status.commit_index), (index, index));
+            assert_eq!(status.voters.len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_received_snapshot_that_the_log_contains_says_what_is_committed() {
+    let mut cluster = Cluster::new("contained", 1);
+    let node = &mut cluster.nodes[0];
+    left_behind(node, LogPosition { term: 1, index: 4 }, true, false);
+    assert_eq!(start_at(node, 1).unwrap(), ["old/2", "old/3", "old/4"]);
+    assert_eq!(node.status().last_index, 6);
+}
+
+#[test]
+fn a_member_whose_log_ends_below_its_own_snapshot_does_not_start() {
+    for snapshot in [LogPosition { term: 1, index: 9 }, LogPosition { term: 2, index: 4 }] {
+        let mut cluster = Cluster::new(&format!("loglost{}", snapshot.index), 1);
+        let node = &mut cluster.nodes[0];
+        left_behind(node, snapshot, false, false);
+        for _ in 0..2 {
+            let refused = start_at(node, 9);
+            assert!(matches!(refused, Err(GroupError::LogLost { last: 6, .. })), "{refused:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::peer::{Peer, Work};
 use super::socket;
 use crate::machine::LogLevel;
 use crate::member::Member;
+use crate::snapshot::Stored;
 use bytes::Bytes;
 use quorate_consensus::{Event, Fetch};
 use quorate_wal::ReadError;
@@ -135,7 +136,7 @@ fn serve_fetch(member: &Member, fetch: Fetch) {
 fn send_snapshot(member: &Member, peer: &Peer) {
     let skipped = |damaged| member.log(LogLevel::Warn, damaged);
     let sent = match member.snapshots.newest(&skipped) {
-        Ok(Some((meta, content))) => {
+        Ok(Some((Stored { meta, .. }, content))) => {
             let last = meta.last.index;
             let term = member.core.lock().leadership.term;
             let line = format!("sending a snapshot of index {last} to member {}", peer.id);
