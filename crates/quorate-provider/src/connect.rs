@@ -1,6 +1,7 @@
 //! Connecting to the group and leaving it.
 
 use crate::address::{host_of, parse_url, with_port, BadUrl};
+use crate::blocking::Mutex;
 use crate::galera_cache::trailing_views;
 use crate::genesis::{Genesis, Standing};
 use crate::grastate::Grastate;
@@ -10,7 +11,6 @@ use crate::operator::{parse_failover, parse_primaries, parse_role};
 use crate::options::Options;
 use crate::queue::Event;
 use crate::sequencer::Sequencer;
-use parking_lot::Mutex;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
 use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};

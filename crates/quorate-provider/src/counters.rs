@@ -1,5 +1,6 @@
 //! What is counted for the status variables, and the small switches read on hot paths.
 
+use crate::blocking::{self, Mutex};
 use quorate_certify::WriteSetBuilder;
 use quorate_consensus::MemberId;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -17,11 +18,11 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
-    pub incoming: parking_lot::Mutex<String>,
+    pub incoming: Mutex<String>,
     /// Why the last change of the options was refused; the server tells its client only that.
-    pub refusal: parking_lot::Mutex<String>,
+    pub refusal: Mutex<String>,
     /// What the last order of an operator was answered with.
-    pub answer: parking_lot::Mutex<String>,
+    pub answer: Mutex<String>,
     pub recv_threads: AtomicUsize,
     pub replicated: AtomicU64,
     pub replicated_bytes: AtomicU64,
@@ -40,12 +41,12 @@ pub struct Counters {
     /// Of the certifier's state at the newest seqno: equal on members that have the same log.
     pub cert_digest: AtomicU64,
     /// Members of the last primary view.
-    pub view_members: parking_lot::Mutex<Vec<MemberId>>,
+    pub view_members: Mutex<Vec<MemberId>>,
     distance_sum: AtomicU64,
     distance_count: AtomicU64,
     catch_up: AtomicI64,
     /// Where catching up began, and when it was last spoken of.
-    progress: parking_lot::Mutex<Option<(i64, Instant)>>,
+    progress: Mutex<Option<(i64, Instant)>>,
     cut_off: AtomicI64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
@@ -54,9 +55,9 @@ pub struct Counters {
 impl Counters {
     pub fn new() -> Self {
         Self {
-            incoming: parking_lot::Mutex::new(String::new()),
-            refusal: parking_lot::Mutex::new(String::new()),
-            answer: parking_lot::Mutex::new(String::new()),
+            incoming: Mutex::new(String::new()),
+            refusal: Mutex::new(String::new()),
+            answer: Mutex::new(String::new()),
             recv_threads: AtomicUsize::new(0),
             replicated: AtomicU64::new(0),
             replicated_bytes: AtomicU64::new(0),
@@ -71,11 +72,11 @@ impl Counters {
             apply_waits: AtomicU64::new(0),
             cert_index_size: AtomicU64::new(0),
             cert_digest: AtomicU64::new(0),
-            view_members: parking_lot::Mutex::new(Vec::new()),
+            view_members: Mutex::new(Vec::new()),
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
             catch_up: AtomicI64::new(i64::MAX),
-            progress: parking_lot::Mutex::new(None),
+            progress: Mutex::new(None),
             cut_off: AtomicI64::new(i64::MAX),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
@@ -158,10 +159,10 @@ impl Counters {
     /// Where catching up began, if it is time to tell how far it is.
     pub fn progress_due(&self, at: i64) -> Option<i64> {
         let mut progress = self.progress.lock();
-        let (from, said) = *progress.get_or_insert_with(|| (at, Instant::now()));
+        let (from, said) = *progress.get_or_insert_with(|| (at, blocking::now()));
         let due = said.elapsed() >= PROGRESS_INTERVAL;
         if due {
-            *progress = Some((from, Instant::now()));
+            *progress = Some((from, blocking::now()));
         }
         due.then_some(from)
     }

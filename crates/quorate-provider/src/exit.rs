@@ -10,13 +10,13 @@
 //! the node's vote: they are for those who would rather have no answer than an old one.
 //! Nothing is lost by any of them: what was acknowledged is on a majority's disks.
 
+use crate::blocking::{self, Condvar, Mutex};
 use crate::node::Node;
 use crate::options::Options;
 use crate::queue::Event;
-use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitAction {
@@ -92,7 +92,7 @@ impl Exit {
 
     /// Waits; false if contact came back.
     fn still_lost_after(&self, wait: Duration, loss: u64) -> bool {
-        let deadline = Instant::now() + wait;
+        let deadline = blocking::now() + wait;
         let mut contact = self.contact.lock();
         while *contact == loss {
             if self.changed.wait_until(&mut contact, deadline).timed_out() {

@@ -10,7 +10,7 @@
 //! before anything above its seqno is committed. So above the base, a seqno that this data is past
 //! and that is not in the file was a success.
 
-use parking_lot::Mutex;
+use crate::blocking::Mutex;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,8 +1,7 @@
 //! Threads of a node's own, which wait for something in the server's place. They are joined before the
 //! node is freed: the server may unload the library after that.
 
-use parking_lot::Mutex;
-use std::thread::{Builder, JoinHandle};
+use crate::blocking::{self, JoinHandle, Mutex};
 
 #[derive(Default)]
 pub struct Helpers(Mutex<Vec<JoinHandle<()>>>);
@@ -11,7 +10,7 @@ impl Helpers {
     pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let mut running = self.0.lock();
         running.retain(|helper| !helper.is_finished());
-        running.push(Builder::new().name(format!("qrt-{name}")).spawn(body)?);
+        running.push(blocking::spawn(format!("qrt-{name}"), body)?);
         Ok(())
     }
 

@@ -13,8 +13,8 @@
 //! Invariant: above the recovered position, an action noted as done was executed on this very
 //! data; one noted as begun was executed if and only if its tables differ from the fingerprint.
 
+use crate::blocking::Mutex;
 use crate::fnv::Fnv;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

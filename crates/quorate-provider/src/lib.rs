@@ -14,11 +14,13 @@
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
 //! - `primary`, `server`: who takes writes, and how servers and clients learn it; `exit`: what a node
 //!   does that lost its majority.
+//! - `blocking`: the locks, conditions, clock and threads that all of this uses.
 //! - `helpers`, `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
 pub mod abi;
 mod address;
 mod arrival;
+mod blocking;
 mod command;
 mod connect;
 mod counters;

@@ -1,9 +1,9 @@
 //! A connection to the group: the member, its wsrep identity, what it has proposed, and how far
 //! the sequencer is.
 
+use crate::blocking::{self, Condvar, Mutex};
 use crate::genesis::Genesis;
 use crate::trx::{Handle, Trx};
-use parking_lot::{Condvar, Mutex};
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
 use quorate_group::{Group, GroupError, View};
@@ -177,7 +177,7 @@ impl Link {
     /// A linearizable read point as a seqno: everything acknowledged before the call is at or
     /// below it.
     pub fn barrier(&self, deadline: Instant) -> Result<Option<i64>, GroupError> {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(blocking::now());
         let index = self.group.barrier(left)?;
         Ok(self.progress.wait_index(index, deadline, || self.closing()))
     }

@@ -1,5 +1,6 @@
 //! One node: everything that the interface's calls share. State is per node, never per process.
 
+use crate::blocking::{Mutex, RwLock};
 use crate::counters::Counters;
 use crate::exit::Exit;
 use crate::failed::FailedNotes;
@@ -16,7 +17,6 @@ use crate::toi::ToiTable;
 use crate::transfer::Transfer;
 use crate::trx::TrxTable;
 use crate::vote::Desk;
-use parking_lot::{Mutex, RwLock};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;

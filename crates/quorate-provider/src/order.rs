@@ -10,7 +10,7 @@
 //! Waiters sleep on one of a fixed ring of condition variables chosen by seqno, so that leaving
 //! wakes the one thread whose turn it is and nothing is allocated while waiting.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::blocking::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! Holding still: pause (nothing is applied or committed past a point) and desync (this node may
 //! fall behind: it says so, and nobody waits for it anyway).
 
+use crate::blocking::{Condvar, Mutex};
 use crate::node::{LocalState, Node};
 use crate::order::GateKeeper;
-use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 pub struct PauseState {

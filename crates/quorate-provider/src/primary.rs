@@ -10,13 +10,13 @@
 //! - With `primary_failover=wait` a new primary takes writes once everything that was committed
 //!   before it led is applied here, so that its clients read what the last primary acknowledged.
 
+use crate::blocking::{self, Mutex};
 use crate::node::Node;
 use crate::server::{self, ReadOnly};
-use parking_lot::Mutex;
 use quorate_consensus::{Primaries, Rules, Term};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks whether a new primary that applies its backlog still leads.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -146,11 +146,11 @@ impl Node {
     /// On a thread of its own, for as long as this node leads in `term`.
     fn apply_backlog(self: &Arc<Self>, term: Term) {
         let node = self.clone();
-        let began = Instant::now();
+        let began = blocking::now();
         let run = move || {
             let leads = || node.primary.seen.lock().lead == Some(term);
             while let Some(link) = node.link().filter(|link| leads() && !link.closing()) {
-                let until = || Instant::now() + PATIENCE;
+                let until = || blocking::now() + PATIENCE;
                 let Ok(Some(seqno)) = link.barrier(until()) else { continue };
                 while leads() && !link.closing() {
                     if node.apply.wait_until(seqno, until()) {

@@ -6,8 +6,8 @@
 //! - payloads in memory stay below `bytes_max`; past it an event keeps only its place in the log,
 //!   and its payload is read back when its turn comes, so a lagging member's memory is bounded.
 
+use crate::blocking::{Condvar, Mutex};
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 use quorate_group::View;
 use std::collections::VecDeque;
 

@@ -14,6 +14,7 @@
 use crate::abi::{
     status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t,
 };
+use crate::blocking;
 use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
@@ -24,7 +25,6 @@ use crate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress
 use bytes::Bytes;
 use quorate_certify::{flags, Header, Kind};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What `certify` tells the server beside its status.
 #[derive(Clone, Copy, Debug)]
@@ -171,8 +171,7 @@ impl Node {
         header.flags = ws_flags;
         header.trx_id = trx_id;
         header.conn_id = conn_id;
-        header.timestamp =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        header.timestamp = blocking::unix_nanos();
         header
     }
 

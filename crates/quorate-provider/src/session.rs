@@ -1,6 +1,7 @@
 //! The recv threads: what the server hears from the group, in order.
 
 use crate::abi::view_status;
+use crate::blocking::Mutex;
 use crate::connect::LEAVE_TIMEOUT;
 use crate::host::{ApplyCall, HostCtx, HostMember, HostView};
 use crate::isolated::action;
@@ -10,7 +11,6 @@ use crate::queue::{Event, Popped, WriteSetEvent};
 use crate::replicate::meta;
 use crate::sync;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
-use parking_lot::Mutex;
 use quorate_certify::{flags, WriteSet};
 use quorate_group::{View, ViewMember};
 use std::sync::atomic::Ordering;

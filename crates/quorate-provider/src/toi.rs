@@ -1,12 +1,12 @@
 //! Total order isolation: DDL runs alone, at the same place in the order on every node.
 
 use crate::abi::{status, wsrep_status_t};
+use crate::blocking::Mutex;
 use crate::isolated::action;
 use crate::node::Node;
 use crate::replicate::Ordered;
 use crate::sync;
 use crate::trx::{Handle, Phase, Trx};
-use parking_lot::Mutex;
 use quorate_certify::{flags, KeyType, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;

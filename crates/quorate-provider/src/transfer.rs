@@ -19,6 +19,7 @@
 //! up to the point where it is to stand still runs: the server waits for it, and the backup for
 //! the server. An operator who cannot wait says so (`quorate.transfer_holds_ddl`).
 
+use crate::blocking::{self, Condvar, Mutex, MutexGuard};
 use crate::durable::sync_tree;
 use crate::host::HostCtx;
 use crate::link::{node_uuid, Link};
@@ -27,11 +28,10 @@ use crate::order::GateKeeper;
 use crate::queue::Event;
 use crate::session::Stop;
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 use quorate_certify::{Asked, Kind, StateOutcome, StateRequest, WriteSetBuilder};
 use quorate_consensus::MemberId;
 use quorate_group::{View, ViewMember};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A donor that is busy: ask another.
 pub const DONOR_BUSY: i32 = -libc::EAGAIN;
@@ -187,7 +187,7 @@ impl Node {
 
     /// Blocks while a donor may still send to a joiner that is gone.
     fn await_orphans(&self, link: &Link) {
-        let begin = Instant::now();
+        let begin = blocking::now();
         let mut inner = self.transfer.inner.lock();
         let mut said = false;
         while !inner.orphans.is_empty() && !link.closing() {
@@ -263,9 +263,9 @@ impl Node {
 
     /// All donors were busy: gives them a moment. Some: the wait ended for another reason.
     fn pause_before_asking_again(&self, link: &Link) -> Option<Waited> {
-        let until = Instant::now() + ASK_AGAIN;
+        let until = blocking::now() + ASK_AGAIN;
         let mut inner = self.transfer.inner.lock();
-        while Instant::now() < until && !link.closing() {
+        while blocking::now() < until && !link.closing() {
             if let Some(result) = inner.received.take() {
                 return Some(Waited::Received(result));
             }

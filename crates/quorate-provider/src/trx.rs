@@ -6,9 +6,9 @@
 //! - once commit order is entered for a commit fragment, nothing aborts the transaction;
 //! - whoever has a fate leaves commit order and apply order exactly once for its seqno.
 
+use crate::blocking::{Condvar, Mutex, MutexGuard};
 use crate::order::{CommitOrder, Entered};
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 use quorate_certify::{flags, WriteSetBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Trx {
         Self { id, state: Mutex::new(state), decided: Condvar::new() }
     }
 
-    pub fn lock(&self) -> parking_lot::MutexGuard<'_, TrxState> {
+    pub fn lock(&self) -> MutexGuard<'_, TrxState> {
         self.state.lock()
     }
 
@@ -159,9 +159,9 @@ impl Trx {
     /// Blocks until there is a fate, or `give_up` says so.
     pub fn await_fate<'a>(
         &'a self,
-        mut state: parking_lot::MutexGuard<'a, TrxState>,
+        mut state: MutexGuard<'a, TrxState>,
         give_up: impl Fn() -> bool,
-    ) -> parking_lot::MutexGuard<'a, TrxState> {
+    ) -> MutexGuard<'a, TrxState> {
         while state.fate.is_none() && !give_up() {
             self.decided.wait(&mut state);
         }

@@ -27,16 +27,16 @@
 //! or sends or receives a state, abstains at once, and after [`PATIENCE`] the one who waits closes the
 //! poll. Both comply with the result when they come to it.
 
+use crate::blocking::{self, Condvar, Mutex};
 use crate::failed::Past;
 use crate::link::Link;
 use crate::node::{LocalState, Node};
 use crate::queue::Event;
-use parking_lot::{Condvar, Mutex};
 use quorate_certify::votes::{Answer, Ballot, Decision, SUCCESS};
 use quorate_certify::{Header, Kind, VoteAct, VoteMessage};
 use quorate_consensus::MemberId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A node this many seqnos behind the one that is voted on is not waited for.
 const BEHIND_MAX: i64 = 1024;
@@ -164,7 +164,7 @@ impl Node {
                     self.send_vote(link, seqno, VoteAct::Close, "");
                 }
             }
-            let until = Instant::now() + PATIENCE;
+            let until = blocking::now() + PATIENCE;
             let mut inner = self.desk.inner.lock();
             while !inner.results.contains_key(&seqno)
                 && !link.closing()

@@ -1,9 +1,10 @@
 //! Reads that must not be stale: `wsrep_sync_wait` and WAIT_FOR_GTID.
 
 use crate::abi::{status, wsrep_status_t};
+use crate::blocking;
 use crate::node::{Node, Position};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Node {
     /// Blocks until everything acknowledged before the call (or everything up to `upto`) is
@@ -13,7 +14,7 @@ impl Node {
             Ok(s) => Duration::from_secs(s),
             Err(_) => self.options.lock().period("repl.causal_read_timeout"),
         };
-        let deadline = Instant::now() + timeout;
+        let deadline = blocking::now() + timeout;
         let Some(link) = self.link() else { return status::CONN_FAIL };
         if !link.primary() {
             return status::CONN_FAIL; // There is no telling what others acknowledge meanwhile.
