@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 
 #[derive(Parser)]
 struct Args {
-    /// Galera's provider
+    /// Galera's provider; or another build of Quorate, to see what a change costs
     #[arg(long, default_value = "/usr/lib/galera/libgalera_smm.so")]
     galera: PathBuf,
+    /// `innodb_flush_log_at_trx_commit` beside that provider
+    #[arg(long, default_value_t = 1)]
+    flush: u8,
     /// Rounds of each measurement; medians are shown
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -60,7 +63,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let quorate = TestCluster::up(3, "")?;
     let galera = TestCluster::unstarted(3, Some(&args.galera))?;
-    galera.start("innodb_flush_log_at_trx_commit = 1", &[])?;
+    galera.start(&format!("innodb_flush_log_at_trx_commit = {}", args.flush), &[])?;
     let throughput = throughput(&args, &quorate, &galera)?;
     let latency = latency(&args, &quorate, &galera)?;
     quorate.passed()?;
@@ -138,7 +141,7 @@ fn latency(args: &Args, quorate: &TestCluster, galera: &TestCluster) -> Result<b
     for (what, time) in [
         ("server alone, flush=0", alone),
         ("quorate, on the leader", ours),
-        ("galera, flush=1", theirs),
+        ("galera (its own flush setting)", theirs),
         ("round trip of the network", round_trip),
         ("4 KiB overwrite + fdatasync", sync),
         ("quorate over the server alone", over),
