@@ -217,10 +217,14 @@ fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn
     if recovered.torn_bytes > 0 {
         let torn = recovered.torn_bytes;
         let line = format!(
-            "log {dir}: an incomplete last write of {torn} bytes was cut off; \
-             nothing of it was ever acknowledged"
+            "log {dir}: its last {torn} bytes are not whole and were cut off. As a rule that is a \
+             write that a crash interrupted, and nothing of it was acknowledged; but should the \
+             disk have damaged the last write after it was synced, this node may have acknowledged \
+             it. What a majority has is not lost by that: the node takes it from the others. If \
+             disks of a majority were damaged at once, look for the last commits of the \
+             applications, and see what the kernel says of this disk"
         );
-        observer.log(LogLevel::Info, line);
+        observer.log(LogLevel::Warn, line);
     }
 }
 

@@ -110,6 +110,7 @@ mod tests {
             term_runs: vec![(11, 2), (15, 4)],
             special: Vec::new(),
             torn_bytes: 0,
+            closed: true,
         }
     }
 

@@ -142,6 +142,10 @@ impl Snapshots {
             LogLevel::Debug,
             format!("snapshot of index {index} saved, {} bytes", content.len()),
         );
+        // What it was made from was synced here: a log that ends before it is not to be opened.
+        if let Err(error) = member.wal.save_synced() {
+            return member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
+        }
         if let Err(error) = self.release_log(member, needed) {
             member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
         }

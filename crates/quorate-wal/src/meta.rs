@@ -1,12 +1,13 @@
 //! The meta file: term, vote, identity, and where the log begins.
 //!
-//! Two slots, each a sector of its own, at 0 and 4096:
+//! Two slots, each on a page of its own, at 0 and 4096:
 //!
 //! ```text
-//! 0 magic "QUORMETA" | 8 u32 version | 12 u32 crc32c of 16..160 seeded with 0..12
+//! 0 magic "QUORMETA" | 8 u32 version | 12 u32 crc32c of 16..512 seeded with 0..12
 //! 16 u64 sequence | 24 u64 term | 32 u128 vote | 48 u64 has vote | 56 u128 member | 72 u128 group
 //! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index
-//! 120 five u64 charter (to 160)
+//! 120 five u64 charter | 160 u64, u64: segment and offset up to which the log was synced
+//! 176 u64 closed, zeros to 512
 //! ```
 //!
 //! Invariant: outside of [`MetaFile::save`] both slots hold the same, so that one damaged slot
@@ -26,10 +27,9 @@ pub(crate) const META_NAME: &str = "meta";
 /// Under this name the file is created; an interrupted creation leaves it behind.
 pub(crate) const META_TMP_NAME: &str = "meta.tmp";
 const MAGIC: &[u8; 8] = b"QUORMETA";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 512;
-const USED_BYTES: usize = 160;
 const CHARTER_AT: usize = 120;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,19 @@ pub(crate) struct Meta {
     pub(crate) first_segment: u64,
     /// The position before the first entry kept, when `first_segment` was last moved.
     pub(crate) base: LogPosition,
+    /// The log was synced up to here when this was written: a log that ends before is damaged.
+    pub(crate) synced: Place,
+    /// Nothing was written to the log after that.
+    pub(crate) closed: bool,
+}
+
+/// A place in the log as it lies on disk. The log is written strictly forward, whatever is
+/// truncated: so places only grow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    /// In bytes.
+    pub(crate) offset: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +66,8 @@ pub(crate) enum SlotError {
 
 /// One slot: its sequence number and content. Never panics, whatever the bytes are.
 pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
-    let bytes: &[u8; USED_BYTES] =
-        bytes.get(..USED_BYTES).and_then(|b| b.try_into().ok()).ok_or(SlotError::Foreign)?;
+    let bytes: &[u8; SLOT_BYTES] =
+        bytes.get(..SLOT_BYTES).and_then(|b| b.try_into().ok()).ok_or(SlotError::Foreign)?;
     if &bytes[0..8] != MAGIC {
         return Err(SlotError::Foreign);
     }
@@ -76,7 +89,9 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
     let voted_for = (u64_at(48) != 0).then(|| MemberId(u128_at(32)));
     let hard_state = HardState { term: u64_at(24), voted_for };
     let base = LogPosition { term: u64_at(104), index: u64_at(112) };
-    Ok((u64_at(16), Meta { identity, hard_state, first_segment: u64_at(96), base }))
+    let synced = Place { segment: u64_at(160), offset: u64_at(168) };
+    let (first_segment, closed) = (u64_at(96), u64_at(176) != 0);
+    Ok((u64_at(16), Meta { identity, hard_state, first_segment, base, synced, closed }))
 }
 
 pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
@@ -94,18 +109,21 @@ pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     put(96, &meta.first_segment.to_le_bytes());
     put(104, &meta.base.term.to_le_bytes());
     put(112, &meta.base.index.to_le_bytes());
+    put(160, &meta.synced.segment.to_le_bytes());
+    put(168, &meta.synced.offset.to_le_bytes());
+    put(176, &u64::from(meta.closed).to_le_bytes());
     for (field, value) in meta.identity.charter.0.iter().enumerate() {
         put(CHARTER_AT + 8 * field, &value.to_le_bytes());
     }
-    let crc = slot_crc(bytes[..USED_BYTES].try_into().expect("fixed size"));
+    let crc = slot_crc(&bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
 /// These bytes as a slot that is genuine but for its fields.
 pub(crate) fn with_checksum(fields: &[u8]) -> Vec<u8> {
-    let mut bytes = [0; USED_BYTES];
-    let len = fields.len().min(USED_BYTES);
+    let mut bytes = [0; SLOT_BYTES];
+    let len = fields.len().min(SLOT_BYTES);
     bytes[..len].copy_from_slice(&fields[..len]);
     bytes[..8].copy_from_slice(MAGIC);
     let crc = slot_crc(&bytes);
@@ -113,7 +131,7 @@ pub(crate) fn with_checksum(fields: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-fn slot_crc(bytes: &[u8; USED_BYTES]) -> u32 {
+fn slot_crc(bytes: &[u8; SLOT_BYTES]) -> u32 {
     crc32c_append(crc32c(&bytes[..12]), &bytes[16..])
 }
 
@@ -146,8 +164,8 @@ impl MetaFile {
         let mut slots = [Err(SlotError::Foreign); 2];
         for (number, slot) in slots.iter_mut().enumerate() {
             let offset = number as u64 * SLOT_STRIDE;
-            let mut bytes = [0; USED_BYTES];
-            if len >= offset + USED_BYTES as u64 {
+            let mut bytes = [0; SLOT_BYTES];
+            if len >= offset + SLOT_BYTES as u64 {
                 file.read_exact_at(&mut bytes, offset).doing("read", &path)?;
                 *slot = decode_slot(&bytes);
             }

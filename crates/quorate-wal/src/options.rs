@@ -59,9 +59,13 @@ pub struct Recovered {
     pub term_runs: Vec<(Index, Term)>,
     /// All entries that are not `EntryKind::Data`, ascending.
     pub special: Vec<Entry>,
-    /// Bytes of an incomplete last write that were cut off, for the log line of the node. None
-    /// of them was ever acknowledged.
+    /// Bytes of a last write that were cut off because the records before them are not intact. An
+    /// interrupted write, as a rule, of which nothing was acknowledged; but damage to the very last
+    /// batch that was synced looks the same, and then the node acknowledged what is lost.
     pub torn_bytes: u64,
+    /// The log was closed in order before: `last` is certainly all that was ever on disk. Otherwise
+    /// the last batch before the end of the process is in doubt, as with `torn_bytes`.
+    pub closed: bool,
 }
 
 /// Counters since the log was opened, and its size now.

@@ -7,14 +7,16 @@
 //! * a genuine record behind it, not older than the last good one, that says `synced > b`, or any
 //!   genuine record in a later segment: `b` was on disk once and is **damaged**. Refused.
 //! * otherwise everything behind `b` belongs to the last write (or to an even older cut-off one):
-//!   a **torn tail**. The log ends at `b`; nothing behind was ever acknowledged. What stands there
-//!   is never taken for part of the log later, because each start of the node writes a record with
-//!   a higher incarnation first.
+//!   a **torn tail**. The log ends at `b`. What stands behind is never taken for part of the log
+//!   later, because each start of the node writes a record with a higher incarnation first.
+//!
+//! Beside the records, the meta file says how far the log was synced when it was last written: at
+//! each vote, each snapshot, each open and close. A log that ends before that is damaged, too.
 //!
 //! What remains: damage inside the *last* synced write looks like a torn one if nothing was
-//! written after it. The writer narrows this by a `Mark` record when it becomes idle, when it is
-//! closed, and at each open. It remains for the last batch before a crash under load, and for the
-//! loss of a whole sector that holds both the last entry's end and the mark behind it.
+//! written after it. The writer narrows this by a `Mark` record, on a page of its own, when it
+//! becomes idle, when it is closed, and at each open. It remains for the last batch before a crash
+//! under load: that the tail was never acknowledged is then likely, not known.
 
 use crate::record::{decode_head, Head, RecordKind, HEAD_BYTES};
 use crate::segment::HEADER_BYTES;

@@ -4,11 +4,12 @@ use crate::directory::{classify, Contents};
 use crate::disk::Disk;
 use crate::error::{IoContext, ReadError, WalError};
 use crate::index::Placement;
-use crate::meta::{Meta, MetaFile};
+use crate::meta::{Meta, MetaFile, Place};
 use crate::options::{Identity, Recovered, WalOptions};
 use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
-use crate::segment::{Segment, PAGE_BYTES};
+use crate::replay::Replay;
+use crate::segment::{file_name, Segment, PAGE_BYTES};
 use crate::state::State;
 use crate::supply::{is_leftover_name, is_spare_name, Supply};
 use crate::tail::{End, Tail};
@@ -44,11 +45,12 @@ impl Shared {
             0 => create_log(&*disk, &supply)?,
             first => recover(&*disk, member, first)?,
         };
-        check_reaches_base(&meta.content(), &found)?;
+        check_reaches(&meta.content(), &found)?;
 
         // From here on the directory is changed. The incarnation is durable before a record
         // carries it, and the log is proven to be on disk before a record says so.
         let mut content = meta.content();
+        let closed = std::mem::take(&mut content.closed);
         content.identity.incarnation += 1;
         meta.save(content)?;
         let spares = tidy(&*disk, &found.leftovers, &supply)?;
@@ -59,8 +61,9 @@ impl Shared {
         let mut tail = Tail::resume(found.end, content.identity.incarnation, &supply)?;
         if content.first_segment == 0 {
             content.first_segment = tail.segment().sequence();
-            meta.save(content)?;
         }
+        content.synced = tail.synced();
+        meta.save(content)?;
 
         let mut replay = found.replay;
         let recovered = Recovered {
@@ -71,9 +74,11 @@ impl Shared {
             term_runs: replay.runs.to_vec(),
             special: std::mem::take(&mut replay.special),
             torn_bytes: found.torn_bytes,
+            closed,
         };
-        let cache_bytes = options.cache_bytes;
-        let mut state = State::new(replay.base, replay.last, replay.runs, found.index, cache_bytes);
+        let (synced, cache_bytes) = (tail.synced(), options.cache_bytes);
+        let Replay { base, last, runs, .. } = replay;
+        let mut state = State::new(base, last, runs, found.index, synced, cache_bytes);
         tail.placements().for_each(|p| state.index.apply(p));
         supply.want(tail.segment().sequence() + 1);
         let shared = Arc::new(Shared {
@@ -133,7 +138,19 @@ impl Shared {
         if content == meta.content() {
             return Ok(());
         }
+        content.synced = self.state().synced;
         meta.save(content).map_err(|error| self.fail(error))
+    }
+
+    /// Has the meta file say how far the log is synced. A failure is final for the log.
+    pub(crate) fn save_synced(&self) -> Result<(), Arc<WalError>> {
+        let synced = self.state().synced;
+        self.save_meta(|meta| meta.synced = synced)
+    }
+
+    /// The same, when nothing more will be written.
+    pub(crate) fn save_closed(&self) -> Result<(), Arc<WalError>> {
+        self.save_meta(|meta| meta.closed = true)
     }
 
     pub(crate) fn closed(&self) -> Arc<WalError> {
@@ -161,6 +178,8 @@ fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
         hard_state: HardState::default(),
         first_segment: 0,
         base: LogPosition::default(),
+        synced: Place::default(),
+        closed: false,
     })
 }
 
@@ -177,8 +196,18 @@ fn create_log(disk: &dyn Disk, supply: &Supply) -> Result<Found, WalError> {
     Ok(Found { replay, index, end, torn_bytes: 0, unproven: None, next: None, leftovers })
 }
 
-/// The log once reached its base: if it ends before, its end is gone.
-fn check_reaches_base(meta: &Meta, found: &Found) -> Result<(), WalError> {
+/// What the meta file knows to have been on disk: a log that ends before lacks its end.
+fn check_reaches(meta: &Meta, found: &Found) -> Result<(), WalError> {
+    let (end, synced) = (found.end.place(), meta.synced);
+    if end < synced {
+        let known = file_name(synced.segment);
+        let what = format!(
+            "no intact record is found there, but the term file says that the log was on disk up to \
+             byte {} of {known}",
+            synced.offset
+        );
+        return Err(found.end.segment.damaged(end.offset, what));
+    }
     let replay = &found.replay;
     if replay.was_reset || replay.last.index >= meta.base.index {
         return Ok(());

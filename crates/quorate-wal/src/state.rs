@@ -7,6 +7,7 @@
 use crate::cache::Cache;
 use crate::error::WalError;
 use crate::index::{Placement, SparseIndex};
+use crate::meta::Place;
 use crate::options::{WalOptions, WalStats};
 use crate::segment::Segment;
 use crate::term_runs::TermRuns;
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(crate) base: LogPosition,
     pub(crate) last: LogPosition,
     pub(crate) persisted: LogPosition,
+    /// How far the files are synced.
+    pub(crate) synced: Place,
     pub(crate) runs: TermRuns,
     pub(crate) cache: Cache,
     pub(crate) index: SparseIndex,
@@ -53,12 +56,14 @@ impl State {
         last: LogPosition,
         runs: TermRuns,
         index: SparseIndex,
+        synced: Place,
         cache_bytes: usize,
     ) -> Self {
         State {
             base,
             last,
             persisted: last,
+            synced,
             runs,
             cache: Cache::new(cache_bytes),
             index,
@@ -130,12 +135,14 @@ impl State {
     pub(crate) fn batch_synced(
         &mut self,
         written: LogPosition,
+        synced: Place,
         placements: impl Iterator<Item = Placement>,
     ) -> Option<LogPosition> {
         for placement in placements {
             self.stats.entries += u64::from(matches!(placement, Placement::Entry { .. }));
             self.index.apply(placement);
         }
+        self.synced = synced;
         if self.queued_reset {
             return None;
         }

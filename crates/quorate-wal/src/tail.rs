@@ -7,6 +7,7 @@
 
 use crate::error::WalError;
 use crate::index::Placement;
+use crate::meta::Place;
 use crate::record::{encode, record_bytes, Head, RecordKind};
 use crate::segment::{Segment, HEADER_BYTES, PAGE_BYTES};
 use crate::supply::Supply;
@@ -32,6 +33,12 @@ pub(crate) struct End {
     /// Of the last good record.
     pub(crate) crc: u32,
     pub(crate) last: LogPosition,
+}
+
+impl End {
+    pub(crate) fn place(&self) -> Place {
+        Place { segment: self.segment.sequence(), offset: self.offset }
+    }
 }
 
 pub(crate) struct Tail {
@@ -96,10 +103,18 @@ impl Tail {
         self.put(RecordKind::Reset, EntryKind::Noop, base, &[])
     }
 
-    /// Writes and syncs a record that says how far the log is synced.
+    /// Writes and syncs a record that says how far the log is synced. It begins a page: should the
+    /// page before be lost, with the end of the last entry, the mark still tells.
     pub(crate) fn mark(&mut self, supply: &Supply) -> Result<(), WalError> {
         self.sync()?;
-        self.make_room(0, supply)?;
+        self.make_room(2 * PAGE_BYTES as usize, supply)?;
+        let gap = self.offset.next_multiple_of(PAGE_BYTES) - self.offset;
+        if gap > 0 {
+            let head = record_bytes(0) as u64;
+            let fill = if gap < head { gap + PAGE_BYTES - head } else { gap - head };
+            let zeros = [0; PAGE_BYTES as usize];
+            self.put(RecordKind::Mark, EntryKind::Noop, self.last, &zeros[..fill as usize])?;
+        }
         self.put(RecordKind::Mark, EntryKind::Noop, self.last, &[])?;
         self.sync()
     }
@@ -113,6 +128,10 @@ impl Tail {
         self.segment.sync()?;
         self.synced = self.offset;
         Ok(())
+    }
+
+    pub(crate) fn synced(&self) -> Place {
+        Place { segment: self.segment.sequence(), offset: self.synced }
     }
 
     pub(crate) fn last(&self) -> LogPosition {

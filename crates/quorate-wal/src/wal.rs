@@ -112,6 +112,13 @@ impl Wal {
         })
     }
 
+    /// Has the term file say how far the log is on disk: an open that finds less refuses. Called
+    /// when something else that is kept relies on it, such as a snapshot of the state. Durable
+    /// when it returns.
+    pub fn save_synced(&self) -> Result<(), Arc<WalError>> {
+        self.inner.shared.save_synced()
+    }
+
     /// Adds entries from `from` on to `out`: at least one if there is one, at most about
     /// `bytes_max` of data. From the cache where possible, else from disk with read-ahead.
     pub fn read(

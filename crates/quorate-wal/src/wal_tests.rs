@@ -1,6 +1,6 @@
 //! The threads of a running log: failure is reported once, readers and truncations do not mix.
 
-use crate::disk::sim::{Faults, SimDisk};
+use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::{ReadError, WalError};
 use crate::options::WalOptions;
@@ -58,6 +58,24 @@ fn a_failed_sync_is_reported_once_and_readers_are_still_served() {
     assert!(wal.save_hard_state(HardState { term: 9, voted_for: None }).is_err());
     wal.close();
     assert!(reports.recv().is_err(), "one report of the failure, and no more");
+}
+
+/// Only what was closed in order says that nothing can be missing.
+#[test]
+fn a_log_knows_whether_it_was_closed() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, reports) = start(&disk);
+    wal.append(&[entry(1, 1)]);
+    next(&reports).unwrap().unwrap();
+    let closed = |disk: SimDisk| {
+        Shared::open(Arc::new(disk), WalOptions::new("/sim"), false).unwrap().2.closed
+    };
+    wal.save_synced().unwrap();
+    assert!(!closed(disk.after(Crash::Kill)));
+    let disk = Arc::new(disk.after(Crash::Power));
+    let (wal, _reports) = start(&disk);
+    wal.close();
+    assert!(closed(disk.after(Crash::Power)));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Writer {
                         break Err(error);
                     }
                 }
-                Ok(Work::Close) => break self.mark(),
+                Ok(Work::Close) => break self.mark().and_then(|()| self.shared.save_closed()),
                 Err(error) => break Err(error),
             }
         };
@@ -116,10 +116,10 @@ impl Writer {
         state.stats.syncs += 1;
         state.stats.sync_us_sum += took_us;
         state.stats.sync_us_max = state.stats.sync_us_max.max(took_us);
-        let last = self.tail.last();
+        let (last, synced) = (self.tail.last(), self.tail.synced());
         let placements = self.tail.placements();
         let placements = placements.inspect(|p| reset |= matches!(p, Placement::Reset));
-        let persisted = state.batch_synced(last, placements);
+        let persisted = state.batch_synced(last, synced, placements);
         if reset {
             let released = state.release_unused();
             self.shared.supply.retire(released);
@@ -148,6 +148,7 @@ impl Writer {
         self.unmarked = false;
         let mut state = self.shared.state();
         self.tail.placements().for_each(|p| state.index.apply(p));
+        state.synced = self.tail.synced();
         Ok(())
     }
 }

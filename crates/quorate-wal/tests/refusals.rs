@@ -69,15 +69,15 @@ fn a_newer_format_is_refused_by_name() {
     let path = dir.path().join("meta");
     let mut meta = fs::read(&path).unwrap();
     for slot in [0, 4096] {
-        meta[slot + 8] = 2;
+        meta[slot + 8] = 3;
         let crc = crc32c::crc32c(&meta[slot..slot + 12]);
-        let crc = crc32c::crc32c_append(crc, &meta[slot + 16..slot + 160]);
+        let crc = crc32c::crc32c_append(crc, &meta[slot + 16..slot + 512]);
         meta[slot + 12..slot + 16].copy_from_slice(&crc.to_le_bytes());
     }
     fs::write(&path, meta).unwrap();
     let before = listing(dir.path());
     let error = refusal(dir.path(), true);
-    assert!(error.contains("format version 2") && error.contains("version 1"), "{error}");
+    assert!(error.contains("format version 3") && error.contains("version 2"), "{error}");
     assert_eq!(listing(dir.path()), before);
 }
 

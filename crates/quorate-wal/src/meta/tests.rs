@@ -12,6 +12,8 @@ fn meta(term: u64) -> Meta {
         hard_state: HardState { term, voted_for: Some(MemberId(u128::from(term) << 70)) },
         first_segment: term,
         base: LogPosition { term: 2, index: 1 << 40 },
+        synced: Place { segment: term, offset: 1 << 33 },
+        closed: term % 2 == 0,
     }
 }
 

@@ -23,7 +23,14 @@ struct Rig {
 impl Rig {
     fn new() -> Self {
         let start = LogPosition::default();
-        let state = State::new(start, start, TermRuns::default(), SparseIndex::default(), 1 << 20);
+        let state = State::new(
+            start,
+            start,
+            TermRuns::default(),
+            SparseIndex::default(),
+            Place::default(),
+            1 << 20,
+        );
         let (batch, durable) = (Vec::new(), Vec::new());
         Rig { state, batch, written: start, durable, durable_base: start }
     }
@@ -51,7 +58,7 @@ impl Rig {
                 }
             }
         }
-        self.state.batch_synced(self.written, std::iter::empty())
+        self.state.batch_synced(self.written, Place::default(), std::iter::empty())
     }
 
     /// The entries of the log as queued: the cache is large enough to hold them all.
