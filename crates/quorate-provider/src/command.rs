@@ -41,21 +41,20 @@ impl Node {
     }
 
     fn bootstrap(&self) -> Result<(), String> {
-        let link = self.link().ok_or("this node is not connected to its group")?;
-        link.group.bootstrap().map_err(|error| error.to_string())
+        let group = self.controls().ok_or("this node is not connected to its group")?;
+        group.bootstrap().map_err(|error| error.to_string())
     }
 
     /// A node that is not connected reads them when it connects.
     fn reload_certificates(&self) -> Result<(), String> {
-        let Some(link) = self.link() else { return Ok(()) };
-        link.group.reload_tls().map_err(|error| error.to_string())
+        let Some(group) = self.controls() else { return Ok(()) };
+        group.reload_tls().map_err(|error| error.to_string())
     }
 
     fn switchover(&self, to: &str) -> Result<(), String> {
-        let link = self.link().ok_or("this node is not connected to its group")?;
+        let group = self.controls().ok_or("this node is not connected to its group")?;
         let to = (to != ANY).then_some(to);
-        let leader =
-            link.group.switchover(to, SWITCHOVER_TIMEOUT).map_err(|error| error.to_string())?;
+        let leader = group.switchover(to, SWITCHOVER_TIMEOUT).map_err(|error| error.to_string())?;
         self.info(&format!("leadership went to {leader}, as commanded"));
         Ok(())
     }

@@ -1,22 +1,22 @@
 //! Connecting to the group and leaving it.
 
 use crate::address::{host_of, parse_url, with_port, BadUrl};
-use crate::blocking::Mutex;
 use crate::galera_cache::trailing_views;
 use crate::genesis::{Genesis, Standing};
 use crate::grastate::Grastate;
 use crate::link::Link;
 use crate::node::{LocalState, Node};
+use crate::observer::NodeObserver;
 use crate::operator::{parse_failover, parse_primaries, parse_role};
 use crate::options::Options;
 use crate::queue::Event;
 use crate::sequencer::Sequencer;
-use quorate_certify::{Constants, Sequenced};
+use quorate_certify::{Constants, Limits, Sequenced};
 use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
-use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, OpenInfo};
+use quorate_group::{Group, GroupError, GroupOptions, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a node tries to take leave before it just stops (and stays a voter).
@@ -67,8 +67,10 @@ impl Node {
         let (group, info) = Group::open(options, observer.clone())?;
         let group = Arc::new(group);
         self.tell_group(&group);
+        self.set_controls(Some(group.clone()));
         if let Err(e) = self.join_and_start(&group, &info, wait, args.donor) {
             self.set_link(None);
+            self.set_controls(None);
             group.close();
             return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
         }
@@ -118,8 +120,25 @@ impl Node {
         start: Option<i64>,
         accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
     ) -> Result<(), GroupError> {
-        let link =
-            Arc::new(Link::new(group.clone(), genesis, info.member, info.incarnation, start));
+        let limits = Constants::from_words(group.charter().0).limits();
+        let identity = (info.member, info.incarnation);
+        let sequencer = self.attach(group.clone(), identity, genesis, start, limits);
+        group.start(Box::new(sequencer), accept)?;
+        *self.recovered.lock() = None;
+        Ok(())
+    }
+
+    /// Begins a connection to this group, whose entries are to be fed to what is returned. The
+    /// database stands at `start` (`None`: it needs a state transfer).
+    pub fn attach(
+        self: &Arc<Self>,
+        group: Arc<dyn crate::group::Group>,
+        (member, incarnation): (MemberId, u32),
+        genesis: Genesis,
+        start: Option<i64>,
+        limits: Limits,
+    ) -> Sequencer {
+        let link = Arc::new(Link::new(group, genesis, member, incarnation, start));
         self.commit.set_position(start.unwrap_or(-1));
         self.apply.set_position(start.unwrap_or(-1));
         self.isolated.open(genesis.history, start);
@@ -131,11 +150,7 @@ impl Node {
         self.queue.push(Event::Connect);
         self.set_link(Some(link.clone()));
         self.settle_primary();
-        let limits = Constants::from_words(group.charter().0).limits();
-        let sequencer = Sequencer::new(self.clone(), link, limits);
-        group.start(Box::new(sequencer), accept)?;
-        *self.recovered.lock() = None;
-        Ok(())
+        Sequencer::new(self.clone(), link, limits)
     }
 
     /// The window is the founder's: with another, this node would come to other verdicts.
@@ -151,14 +166,14 @@ impl Node {
         }
     }
 
-    fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
+    pub fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
         let saved = Grastate::read(&self.config.data_dir);
         genesis.standing(group, saved.as_ref(), *self.recovered.lock())
     }
 
     /// Refuses a log that is of another group than the database (one of the two was swapped), and
     /// a database that has what the group does not have: to replace it could lose the only copy.
-    fn check_ours(
+    pub fn check_ours(
         &self,
         fresh: bool,
         genesis: &Genesis,
@@ -315,6 +330,7 @@ impl Node {
             link.set_closed();
             self.queue.close();
         }
+        self.set_controls(None);
         self.helpers.join();
         self.forget_primary();
     }
@@ -377,75 +393,4 @@ fn prepare_dir(dir: &Path, data_dir: &Path) -> Result<(), ConnectError> {
         ));
     }
     Ok(())
-}
-
-/// What the group tells a node outside of the log.
-struct NodeObserver {
-    node: Weak<Node>,
-    /// Why this node's database keeps it from joining the group that it found.
-    not_ours: Mutex<Option<String>>,
-}
-
-impl NodeObserver {
-    fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::downgrade(node), not_ours: Mutex::default() }
-    }
-}
-
-impl Observer for NodeObserver {
-    /// Before it has a vote there: a member that joins only to stop would cost the group its
-    /// majority.
-    fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
-        let Some(node) = self.node.upgrade() else { return Ok(()) };
-        let genesis = Genesis::of_group(group, &Constants::from_words(charter.0));
-        let checked = node.check_ours(true, &genesis, &node.standing(&genesis, group));
-        *self.not_ours.lock() = checked.clone().err();
-        checked
-    }
-
-    fn commit_under_way(&self) -> Option<i64> {
-        let node = self.node.upgrade()?;
-        let undone = node.apply.last_left() + 1;
-        node.commit.is_under_way(undone).then_some(undone)
-    }
-
-    fn rules(&self, rules: Rules) {
-        let Some(node) = self.node.upgrade() else { return };
-        node.rules_changed(rules);
-    }
-
-    fn leader(&self, term: u64, _leader: Option<MemberId>, leads: bool) {
-        let Some(node) = self.node.upgrade() else { return };
-        node.leader_changed(leads.then_some(term));
-    }
-
-    fn primary(&self, primary: bool) {
-        let Some(node) = self.node.upgrade() else { return };
-        let Some(link) = node.link() else { return };
-        link.set_primary(primary);
-        node.contact_changed(primary);
-        if !primary {
-            node.queue.push(Event::NonPrimary);
-        }
-    }
-
-    fn fatal(&self, message: String) {
-        let Some(node) = self.node.upgrade() else { return };
-        node.error(&message);
-        if let Some(link) = node.link() {
-            link.set_primary(false);
-            node.queue.push(Event::NonPrimary);
-        }
-    }
-
-    fn log(&self, level: LogLevel, message: String) {
-        let Some(node) = self.node.upgrade() else { return };
-        match level {
-            LogLevel::Error => node.error(&message),
-            LogLevel::Warn => node.warn(&message),
-            LogLevel::Info => node.info(&message),
-            LogLevel::Debug if node.options.lock().flag("debug") => node.info(&message),
-            LogLevel::Debug => {}
-        }
-    }
 }

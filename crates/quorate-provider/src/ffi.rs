@@ -7,6 +7,7 @@
 //!   (local) or the applying thread (remote) keeps alive through the call.
 
 use crate::abi::*;
+use crate::callbacks::Callbacks;
 use crate::connect::ConnectArgs;
 use crate::host::{Host, HostCtx};
 use crate::node::{Node, NodeConfig, Position};
@@ -240,7 +241,7 @@ unsafe extern "C" fn init(w: W, args: *const wsrep_init_args) -> wsrep_status_t 
         // SAFETY: the server passes valid arguments that live through the call.
         unsafe {
             let Some(args) = args.as_ref() else { return status::FATAL };
-            let host = Host::new(args);
+            let host = Callbacks::new(args);
             let mut options = Options::default();
             if let Err(e) = options.set(&text(args.options), false) {
                 host.log(log_level::ERROR, &e.to_string());
@@ -263,7 +264,7 @@ unsafe extern "C" fn init(w: W, args: *const wsrep_init_args) -> wsrep_status_t 
                 proto_ver: args.proto_ver,
                 start,
             };
-            let made = Arc::new(Node::new(host, config, options));
+            let made = Arc::new(Node::new(Box::new(host), config, options));
             made.counters.configure(&made.options.lock());
             (*w).ctx = Box::into_raw(Box::new(made)).cast();
             status::OK
@@ -349,7 +350,7 @@ unsafe extern "C" fn disconnect(w: W) -> wsrep_status_t {
 unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
-    guard(Some(node), status::FATAL, || match node.recv(HostCtx(ctx)) {
+    guard(Some(node), status::FATAL, || match node.recv(HostCtx(ctx.expose_provenance())) {
         RecvEnd::Done => status::OK,
         RecvEnd::Failed => {
             node.info("This server stops now, for the reason given above; its log and data are kept as they are");
@@ -488,7 +489,7 @@ unsafe extern "C" fn replay_trx(
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
         guard(Some(node), status::FATAL, || match owned_handle(node, h) {
-            Some(found) => node.replay(&found, HostCtx(ctx)),
+            Some(found) => node.replay(&found, HostCtx(ctx.expose_provenance())),
             None => status::TRX_MISSING,
         })
     }

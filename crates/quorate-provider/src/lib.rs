@@ -6,8 +6,10 @@
 //!    └──host── session (recv threads) ◀──queue── Sequencer (seqno, verdict) ◀┘
 //! ```
 //!
-//! - `abi`, `host`, `ffi`: the interface as raw types, its callbacks, its function table.
-//! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins.
+//! - `abi`, `callbacks`, `ffi`: the interface as raw types, its callbacks, its function table.
+//! - `host`, `group`: what a node asks of its server and of its group.
+//! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins; `observer`:
+//!   what the group tells it outside of the log.
 //! - `replicate`, `trx`, `toi`: what local sessions do.
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
@@ -21,6 +23,7 @@ pub mod abi;
 mod address;
 mod arrival;
 mod blocking;
+mod callbacks;
 mod command;
 mod connect;
 mod counters;
@@ -33,12 +36,14 @@ mod fnv;
 mod galera_cache;
 mod genesis;
 mod grastate;
+mod group;
 mod helpers;
 mod host;
 mod isolated;
 mod link;
 mod live;
 mod node;
+mod observer;
 mod operator;
 pub mod options;
 mod order;

@@ -3,10 +3,11 @@
 
 use crate::blocking::{self, Condvar, Mutex};
 use crate::genesis::Genesis;
+use crate::group::Group;
 use crate::trx::{Handle, Trx};
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
-use quorate_group::{Group, GroupError, View};
+use quorate_group::{GroupError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ struct Start {
 }
 
 pub struct Link {
-    pub group: Arc<Group>,
+    pub group: Arc<dyn Group>,
     /// The group's uuid to the server.
     pub history: u128,
     pub genesis: Genesis,
@@ -46,7 +47,7 @@ pub struct Link {
 
 impl Link {
     pub fn new(
-        group: Arc<Group>,
+        group: Arc<dyn Group>,
         genesis: Genesis,
         member: MemberId,
         incarnation: u32,

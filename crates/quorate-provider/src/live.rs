@@ -14,11 +14,11 @@ const GIVEN_UP: i64 = 2;
 impl Node {
     /// Options were set: what depends on them follows.
     pub fn options_changed(&self) {
-        let Some(link) = self.link() else { return };
-        self.tell_group(&link.group);
+        let (Some(link), Some(group)) = (self.link(), self.controls()) else { return };
+        self.tell_group(&group);
         self.let_ddl_run_if_told();
         let weight = self.options.lock().integer("pc.weight");
-        link.group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
+        group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
             self.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
             self.give_up_connection();

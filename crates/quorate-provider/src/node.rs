@@ -17,6 +17,7 @@ use crate::toi::ToiTable;
 use crate::transfer::Transfer;
 use crate::trx::TrxTable;
 use crate::vote::Desk;
+use quorate_group::Group;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub enum LocalState {
 }
 
 pub struct Node {
-    pub host: Host,
+    pub host: Box<dyn Host>,
     pub config: NodeConfig,
     /// What the server recovered at its start (`NodeConfig::start`), until a connection has begun
     /// from it. A later one begins where the former ended, as `grastate.dat` says.
@@ -73,12 +74,14 @@ pub struct Node {
     pub exit: Exit,
     pub helpers: Helpers,
     pub counters: Counters,
+    /// The member behind the link, for what an operator orders of it.
+    controls: RwLock<Option<Arc<Group>>>,
     link: RwLock<Option<Arc<Link>>>,
     local_state: AtomicU8,
 }
 
 impl Node {
-    pub fn new(host: Host, config: NodeConfig, options: Options) -> Self {
+    pub fn new(host: Box<dyn Host>, config: NodeConfig, options: Options) -> Self {
         let queue = EventQueue::new(options.bytes("quorate.queue_bytes") as usize);
         let isolated = IsolatedNotes::new(&config.data_dir);
         let failed = FailedNotes::new(&config.data_dir);
@@ -101,6 +104,7 @@ impl Node {
             exit: Exit::default(),
             helpers: Helpers::default(),
             counters: Counters::new(),
+            controls: RwLock::new(None),
             link: RwLock::new(None),
             local_state: AtomicU8::new(LocalState::Undefined as u8),
         }
@@ -109,6 +113,15 @@ impl Node {
     /// The connection to the group, while there is one.
     pub fn link(&self) -> Option<Arc<Link>> {
         self.link.read().clone()
+    }
+
+    /// The member of the group, to be told what to do.
+    pub fn controls(&self) -> Option<Arc<Group>> {
+        self.controls.read().clone()
+    }
+
+    pub fn set_controls(&self, group: Option<Arc<Group>>) {
+        *self.controls.write() = group;
     }
 
     pub fn set_link(&self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {

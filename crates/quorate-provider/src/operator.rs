@@ -24,7 +24,7 @@ impl Node {
     /// Carries out an order; its answer, if it has one, is for the status variable.
     pub fn order(&self, name: &str, text: &str) -> Result<String, String> {
         let link = self.link().ok_or("this node is not connected to its group")?;
-        let group = &link.group;
+        let group = self.controls().ok_or("this node is not connected to its group")?;
         let said = |error: quorate_group::GroupError| error.to_string();
         match name {
             "quorate.member_set" => {

@@ -339,7 +339,7 @@ impl Node {
         self.commit.wait_left(fate.seqno - 1);
         let Some(link) = self.link() else { return status::NODE_FAIL };
         let call = ApplyCall {
-            handle: Arc::as_ptr(handle).cast_mut().cast(),
+            handle,
             trx_id: trx.id,
             flags: fate.flags,
             data: &fate.payload,

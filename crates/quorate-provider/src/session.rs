@@ -261,7 +261,7 @@ impl Node {
             self.isolated_begins(event.seqno, &tables);
         }
         let call = ApplyCall {
-            handle: Arc::as_ptr(&handle).cast_mut().cast(),
+            handle: &handle,
             trx_id: header.trx_id,
             flags: if repeated { DUMMY } else { fate.flags },
             data: if event.certified && !repeated { &payload } else { &[] },

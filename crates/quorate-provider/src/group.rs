@@ -1,0 +1,63 @@
+//! The group, seen from the node: what it needs of a member to order its writes and to follow the log.
+//! What an operator orders of the group goes past this, to the member itself.
+
+use bytes::Bytes;
+use quorate_consensus::Index;
+use quorate_group::{GroupError, GroupStatus, ViewMember};
+use std::time::Duration;
+
+/// See the methods of the same names of [`quorate_group::Group`].
+pub trait Group: Send + Sync {
+    fn group_id(&self) -> u128;
+    fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError>;
+    fn decided(&self, serial: u64);
+    fn barrier(&self, timeout: Duration) -> Result<Index, GroupError>;
+    fn read(&self, index: Index) -> Result<Bytes, GroupError>;
+    fn reachable(&self) -> Vec<ViewMember>;
+    fn refresh_view(&self);
+    fn status(&self) -> GroupStatus;
+    fn leave(&self, timeout: Duration) -> Result<(), GroupError>;
+    fn close(&self);
+}
+
+impl Group for quorate_group::Group {
+    fn group_id(&self) -> u128 {
+        self.group_id()
+    }
+
+    fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        self.propose(serial, data)
+    }
+
+    fn decided(&self, serial: u64) {
+        self.decided(serial);
+    }
+
+    fn barrier(&self, timeout: Duration) -> Result<Index, GroupError> {
+        self.barrier(timeout)
+    }
+
+    fn read(&self, index: Index) -> Result<Bytes, GroupError> {
+        self.read(index)
+    }
+
+    fn reachable(&self) -> Vec<ViewMember> {
+        self.reachable()
+    }
+
+    fn refresh_view(&self) {
+        self.refresh_view();
+    }
+
+    fn status(&self) -> GroupStatus {
+        self.status()
+    }
+
+    fn leave(&self, timeout: Duration) -> Result<(), GroupError> {
+        self.leave(timeout)
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+}
