@@ -107,7 +107,8 @@ pub enum Event {
     /// This voter, the other of two, is gone and will not do the same: go on without it. For when
     /// that may be, see `core/survive.rs`.
     SurviveAlone(MemberId),
-    /// The connection to this peer was reset or refused: its process is probably gone.
+    /// A new connection to this peer was refused: its process is gone. The end of a connection is
+    /// not enough, a device between may cause it.
     Unreachable(MemberId),
     /// The log up to here was purged from disk (everything at or below is snapshotted).
     Compacted(LogPosition, Config),

@@ -137,15 +137,15 @@ impl Member {
         self.notices.wake();
     }
 
-    /// The connection to this peer is gone.
+    /// The connection to this peer is gone; whether its process is, the next one tells.
     pub fn peer_disconnected(&self, peer: &Peer) {
         if !self.is_stopping() {
             self.log(LogLevel::Info, format!("connection to member {} lost", peer.id));
-            self.peer_unreachable(peer);
+            self.notices.wake();
         }
     }
 
-    /// A connection to or from this peer has ended; its process may have.
+    /// A new connection to this peer was refused: its process has ended.
     pub fn peer_unreachable(&self, peer: &Peer) {
         self.with_core(|driver| driver.ignore_refusal(self, Event::Unreachable(peer.id)));
         self.notices.wake();

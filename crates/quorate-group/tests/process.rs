@@ -146,7 +146,7 @@ fn a_killed_leader_costs_no_timeout() {
     let (longest, proposals) = drive(&cluster.nodes[0], Duration::from_secs(1));
     println!("killed leader: longest commit {longest:?}");
     let timeout = cluster.nodes[0].options.election_timeout;
-    assert!(longest < timeout, "{longest:?} without a commit, election timeout {timeout:?}");
+    assert!(longest < timeout / 5, "{longest:?} without a commit, election timeout {timeout:?}");
     await_view(&cluster, 2);
     cluster.await_applied(&proposals);
 }

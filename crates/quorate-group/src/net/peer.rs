@@ -270,7 +270,8 @@ impl Peer {
         Ok(connection)
     }
 
-    /// True if it was the current one: the peer is (for now) not heard any more.
+    /// True if it was the current one: the peer is (for now) not heard any more. What became of it,
+    /// our own connection tells, or a new one.
     pub fn incoming_closed(&self, connection: u64) -> bool {
         let mut outbox = self.outbox.lock();
         let current =
@@ -279,7 +280,10 @@ impl Peer {
             outbox.incoming = None;
             outbox.known.incoming = false;
             outbox.known.last_contact = Instant::now();
-            outbox.probe = outbox.outgoing.is_some();
+            match outbox.outgoing {
+                Some(_) => outbox.probe = true,
+                None => outbox.redial = true,
+            }
             self.wake.notify_one();
         }
         current

@@ -76,8 +76,8 @@ fn serve(member: &Member, stream: TcpStream) -> Result<(), ReadFailure> {
             let ended = write_packet(reader.stream_mut(), &welcome)
                 .map_err(ReadFailure::from)
                 .and_then(|()| Receiver::new(member, &peer).run(&mut reader));
-            if peer.incoming_closed(connection) && !member.is_stopping() {
-                member.peer_unreachable(&peer);
+            if peer.incoming_closed(connection) {
+                member.notices.wake();
             }
             match ended {
                 // The end of a peer's process, or a newer connection: the peer's sender tells.

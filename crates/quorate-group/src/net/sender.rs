@@ -1,5 +1,10 @@
 //! The sender thread of one peer: keeps a connection to it, writes what the others could not, and
 //! reads the log and snapshots for it, away from the commit path.
+//!
+//! A connection that ends says nothing of the process at its other end: a device between may have
+//! cut it. So it is dialled again at once. If nobody listens there any more, the process is gone,
+//! and the core hears of it, a round trip after the end; if the new connection succeeds, nothing
+//! has happened; without any answer the core's timeouts decide.
 
 use super::dial::{dial, Dialled};
 use super::peer::{Peer, Work};
@@ -13,7 +18,8 @@ use quorate_wal::ReadError;
 use quorate_wire::{Packet, SnapshotBegin, Want};
 use std::time::{Duration, Instant};
 
-const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// A process that is being killed may be reached while its port is not closed yet.
+const BACKOFF_MIN: Duration = Duration::from_millis(5);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// How long to look for the end of our connection when theirs has ended.
 const PROBE: Duration = Duration::from_millis(100);
@@ -23,14 +29,18 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub(crate) fn run(member: &Member, peer: &Peer) {
     let mut backoff = BACKOFF_MIN;
     let mut complaint = String::new();
+    let mut at_once = true;
     while !peer.is_stopped() && !member.is_stopping() {
         if let Some(dialled) = dial_any(member, peer, &mut complaint) {
             complaint.clear();
             let connected = Instant::now();
             serve(member, peer, dialled);
             if connected.elapsed() >= BACKOFF_MAX {
-                // What became of it is to be known at once.
                 backoff = BACKOFF_MIN;
+                at_once = true;
+            }
+            // What became of it is to be known now. One that never stays is not dialled in a loop.
+            if std::mem::take(&mut at_once) {
                 continue;
             }
         } else {
@@ -40,6 +50,7 @@ pub(crate) fn run(member: &Member, peer: &Peer) {
             return;
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
+        at_once = true;
     }
 }
 
@@ -68,10 +79,7 @@ fn dial_any(member: &Member, peer: &Peer, complaint: &mut String) -> Option<Dial
     }
     if refused && !known.refused {
         peer.set_refused();
-        member.with_core(|driver| {
-            driver.ignore_refusal(member, Event::Unreachable(peer.id));
-        });
-        member.notices.wake();
+        member.peer_unreachable(peer);
     }
     None
 }
