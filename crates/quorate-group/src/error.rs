@@ -31,6 +31,14 @@ pub enum GroupError {
          (--wsrep-new-cluster) to join that; nothing was changed"
     )]
     GroupExists { node: String, addr: String, group_name: String, group: u128 },
+    #[error(
+        "node {node} was told to create a new group, but whether there is one already cannot be \
+         asked: somebody listens at {addr}, and does not say which group it belongs to ({reason}). \
+         See to it that the node there answers (it may be starting or hanging, or its encryption \
+         differs: socket.ssl), or take the address out of wsrep_cluster_address if it is no node \
+         of this group; then start this node again. Nothing was changed"
+    )]
+    SeedUnclear { node: String, addr: String, reason: String },
     #[error("{reason}")]
     MustNotFound { reason: String },
 

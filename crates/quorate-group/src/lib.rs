@@ -20,6 +20,7 @@ mod disk_watch;
 mod driver;
 mod error;
 mod forced;
+mod founding;
 mod group;
 mod host_watch;
 mod join;

@@ -3,13 +3,13 @@
 use crate::ballots::Ballots;
 use crate::driver::Driver;
 use crate::error::GroupError;
+use crate::founding;
 use crate::join;
 use crate::keeper::{Desk, Keeper};
 use crate::machine::{LogLevel, Observer};
-use crate::member::{identity, Member};
+use crate::member::Member;
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
-use crate::net::dial::{dial, Caller};
 use crate::net::tls::Tls;
 use crate::notices::Notices;
 use crate::options::{GroupOptions, OpenInfo};
@@ -22,11 +22,9 @@ use crate::survive::Survival;
 use crate::threads::Threads;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{
-    Config, Consensus, Entry, EntryKind, Event, HardState, Index, LogPosition, MemberId,
-    MemberInfo, MemberRole, Options, Restored, SnapshotMeta,
+    Config, Consensus, Event, Index, LogPosition, MemberId, Options, Restored, SnapshotMeta,
 };
 use quorate_wal::{OnSync, Recovered, Wal, WalError, WalOptions};
-use quorate_wire::Want;
 use std::fs::File;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -52,14 +50,15 @@ pub(crate) fn open(
     let group_before = recovered.identity.group;
     if options.bootstrap {
         if fresh && recovered.identity.group == 0 {
+            let own = recovered.identity.member;
             if let Some(reason) = options.objection.clone() {
                 return Err(GroupError::MustNotFound { reason });
             }
-            look_for_group(&options, recovered.identity.member, &acceptor, tls.clone())?;
+            founding::look_for_group(&options, own, &acceptor, &tls, &*observer)?;
         }
-        bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
-    } else if recovered.identity.group == 0 && is_half_bootstrapped(&recovered) {
-        finish_bootstrap(&options, &wal, &mut recovered, &*observer)?;
+        founding::bootstrap(&options, &wal, &mut recovered, &syncs, &*observer)?;
+    } else if recovered.identity.group == 0 && founding::is_half_bootstrapped(&recovered) {
+        founding::finish_bootstrap(&options, &wal, &mut recovered, &*observer)?;
     }
 
     let snapshots = Snapshots::new(&options.dir);
@@ -228,103 +227,9 @@ fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn
     }
 }
 
-/// A node that lost its disk and is started like the first time must not found a second group
-/// beside its own: where a seed belongs to one of this name, nothing is created.
-fn look_for_group(
-    options: &GroupOptions,
-    id: MemberId,
-    acceptor: &Acceptor,
-    tls: Option<Arc<Tls>>,
-) -> Result<(), GroupError> {
-    for addr in options.seeds.iter().filter(|addr| **addr != options.advertise) {
-        let caller = Caller {
-            identity: identity(options, id, 0, Default::default()),
-            silence: options.suspect_timeout,
-            connections: &acceptor.connections,
-            tls: tls.clone(),
-        };
-        // Whoever cannot be asked is no obstacle: the group is to be created.
-        let Ok(dialled) = dial(caller, addr, Want::Status, None) else { continue };
-        let found = dialled.welcome.from;
-        if found.member != id && found.group != 0 && found.group_name == options.group_name {
-            return Err(GroupError::GroupExists {
-                node: options.name.clone(),
-                addr: addr.clone(),
-                group_name: found.group_name,
-                group: found.group,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// A new group of one: its configuration is the log's first entry, its id is saved when that is
-/// on disk. An existing log is never touched.
-fn bootstrap(
-    options: &GroupOptions,
-    wal: &Wal,
-    recovered: &mut Recovered,
-    syncs: &Syncs,
-    observer: &dyn Observer,
-) -> Result<(), GroupError> {
-    let identity = recovered.identity;
-    if identity.group != 0 || (recovered.last.index > 0 && !is_half_bootstrapped(recovered)) {
-        let line = format!(
-            "log {} belongs to group {:032x}: no other is created, the node returns to its group \
-             (a bootstrap is not needed after an outage)",
-            options.dir.display(),
-            identity.group
-        );
-        observer.log(LogLevel::Info, line);
-        return Ok(());
-    }
-    if recovered.last.index == 0 {
-        let info = MemberInfo {
-            weight: options.weight,
-            zone: options.zone.clone(),
-            ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
-        };
-        let members = [(identity.member, info)].into_iter().collect();
-        let config = Config { members, rules: options.rules, ..Config::default() };
-        let entry = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
-        let state = HardState { term: 1, voted_for: Some(identity.member) };
-        wal.save_hard_state(state)?;
-        wal.append(std::slice::from_ref(&entry));
-        syncs.wait(entry.position())?;
-        recovered.hard_state = state;
-        recovered.last = entry.position();
-        recovered.term_runs = vec![(1, 1)];
-        recovered.special = vec![entry];
-    }
-    finish_bootstrap(options, wal, recovered, observer)
-}
-
-/// A crash between the two steps of `bootstrap`: nobody else can have heard of this group.
-fn is_half_bootstrapped(recovered: &Recovered) -> bool {
-    let first = recovered.special.first();
-    let config = first.and_then(|entry| Config::decode(&entry.data).ok());
-    recovered.identity.group == 0
-        && recovered.last == LogPosition { term: 1, index: 1 }
-        && config.is_some_and(|config| config.is_voter(recovered.identity.member))
-}
-
-fn finish_bootstrap(
-    options: &GroupOptions,
-    wal: &Wal,
-    recovered: &mut Recovered,
-    observer: &dyn Observer,
-) -> Result<(), GroupError> {
-    let group = random().max(1);
-    wal.save_group(group, options.charter)?;
-    recovered.identity.group = group;
-    recovered.identity.charter = options.charter;
-    observer.log(LogLevel::Info, format!("created group {group:032x}"));
-    Ok(())
-}
-
 /// Random bits for ids and seeds. Where the system has no entropy device, time and address space
 /// layout have to do.
-fn random() -> u128 {
+pub(crate) fn random() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let mut bytes = [0; 16];
     match File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)) {
@@ -338,7 +243,7 @@ fn random() -> u128 {
 
 /// Between the log, which is opened first, and the member that wants to hear of its syncs.
 #[derive(Default)]
-struct Syncs {
+pub(crate) struct Syncs {
     state: Mutex<SyncState>,
     synced: Condvar,
 }
@@ -372,7 +277,7 @@ impl Syncs {
     }
 
     /// Before there is a member: waits for the log to be on disk up to `position`.
-    fn wait(&self, position: LogPosition) -> Result<(), Arc<WalError>> {
+    pub fn wait(&self, position: LogPosition) -> Result<(), Arc<WalError>> {
         let mut state = self.state.lock();
         loop {
             if let Some(error) = &state.failed {

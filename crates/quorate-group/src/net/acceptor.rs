@@ -2,16 +2,19 @@
 //! are at most one line a second.
 
 use super::connections::Connections;
-use super::{receiver, socket};
+use super::{dial, receiver, socket};
 use crate::error::GroupError;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use parking_lot::Mutex;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a connection takes from this host to itself at most.
+const ARRIVAL: Duration = Duration::from_millis(100);
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(crate) struct Acceptor {
@@ -36,6 +39,22 @@ impl Acceptor {
             bound.map_err(|source| GroupError::Listen { addr: addr.to_owned(), source })?;
         let (complaints, connections) = (Mutex::default(), Connections::default());
         Ok(Self { listener, complaints, connections })
+    }
+
+    /// Whether `addr` is this port under another name: a connection to it arrives here. For the
+    /// time before [`Acceptor::run`]. Strangers that come meanwhile are turned away.
+    pub fn is_at(&self, addr: &str) -> io::Result<bool> {
+        let Ok(probe) = dial::connect(addr) else { return Ok(false) };
+        let (wanted, there) = (probe.local_addr()?, probe.peer_addr()?);
+        // On this host: then it is here as good as at once.
+        let local = wanted.ip() == there.ip() || there.ip().is_loopback();
+        let patience = if local { ARRIVAL } else { Duration::ZERO };
+        while socket::has_news(self.listener.as_fd(), patience) {
+            if self.listener.accept()?.1 == wanted {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The thread.

@@ -22,8 +22,12 @@ pub(crate) const GREETING_BYTES_MAX: usize = 32 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
+    /// There is no connection.
     #[error("{0}")]
     Connect(io::Error),
+    /// There was one, but what was needed on it could not be said or heard.
+    #[error("{0}")]
+    Handshake(io::Error),
     #[error("refused: {}", .0.text)]
     Refused(Refusal),
     #[error("{0}")]
@@ -39,7 +43,7 @@ impl DialError {
             DialError::Refused(refusal) => {
                 matches!(refusal.code, OtherMember | Yourself | Isolated)
             }
-            DialError::Protocol(_) => false,
+            DialError::Handshake(_) | DialError::Protocol(_) => false,
         }
     }
 }
@@ -66,7 +70,7 @@ impl Dialled {
 
     /// One question, one answer.
     pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
-        write_packet(self.reader.stream_mut(), question).map_err(DialError::Connect)?;
+        write_packet(self.reader.stream_mut(), question).map_err(DialError::Handshake)?;
         read_packet(&mut self.reader, self.welcome.from.member, own)
     }
 }
@@ -80,10 +84,7 @@ pub(crate) fn dial(
     let tls = caller.tls.as_deref();
     match attempt(&caller, addr, want, expects, tls) {
         // It may not be switched over yet.
-        Err(DialError::Connect(error))
-            if tls.is_some_and(|tls| tls.dynamic)
-                && error.kind() != io::ErrorKind::ConnectionRefused =>
-        {
+        Err(DialError::Handshake(_)) if tls.is_some_and(|tls| tls.dynamic) => {
             attempt(&caller, addr, want, expects, None)
         }
         other => other,
@@ -104,11 +105,11 @@ fn attempt(
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
     let mut channel =
-        prepared.and_then(|()| Channel::dial(stream, tls)).map_err(DialError::Connect)?;
+        prepared.and_then(|()| Channel::dial(stream, tls)).map_err(DialError::Handshake)?;
     let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
     let own = caller.identity.member;
     let hello = Hello { versions, want, from: caller.identity.clone(), expects };
-    write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Connect)?;
+    write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Handshake)?;
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
@@ -137,7 +138,7 @@ fn read_packet(
     Packet::decode(frame_type, body, from, to).map_err(|error| DialError::Protocol(error.into()))
 }
 
-fn connect(addr: &str) -> io::Result<TcpStream> {
+pub(crate) fn connect(addr: &str) -> io::Result<TcpStream> {
     let mut last = None;
     for socket_addr in addr.to_socket_addrs()? {
         match TcpStream::connect_timeout(&socket_addr, CONNECT_TIMEOUT) {

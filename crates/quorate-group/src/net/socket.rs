@@ -3,7 +3,7 @@
 use rustix::net::sockopt;
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// No delay, and an end to connections whose other side has silently gone: unacknowledged data
@@ -52,9 +52,14 @@ pub(crate) fn wake_acceptor(listener: &std::net::TcpListener) -> io::Result<()> 
 /// Whether the other side has ended the connection, waiting for that at most `patience`. For
 /// connections on which the other side has nothing to say.
 pub(crate) fn has_ended(stream: &TcpStream, patience: Duration) -> bool {
+    has_news(stream.as_fd(), patience)
+}
+
+/// Waits for something to read, or to accept, at most `patience`.
+pub(crate) fn has_news(socket: BorrowedFd<'_>, patience: Duration) -> bool {
     use rustix::event::{poll, PollFd, PollFlags, Timespec};
     let timeout =
         Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-    let mut fds = [PollFd::new(stream, PollFlags::IN | PollFlags::RDHUP)];
+    let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::IN | PollFlags::RDHUP)];
     matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
 }
