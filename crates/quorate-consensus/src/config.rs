@@ -1,5 +1,6 @@
 //! Who belongs to the group, who votes, and how that changes.
 
+use crate::quorum::{self, Tally};
 use crate::types::MemberId;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +94,9 @@ pub struct Config {
     pub audit: String,
 }
 
-/// A change to ask a leader for. More than one voter added or removed goes through a joint
-/// configuration, which the leader leaves by itself.
+/// A change to ask a leader for. It goes through a joint configuration, which the leader leaves by
+/// itself, if more than one vote comes or goes, or if it takes from somebody that nothing is decided
+/// without it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigChange {
     /// Add or replace (role, weight, zone, address, name) these, and remove those, in one change.
@@ -250,16 +252,12 @@ impl Config {
 
     /// Whether these alone can decide.
     pub fn is_quorum(&self, among: impl Fn(MemberId) -> bool) -> bool {
-        let majority = |ballots: &mut dyn Iterator<Item = MemberId>| {
-            let (mut all, mut have) = (0usize, 0usize);
-            for id in ballots {
-                all += 1;
-                have += usize::from(among(id));
-            }
-            have > all / 2
-        };
-        majority(&mut self.ballots())
-            && (!self.is_joint() || majority(&mut self.outgoing.iter().copied()))
+        quorum::tally(self, |id| Some(among(id))) == Tally::Won
+    }
+
+    /// Whether nothing can be decided without `id`.
+    pub(crate) fn is_needed(&self, id: MemberId) -> bool {
+        !self.is_quorum(|other| other != id)
     }
 
     /// Whether `id` votes, in either half.

@@ -79,7 +79,8 @@ impl Member {
         let deadline = Instant::now() + patience;
         self.membership.wait_changed(deadline, || {
             let driver = self.core.lock();
-            let settled = self.ballots.missing(&driver.config, self.id).is_none();
+            let config = &driver.config;
+            let settled = !config.is_joint() && self.ballots.missing(config, self.id).is_none();
             settled || driver.leadership.leader.is_none() || self.is_stopping()
         });
     }

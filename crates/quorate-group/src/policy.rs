@@ -139,16 +139,14 @@ pub(crate) fn removal(
     leaver: MemberId,
     alive: impl Fn(MemberId) -> bool,
 ) -> ConfigChange {
-    let rest = || config.voters().filter(|id| *id != leaver);
-    let votes = |id: MemberId| config.ballots().filter(|voter| *voter == id).count();
-    let living: usize = rest().filter(|id| alive(*id)).map(votes).sum();
-    let mut all: usize = rest().map(votes).sum();
+    let mut after = Config { outgoing: Vec::new(), ..config.clone() };
+    after.members.remove(&leaver);
     let mut remove = vec![leaver];
-    for dead in rest().filter(|id| !alive(*id)) {
-        if living > all / 2 {
+    for dead in config.voters().filter(|id| *id != leaver && !alive(*id)) {
+        if after.is_quorum(&alive) {
             break;
         }
-        all -= votes(dead);
+        after.members.remove(&dead);
         remove.push(dead);
     }
     ConfigChange::Update { put: Vec::new(), remove }

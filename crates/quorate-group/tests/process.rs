@@ -119,7 +119,9 @@ fn try_start(name: &str, leads: bool) -> (Cluster, Process) {
     cluster.nodes[1].joined();
     for node in &cluster.nodes[..2] {
         node.wait("three voters in the view", |node| {
-            node.status().voters.len() == 3 && node.view().members.len() == 3
+            let status = node.status();
+            let voters = status.voters.len() == 3 && !status.config.is_joint();
+            voters && node.view().members.len() == 3
         });
     }
     (cluster, process)

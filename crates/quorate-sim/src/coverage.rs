@@ -43,6 +43,8 @@ pub enum Mark {
     /// A member was told to make the rest the group, and did.
     Force,
     Forced,
+    /// One of two went on without the other.
+    Alone,
     WithoutMinority,
     Read,
     ReadUnanswered,
@@ -70,7 +72,7 @@ pub enum Mark {
 pub struct Coverage([u64; Mark::ALL.len()]);
 
 impl Mark {
-    pub const ALL: [Mark; 44] = [
+    pub const ALL: [Mark; 45] = [
         Mark::Crash,
         Mark::CrashInsideStep,
         Mark::TornBatch,
@@ -99,6 +101,7 @@ impl Mark {
         Mark::Disaster,
         Mark::Force,
         Mark::Forced,
+        Mark::Alone,
         Mark::WithoutMinority,
         Mark::Read,
         Mark::ReadUnanswered,

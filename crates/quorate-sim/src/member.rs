@@ -7,7 +7,9 @@ use crate::schedule::Micros;
 use crate::world::Event;
 use bytes::Bytes;
 use quorate_consensus::follow::Writes;
-use quorate_consensus::{Config, Consensus, Effects, Entry, Index, MemberId, RoleState, Term};
+use quorate_consensus::{
+    Config, Consensus, Effects, Entry, Index, LogPosition, MemberId, RoleState, Term,
+};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -17,6 +19,8 @@ pub struct Member {
     pub core: Option<Consensus>,
     /// Counts the lives of the process; events of an earlier life are ignored.
     pub run: u32,
+    /// When its present life began.
+    pub since: Micros,
     /// The disk is lost for good: this identity never comes back.
     pub gone: bool,
     /// Stopped by a signal: events pile up in `backlog`.
@@ -30,6 +34,8 @@ pub struct Member {
     pub crash_at: Option<CrashPoint>,
 
     pub machine: Machine,
+    /// The entry of the last view it accepted in this life.
+    pub view_at: LogPosition,
     pub commit: Index,
     /// How far its own disk has the log, as far as it knows.
     pub persisted: Index,

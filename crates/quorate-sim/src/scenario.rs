@@ -97,6 +97,8 @@ pub struct Scenario {
     pub minority_stays_away: bool,
     /// In the end some links break for good, and the group must work all the same.
     pub lame: bool,
+    /// One of two whose other one's process is gone goes on alone.
+    pub alone: bool,
     pub staff: Staff,
     pub modes: Modes,
 }
@@ -149,6 +151,7 @@ impl Scenario {
             config_in_log: r.chance(300) || modes.on,
             minority_stays_away: !calm && r.chance(300),
             lame: lossy && Rng::new(mix(seed, 0x006c_616d_6521)).chance(200),
+            alone: !calm && voters < 4 && Rng::new(mix(seed, 0x0061_6c6f_6e65)).chance(600),
             staff: Staff::draw(seed, profile),
             modes,
             faults,

@@ -1,5 +1,6 @@
 //! One run: the members, the network between them, virtual time, and the loop.
 
+mod alone;
 mod check;
 mod clients;
 mod disaster;
@@ -27,7 +28,9 @@ use crate::trace::Trace;
 use bytes::Bytes;
 use lame::Lame;
 use modes::Settling;
-use quorate_consensus::{Config, Entry, Event as CoreEvent, Fetch, Index, MemberId, Message};
+use quorate_consensus::{
+    Config, Entry, Event as CoreEvent, Fetch, Index, LogPosition, MemberId, Message,
+};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -64,6 +67,7 @@ pub enum Event {
     OperateNow,
     Disaster,
     Force,
+    Alone,
     HealCheck,
 }
 
@@ -134,6 +138,8 @@ pub struct World {
     committed_config: (Index, Rc<Config>),
     /// Every membership that a leader ever made: it may be in a log, or still on its way to one.
     configs_made: Vec<(Index, Config)>,
+    /// When each View entry was made, for those who may go on alone.
+    views_made: Vec<(LogPosition, Micros)>,
     /// A majority is lost, and the rest not yet a group again.
     without_majority: bool,
     lame: Lame,
@@ -181,6 +187,7 @@ impl World {
             away_is_down: false,
             committed_config: (0, Rc::default()),
             configs_made: Vec::new(),
+            views_made: Vec::new(),
             without_majority: false,
             lame: Lame::default(),
             settling: Settling::default(),
@@ -201,6 +208,7 @@ impl World {
         world.found_group();
         world.schedule_faults();
         world.schedule_disaster();
+        world.schedule_alone();
         world
     }
 
@@ -291,6 +299,7 @@ impl World {
             Event::OperateNow => self.operate_now(),
             Event::Disaster => self.disaster(),
             Event::Force => self.force(),
+            Event::Alone => self.go_on_alone(),
             Event::HealCheck => self.heal_check(),
             _ => unreachable!("an event inside a process"),
         }
@@ -386,6 +395,7 @@ impl Event {
             | Event::OperateNow
             | Event::Disaster
             | Event::Force
+            | Event::Alone
             | Event::HealCheck => None,
         }
     }

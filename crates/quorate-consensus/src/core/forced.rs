@@ -26,7 +26,6 @@ use crate::config::{Config, MemberRole};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::message::{MessageBody, TERM_MAX};
-use crate::quorum::{self, Tally};
 use crate::types::{HardState, LogPosition, MemberId};
 use std::collections::BTreeSet;
 
@@ -109,7 +108,7 @@ impl Consensus {
         if let Some(stranger) = keep.iter().find(|id| !current.members.contains_key(id)) {
             return Err(format!("{stranger} cannot be kept: it is not a member"));
         }
-        if quorum::tally(current, |id| Some(keep.contains(&id))) == Tally::Won {
+        if current.is_quorum(|id| keep.contains(&id)) {
             return Err("those kept are a majority and elect a leader by themselves".into());
         }
         if self.hard.term > TERM_MAX - 2 * TERM_LEAP {

@@ -8,6 +8,10 @@
 //! - Configurations that follow each other differ by one vote, or are bridged by a joint one. (One
 //!   vote: if a majority under T votes and one under T + 1 had nobody in common, they would hold
 //!   T/2 + 1 and (T + 1)/2 + 1 votes, rounded down, which are T + 2 together.)
+//! - A voter without which nothing could be decided loses that only through a joint configuration,
+//!   which cannot be committed without it either. So it knows, before anything is committed without
+//!   it, that this may be: [`super::survive`] rests on that. (One of two is such a voter: so a second
+//!   vote of the other one, a third voter and a removal go through a joint phase there.)
 
 use super::{Consensus, Role};
 use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
@@ -108,7 +112,8 @@ impl Consensus {
     }
 }
 
-/// The configuration after a change of members, joint if more than one voter comes or goes.
+/// The configuration after a change of members, joint if more than one vote comes or goes, or if
+/// somebody is not needed any more that was needed for each decision.
 fn updated(
     config: &Config,
     put: Vec<(MemberId, MemberInfo)>,
@@ -148,7 +153,8 @@ fn updated(
     if next.members.len() > MEMBERS_MAX {
         return Err(format!("a group has at most {MEMBERS_MAX} members"));
     }
-    if ballots_moved(config, &next) > 1 {
+    let dispensable = |id| config.is_needed(id) && !next.is_needed(id);
+    if ballots_moved(config, &next) > 1 || config.voters().any(dispensable) {
         next.outgoing = config.ballots().collect();
     }
     Ok(next)

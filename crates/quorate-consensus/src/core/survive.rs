@@ -3,9 +3,11 @@
 //! Two voters decide together, so without the other nothing is decided any more, though nothing is
 //! lost either. [`Event::SurviveAlone`] makes the other one a former member, without its consent.
 //!
-//! Why nothing acknowledged can be lost, and the two cannot diverge. In every configuration that
-//! may be in force (from the last committed one on) this member is needed for each decision: it is
-//! one of two voters, of whom it has no fewer votes, or the only one. So
+//! Why nothing acknowledged can be lost, and the two cannot diverge. In every configuration of this
+//! member's log that may be in force (from the last committed one on) this member is needed for each
+//! decision: it is one of two voters, of whom it has no fewer votes, or the only one. So it is in
+//! every later one that only the other member has in its log: a change which ends that is joint
+//! ([`super::membership`]), and the next change waits until the last is committed. Hence
 //! - whatever was committed is in this member's log, for it took its acknowledgement;
 //! - the other member can commit nothing without this one, now or later, whatever it has in its own
 //!   log; it can be elected only by this member's vote, which goes to logs that are not behind, and
@@ -15,8 +17,8 @@
 //!
 //! What it takes on trust, and the driver has to know (see there): that the other one does not do
 //! the same. So only a process that is known to be gone, or to have forsworn it, is left behind.
-//! A learner in any of the configurations refuses it: the other member may have made it a voter.
-//! So does a commit rule of zones, which one member cannot meet.
+//! Any third member refuses it, also a learner: what the driver knows is the end of one process. So
+//! does a commit rule of zones, which one member cannot meet.
 
 use super::Consensus;
 use crate::config::Config;
@@ -40,9 +42,8 @@ impl Consensus {
             let both = config.members.keys().all(|id| *id == own || *id == gone);
             let full = config.members.values().all(|info| info.may_lead());
             let zones = config.rules.zones_min <= 1;
-            let votes = |id| config.ballots().filter(|voter| *voter == id).count();
-            let needed = votes(own) >= votes(gone) && votes(own) > 0;
-            both && full && needed && zones && !config.is_joint() && config.is_voter(own)
+            let needed = config.is_voter(own) && config.is_needed(own);
+            both && full && needed && zones && !config.is_joint()
         };
         if !self.configs.possible(self.commit).all(needs_this_one) {
             return refuse("only one of two full members, with no other member and no rule of zones, can go on alone");

@@ -204,7 +204,7 @@ impl Cluster {
     }
 
     /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
-    /// view), and all are voters.
+    /// view), and all are voters, with no change under way.
     pub fn await_members(&self, nodes: &[usize]) {
         let ids: BTreeSet<_> = nodes.iter().map(|at| self.nodes[*at].id()).collect();
         for at in nodes {
@@ -213,7 +213,8 @@ impl Cluster {
                 let voters = status.voters.into_iter().collect::<BTreeSet<_>>();
                 let loggers = status.loggers.into_iter().collect::<BTreeSet<_>>();
                 let shown = node.view().members.iter().map(|m| m.id).collect::<BTreeSet<_>>();
-                voters == ids && shown == &ids - &loggers
+                let settled = !status.config.is_joint();
+                voters == ids && settled && shown == &ids - &loggers
             });
         }
         // A node that was away may show the same members by a view from before.

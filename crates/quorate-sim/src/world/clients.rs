@@ -192,6 +192,9 @@ impl World {
             if news {
                 self.coverage.mark_applied(&applied);
             }
+            if matches!(applied, Applied::View { accepted: true }) {
+                member.view_at = entry.position();
+            }
             match applied {
                 Applied::Write(decision) => self.decided(m, next, news, decision),
                 Applied::View { accepted } if self.tells() => {

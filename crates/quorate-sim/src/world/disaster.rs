@@ -9,6 +9,9 @@ use crate::oracle::Rule;
 use quorate_consensus::{Config, Event as CoreEvent, Index, MemberId, MemberInfo};
 use std::rc::Rc;
 
+/// What the operator writes into the membership it installs.
+pub(super) const AUDIT: &str = "disaster";
+
 impl World {
     pub(super) fn schedule_disaster(&mut self) {
         if self.scenario.staff.disaster {
@@ -50,7 +53,7 @@ impl World {
         if self.tells() {
             self.note(format!("operator: m{m} shall make the group of {keep:?}"));
         }
-        self.ask(m, CoreEvent::ForceQuorum { keep, audit: "disaster".into() }, Mark::Force);
+        self.ask(m, CoreEvent::ForceQuorum { keep, audit: AUDIT.into() }, Mark::Force);
     }
 
     /// `m` leads by force, with a log of which `upto` is the last entry that was committed.
@@ -82,7 +85,7 @@ impl World {
     /// The membership installed by force is committed: until then a crash may undo it.
     fn is_group_again(&self) -> bool {
         let (at, config) = &self.committed_config;
-        !config.audit.is_empty() && self.oracle.commit() >= *at
+        config.audit == AUDIT && self.oracle.commit() >= *at
     }
 
     fn force_later(&mut self) {

@@ -5,6 +5,7 @@
 //! what it *does* when it is carried out.
 
 use super::check::{check_acknowledgement, check_on_disk};
+use super::disaster::AUDIT;
 use super::{Event, Packet, World};
 use crate::coverage::Mark;
 use crate::disk::LogImage;
@@ -123,6 +124,9 @@ impl World {
                 if entry.kind == EntryKind::Config {
                     self.configs_made.extend(Config::decode(&entry.data).map(|c| (entry.index, c)));
                 }
+                if entry.kind == EntryKind::View && self.scenario.alone {
+                    self.views_made.push((entry.position(), self.schedule.now()));
+                }
                 member.made.push((entry.clone(), log.term_at(entry.index - 1).unwrap_or(0)));
             }
         }
@@ -168,7 +172,7 @@ impl World {
         let made = effects.append.iter().skip(before.appended);
         let mut configs = made.filter(|e| e.term == term && e.kind == EntryKind::Config);
         let entry = configs.next()?;
-        let config = Config::decode(&entry.data).ok().filter(|c| !c.audit.is_empty())?;
+        let config = Config::decode(&entry.data).ok().filter(|c| c.audit == AUDIT)?;
         Some((entry.index, config))
     }
 

@@ -10,8 +10,8 @@ use crate::oracle::Rule;
 use crate::plant::Plant;
 use quorate_consensus::follow::Writes;
 use quorate_consensus::{
-    Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, MemberId,
-    MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
+    Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, LogPosition,
+    MemberId, MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -69,6 +69,7 @@ impl World {
             id,
             core: None,
             run: 0,
+            since: 0,
             gone: false,
             paused: false,
             backlog: VecDeque::new(),
@@ -78,6 +79,7 @@ impl World {
             told_at: 0,
             crash_at: None,
             machine: Machine::new(self.scenario.window),
+            view_at: LogPosition::default(),
             commit: 0,
             persisted: 0,
             commit_seen: 0,
@@ -140,6 +142,8 @@ impl World {
         let term = restored.hard_state.term;
         member.commit = restored.commit.max(member.disk.live.base.index);
         member.commit_seen = member.commit;
+        member.since = now;
+        member.view_at = LogPosition::default();
         member.persisted = member.disk.durable.last().index;
         member.told_at = now;
         member.config = Rc::clone(member.disk.live.config().1);

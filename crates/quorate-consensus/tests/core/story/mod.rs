@@ -91,6 +91,7 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
         ("welcome", [_, newcomer]) => Event::SnapshotWelcome(stage.id(newcomer)?),
         ("unreachable", [_, peer]) => Event::Unreachable(stage.id(peer)?),
+        ("survive", [_, gone]) => Event::SurviveAlone(stage.id(gone)?),
         ("rules", [_, rules @ ..]) => {
             Event::ChangeMembership(ConfigChange::Rules(parse_rules(rules)?))
         }

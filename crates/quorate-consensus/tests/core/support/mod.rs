@@ -137,7 +137,7 @@ pub fn voter(name: &str) -> MemberInfo {
     MemberInfo::new(MemberRole::Voter, format!("{name}:4567"), name)
 }
 
-/// `name:learner`, `name:logger:zone=x`, `name:w80:joining`: a member with more than defaults.
+/// `name:learner`, `name:logger:zone=x`, `name:w80:v2:joining`: a member with more than defaults.
 pub fn described(words: &str) -> Result<(&str, MemberInfo), String> {
     let mut words = words.split(':');
     let name = words.next().unwrap_or_default();
@@ -147,16 +147,25 @@ pub fn described(words: &str) -> Result<(&str, MemberInfo), String> {
             "learner" => info.role = MemberRole::Learner,
             "logger" => info.role = MemberRole::Logger,
             "joining" => info.joining = true,
-            _ => match (word.strip_prefix("zone="), word.strip_prefix('w')) {
-                (Some(zone), _) => info.zone = zone.into(),
-                (None, Some(weight)) => {
-                    info.weight = weight.parse().map_err(|_| format!("a weight, not {weight}"))?;
-                }
-                _ => return Err(format!("learner, logger, joining, w80 or zone=x, not {word}")),
+            _ => match word.split_at(1) {
+                ("w", weight) => info.weight = small(weight)?,
+                ("v", votes) => info.ballots = small(votes)?,
+                _ => match word.strip_prefix("zone=") {
+                    Some(zone) => info.zone = zone.into(),
+                    None => {
+                        return Err(format!(
+                            "learner, logger, joining, w80, v2 or zone=x, not {word}"
+                        ))
+                    }
+                },
             },
         }
     }
     Ok((name, info))
+}
+
+fn small(word: &str) -> Result<u8, String> {
+    word.parse().map_err(|_| format!("a number up to 255 expected, not {word}"))
 }
 
 pub fn learner(name: &str) -> MemberInfo {
