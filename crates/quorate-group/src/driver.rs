@@ -103,7 +103,6 @@ impl Driver {
     pub fn step_down(&mut self, member: &Member) {
         let stepped = self.step_unchecked(member, Event::StepDown);
         debug_assert!(stepped.is_ok());
-        self.peers.values().for_each(|peer| peer.break_connection());
     }
 
     /// For events that the core cannot refuse in a way that matters to the caller.

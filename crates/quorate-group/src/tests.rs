@@ -15,6 +15,7 @@ use quorate_consensus::{
 };
 use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
 use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
 
 fn fail_log(node: &Node) {
     let dir = node.options.dir.clone();
@@ -41,6 +42,27 @@ fn a_leader_whose_log_fails_is_replaced_and_says_so_once() {
     assert!(!node.status().is_leader);
     let refused = node.group().propose(1 << 40, Bytes::from_static(b"x"));
     assert!(matches!(refused, Err(GroupError::LogFailed(_))), "{refused:?}");
+}
+
+#[test]
+fn a_leader_whose_log_fails_tells_another_to_stand_at_once() {
+    let mut cluster = Cluster::new("heir", 3);
+    let election_timeout = Duration::from_secs(5);
+    for node in &mut cluster.nodes {
+        node.options.election_timeout = election_timeout;
+        node.start().unwrap();
+        node.joined();
+    }
+    cluster.await_members(&[0, 1, 2]);
+    let broken = cluster.leader();
+    let other = (broken + 1) % 3;
+    let failed = Instant::now();
+    fail_log(&cluster.nodes[broken]);
+    let proposal = cluster.nodes[other].propose();
+    cluster.nodes[other].await_applied(&[proposal]);
+    let took = failed.elapsed();
+    println!("a commit {took:?} after the leader's log failed");
+    assert!(took < election_timeout, "{took:?}: they waited until it was silent for too long");
 }
 
 #[test]
