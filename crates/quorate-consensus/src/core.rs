@@ -207,6 +207,7 @@ impl Consensus {
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
             Event::SurviveAlone(gone) => return self.survive_alone(gone, fx),
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
+            Event::Heard(peer) => self.on_heard(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),
             Event::HostHangs(hangs) => self.host_hangs(hangs),
             Event::StepDown => self.retire(fx),

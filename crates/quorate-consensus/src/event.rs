@@ -110,6 +110,8 @@ pub enum Event {
     /// A new connection to this peer was refused: its process is gone. The end of a connection is
     /// not enough, a device between may cause it.
     Unreachable(MemberId),
+    /// Part of a long message of this peer arrived: it lives, and what it says comes.
+    Heard(MemberId),
     /// The log up to here was purged from disk (everything at or below is snapshotted).
     Compacted(LogPosition, Config),
     /// What this member leads for makes no progress (true), or does again: others should lead.

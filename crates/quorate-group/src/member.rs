@@ -263,7 +263,7 @@ impl Member {
         if let Some(peer) = driver.peers.get(&id) {
             return peer.clone();
         }
-        let peer = Arc::new(Peer::new(id));
+        let peer = Arc::new(Peer::new(id, self.options.suspect_timeout));
         driver.peers.insert(id, peer.clone());
         if self.is_stopping() {
             peer.stop();

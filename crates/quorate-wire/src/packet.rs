@@ -68,12 +68,11 @@ impl Packet {
     }
 
     /// Small and awaited by somebody's timer or commit: goes before bulk data. The consensus
-    /// tolerates any order of messages.
+    /// tolerates any order of messages; an Append without entries asks what became of those that
+    /// were sent, so it stays behind them.
     pub fn is_urgent(&self) -> bool {
         match self {
-            Packet::Consensus(message) => {
-                !matches!(&message.body, MessageBody::Append { entries, .. } if !entries.is_empty())
-            }
+            Packet::Consensus(message) => !matches!(message.body, MessageBody::Append { .. }),
             Packet::Forward(_)
             | Packet::SnapshotBegin(_)
             | Packet::SnapshotData(_)

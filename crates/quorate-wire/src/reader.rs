@@ -106,7 +106,13 @@ impl<R: Read> FrameReader<R> {
         Ok(Some((header, at..at + header.length)))
     }
 
-    fn fill(&mut self) -> Result<(), ReadFailure> {
+    /// Whether part of a packet in fragments is here.
+    pub fn is_inside_packet(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Blocks until more bytes are here.
+    pub fn fill(&mut self) -> Result<(), ReadFailure> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;

@@ -146,6 +146,10 @@ fn urgent_packets_pass_between_fragments_of_a_large_one() {
     let large = Packet::Forward(vec![entry(1, 3 * FRAME_BODY_MAX).data]);
     let urgent = Packet::LeaveRequest;
     assert!(urgent.is_urgent() && !large.is_urgent());
+    // Asks what became of the entries before it: must not arrive first.
+    let (from, to) = (MemberId(1), MemberId(2));
+    let body = MessageBody::Append { prev: position(1, 1), entries: Vec::new(), commit: 0 };
+    assert!(!Packet::Consensus(Message { from, to, term: 1, body }).is_urgent());
     let mut stream = Vec::new();
     let mut fragmenter = Fragmenter::new(large.frame_type(), large.encode());
     while fragmenter.next_frame(&mut stream) {

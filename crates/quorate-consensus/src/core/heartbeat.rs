@@ -125,6 +125,22 @@ impl Consensus {
         self.confirm_reads(fx);
     }
 
+    /// Neither a heartbeat of the leader nor the answer of a follower may get through while a long
+    /// message fills the connection: its parts stand for them. They prove no round.
+    pub(super) fn on_heard(&mut self, peer: MemberId, fx: &mut Effects) {
+        if self.retired {
+            return;
+        }
+        let now_ms = self.now_ms;
+        if let Some(progress) = self.peer_mut(peer) {
+            progress.heard_ms = Some(now_ms);
+        } else if self.leader == Some(peer) && matches!(self.role, Role::Follower) {
+            self.hear_leader(peer, fx);
+            let persisted_last = self.log.persisted();
+            self.send(peer, MessageBody::HeartbeatReply { round: 0, persisted_last }, fx);
+        }
+    }
+
     /// The newest round that a quorum has answered.
     pub(super) fn confirmed_round(&self, leadership: &Leadership) -> u64 {
         let own = leadership.rounds.current;

@@ -263,7 +263,11 @@ impl Sender<'_> {
         let Some(prev) = self.log.position(peer.next - 1) else {
             return self.request_snapshot(peer, fx);
         };
-        let (entries, _) = self.log.recent_from(peer.next, self.options.append_bytes_max);
+        let (mut entries, bytes) = self.log.recent_from(peer.next, self.options.append_bytes_max);
+        if bytes > self.options.append_bytes_max {
+            // A probe is repeated until it is answered: a long entry waits for that.
+            entries.clear();
+        }
         self.append_message(peer, prev, entries, fx);
         peer.state = State::Probe { sent: true };
     }

@@ -78,6 +78,60 @@ fn a_batch_leaves_for_disk_and_followers_in_one_step_without_copies() {
 }
 
 #[test]
+fn an_entry_longer_than_a_message_is_not_sent_before_it_is_known_where_the_logs_agree() {
+    let mut leader = leader_of_three();
+    let long = Bytes::from(vec![7; 2 << 20]);
+    step(&mut leader, 5000, Event::Propose(vec![(EntryKind::Data, long)]));
+    let reject =
+        |rejected| MessageBody::AppendReject { rejected, hint: LogPosition { term: 1, index: 1 } };
+    let sent = |effects: &Effects| -> Vec<(Index, usize)> {
+        let bodies = effects.messages.iter().filter(|m| m.to == id(2)).map(|m| &m.body);
+        let append = |body: &MessageBody| match body {
+            MessageBody::Append { prev, entries, .. } => Some((prev.index, entries.len())),
+            _ => None,
+        };
+        bodies.filter_map(append).collect()
+    };
+    // It answers heartbeats while the entry is on its way, or lost: it is asked where it stands, and
+    // gets the entry once.
+    assert_eq!(sent(&step(&mut leader, 5000, from_peer(1, reject(2)))), [(1, 0)]);
+    for round in 1..4 {
+        let reply = MessageBody::HeartbeatReply { round, persisted_last: 1 };
+        step(&mut leader, 5000 + round * 200, Event::Tick);
+        assert_eq!(sent(&step(&mut leader, 5000 + round * 200, from_peer(1, reply))), [(1, 0)]);
+    }
+    let found = MessageBody::AppendReply { matched: 1 };
+    assert_eq!(sent(&step(&mut leader, 5700, from_peer(1, found))), [(1, 1)]);
+}
+
+#[test]
+fn what_arrives_of_a_long_message_is_heard() {
+    // A leader stays in office, and answers count that nobody could send yet.
+    let mut leader = leader_of_three();
+    for now_ms in (5200..9000).step_by(200) {
+        step(&mut leader, now_ms, Event::Heard(id(2)));
+        step(&mut leader, now_ms, Event::Tick);
+        assert!(leader.is_leader(), "at {now_ms}");
+    }
+    step(&mut leader, 10_300, Event::Tick);
+    assert!(!leader.is_leader());
+
+    // A follower does not stand, and says that it hears its leader: that one only.
+    let mut follower = member(voters(&[1, 2, 3]));
+    step(&mut follower, 100, from_peer(1, MessageBody::Heartbeat { commit: 0, round: 1 }));
+    for now_ms in (300..5000).step_by(200) {
+        let effects = step(&mut follower, now_ms, Event::Heard(id(2)));
+        let reply = MessageBody::HeartbeatReply { round: 0, persisted_last: 0 };
+        let (from, to) = (id(1), id(2));
+        assert_eq!(effects.messages, [Message { from, to, term: 1, body: reply }]);
+        assert!(step(&mut follower, now_ms, Event::Tick).messages.is_empty());
+        assert!(step(&mut follower, now_ms, Event::Heard(id(3))).messages.is_empty());
+    }
+    step(&mut follower, 7000, Event::Heard(id(3)));
+    assert!(!step(&mut follower, 7000, Event::Tick).messages.is_empty(), "it asks for votes");
+}
+
+#[test]
 fn effects_of_several_steps_can_be_carried_out_together() {
     let mut member = member(voters(&[1, 2, 3]));
     let mut effects = Effects::default();

@@ -144,7 +144,8 @@ impl Attack {
                 2 => Event::HostHangs(self.rng.percent(50)),
                 3..=10 => Event::TransferLeadership(self.peer()),
                 11..=13 => Event::SnapshotWelcome(self.peer()),
-                14..=20 => Event::Compacted(self.harmless_position(), self.config()),
+                14 => Event::Heard(self.peer()),
+                15..=20 => Event::Compacted(self.harmless_position(), self.config()),
                 _ => Event::Unreachable(self.peer()),
             },
         }

@@ -4,8 +4,9 @@
 //! - packets of one lane leave in the order of `push`; they are pushed under the core's lock;
 //! - after a push, somebody writes: the pusher, the thread that holds the writer, or, when the
 //!   socket is full, the sender thread;
-//! - the outbox holds nothing while there is no connection, and at most [`OUTBOX_BYTES_MAX`] (plus
-//!   one packet): a peer that takes so little is cut off, and the core probes it anew.
+//! - the outbox holds nothing while there is no connection. The core's window bounds what it holds
+//!   beside packets of any length; beyond [`OUTBOX_BYTES_MAX`] a peer must go on taking something: if
+//!   it takes nothing for the suspect timeout it is cut off, and the core probes it anew.
 
 use super::connections::shut;
 use super::writer::{Pumped, Writer};
@@ -23,6 +24,8 @@ pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
 
 pub(crate) struct Peer {
     pub id: MemberId,
+    /// How long it may take nothing of an outbox that is full.
+    patience: Duration,
     outbox: Mutex<Outbox>,
     /// Wakes the sender thread.
     wake: Condvar,
@@ -36,6 +39,8 @@ pub(crate) struct Outbox {
     urgent: VecDeque<Packet>,
     bulk: VecDeque<Packet>,
     bytes: usize,
+    /// Since when, as far as was looked, the outbox is full and nothing leaves it.
+    stuck: Option<Instant>,
     /// Outgoing connection, for shutting it down from any thread.
     outgoing: Option<TcpStream>,
     broken: bool,
@@ -89,7 +94,7 @@ pub(crate) enum Work {
 }
 
 impl Peer {
-    pub fn new(id: MemberId) -> Self {
+    pub fn new(id: MemberId, patience: Duration) -> Self {
         let known = Known {
             identity: None,
             config_addr: None,
@@ -102,6 +107,7 @@ impl Peer {
             urgent: VecDeque::new(),
             bulk: VecDeque::new(),
             bytes: 0,
+            stuck: None,
             outgoing: None,
             broken: false,
             blocked: false,
@@ -116,6 +122,7 @@ impl Peer {
         };
         Self {
             id,
+            patience,
             outbox: Mutex::new(outbox),
             wake: Condvar::new(),
             writer: Mutex::new(Writer::default()),
@@ -124,9 +131,11 @@ impl Peer {
         }
     }
 
-    /// A packet came.
-    pub fn heard(&self) {
-        self.heard_ms.store(self.made.elapsed().as_millis() as u64, Ordering::Relaxed);
+    /// Something came: now, in ms since this was made.
+    pub fn heard(&self) -> u64 {
+        let now_ms = self.made.elapsed().as_millis() as u64;
+        self.heard_ms.store(now_ms, Ordering::Relaxed);
+        now_ms
     }
 
     /// For how long nothing came. Its host keeps the connection of a hanging process alive.
@@ -142,7 +151,7 @@ impl Peer {
             return false;
         }
         let size = packet.size_hint();
-        if outbox.bytes > 0 && outbox.bytes + size > OUTBOX_BYTES_MAX {
+        if outbox.bytes > OUTBOX_BYTES_MAX && outbox.is_stuck_for(self.patience) {
             outbox.broken = true;
             self.wake.notify_one();
             return false;
@@ -222,6 +231,7 @@ impl Peer {
         outbox.urgent.clear();
         outbox.bulk.clear();
         outbox.bytes = 0;
+        outbox.stuck = None;
         outbox.broken = false;
         outbox.blocked = false;
         outbox.probe = false;
@@ -405,6 +415,15 @@ impl Peer {
 }
 
 impl Outbox {
+    /// The socket has taken all that was popped so far.
+    pub fn moved(&mut self) {
+        self.stuck = None;
+    }
+
+    fn is_stuck_for(&mut self, patience: Duration) -> bool {
+        self.stuck.get_or_insert_with(Instant::now).elapsed() >= patience
+    }
+
     pub fn pop_urgent(&mut self) -> Option<Packet> {
         let packet = self.urgent.pop_front()?;
         self.bytes -= packet.size_hint();
@@ -421,3 +440,6 @@ impl Outbox {
         self.urgent.is_empty() && self.bulk.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

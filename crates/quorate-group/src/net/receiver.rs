@@ -170,11 +170,13 @@ struct Receiver<'a> {
     peer: &'a Arc<Peer>,
     packets: Vec<Packet>,
     snapshot: Option<(SnapshotBegin, BytesMut)>,
+    /// When the core last heard of something long that is coming, as [`Peer::heard`] counts.
+    told_ms: u64,
 }
 
 impl<'a> Receiver<'a> {
     fn new(member: &'a Member, peer: &'a Arc<Peer>) -> Self {
-        Self { member, peer, packets: Vec::new(), snapshot: None }
+        Self { member, peer, packets: Vec::new(), snapshot: None, told_ms: 0 }
     }
 
     fn run(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
@@ -190,13 +192,28 @@ impl<'a> Receiver<'a> {
     /// Waits for a packet, and takes those that came with it.
     fn gather(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         let (from, to) = (self.peer.id, self.member.id);
-        let (frame_type, body) = reader.next_packet()?;
-        self.peer.heard();
-        self.packets.push(Packet::decode(frame_type, body, from, to)?);
-        while let Some((frame_type, body)) = reader.buffered_packet()? {
-            self.packets.push(Packet::decode(frame_type, body, from, to)?);
+        while self.packets.is_empty() {
+            while let Some((frame_type, body)) = reader.buffered_packet()? {
+                self.packets.push(Packet::decode(frame_type, body, from, to)?);
+            }
+            if self.packets.is_empty() {
+                reader.fill()?;
+                self.came(reader.is_inside_packet());
+            }
         }
         Ok(())
+    }
+
+    /// Bytes came. In the midst of something `long` that is a sign of life for the core, too: what
+    /// else there is to say may be stuck behind it.
+    fn came(&mut self, long: bool) {
+        let now_ms = self.peer.heard();
+        let due = self.member.options.heartbeat_interval().as_millis() as u64;
+        if (long || self.snapshot.is_some()) && now_ms - self.told_ms >= due {
+            self.told_ms = now_ms;
+            let event = Event::Heard(self.peer.id);
+            self.member.with_core(|driver| driver.ignore_refusal(self.member, event));
+        }
     }
 
     fn deliver(&mut self) -> Result<(), WireError> {

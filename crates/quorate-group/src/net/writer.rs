@@ -93,6 +93,7 @@ impl Writer {
 }
 
 fn gather(outbox: &Mutex<Outbox>, bulk: &mut Option<Fragmenter>, frames: &mut Vec<u8>) {
+    outbox.lock().moved();
     while frames.len() < GATHER {
         let urgent = outbox.lock().pop_urgent();
         if let Some(packet) = urgent {
