@@ -206,6 +206,7 @@ impl Consensus {
             Event::ChangeMembership(change) => return self.change_membership(change, fx),
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
             Event::SurviveAlone(gone) => return self.survive_alone(gone, fx),
+            Event::Connected(peer) => self.send_again(peer, fx),
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
             Event::Heard(peer) => self.on_heard(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),

@@ -28,6 +28,9 @@ pub struct Effects {
     /// Peers whose next entry is no longer in the log: send them a snapshot.
     pub snapshots: Vec<MemberId>,
     pub reads: Vec<ReadReady>,
+    /// Members that have less on disk than they acknowledged to this leader in this term: what they
+    /// are made of was rolled back or lost, and they must not vote.
+    pub lost_entries: Vec<MemberId>,
     /// Role, term or leader changed.
     pub role: Option<RoleState>,
     /// The configuration in force changed (appended, committed, or rolled back by truncation).
@@ -115,6 +118,7 @@ impl Effects {
             && self.fetches.is_empty()
             && self.snapshots.is_empty()
             && self.reads.is_empty()
+            && self.lost_entries.is_empty()
             && self.role.is_none()
             && self.config.is_none()
             && !self.stepped_down
@@ -131,6 +135,7 @@ impl Effects {
         self.fetches.clear();
         self.snapshots.clear();
         self.reads.clear();
+        self.lost_entries.clear();
         self.role = None;
         self.config = None;
         self.stepped_down = false;

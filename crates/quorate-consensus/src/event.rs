@@ -107,6 +107,8 @@ pub enum Event {
     /// This voter, the other of two, is gone and will not do the same: go on without it. For when
     /// that may be, see `core/survive.rs`.
     SurviveAlone(MemberId),
+    /// There is a new connection to this peer: what was sent on the one before may be lost.
+    Connected(MemberId),
     /// A new connection to this peer was refused: its process is gone. The end of a connection is
     /// not enough, a device between may cause it.
     Unreachable(MemberId),

@@ -210,6 +210,9 @@ impl Driver {
         for read in effects.reads.drain(..) {
             member.reads.answer(read.ctx, read.index);
         }
+        for id in effects.lost_entries.drain(..) {
+            self.lost_entries(member, id);
+        }
         if let Some(config) = effects.config.take() {
             self.config_changed(member, config);
         }
@@ -217,6 +220,20 @@ impl Driver {
             self.role_changed(member, role);
         }
         Ok(())
+    }
+
+    /// A member whose log was rolled back is heard no more.
+    fn lost_entries(&mut self, member: &Member, id: MemberId) {
+        if member.lineage.lost_entries(id) {
+            let line = format!(
+                "member {id} has less on disk than it had acknowledged: its log was rolled back or \
+                 lost writes; it does not count any more, and is told so"
+            );
+            member.log(LogLevel::Error, line);
+        }
+        if let Some(peer) = self.peers.get(&id) {
+            peer.cut();
+        }
     }
 
     fn send_message(&mut self, message: Message) {

@@ -68,6 +68,17 @@ pub enum GroupError {
         dir = .dir.display()
     )]
     LogLost { dir: PathBuf, last: Index, snapshot: Index },
+    #[error(
+        "the log directory {dir} is an older state of itself, or a copy: {reason}. An image of this \
+         machine or a backup of the directory was restored, or the disk lost writes. What this node \
+         acknowledged since is missing in it, so it must not vote with it; the other members hold \
+         it. Move the directory away and start the node again: it rejoins as a new member, and \
+         fetches the state where its database is too old",
+        dir = .dir.display()
+    )]
+    RolledBack { dir: PathBuf, reason: String },
+    #[error("cannot read or write {path}: {source}. Check the disk and its permissions", path = .path.display())]
+    Mark { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]

@@ -73,6 +73,10 @@ fn ask_everybody(member: &Member) -> Outcome {
             Ok((Admission::Refused { reason: text }, _)) => refused = Some((addr, text)),
             Err(DialError::Refused(refusal)) => match refusal.code {
                 RefusalCode::Yourself => {}
+                RefusalCode::RolledBack => {
+                    member.rolled_back(&refusal.text);
+                    refused = Some((addr, refusal.text));
+                }
                 RefusalCode::Version | RefusalCode::OtherGroup => {
                     refused = Some((addr, refusal.text));
                 }

@@ -26,6 +26,7 @@ mod host_watch;
 mod join;
 mod keeper;
 mod leave;
+mod lineage;
 mod machine;
 mod member;
 mod membership;

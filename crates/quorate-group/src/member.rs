@@ -7,6 +7,7 @@ use crate::ballots::Ballots;
 use crate::driver::{has_forward_room, Driver};
 use crate::error::GroupError;
 use crate::keeper::Desk;
+use crate::lineage::Lineage;
 use crate::machine::{LogLevel, Observer};
 use crate::membership::Membership;
 use crate::net::acceptor::Acceptor;
@@ -62,6 +63,7 @@ pub(crate) struct Member {
     pub suspect_ms: AtomicU64,
     pub survival: Survival,
     pub ballots: Ballots,
+    pub lineage: Lineage,
     pub closing: Mutex<bool>,
 }
 
@@ -130,6 +132,7 @@ impl Member {
     pub fn peer_connected(&self, peer: &Peer) {
         self.log(LogLevel::Info, format!("connected to member {}", peer.id));
         self.with_core(|driver| {
+            driver.ignore_refusal(self, Event::Connected(peer.id));
             if driver.leadership.leader == Some(peer.id) {
                 self.pending.requeue();
             }
@@ -193,10 +196,15 @@ impl Member {
 
     /// The log failed, for good.
     pub fn log_failed(&self, driver: &mut Driver, error: &Arc<WalError>) {
+        let fatal = format!("the log of node {} failed: {error}", self.options.name);
+        self.withdraw(driver, fatal, error.to_string());
+    }
+
+    /// Takes no part any more, and says why, once.
+    pub fn withdraw(&self, driver: &mut Driver, fatal: String, reason: String) {
         if !self.failed.swap(true, Ordering::SeqCst) {
-            let node = &self.options.name;
-            self.notices.push(Notice::Fatal(format!("the log of node {node} failed: {error}")));
-            self.membership.set_reason(error.to_string());
+            self.notices.push(Notice::Fatal(fatal));
+            self.membership.set_reason(reason);
             driver.step_down(self);
         }
     }

@@ -6,6 +6,7 @@ use crate::error::GroupError;
 use crate::founding;
 use crate::join;
 use crate::keeper::{Desk, Keeper};
+use crate::lineage::{self, Lineage, Starts};
 use crate::machine::{LogLevel, Observer};
 use crate::member::Member;
 use crate::membership::Membership;
@@ -17,7 +18,7 @@ use crate::pending::Pending;
 use crate::progress::Progress;
 use crate::reads::Reads;
 use crate::restore::{self, Fit};
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Snapshots, Stored};
 use crate::survive::Survival;
 use crate::threads::Threads;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -38,6 +39,7 @@ pub(crate) fn open(
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
     let tls = options.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let acceptor = Acceptor::bind(&options.listen)?;
+    lineage::check_mark(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
     let wal_options = WalOptions {
         segment_bytes: options.segment_bytes,
@@ -61,8 +63,16 @@ pub(crate) fn open(
         founding::finish_bootstrap(&options, &wal, &mut recovered, &*observer)?;
     }
 
+    let lineage = Lineage::default();
+    let starts = Starts { own: recovered.identity, dir: &options.dir, lineage: &lineage };
+    starts.of_log(&recovered.special)?;
     let snapshots = Snapshots::new(&options.dir);
-    let newest = newest_snapshot(&options, &snapshots, &wal, &mut recovered, &syncs, &*observer)?;
+    let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
+    if let Some((_, content)) = &newest {
+        starts.of_snapshot(content)?;
+    }
+    let newest = newest.map(|(stored, _)| stored);
+    let newest = finish_install(&options, newest, &wal, &mut recovered, &syncs, &*observer)?;
     let restored = restore::restored(&options, &recovered, newest)?;
     let own = recovered.identity;
     let info = OpenInfo {
@@ -112,6 +122,7 @@ pub(crate) fn open(
             primary: AtomicBool::new(false),
             survival: Survival::default(),
             ballots: Ballots::default(),
+            lineage,
             closing: Mutex::new(false),
         }
     });
@@ -162,16 +173,15 @@ fn core_options(options: &GroupOptions, id: MemberId) -> Options {
 
 /// The newest snapshot. Where it was received and the log was not replaced by it yet, the log is,
 /// durably.
-fn newest_snapshot(
+fn finish_install(
     options: &GroupOptions,
-    snapshots: &Snapshots,
+    newest: Option<Stored>,
     wal: &Wal,
     recovered: &mut Recovered,
     syncs: &Syncs,
     observer: &dyn Observer,
 ) -> Result<Option<SnapshotMeta>, GroupError> {
-    let newest = snapshots.newest(&|damaged| observer.log(LogLevel::Warn, damaged))?;
-    let Some((stored, _)) = newest else { return Ok(None) };
+    let Some(stored) = newest else { return Ok(None) };
     let (dir, snapshot) = (&options.dir, stored.meta.last);
     match restore::fit(recovered, &stored) {
         Fit::Continued => {}

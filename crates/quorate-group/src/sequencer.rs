@@ -103,6 +103,7 @@ impl Sequencer {
             EntryKind::View => {
                 if let Some(view) = self.view.advance(&entry.data, &self.config) {
                     self.view = view.clone();
+                    member.lineage.learn(&view);
                     member.progress.set_view(view.clone());
                     self.machine.apply(Committed::View { index, view });
                 }
@@ -140,6 +141,7 @@ impl Sequencer {
     /// joined before the snapshot was taken) is followed by a view for the state machine to see.
     fn publish(&self, member: &Member) {
         member.progress.set_applied(self.applied);
+        member.lineage.learn(&self.view);
         member.progress.set_view(self.view.clone());
         let own = (member.id, member.incarnation);
         if self.view.members.iter().any(|each| (each.id, each.incarnation) == own) {

@@ -75,6 +75,8 @@ pub enum RefusalCode {
     /// Cut off by its operator (`gmcast.isolate`). Whoever answers so has forsworn to go on
     /// without the others.
     Isolated = 7,
+    /// An older state of a member: a restored image, or a copy of its directory.
+    RolledBack = 8,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,6 +151,7 @@ impl Refusal {
             5 => RefusalCode::Busy,
             6 => RefusalCode::Stale,
             7 => RefusalCode::Isolated,
+            8 => RefusalCode::RolledBack,
             value => return Err(WireError::BadValue { what: "refusal", value: value.into() }),
         };
         Ok(Self { code, text: body.text()? })

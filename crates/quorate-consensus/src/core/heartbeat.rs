@@ -118,6 +118,7 @@ impl Consensus {
         }
         if peer.lost_entries(round, persisted_last) {
             peer.forget_acknowledged(persisted_last);
+            fx.lost_entries.push(from);
         }
         let stalled = peer.stalled();
         self.resume(from, stalled, fx);

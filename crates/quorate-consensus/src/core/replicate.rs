@@ -156,6 +156,17 @@ impl Consensus {
         }
     }
 
+    /// Starts over with this peer, at once.
+    pub(super) fn send_again(&mut self, to: MemberId, fx: &mut Effects) {
+        self.with_peer(to, fx, |sender, peer, fx| {
+            peer.connection_lost();
+            if peer.state == (State::Probe { sent: true }) {
+                peer.state = State::Probe { sent: false };
+            }
+            sender.send(peer, fx);
+        });
+    }
+
     /// A heartbeat reply came: the peer lives, so what is unanswered is asked for again.
     pub(super) fn resume(&mut self, to: MemberId, stalled: bool, fx: &mut Effects) {
         self.with_peer(to, fx, |sender, peer, fx| {

@@ -146,6 +146,7 @@ impl Attack {
                 11..=13 => Event::SnapshotWelcome(self.peer()),
                 14 => Event::Heard(self.peer()),
                 15..=20 => Event::Compacted(self.harmless_position(), self.config()),
+                21..=30 => Event::Connected(self.peer()),
                 _ => Event::Unreachable(self.peer()),
             },
         }

@@ -335,7 +335,11 @@ impl World {
         let ids: Vec<MemberId> = self.members.keys().copied().collect();
         for id in ids {
             if self.rng.percent(80) {
-                self.feed(id, Event::Unreachable(peer));
+                let again = self.rng.percent(20);
+                self.feed(
+                    id,
+                    if again { Event::Connected(peer) } else { Event::Unreachable(peer) },
+                );
             }
         }
     }

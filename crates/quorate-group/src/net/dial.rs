@@ -6,8 +6,8 @@ use super::socket;
 use super::tls::Tls;
 use quorate_consensus::MemberId;
 use quorate_wire::{
-    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, Want, Welcome,
-    WireError, PROTOCOL_MAX, PROTOCOL_MIN,
+    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, RefusalCode, Want,
+    Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -35,6 +35,16 @@ pub(crate) enum DialError {
 }
 
 impl DialError {
+    /// Why the other side says that this member is an older state of itself.
+    pub fn rolled_back(&self) -> Option<&str> {
+        match self {
+            DialError::Refused(refusal) if refusal.code == RefusalCode::RolledBack => {
+                Some(&refusal.text)
+            }
+            _ => None,
+        }
+    }
+
     /// The process that was there is not there (any more), or does not count itself in.
     pub fn nobody_there(&self) -> bool {
         use quorate_wire::RefusalCode::{Isolated, OtherMember, Yourself};

@@ -246,6 +246,14 @@ impl Peer {
         self.wake.notify_one();
     }
 
+    /// Ends both connections.
+    pub fn cut(&self) {
+        if let Some(incoming) = &self.outbox.lock().incoming {
+            shut(&incoming.stream);
+        }
+        self.break_connection();
+    }
+
     /// Registers an accepted connection, in place of an older one. Its number is given back to
     /// [`Peer::incoming_closed`]. Refused if the same member, not started later, is connected from
     /// the address that is the error.

@@ -133,6 +133,7 @@ fn check(member: &Member, hello: &Hello) -> Result<u16, Refusal> {
         );
         return refuse(RefusalCode::OtherGroup, text);
     }
+    member.lineage.check(from)?;
     if hello.expects.is_some_and(|expected| expected != own.member) {
         let text = format!("here is member {} ({}), not the one expected", own.member, own.name);
         return refuse(RefusalCode::OtherMember, text);

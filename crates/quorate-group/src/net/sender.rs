@@ -66,12 +66,21 @@ fn dial_any(member: &Member, peer: &Peer, complaint: &mut String) -> Option<Dial
     let mut refused = !addrs.is_empty();
     for addr in addrs {
         match dial(member.caller(), &addr, Want::Peer, Some(peer.id)) {
-            Ok(dialled) if dialled.welcome.from.member == peer.id => return Some(dialled),
+            Ok(dialled) if dialled.welcome.from.member == peer.id => {
+                match member.lineage.check(&dialled.welcome.from) {
+                    Ok(()) => return Some(dialled),
+                    Err(refusal) => complain(member, peer, &addr, refusal.text, complaint),
+                }
+                refused = false;
+            }
             Ok(dialled) => {
                 let found = dialled.welcome.from.member;
                 complain(member, peer, &addr, format!("{found} answers there"), complaint);
             }
             Err(error) => {
+                if let Some(reason) = error.rolled_back() {
+                    member.rolled_back(reason);
+                }
                 refused &= error.nobody_there();
                 complain(member, peer, &addr, error.to_string(), complaint);
             }

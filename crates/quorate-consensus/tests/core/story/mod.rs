@@ -90,6 +90,7 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
         ("welcome", [_, newcomer]) => Event::SnapshotWelcome(stage.id(newcomer)?),
+        ("connected", [_, peer]) => Event::Connected(stage.id(peer)?),
         ("unreachable", [_, peer]) => Event::Unreachable(stage.id(peer)?),
         ("survive", [_, gone]) => Event::SurviveAlone(stage.id(gone)?),
         ("rules", [_, rules @ ..]) => {
