@@ -307,7 +307,7 @@ impl History {
 
     fn crash(&mut self) {
         let crash = if self.rng.u32(..4) == 0 { Crash::Kill } else { Crash::Power };
-        self.disk = Arc::new(self.disk.after(crash));
+        self.disk = Arc::new(self.disk.crash(crash));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Damage done to a closed log: it is refused, or it did not matter. Never is less found than was
 //! acknowledged.
 
-use crate::disk::sim::{Crash, SimDisk};
+use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::WalError;
 use crate::keeper;
@@ -45,7 +45,7 @@ fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
     shared.state().append(&entries[entries.len() - 1..]).unwrap();
     writer.step().unwrap();
     writer.mark().unwrap();
-    (disk.after(Crash::Power), entries)
+    (disk.crash(Crash::Power), entries)
 }
 
 /// Opens the log again: the entries, the vote, or the refusal.
@@ -142,7 +142,7 @@ fn a_lost_end_that_the_term_file_knows_of_is_refused() {
         } else {
             shared.save_synced().unwrap();
         }
-        let disk = disk.after(Crash::Power);
+        let disk = disk.crash(Crash::Power);
         // The last batch goes, and whatever else the end of that segment holds.
         let names = segments(&disk);
         let mut left = 0;
@@ -175,7 +175,7 @@ fn a_missing_last_segment_that_the_term_file_knows_of_is_refused() {
         writer.step().unwrap();
     }
     shared.save_synced().unwrap();
-    let disk = disk.after(Crash::Power);
+    let disk = disk.crash(Crash::Power);
     let name = segments(&disk).pop().unwrap();
     disk.remove(&name).unwrap();
     let error = reopen(disk).expect_err("a segment with entries is gone");
@@ -219,13 +219,13 @@ fn one_damaged_copy_of_term_and_vote_is_mended_two_are_refused() {
     let (disk, entries) = log(&mut rng, 1000);
     for slot in [0, 4096] {
         for bit in (0..160 * 8).step_by(7) {
-            let disk = disk.after(Crash::Kill);
+            let disk = disk.crash(Crash::Kill);
             disk.damage("meta", |file| file[slot + bit / 8] ^= 1 << (bit % 8));
             assert!(reopen(disk).is_ok_and(|(found, vote)| vote == VOTE && found == entries));
         }
     }
     for bit in 0..160 * 8 {
-        let disk = disk.after(Crash::Kill);
+        let disk = disk.crash(Crash::Kill);
         disk.damage("meta", |file| {
             file[bit / 8] ^= 1 << (bit % 8);
             file[4096 + (bit * 31 / 8) % 160] ^= 1 << (bit % 8);
@@ -233,9 +233,58 @@ fn one_damaged_copy_of_term_and_vote_is_mended_two_are_refused() {
         assert!(reopen(disk).is_err_and(|e| e.to_string().contains("/sim/meta")));
     }
     for len in [0, 1, 100] {
-        let disk = disk.after(Crash::Kill);
+        let disk = disk.crash(Crash::Kill);
         disk.damage("meta", |file| file.truncate(len));
         assert!(reopen(disk).is_err_and(|e| matches!(e, WalError::Damaged { .. })));
+    }
+}
+
+/// Both copies are on disk before a vote is answered, so either one has it; a start writes both anew.
+#[test]
+fn a_copy_of_term_and_vote_that_gives_an_error_is_mended_two_are_refused() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let (disk, entries) = log(&mut rng, 1000);
+    for slot in [0, 8] {
+        let disk = disk.crash(Crash::Kill);
+        assert!(disk.set_unreadable("meta", slot));
+        let mended = disk.clone();
+        assert!(reopen(disk).is_ok_and(|(found, vote)| vote == VOTE && found == entries));
+        // The other one can be lost now.
+        let disk = mended.crash(Crash::Power);
+        assert!(disk.set_unreadable("meta", 8 - slot));
+        assert!(reopen(disk).is_ok_and(|(_, vote)| vote == VOTE));
+    }
+    let disk = disk.crash(Crash::Kill);
+    disk.set_unreadable("meta", 0);
+    disk.set_unreadable("meta", 8);
+    let error = reopen(disk).expect_err("nothing says what it voted for").to_string();
+    assert!(error.contains("cannot read /sim/meta"), "{error}");
+}
+
+/// Whatever a vote was when the power failed: with one of the copies gone as well, what is found is
+/// the vote that was answered, or the one that was not answered yet.
+#[test]
+fn one_copy_of_an_interrupted_vote_never_takes_an_answer_back() {
+    for seed in 0..SEEDS {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let disk = SimDisk::new(seed);
+        let (shared, _, _) = Shared::open(Arc::new(disk.clone()), options(), true).unwrap();
+        let vote = |term| HardState { term, voted_for: Some(MemberId(u128::from(term))) };
+        let mut answered = 0;
+        disk.inject(Faults { dies_after: Some(rng.u64(..20)), ..Faults::default() });
+        while shared.save_meta(|meta| meta.hard_state = vote(answered + 1)).is_ok() {
+            answered += 1;
+        }
+        let disk = disk.crash(Crash::Power);
+        // One that was being written may read as nothing, or give an error.
+        disk.set_unreadable("meta", [0, 8][rng.usize(..2)]);
+        match reopen(disk) {
+            Ok((_, found)) => {
+                assert!([answered, answered + 1].contains(&found.term), "seed {seed}: {found:?}");
+            }
+            // The slot that can be read is the one that was being written.
+            Err(error) => assert!(error.to_string().contains("cannot read /sim/meta"), "{error}"),
+        }
     }
 }
 
@@ -255,22 +304,22 @@ fn only_the_last_batch_before_a_crash_is_in_doubt() {
         assert_eq!(writer.step().unwrap(), Some(LogPosition { term: 1, index }));
         ends.push(2 * HEADER_BYTES as usize + 48 + index as usize * 152);
     }
-    let crashed = disk.after(Crash::Power);
+    let crashed = disk.crash(Crash::Power);
     let flip = |disk: &SimDisk, record: usize| {
         disk.damage("log-0000000000000001", |file| file[ends[record] - 20] ^= 1);
     };
     for record in 0..3 {
-        let disk = crashed.after(Crash::Kill);
+        let disk = crashed.crash(Crash::Kill);
         flip(&disk, record);
         assert!(reopen(disk).is_err());
     }
-    let disk = crashed.after(Crash::Kill);
+    let disk = crashed.crash(Crash::Kill);
     flip(&disk, 3);
     assert_eq!(reopen(disk).unwrap().0, entries[..3]);
 
-    let disk = Arc::new(crashed.after(Crash::Kill));
+    let disk = Arc::new(crashed.crash(Crash::Kill));
     Shared::open(disk.clone(), options(), false).unwrap();
-    let disk = disk.after(Crash::Power);
+    let disk = disk.crash(Crash::Power);
     flip(&disk, 3);
     assert!(reopen(disk).is_err());
 }

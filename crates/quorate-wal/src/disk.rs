@@ -1,17 +1,17 @@
 //! The few file operations the log is made of.
 //!
 //! Two implementations: the file system ([`RealDisk`]), and one in memory that forgets what was
-//! not synced (tests). Nothing above this module names a system call.
+//! not synced (simulations, tests). Nothing above this module names a system call.
 
-#[cfg(test)]
-pub(crate) mod sim;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// One directory. Names are plain file names in it.
 pub(crate) trait Disk: Send + Sync {
@@ -26,6 +26,8 @@ pub(crate) trait Disk: Send + Sync {
     /// Makes creations, renames and removals durable.
     fn sync_dir(&self) -> io::Result<()>;
     fn random(&self) -> io::Result<u128>;
+    /// Since 1970.
+    fn now(&self) -> Duration;
 
     /// An id for a new member.
     fn member_id(&self) -> io::Result<u128> {
@@ -41,6 +43,9 @@ pub(crate) trait DiskFile: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes the file this long, with zeros, and takes the room for it. A file system that cannot
+    /// says [`io::ErrorKind::Unsupported`].
+    fn allocate(&self, len: u64) -> io::Result<()>;
     /// Makes the contents (and the length) durable.
     fn sync_data(&self) -> io::Result<()>;
     /// A hint that this range is read soon.
@@ -97,12 +102,15 @@ impl Disk for RealDisk {
         Ok(u128::from_le_bytes(bytes))
     }
 
+    fn now(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
     /// Random, but for the first 32 bits: tenths of a second (they come round every 13 years).
     /// Servers number the members in the order of their ids, and derive `auto_increment_offset`
     /// from it: so the one that is added later counts last, and the others keep their numbers.
     fn member_id(&self) -> io::Result<u128> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let tenths = (now.as_millis() / 100) as u32;
+        let tenths = (self.now().as_millis() / 100) as u32;
         Ok(u128::from(tenths) << 96 | self.random()? >> 32)
     }
 }
@@ -118,6 +126,11 @@ impl DiskFile for File {
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         FileExt::write_all_at(self, buf, offset)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        use rustix::fs::{fallocate, FallocateFlags};
+        Ok(fallocate(self, FallocateFlags::empty(), 0, len)?)
     }
 
     fn sync_data(&self) -> io::Result<()> {

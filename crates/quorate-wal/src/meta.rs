@@ -10,9 +10,11 @@
 //! 176 u64 closed, zeros to 512
 //! ```
 //!
-//! Invariant: outside of [`MetaFile::save`] both slots hold the same, so that one damaged slot
-//! never costs a vote. `save` writes and syncs the slot that does *not* hold the content in force,
-//! then the other: a torn write leaves the old or the new content whole.
+//! Invariant: outside of [`MetaFile::save`] both slots hold the same, and both are synced, so that
+//! one slot that is damaged, or cannot be read, never costs a vote that was answered. `save` writes
+//! and syncs the slot that does *not* hold the content in force, then the other: a torn write leaves
+//! the old or the new content whole. An open saves before it lets anything be answered: what it
+//! found in one slot only is in both again.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
@@ -162,19 +164,26 @@ impl MetaFile {
         let file = disk.open(META_NAME).doing("open", &path)?;
         let len = file.len().doing("look at", &path)?;
         let mut slots = [Err(SlotError::Foreign); 2];
+        let mut unreadable = None;
         for (number, slot) in slots.iter_mut().enumerate() {
             let offset = number as u64 * SLOT_STRIDE;
             let mut bytes = [0; SLOT_BYTES];
-            if len >= offset + SLOT_BYTES as u64 {
-                file.read_exact_at(&mut bytes, offset).doing("read", &path)?;
-                *slot = decode_slot(&bytes);
+            if len < offset + SLOT_BYTES as u64 {
+                continue;
+            }
+            match file.read_exact_at(&mut bytes, offset) {
+                Ok(()) => *slot = decode_slot(&bytes),
+                Err(error) => unreadable = Some(error),
             }
         }
         let (in_force, sequence, content) = match slots {
             [Ok((a, _)), Ok((b, newer))] if b > a => (1, b, newer),
             [Ok((a, older)), _] => (0, a, older),
             [_, Ok((b, only))] => (1, b, only),
-            [Err(a), Err(b)] => return Err(refusal(disk, path, a, b)),
+            [Err(a), Err(b)] => {
+                unreadable.map_or(Ok(()), Err).doing("read", &path)?;
+                return Err(refusal(disk, path, a, b));
+            }
         };
         Ok(MetaFile { path, file, sequence, in_force, content })
     }

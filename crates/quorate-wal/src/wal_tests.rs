@@ -71,11 +71,11 @@ fn a_log_knows_whether_it_was_closed() {
         Shared::open(Arc::new(disk), WalOptions::new("/sim"), false).unwrap().2.closed
     };
     wal.save_synced().unwrap();
-    assert!(!closed(disk.after(Crash::Kill)));
-    let disk = Arc::new(disk.after(Crash::Power));
+    assert!(!closed(disk.crash(Crash::Kill)));
+    let disk = Arc::new(disk.crash(Crash::Power));
     let (wal, _reports) = start(&disk);
     wal.close();
-    assert!(closed(disk.after(Crash::Power)));
+    assert!(closed(disk.crash(Crash::Power)));
 }
 
 #[test]

@@ -1,74 +1,203 @@
-//! A disk in memory that forgets what was not synced, breaks syncs, runs full, and dies in the
-//! middle: for tests.
+//! A disk in memory that does what disks do, all of it from a seed: it forgets what was not synced
+//! (any part of it, in any order), gives errors, runs full, rots, dies in the middle of an
+//! operation, and can be set back to an older image.
+
+mod content;
 
 use super::{Disk, DiskFile};
-use std::collections::{BTreeMap, BTreeSet};
+use content::Content;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-pub(crate) struct SimDisk {
+/// A handle: clones are of the same disk.
+#[derive(Clone)]
+pub struct SimDisk {
     dir: PathBuf,
     world: Arc<Mutex<World>>,
 }
 
 /// What happens to the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Crash {
+pub enum Crash {
     /// The process dies; the kernel keeps what it was handed.
     Kill,
-    /// Any part of what was not synced is lost, sector by sector.
+    /// Any part of what was not synced is lost, sector by sector and name by name.
     Power,
 }
 
-/// The faults to come.
-#[derive(Clone, Default)]
-pub(crate) struct Faults {
-    /// Dies at this many operations that change something.
-    pub(crate) dies_after: Option<u64>,
+/// The faults to come, counted from [`SimDisk::inject`] on.
+#[derive(Clone, Default, Debug)]
+pub struct Faults {
+    /// Dies at the operation after so many that change something, before or after it took effect.
+    pub dies_after: Option<u64>,
+    /// The same, but whoever carries it out panics, as if by a bug.
+    pub panics_after: Option<u64>,
     /// The sync after this many fails; what it should have written is lost without a trace.
-    pub(crate) sync_fails_after: Option<u64>,
+    pub sync_fails_after: Option<u64>,
     /// Files can grow to this many bytes together.
-    pub(crate) capacity: Option<u64>,
+    pub capacity: Option<u64>,
+    /// Whatever reads, writes or syncs gives an error.
+    pub broken: bool,
+}
+
+/// What was durable at some time.
+#[derive(Clone)]
+pub struct Image {
+    dir: PathBuf,
+    sector: usize,
+    files: BTreeMap<String, Content>,
 }
 
 struct World {
-    names: BTreeMap<String, Inode>,
-    durable_names: BTreeMap<String, Inode>,
+    files: Vec<Content>,
+    names: BTreeMap<String, FileId>,
+    durable_names: BTreeMap<String, FileId>,
     name_changes: Vec<NameChange>,
     rng: fastrand::Rng,
     sector: usize,
     faults: Faults,
     dead: bool,
     operations: u64,
+    /// When the faults were injected.
+    begun: u64,
+    now: Duration,
 }
 
-type Inode = Arc<Mutex<Content>>;
-
-#[derive(Clone, Default)]
-struct Content {
-    cached: Vec<u8>,
-    durable: Vec<u8>,
-    dirty: BTreeSet<usize>,
-}
+/// Place in `World::files`.
+type FileId = usize;
 
 #[derive(Clone)]
 enum NameChange {
-    Create(String, Inode),
+    Create(String, FileId),
     Rename(String, String),
     Remove(String),
 }
 
 struct SimFile {
     world: Arc<Mutex<World>>,
-    inode: Inode,
+    id: FileId,
 }
 
+/// Some time in 2025; [`SimDisk::set_time`] moves it.
+const BEGIN: Duration = Duration::from_secs(1_750_000_000);
+
 impl SimDisk {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// An empty one, with sectors of 64, 512 or 4096 bytes.
+    pub fn new(seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let sector = [64, 512, 4096][rng.usize(..3)];
-        let world = World {
+        Self::of(PathBuf::from("/sim"), World::new(rng, sector, BEGIN))
+    }
+
+    fn of(dir: PathBuf, world: World) -> Self {
+        SimDisk { dir, world: Arc::new(Mutex::new(world)) }
+    }
+
+    /// Replaces the faults that were to come.
+    pub fn inject(&self, faults: Faults) {
+        let mut world = self.world();
+        world.begun = world.operations;
+        world.faults = faults;
+    }
+
+    /// It died as injected, or [`Self::crash`] was called. Nothing can be done with it.
+    pub fn is_dead(&self) -> bool {
+        self.world().dead
+    }
+
+    /// Operations so far that changed something.
+    pub fn operations(&self) -> u64 {
+        self.world().operations
+    }
+
+    /// The disk as the next start finds it, without faults. Handles of this one stay dead.
+    pub fn crash(&self, crash: Crash) -> SimDisk {
+        let mut world = self.world();
+        world.dead = true;
+        let next = match crash {
+            Crash::Kill => world.kept(),
+            Crash::Power => world.lose(),
+        };
+        Self::of(self.dir.clone(), next)
+    }
+
+    /// What is durable now. Changes nothing.
+    pub fn image(&self) -> Image {
+        let world = self.world();
+        let durable = |id: &FileId| world.files[*id].after_power_cut(world.sector, || false);
+        let files = world.durable_names.iter().map(|(name, id)| (name.clone(), durable(id)));
+        Image { dir: self.dir.clone(), sector: world.sector, files: files.collect() }
+    }
+
+    /// A disk with that on it: a machine that was set back.
+    pub fn restore(image: &Image, seed: u64) -> SimDisk {
+        let mut world = World::new(fastrand::Rng::with_seed(seed), image.sector, BEGIN);
+        for (name, content) in &image.files {
+            world.names.insert(name.clone(), world.files.len());
+            world.files.push(content.clone());
+        }
+        world.durable_names = world.names.clone();
+        Self::of(image.dir.clone(), world)
+    }
+
+    /// Names and lengths in bytes.
+    pub fn files(&self) -> Vec<(String, u64)> {
+        let world = self.world();
+        world.names.iter().map(|(name, id)| (name.clone(), world.files[*id].len())).collect()
+    }
+
+    /// A sector (of 512 bytes) of a file reads as garbage from now on. False: there is none.
+    pub fn rot(&self, name: &str, sector: u64) -> bool {
+        let mut world = self.world();
+        let garbage = world.rng.u8(1..);
+        world.sector_of(name, sector).map(|content| content.rot(sector, garbage)).is_some()
+    }
+
+    /// A sector (of 512 bytes) gives an error when it is read, until it is written.
+    pub fn set_unreadable(&self, name: &str, sector: u64) -> bool {
+        let mut world = self.world();
+        world.sector_of(name, sector).map(|content| content.set_unreadable(sector)).is_some()
+    }
+
+    /// What the clock says, since 1970.
+    pub fn set_time(&self, now: Duration) {
+        self.world().now = now;
+    }
+
+    /// Changes a file behind everybody's back, durably.
+    pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut world = self.world();
+        let id = world.names[name];
+        let mut bytes = world.files[id].to_vec();
+        change(&mut bytes);
+        world.files[id].replace(&bytes);
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.world)
+    }
+
+    fn file(&self, id: FileId) -> Arc<dyn DiskFile> {
+        Arc::new(SimFile { world: self.world.clone(), id })
+    }
+}
+
+/// A panic that was injected leaves nothing half done here.
+fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn broken() -> io::Error {
+    io::Error::other("input/output error")
+}
+
+impl World {
+    fn new(rng: fastrand::Rng, sector: usize, now: Duration) -> World {
+        World {
+            files: Vec::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             name_changes: Vec::new(),
@@ -77,65 +206,22 @@ impl SimDisk {
             faults: Faults::default(),
             dead: false,
             operations: 0,
-        };
-        SimDisk { dir: PathBuf::from("/sim"), world: Arc::new(Mutex::new(world)) }
-    }
-
-    pub(crate) fn inject(&self, faults: Faults) {
-        self.world().faults = faults;
-    }
-
-    pub(crate) fn is_dead(&self) -> bool {
-        self.world().dead
-    }
-
-    /// The disk as the next start finds it. Handles of this one stay dead.
-    pub(crate) fn after(&self, crash: Crash) -> SimDisk {
-        let mut world = self.world();
-        world.dead = true;
-        let mut next = World {
-            names: BTreeMap::new(),
-            durable_names: BTreeMap::new(),
-            name_changes: Vec::new(),
-            rng: world.rng.fork(),
-            sector: world.sector,
-            faults: Faults::default(),
-            dead: false,
-            operations: 0,
-        };
-        match crash {
-            Crash::Kill => next.keep(&world),
-            Crash::Power => next.lose(&mut world),
+            begun: 0,
+            now,
         }
-        SimDisk { dir: self.dir.clone(), world: Arc::new(Mutex::new(next)) }
     }
 
-    /// Changes a file behind everybody's back, durably.
-    pub(crate) fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
-        let world = self.world();
-        let mut content = world.names[name].lock().unwrap();
-        change(&mut content.cached);
-        content.durable = content.cached.clone();
-        content.dirty.clear();
-    }
-
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
-    }
-
-    fn file(&self, inode: Inode) -> Arc<dyn DiskFile> {
-        Arc::new(SimFile { world: self.world.clone(), inode })
-    }
-}
-
-impl World {
     /// Before each change. A dying disk takes the change or not, and then nothing more.
     fn change(&mut self) -> io::Result<()> {
         if self.dead {
             return Err(io::Error::other("the machine is off"));
         }
         self.operations += 1;
-        if self.faults.dies_after.is_some_and(|n| self.operations > n) {
+        let since = self.operations - self.begun;
+        if self.faults.panics_after.is_some_and(|n| since > n) {
+            panic!("an injected bug");
+        }
+        if self.faults.dies_after.is_some_and(|n| since > n) {
             self.dead = true;
             if self.rng.bool() {
                 return Err(io::Error::other("the machine went off"));
@@ -151,18 +237,29 @@ impl World {
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
-        self.names.values().map(|i| i.lock().unwrap().cached.len() as u64).sum()
+    /// Whether files may grow by so much.
+    fn room(&self, grows: u64) -> io::Result<()> {
+        let Some(capacity) = self.faults.capacity.filter(|_| grows > 0) else { return Ok(()) };
+        let used: u64 = self.names.values().map(|id| self.files[*id].len()).sum();
+        if used + grows > capacity {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
     }
 
-    fn rename(names: &mut BTreeMap<String, Inode>, change: &NameChange) {
+    fn sector_of(&mut self, name: &str, sector: u64) -> Option<&mut Content> {
+        let content = &mut self.files[*self.names.get(name)?];
+        (sector * content::BAD_BYTES < content.len()).then_some(content)
+    }
+
+    fn rename(names: &mut BTreeMap<String, FileId>, change: &NameChange) {
         match change {
-            NameChange::Create(name, inode) => {
-                names.insert(name.clone(), inode.clone());
+            NameChange::Create(name, id) => {
+                names.insert(name.clone(), *id);
             }
             NameChange::Rename(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
+                if let Some(id) = names.remove(from) {
+                    names.insert(to.clone(), id);
                 }
             }
             NameChange::Remove(name) => {
@@ -171,64 +268,33 @@ impl World {
         }
     }
 
-    fn keep(&mut self, old: &World) {
-        let mut copies: Vec<(Inode, Inode)> = Vec::new();
-        let mut copy = |inode: &Inode| match copies.iter().find(|(old, _)| Arc::ptr_eq(old, inode))
-        {
-            Some((_, new)) => new.clone(),
-            None => {
-                let new = Arc::new(Mutex::new(inode.lock().unwrap().clone()));
-                copies.push((inode.clone(), new.clone()));
-                new
-            }
-        };
-        for (name, inode) in &old.names {
-            self.names.insert(name.clone(), copy(inode));
-        }
-        for (name, inode) in &old.durable_names {
-            self.durable_names.insert(name.clone(), copy(inode));
-        }
-        self.name_changes = old.name_changes.clone();
-        for change in &mut self.name_changes {
-            if let NameChange::Create(_, inode) = change {
-                *inode = copy(inode);
-            }
-        }
+    fn kept(&mut self) -> World {
+        let mut next = World::new(self.rng.fork(), self.sector, self.now);
+        next.files = self.files.clone();
+        next.names = self.names.clone();
+        next.durable_names = self.durable_names.clone();
+        next.name_changes = self.name_changes.clone();
+        next
     }
 
-    fn lose(&mut self, old: &mut World) {
+    fn lose(&mut self) -> World {
+        let mut next = World::new(self.rng.fork(), self.sector, self.now);
         // Each kind of loss is as likely as a mixture.
-        let odds = [0.0, 0.1, 0.5, 0.9, 1.0][old.rng.usize(..5)];
-        let mut names = old.durable_names.clone();
-        for change in &old.name_changes {
-            if old.rng.f64() < odds {
+        let odds = [0.0, 0.1, 0.5, 0.9, 1.0][self.rng.usize(..5)];
+        let rng = &mut self.rng;
+        let mut names = self.durable_names.clone();
+        for change in &self.name_changes {
+            if rng.f64() < odds {
                 World::rename(&mut names, change);
             }
         }
-        for (name, inode) in names {
-            let content = inode.lock().unwrap();
-            let mut durable = content.durable.clone();
-            for sector in &content.dirty {
-                if old.rng.f64() < odds {
-                    write_sector(&mut durable, &content.cached, *sector, old.sector);
-                }
-            }
-            let content = Content { cached: durable.clone(), durable, dirty: BTreeSet::new() };
-            let inode = Arc::new(Mutex::new(content));
-            self.names.insert(name.clone(), inode.clone());
-            self.durable_names.insert(name, inode);
+        for (name, id) in names {
+            let left = self.files[id].after_power_cut(self.sector, || rng.f64() < odds);
+            next.names.insert(name, next.files.len());
+            next.files.push(left);
         }
-    }
-}
-
-fn write_sector(to: &mut Vec<u8>, from: &[u8], sector: usize, sector_bytes: usize) {
-    let begin = sector * sector_bytes;
-    let end = (begin + sector_bytes).min(from.len());
-    if begin < end {
-        if to.len() < end {
-            to.resize(end, 0);
-        }
-        to[begin..end].copy_from_slice(&from[begin..end]);
+        next.durable_names = next.names.clone();
+        next
     }
 }
 
@@ -242,19 +308,20 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let inode = self.world().names.get(name).cloned().ok_or(io::ErrorKind::NotFound)?;
-        Ok(self.file(inode))
+        let id = self.world().names.get(name).copied().ok_or(io::ErrorKind::NotFound)?;
+        Ok(self.file(id))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut world = self.world();
         world.change()?;
-        let inode = Inode::default();
-        world.names.insert(name.into(), inode.clone());
-        world.name_changes.push(NameChange::Create(name.into(), inode.clone()));
+        let id = world.files.len();
+        world.files.push(Content::default());
+        world.names.insert(name.into(), id);
+        world.name_changes.push(NameChange::Create(name.into(), id));
         world.survived()?;
         drop(world);
-        Ok(self.file(inode))
+        Ok(self.file(id))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -279,64 +346,72 @@ impl Disk for SimDisk {
         let mut world = self.world();
         world.change()?;
         world.survived()?;
-        world.name_changes.clear();
-        world.durable_names = world.names.clone();
+        if world.faults.broken {
+            return Err(broken());
+        }
+        if !std::mem::take(&mut world.name_changes).is_empty() {
+            world.durable_names = world.names.clone();
+        }
         Ok(())
     }
 
     fn random(&self) -> io::Result<u128> {
         Ok(self.world().rng.u128(..))
     }
+
+    fn now(&self) -> Duration {
+        self.world().now
+    }
 }
 
 impl DiskFile for SimFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.inode.lock().unwrap().cached.len() as u64)
+        Ok(lock(&self.world).files[self.id].len())
     }
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let content = self.inode.lock().unwrap();
-        let begin = offset as usize;
-        let bytes = content.cached.get(begin..begin + buf.len());
-        buf.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
+        let world = lock(&self.world);
+        if world.faults.broken {
+            return Err(broken());
+        }
+        world.files[self.id].read(buf, offset)
     }
 
     fn write_all_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = lock(&self.world);
         world.change()?;
-        let end = offset as usize + buf.len();
-        let grows = end.saturating_sub(self.inode.lock().unwrap().cached.len()) as u64;
-        if world.faults.capacity.is_some_and(|max| grows > 0 && world.bytes() + grows > max) {
-            return Err(io::ErrorKind::StorageFull.into());
+        if world.faults.broken {
+            return Err(broken());
         }
-        let mut content = self.inode.lock().unwrap();
-        if content.cached.len() < end {
-            content.cached.resize(end, 0);
-        }
-        content.cached[offset as usize..end].copy_from_slice(buf);
-        let sectors = offset as usize / world.sector..end.div_ceil(world.sector);
-        content.dirty.extend(sectors);
+        let end = offset + buf.len() as u64;
+        world.room(end.saturating_sub(world.files[self.id].len()))?;
+        let sector = world.sector;
+        world.files[self.id].write(buf, offset, sector);
+        world.survived()
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let mut world = lock(&self.world);
+        world.change()?;
+        world.room(len.saturating_sub(world.files[self.id].len()))?;
+        world.files[self.id].extend(len);
         world.survived()
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut world = self.world.lock().unwrap();
+        let mut world = lock(&self.world);
         world.change()?;
         world.survived()?;
-        let mut content = self.inode.lock().unwrap();
-        let Content { cached, durable, dirty } = &mut *content;
-        match &mut world.faults.sync_fails_after {
-            Some(0) => {
-                dirty.clear();
-                return Err(io::Error::other("input/output error"));
-            }
-            Some(left) => *left -= 1,
-            None => {}
+        let fails = world.faults.broken || world.faults.sync_fails_after == Some(0);
+        if let Some(left) = &mut world.faults.sync_fails_after {
+            *left = left.saturating_sub(1);
         }
-        for sector in std::mem::take(dirty) {
-            write_sector(durable, cached, sector, world.sector);
+        let content = &mut world.files[self.id];
+        if fails {
+            content.forget_dirty();
+            return Err(broken());
         }
+        content.sync();
         Ok(())
     }
 

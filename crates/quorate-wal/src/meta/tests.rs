@@ -41,7 +41,7 @@ fn a_torn_write_leaves_the_old_or_the_new_content() {
             if file.save(meta(term)).is_ok() {
                 assert_eq!(MetaFile::open(&disk).unwrap().content(), meta(term));
             }
-            disk = disk.after(Crash::Power);
+            disk = disk.crash(Crash::Power);
         }
     }
 }
