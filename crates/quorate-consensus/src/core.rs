@@ -298,10 +298,11 @@ impl Consensus {
     }
 
     fn on_persisted(&mut self, position: LogPosition, fx: &mut Effects) {
+        // Even a report that gets no entry further says so: a long one takes several syncs.
+        self.disk_moved();
         if self.retired || !self.log.mark_persisted(position) {
             return;
         }
-        self.disk_moved();
         if self.is_leader() {
             self.advance_commit(fx);
         } else {

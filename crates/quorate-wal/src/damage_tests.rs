@@ -4,8 +4,8 @@
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::WalError;
-use crate::keeper;
 use crate::options::WalOptions;
+use crate::recycler;
 use crate::segment::{parse_file_name, HEADER_BYTES};
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -34,16 +34,16 @@ fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
             entries.push(Entry { index, term: 3, kind: EntryKind::Data, data });
             shared.state().append(&entries[entries.len() - 1..]).unwrap();
         }
-        writer.step().unwrap();
+        writer.write_batch().unwrap();
         if let Some(job) = shared.supply.try_job() {
-            keeper::carry_out(&shared, job).unwrap();
+            recycler::carry_out(&shared, job).unwrap();
         }
     }
     // Longer than a sector.
     let index = entries.len() as u64 + 1;
     entries.push(Entry { index, term: 3, kind: EntryKind::Data, data: vec![9; 600].into() });
     shared.state().append(&entries[entries.len() - 1..]).unwrap();
-    writer.step().unwrap();
+    writer.write_batch().unwrap();
     writer.mark().unwrap();
     (disk.crash(Crash::Power), entries)
 }
@@ -135,7 +135,7 @@ fn a_lost_end_that_the_term_file_knows_of_is_refused() {
                 .state()
                 .append(&[Entry { index, term: 1, kind: EntryKind::Data, data }])
                 .unwrap();
-            writer.step().unwrap();
+            writer.write_batch().unwrap();
         }
         if rng.bool() {
             shared.save_meta(|meta| meta.hard_state.term += 1).unwrap();
@@ -172,7 +172,7 @@ fn a_missing_last_segment_that_the_term_file_knows_of_is_refused() {
     for index in 1..=30 {
         let data = Bytes::from(vec![7; rng.usize(1000..1500)]);
         shared.state().append(&[Entry { index, term: 1, kind: EntryKind::Data, data }]).unwrap();
-        writer.step().unwrap();
+        writer.write_batch().unwrap();
     }
     shared.save_synced().unwrap();
     let disk = disk.crash(Crash::Power);
@@ -301,7 +301,7 @@ fn only_the_last_batch_before_a_crash_is_in_doubt() {
         let data = Bytes::from(vec![rng.u8(..); 100]);
         entries.push(Entry { index, term: 1, kind: EntryKind::Data, data });
         shared.state().append(&entries[entries.len() - 1..]).unwrap();
-        assert_eq!(writer.step().unwrap(), Some(LogPosition { term: 1, index }));
+        assert_eq!(writer.write_batch().unwrap(), Some(LogPosition { term: 1, index }));
         ends.push(2 * HEADER_BYTES as usize + 48 + index as usize * 152);
     }
     let crashed = disk.crash(Crash::Power);

@@ -3,7 +3,7 @@
 //! Two implementations: the file system ([`RealDisk`]), and one in memory that forgets what was
 //! not synced (simulations, tests). Nothing above this module names a system call.
 
-#[cfg(any(test, feature = "sim"))]
+#[cfg(feature = "sim")]
 pub mod sim;
 
 use std::fs::{self, File, OpenOptions};

@@ -30,6 +30,13 @@ pub enum WalError {
     )]
     Failed { dir: PathBuf, cause: Box<WalError> },
 
+    #[error(
+        "a bug ended a thread of the log in {dir}: {what}. What was acknowledged stands, but what is \
+         in memory cannot be relied on: restart this node, and report it with its error log",
+        dir = dir.display()
+    )]
+    Panicked { dir: PathBuf, what: String },
+
     // Damaged data.
     #[error(
         "{file} is damaged at byte {offset}: {what}. Entries that this node acknowledged may be \

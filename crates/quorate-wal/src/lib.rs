@@ -32,27 +32,30 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
-mod keeper;
 mod meta;
 mod options;
 mod reader;
 mod record;
 mod recovery;
+mod recycler;
 mod replay;
 mod scan;
 mod segment;
 mod shared;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod snapshot_file;
 mod state;
 mod supply;
 mod tail;
 mod term_runs;
+mod threads;
 mod wal;
 #[cfg(test)]
 mod wal_tests;
 mod writer;
 
 pub use error::{ReadError, WalError};
-pub use options::{Identity, Recovered, WalOptions, WalStats};
+pub use options::{Identity, Recovered, Room, WalOptions, WalStats};
 pub use snapshot_file::{SnapshotFile, SnapshotFiles};
 pub use wal::{OnSync, Wal};

@@ -18,6 +18,8 @@ pub struct WalOptions {
     pub retain_bytes: u64,
     /// ... and, if set, everything younger than this (default: unset).
     pub retain_age: Option<Duration>,
+    /// Segments of room kept for a full disk (default 2).
+    pub reserve_segments: usize,
 }
 
 impl WalOptions {
@@ -29,6 +31,7 @@ impl WalOptions {
             cache_bytes: 64 << 20,
             retain_bytes: 1 << 30,
             retain_age: None,
+            reserve_segments: 2,
         }
     }
 }
@@ -68,6 +71,18 @@ pub struct Recovered {
     pub closed: bool,
 }
 
+/// How the disk stands with room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    Enough,
+    /// None for a new segment: the log goes on with those in reserve. [`crate::Wal::release`] helps.
+    Reserve {
+        segments: usize,
+    },
+    /// None at all: nothing is written or acknowledged until there is.
+    Blocked,
+}
+
 /// Counters since the log was opened, and its size now.
 #[derive(Clone, Debug, Default)]
 pub struct WalStats {
@@ -83,4 +98,13 @@ pub struct WalStats {
     /// What is wrong but not (yet) in the way, e.g. that the next segment could not be prepared
     /// because the disk is full.
     pub warning: Option<String>,
+}
+
+impl WalStats {
+    pub(crate) fn batch_took(&mut self, took: Duration) {
+        let us = took.as_micros() as u64;
+        self.syncs += 1;
+        self.sync_us_sum += us;
+        self.sync_us_max = self.sync_us_max.max(us);
+    }
 }

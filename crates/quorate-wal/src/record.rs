@@ -69,10 +69,29 @@ pub(crate) fn record_bytes(data_len: usize) -> usize {
 /// Appends a record that will stand at `offset` of the segment with this nonce; returns its crc.
 /// The caller has checked that `data` is shorter than 4 GiB.
 pub(crate) fn encode(buf: &mut Vec<u8>, nonce: u64, offset: u64, head: &Head, data: &[u8]) -> u32 {
+    let (bytes, crc) = encode_head(nonce, offset, head, data);
+    buf.extend_from_slice(&bytes);
+    buf.extend_from_slice(data);
+    buf.extend_from_slice(padding(data.len()));
+    crc
+}
+
+/// What follows so many bytes of data.
+pub(crate) fn padding(data_len: usize) -> &'static [u8] {
     const PADDING: [u8; ALIGN] = [0; ALIGN];
+    &PADDING[..data_len.next_multiple_of(ALIGN) - data_len]
+}
+
+/// The head of that record alone, and its crc.
+pub(crate) fn encode_head(
+    nonce: u64,
+    offset: u64,
+    head: &Head,
+    data: &[u8],
+) -> ([u8; HEAD_BYTES], u32) {
     debug_assert_eq!(offset % ALIGN as u64, 0);
     debug_assert_eq!(head.synced % ALIGN as u64, 0);
-    let padding = &PADDING[..data.len().next_multiple_of(ALIGN) - data.len()];
+    let padding = padding(data.len());
 
     let mut bytes = [0; HEAD_BYTES];
     bytes[4..8].copy_from_slice(&crc32c_append(crc32c(data), padding).to_le_bytes());
@@ -86,11 +105,7 @@ pub(crate) fn encode(buf: &mut Vec<u8>, nonce: u64, offset: u64, head: &Head, da
     bytes[40..48].copy_from_slice(&head.position.index.to_le_bytes());
     let crc = head_crc(nonce, offset, &bytes);
     bytes[0..4].copy_from_slice(&crc.to_le_bytes());
-
-    buf.extend_from_slice(&bytes);
-    buf.extend_from_slice(data);
-    buf.extend_from_slice(padding);
-    crc
+    (bytes, crc)
 }
 
 /// Reads the head that starts `bytes` and stands at `offset` of the segment; `None` if it is not

@@ -136,8 +136,11 @@ impl Segment {
         self.file.write_all_at(bytes, offset).doing("write", &self.path)
     }
 
+    /// A failure is never one to be tried again, not even for want of room: what was written is in
+    /// doubt then.
     pub(crate) fn sync(&self) -> Result<(), WalError> {
-        self.file.sync_data().doing("sync", &self.path)
+        let failed = |source| WalError::Io { action: "sync", path: self.path.clone(), source };
+        self.file.sync_data().map_err(failed)
     }
 
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), WalError> {

@@ -5,18 +5,19 @@ use crate::disk::Disk;
 use crate::error::{IoContext, ReadError, WalError};
 use crate::index::Placement;
 use crate::meta::{Meta, MetaFile, Place};
-use crate::options::{Identity, Recovered, WalOptions};
+use crate::options::{Identity, Recovered, Room, WalOptions};
 use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::replay::Replay;
 use crate::segment::{file_name, Segment, PAGE_BYTES};
-use crate::state::State;
+use crate::state::{Op, State};
 use crate::supply::{is_leftover_name, is_spare_name, Supply};
-use crate::tail::{End, Tail};
+use crate::tail::{End, Synced, Tail};
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 pub(crate) struct Shared {
     pub(crate) options: WalOptions,
@@ -40,7 +41,8 @@ impl Shared {
             Contents::Empty => return Err(WalError::NoLog { dir: disk.dir().to_path_buf() }),
         };
         let member = meta.content().identity.member;
-        let supply = Supply::new(disk.clone(), member, options.segment_bytes);
+        let (bytes, reserve) = (options.segment_bytes, options.reserve_segments);
+        let supply = Supply::new(disk.clone(), member, bytes, reserve);
         let found = match meta.content().first_segment {
             0 => create_log(&*disk, &supply)?,
             first => recover(&*disk, member, first)?,
@@ -58,9 +60,11 @@ impl Shared {
             rewrite(segment, range.clone())?;
         }
         supply.restock(found.next, spares);
-        let mut tail = Tail::resume(found.end, content.identity.incarnation, &supply)?;
+        let first = found.end.segment.sequence();
+        let mut tail = Tail::resume(found.end, content.identity.incarnation);
+        put_mark(&mut tail, &supply)?;
         if content.first_segment == 0 {
-            content.first_segment = tail.segment().sequence();
+            content.first_segment = first;
         }
         content.synced = tail.synced();
         meta.save(content)?;
@@ -80,7 +84,7 @@ impl Shared {
         let Replay { base, last, runs, .. } = replay;
         let mut state = State::new(base, last, runs, found.index, synced, cache_bytes);
         tail.placements().for_each(|p| state.index.apply(p));
-        supply.want(tail.segment().sequence() + 1);
+        supply.want(synced.segment + 1);
         let shared = Arc::new(Shared {
             options,
             disk,
@@ -93,8 +97,43 @@ impl Shared {
         Ok((shared, writer, recovered))
     }
 
+    /// A panic under this lock leaves a log that has failed.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panics under this lock")
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            state.failed.get_or_insert_with(|| self.bug("its state is half changed"));
+            state
+        })
+    }
+
+    fn bug(&self, what: &str) -> Arc<WalError> {
+        let dir = self.disk.dir().to_path_buf();
+        Arc::new(WalError::Panicked { dir, what: what.into() })
+    }
+
+    /// Waits for [`Self::wake`], or so long. True: it was that long.
+    pub(crate) fn wait(&self, state: MutexGuard<'_, State>, patience: Option<Duration>) -> bool {
+        let Some(patience) = patience else {
+            drop(self.wake.wait(state));
+            return false;
+        };
+        let waited = self.wake.wait_timeout(state, patience);
+        waited.is_ok_and(|(_, timeout)| timeout.timed_out())
+    }
+
+    /// Segments were recycled: a writer that found no room tries again.
+    pub(crate) fn room_made(&self) {
+        self.state().room_made = true;
+        self.wake.notify_all();
+    }
+
+    /// What [`Wal::release`](crate::Wal::release) goes by.
+    pub(crate) fn retention(&self) -> WalOptions {
+        let mut options = self.options.clone();
+        if self.supply.room() != Room::Enough {
+            (options.retain_bytes, options.retain_age) = (0, None);
+        }
+        options
     }
 
     /// See [`crate::Wal::read`].
@@ -129,7 +168,11 @@ impl Shared {
 
     /// Changes the meta file; durable when it returns. A failure is final for the log.
     pub(crate) fn save_meta(&self, change: impl FnOnce(&mut Meta)) -> Result<(), Arc<WalError>> {
-        let mut meta = self.meta.lock().expect("no panics under this lock");
+        let Ok(mut meta) = self.meta.lock() else {
+            let dir = self.disk.dir().to_path_buf();
+            let what = "a write of the term file ended half-way".into();
+            return Err(self.fail(WalError::Panicked { dir, what }));
+        };
         if let Some(error) = &self.state().failed {
             return Err(error.clone());
         }
@@ -185,6 +228,8 @@ fn fresh_meta(disk: &dyn Disk) -> Result<Meta, WalError> {
 
 /// The first segment of a new log. What an interrupted creation left is overwritten.
 fn create_log(disk: &dyn Disk, supply: &Supply) -> Result<Found, WalError> {
+    // Filled with zeros: nobody waits for it yet. If that fails, the next line says why.
+    supply.prepare(1, None);
     let segment = supply.take(1, PAGE_BYTES)?;
     let names = disk.list().doing("list", disk.dir())?;
     let leftovers = names.into_iter().filter(|name| is_leftover_name(name)).collect();
@@ -217,12 +262,24 @@ fn check_reaches(meta: &Meta, found: &Found) -> Result<(), WalError> {
     Err(found.end.segment.damaged(found.end.offset, what))
 }
 
+/// The first records of this start, written and synced.
+fn put_mark(tail: &mut Tail, supply: &Supply) -> Result<(), WalError> {
+    let mut put = false;
+    loop {
+        put = put || tail.put_op(&Op::Mark, supply)?;
+        tail.flush()?;
+        if tail.sync()? == Synced::All && put {
+            return Ok(());
+        }
+    }
+}
+
 /// Removes leftovers; returns those that can be recycled.
 fn tidy(disk: &dyn Disk, names: &[String], supply: &Supply) -> Result<Vec<String>, WalError> {
     let mut spares = Vec::new();
     for name in names {
         let path = disk.path(name);
-        if spares.len() < Supply::SPARES_MAX && is_spare_name(name) {
+        if spares.len() < supply.stock_max() && is_spare_name(name) {
             let file = disk.open(name).doing("open", &path)?;
             if file.len().doing("look at", &path)? == supply.segment_bytes() {
                 spares.push(name.clone());

@@ -12,6 +12,7 @@ use crate::options::{WalOptions, WalStats};
 use crate::segment::Segment;
 use crate::term_runs::TermRuns;
 use quorate_consensus::{Entry, Index, LogPosition, Term};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub(crate) enum Op {
     /// Nothing after this position counts any more.
     Truncate(LogPosition),
     Reset(LogPosition),
+    /// Everything before is synced; put by the writer itself when it is idle.
+    Mark,
 }
 
 pub(crate) struct State {
@@ -37,10 +40,12 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// The writer waits to be woken.
     pub(crate) idle: bool,
-    queue: Vec<Op>,
+    queue: VecDeque<Op>,
     /// The lowest index that a queued truncation leaves.
     queued_cut: Option<Index>,
     queued_reset: bool,
+    /// Segments were recycled since the writer found no room.
+    pub(crate) room_made: bool,
 }
 
 /// Segments that are no longer part of the log.
@@ -71,9 +76,10 @@ impl State {
             failed: None,
             closing: false,
             idle: false,
-            queue: Vec::new(),
+            queue: VecDeque::new(),
             queued_cut: None,
             queued_reset: false,
+            room_made: false,
         }
     }
 
@@ -89,7 +95,7 @@ impl State {
             self.last = entry.position();
             self.runs.push(self.last);
             self.cache.push(entry.clone());
-            self.queue.push(Op::Append(entry.clone()));
+            self.queue.push_back(Op::Append(entry.clone()));
         }
         Ok(())
     }
@@ -108,7 +114,7 @@ impl State {
             self.persisted = self.last;
         }
         self.queued_cut = Some(self.queued_cut.map_or(index, |cut| cut.min(index)));
-        self.queue.push(Op::Truncate(self.last));
+        self.queue.push_back(Op::Truncate(self.last));
     }
 
     pub(crate) fn reset(&mut self, base: LogPosition) {
@@ -118,13 +124,13 @@ impl State {
         self.runs.clear();
         self.cache.clear();
         self.queue.clear();
-        self.queue.push(Op::Reset(base));
+        self.queue.push_back(Op::Reset(base));
         self.queued_cut = None;
         self.queued_reset = true;
     }
 
     /// Moves what is queued into `batch` (which is empty).
-    pub(crate) fn take_queue(&mut self, batch: &mut Vec<Op>) {
+    pub(crate) fn take_queue(&mut self, batch: &mut VecDeque<Op>) {
         debug_assert!(batch.is_empty());
         std::mem::swap(&mut self.queue, batch);
         self.queued_cut = None;
@@ -155,6 +161,11 @@ impl State {
         };
         self.cache.evict(self.persisted.index);
         Some(self.persisted)
+    }
+
+    /// What `OnSync` may be told meanwhile.
+    pub(crate) fn reportable(&self) -> Option<LogPosition> {
+        (!self.queued_reset && self.persisted.index > 0).then_some(self.persisted)
     }
 
     pub(crate) fn term_at(&self, index: Index) -> Option<Term> {

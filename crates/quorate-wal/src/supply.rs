@@ -1,8 +1,16 @@
-//! Where the next segment comes from: prepared in the background, from a released one if there is
-//! one, else zero-filled; so that the writer, when it needs it, finds it ready.
+//! Where the next segment comes from, and what is kept for a disk that runs full.
+//!
+//! The next segment is prepared in the background ([`crate::recycler`]), from a released one if there
+//! is one, else zero-filled; so that the writer, when it needs it, finds it ready.
+//!
+//! The stock holds segment files without content. Some of them are the reserve: they are touched
+//! only when the disk has no room for a new file, and filled up again when it has. Members whose
+//! disks fill together are not to stop together: one that no majority needs leaves half of its
+//! reserve and stops first ([`Supply::set_needed`]).
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
+use crate::options::Room;
 use crate::segment::{
     file_name, Segment, SegmentHeader, HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_MAX,
 };
@@ -10,16 +18,21 @@ use crate::state::Released;
 use quorate_consensus::MemberId;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Zero-filling goes in steps of this, each synced, so that the log's own syncs do not queue
 /// behind the whole of it.
 const ZERO_STEP: usize = 256 << 10;
+/// What failed in the background is tried again after this, or when a segment was released.
+const RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Supply {
     disk: Arc<dyn Disk>,
     member: MemberId,
     segment_bytes: u64,
+    /// Files of the stock that are kept for a full disk.
+    reserve: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -29,41 +42,64 @@ struct State {
     ready: Option<Arc<Segment>>,
     /// Sequence number of the segment to be prepared next.
     wanted: Option<u64>,
-    /// One is being made, by the keeper or by the writer itself.
+    /// One is being made, by the recycler or by the writer itself.
     making: bool,
-    /// Why the last try failed; until space may have become free it is not tried again.
-    blocked: Option<String>,
-    spares: VecDeque<String>,
+    stock: VecDeque<String>,
     retired: Vec<Released>,
+    /// The member may go on when others of its group stop.
+    spared: bool,
+    /// There was no room for a new file.
+    full: bool,
+    /// Why the last try in the background failed; it waits before the next.
+    held: Option<String>,
+    /// Why the writer stands still.
+    blocked: Option<String>,
     closing: bool,
+    abandoned: bool,
 }
 
-/// What the keeper has to do.
+/// What there is to do in the background.
 pub(crate) enum Job {
     Retire(Vec<Released>),
     Make { sequence: u64, spare: Option<String> },
+    Reserve,
 }
 
 impl Supply {
-    /// Released segments kept for reuse; more are deleted.
-    pub(crate) const SPARES_MAX: usize = 2;
+    /// Released segments kept for reuse, beside the reserve; more are deleted.
+    const SPARES_MAX: usize = 2;
 
-    pub(crate) fn new(disk: Arc<dyn Disk>, member: MemberId, segment_bytes: u64) -> Self {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        member: MemberId,
+        segment_bytes: u64,
+        reserve: usize,
+    ) -> Self {
         // Room for a few records at the least, and for the offsets in them at the most.
         let segment_bytes = segment_bytes.clamp(4 * HEADER_BYTES, SEGMENT_BYTES_MAX);
         let segment_bytes = segment_bytes.next_multiple_of(PAGE_BYTES);
-        Supply { disk, member, segment_bytes, state: Mutex::default(), changed: Condvar::new() }
+        let (state, changed) = Default::default();
+        Supply { disk, member, segment_bytes, reserve, state, changed }
     }
 
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
     }
 
+    pub(crate) fn stock_max(&self) -> usize {
+        Self::SPARES_MAX + self.reserve
+    }
+
+    /// Since 1970.
+    pub(crate) fn now(&self) -> Duration {
+        self.disk.now()
+    }
+
     /// What recovery found: segments prepared behind the end of the log, and files to be reused.
     pub(crate) fn restock(&self, ready: Option<Arc<Segment>>, spares: Vec<String>) {
         let mut state = self.lock();
         state.ready = ready;
-        state.spares = spares.into();
+        state.stock = spares.into();
     }
 
     /// Has segment `sequence` prepared, unless it is.
@@ -75,31 +111,69 @@ impl Supply {
         }
     }
 
-    /// The segment with this number, with at least `need` bytes; under its name, durably.
+    /// Whether the whole reserve may be used, or only half of it.
+    pub(crate) fn set_needed(&self, needed: bool) {
+        self.lock().spared = !needed;
+    }
+
+    /// The segment with this number, with at least `need` bytes; under its name, durably. With
+    /// [`WalError::Full`] nothing has changed.
     pub(crate) fn take(&self, sequence: u64, need: u64) -> Result<Arc<Segment>, WalError> {
         let mut state = self.lock();
-        while state.making {
-            state = self.changed.wait(state).expect("no panics under this lock");
+        while state.making && !state.abandoned {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some(ready) = state.ready.take() {
-            if ready.sequence() == sequence && ready.size() >= need {
-                state.wanted = Some(sequence + 1);
-                self.changed.notify_all();
-                return Ok(ready);
-            }
+        let fits = |ready: &Arc<Segment>| ready.sequence() == sequence && ready.size() >= need;
+        if state.ready.as_ref().is_some_and(fits) {
+            state.wanted = Some(sequence + 1);
+            self.changed.notify_all();
+            return Ok(state.ready.take().expect("looked at it"));
         }
         state.making = true;
         state.wanted = None;
-        let size = self.segment_bytes.max(need.next_multiple_of(PAGE_BYTES));
-        let spare = if size == self.segment_bytes { state.spares.pop_front() } else { None };
         drop(state);
-        let made = self.make(sequence, size, spare, || false);
+        let made =
+            self.make_now(sequence, self.segment_bytes.max(need.next_multiple_of(PAGE_BYTES)));
         let mut state = self.lock();
         state.making = false;
-        state.blocked = made.as_ref().err().map(WalError::to_string);
-        state.wanted = Some(sequence + 1);
+        if made.is_ok() {
+            // One that was too small has lost its name to this.
+            state.ready = None;
+            state.wanted = Some(sequence + 1);
+        }
         self.changed.notify_all();
         made
+    }
+
+    /// The writer waits for it: the room is taken, but nothing is filled with zeros first.
+    fn make_now(&self, sequence: u64, size: u64) -> Result<Arc<Segment>, WalError> {
+        let ordinary = size == self.segment_bytes;
+        let spare = if ordinary { self.take_spare(self.reserve) } else { None };
+        let made = self.make(sequence, size, spare, |file| allocate(file, size));
+        let full = matches!(made, Err(WalError::Full { .. }));
+        {
+            let mut state = self.lock();
+            state.full = full;
+            // What failed for want of room need not wait any longer.
+            state.held = state.held.take().filter(|_| made.is_err());
+        }
+        if !full || !ordinary {
+            return made;
+        }
+        let kept = if self.lock().spared { self.reserve.div_ceil(2) } else { 0 };
+        match self.take_spare(kept) {
+            Some(spare) => self.make(sequence, size, Some(spare), |_| Ok(())),
+            None => made,
+        }
+    }
+
+    fn take_spare(&self, keep: usize) -> Option<String> {
+        let mut state = self.lock();
+        if state.stock.len() > keep {
+            state.stock.pop_front()
+        } else {
+            None
+        }
     }
 
     /// These are no longer part of the log.
@@ -108,8 +182,33 @@ impl Supply {
         self.changed.notify_all();
     }
 
+    /// Why the writer stands still, or that it goes on.
+    pub(crate) fn set_blocked(&self, why: Option<String>) {
+        self.lock().blocked = why;
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        let state = self.lock();
+        match (&state.blocked, state.full) {
+            (Some(_), _) => Room::Blocked,
+            (None, true) => Room::Reserve { segments: state.stock.len() },
+            (None, false) => Room::Enough,
+        }
+    }
+
     pub(crate) fn warning(&self) -> Option<String> {
-        self.lock().blocked.clone()
+        let state = self.lock();
+        if let Some(why) = &state.blocked {
+            return Some(format!(
+                "{why}. Until then this node acknowledges nothing: what it acknowledged stands, and \
+                 the others go on without it. It goes on by itself when there is room"
+            ));
+        }
+        let why = state.held.as_ref()?;
+        let left = state.stock.len();
+        Some(format!(
+            "{why}. Until then the log goes on with {left} segments that it has in reserve"
+        ))
     }
 
     pub(crate) fn close(&self) {
@@ -117,41 +216,87 @@ impl Supply {
         self.changed.notify_all();
     }
 
+    /// Nothing is prepared any more: a bug ended the thread that did.
+    pub(crate) fn abandon(&self) {
+        self.lock().abandoned = true;
+        self.changed.notify_all();
+    }
+
     /// Waits for something to do; `None` when closed and everything retired is recycled.
     pub(crate) fn next_job(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            match state.job() {
+            match state.job(self.reserve) {
                 Some(job) => return Some(job),
                 None if state.closing => return None,
                 None => {}
             }
-            state = self.changed.wait(state).expect("no panics under this lock");
+            state = if state.held.is_some() {
+                let waited = self.changed.wait_timeout(state, RETRY);
+                let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                state.held = state.held.take().filter(|_| !timeout.timed_out());
+                state
+            } else {
+                self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+            };
         }
     }
 
-    #[cfg(test)]
+    /// What there is to do now; what failed before is tried again.
+    #[cfg(feature = "sim")]
     pub(crate) fn try_job(&self) -> Option<Job> {
-        self.lock().job()
+        let mut state = self.lock();
+        state.held = None;
+        state.job(self.reserve)
+    }
+
+    /// Whether there is something to do that did not just fail.
+    #[cfg(feature = "sim")]
+    pub(crate) fn has_job(&self) -> bool {
+        let state = self.lock();
+        let make = state.wanted.is_some() || state.stock.len() < self.reserve;
+        !state.retired.is_empty() || (make && state.held.is_none())
     }
 
     /// Carries out [`Job::Make`]. A failure costs nothing yet: `take` tries again when the segment
-    /// is really needed, and the keeper when space may have become free.
+    /// is really needed, and the recycler when space may have become free.
     pub(crate) fn prepare(&self, sequence: u64, spare: Option<String>) {
-        let made = self.make(sequence, self.segment_bytes, spare, || self.lock().closing);
+        let give_up = || self.lock().closing;
+        let size = self.segment_bytes;
+        let made = self.make(sequence, size, spare, |file| {
+            // If there is not enough room, that is to be known before any of it is filled.
+            match file.allocate(size) {
+                Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+                _ => zero_fill(file, size, give_up),
+            }
+        });
         let mut state = self.lock();
         state.making = false;
+        state.tried(made.as_ref().err());
         match made {
-            Ok(segment) => {
-                state.blocked = None;
-                state.ready = Some(segment);
-            }
-            Err(error) => {
-                state.blocked = Some(error.to_string());
-                state.wanted = Some(sequence);
-            }
+            Ok(segment) => state.ready = Some(segment),
+            Err(_) => state.wanted = Some(sequence),
         }
         self.changed.notify_all();
+    }
+
+    /// Carries out [`Job::Reserve`].
+    pub(crate) fn add_to_reserve(&self) {
+        let added = self.new_spare();
+        let mut state = self.lock();
+        state.making = false;
+        state.tried(added.as_ref().err());
+        state.stock.extend(added.ok());
+        self.changed.notify_all();
+    }
+
+    fn new_spare(&self) -> Result<String, WalError> {
+        let number = self.disk.random().doing("draw a random number for", self.disk.dir())? as u64;
+        let (name, spare) = (format!("{NEW_PREFIX}{number:016x}"), spare_name(number));
+        let file = self.new_file(&name, |file| allocate(file, self.segment_bytes))?;
+        file.sync_data().doing("sync", &self.disk.path(&name))?;
+        self.disk.rename(&name, &spare).doing("rename", &self.disk.path(&name))?;
+        Ok(spare)
     }
 
     /// Carries out [`Job::Retire`], once the meta file says that these files are garbage. A
@@ -160,13 +305,8 @@ impl Supply {
     pub(crate) fn recycle(&self, segments: Vec<Arc<Segment>>) {
         let kept = self.rename_or_delete(segments);
         let mut state = self.lock();
-        match kept {
-            Ok(kept) => {
-                state.spares.extend(kept);
-                state.blocked = None;
-            }
-            Err(error) => state.blocked = Some(error.to_string()),
-        }
+        state.held = kept.as_ref().err().map(WalError::to_string);
+        state.stock.extend(kept.unwrap_or_default());
         self.changed.notify_all();
     }
 
@@ -176,7 +316,7 @@ impl Supply {
         for segment in segments {
             let reusable = segment.size() == self.segment_bytes && Arc::strong_count(&segment) == 1;
             let name = file_name(segment.sequence());
-            if reusable && self.lock().spares.len() + kept.len() < Self::SPARES_MAX {
+            if reusable && self.lock().stock.len() + kept.len() < self.stock_max() {
                 let spare = spare_name(segment.sequence());
                 self.disk.rename(&name, &spare).doing("rename", segment.path())?;
                 kept.push(spare);
@@ -187,27 +327,33 @@ impl Supply {
         Ok(kept)
     }
 
-    /// A full-sized, zero-filled or recycled file gets a new header, and then its name.
+    /// A full-sized file, new or from the stock, gets a new header, and then its name.
     fn make(
         &self,
         sequence: u64,
         size: u64,
         spare: Option<String>,
-        give_up: impl Fn() -> bool,
+        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+    ) -> Result<Arc<Segment>, WalError> {
+        let made = self.make_from(sequence, size, spare.clone(), fill);
+        if matches!(made, Err(WalError::Full { .. })) {
+            self.lock().stock.extend(spare);
+        }
+        made
+    }
+
+    fn make_from(
+        &self,
+        sequence: u64,
+        size: u64,
+        spare: Option<String>,
+        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     ) -> Result<Arc<Segment>, WalError> {
         let name = spare.clone().unwrap_or_else(|| format!("{NEW_PREFIX}{sequence:016x}"));
         let path = self.disk.path(&name);
         let file = match spare {
             Some(_) => self.disk.open(&name).doing("open", &path)?,
-            None => {
-                let file = self.disk.create(&name).doing("create", &path)?;
-                if let Err(error) = zero_fill(&*file, size, give_up) {
-                    // What was filled so far would only take space; the error is what counts.
-                    let _ = self.disk.remove(&name);
-                    return Err(error).doing("write", &path);
-                }
-                file
-            }
+            None => self.new_file(&name, fill)?,
         };
         let nonce = self.disk.random().doing("draw a random number for", &path)? as u64;
         let header = SegmentHeader { sequence, size, nonce, member: self.member };
@@ -218,45 +364,84 @@ impl Supply {
         Ok(Arc::new(Segment::new(&*self.disk, header, file)))
     }
 
+    fn new_file(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+    ) -> Result<Arc<dyn DiskFile>, WalError> {
+        let path = self.disk.path(name);
+        let file = self.disk.create(name).doing("create", &path)?;
+        if let Err(error) = fill(&*file) {
+            // What was filled so far would only take space; the error is what counts.
+            let _ = self.disk.remove(name);
+            return Err(error).doing("write", &path);
+        }
+        Ok(file)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panics under this lock")
+        // Whoever panicked under it has failed the log: nothing relies on this any more.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn job(&mut self) -> Option<Job> {
+    fn job(&mut self, reserve: usize) -> Option<Job> {
         if !self.retired.is_empty() {
             return Some(Job::Retire(std::mem::take(&mut self.retired)));
         }
-        if self.making || self.blocked.is_some() || self.closing {
+        if self.making || self.closing {
             return None;
         }
-        let sequence = self.wanted.take()?;
+        let spare = self.wanted.filter(|_| self.stock.len() > reserve);
+        let spare = spare.and_then(|_| self.stock.pop_front());
+        if self.held.is_some() && spare.is_none() {
+            return None;
+        }
+        let job = match self.wanted.take() {
+            Some(sequence) => Job::Make { sequence, spare },
+            None if self.stock.len() < reserve => Job::Reserve,
+            None => return None,
+        };
         self.making = true;
-        Some(Job::Make { sequence, spare: self.spares.pop_front() })
+        Some(job)
+    }
+
+    /// The outcome of a try in the background.
+    fn tried(&mut self, error: Option<&WalError>) {
+        self.full = matches!(error, Some(WalError::Full { .. }));
+        self.held = error.map(WalError::to_string);
+    }
+}
+
+/// Takes the room for a file at once, where the file system can.
+fn allocate(file: &dyn DiskFile, size: u64) -> io::Result<()> {
+    match file.allocate(size) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => zero_fill(file, size, || false),
+        done => done,
     }
 }
 
 fn zero_fill(file: &dyn DiskFile, size: u64, give_up: impl Fn() -> bool) -> io::Result<()> {
-    let zeros = vec![0; ZERO_STEP];
+    static ZEROS: [u8; ZERO_STEP] = [0; ZERO_STEP];
     let mut at = 0;
     while at < size {
         if give_up() {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let step = (size - at).min(ZERO_STEP as u64);
-        file.write_all_at(&zeros[..step as usize], at)?;
+        file.write_all_at(&ZEROS[..step as usize], at)?;
         file.sync_data()?;
         at += step;
     }
     Ok(())
 }
 
-fn spare_name(sequence: u64) -> String {
-    format!("{SPARE_PREFIX}{sequence:016x}")
+fn spare_name(number: u64) -> String {
+    format!("{SPARE_PREFIX}{number:016x}")
 }
 
-/// A released segment, to be recycled.
+/// A segment file without content, to be used again.
 pub(crate) fn is_spare_name(name: &str) -> bool {
     name.starts_with(SPARE_PREFIX)
 }

@@ -1,5 +1,9 @@
 //! The end of the log, where records are written.
 //!
+//! Records are put (encoded), flushed (handed to the file) and synced; a segment that is full is
+//! ended, synced, and left for the next. All of it is done by [`crate::writer`], step by step: a step
+//! that finds no room on the disk has changed nothing that the next try would not do again.
+//!
 //! Invariant: `synced <= written <= offset`, all in the current segment. Every segment before the
 //! current one is synced as a whole and ends with `End`, and that is written only once the next
 //! segment exists. Nothing before `offset` is ever written again, except that the last page is
@@ -8,12 +12,13 @@
 use crate::error::WalError;
 use crate::index::Placement;
 use crate::meta::Place;
-use crate::record::{encode, record_bytes, Head, RecordKind};
+use crate::record::{encode, encode_head, padding, record_bytes, Head, RecordKind};
 use crate::segment::{Segment, HEADER_BYTES, PAGE_BYTES};
+use crate::state::Op;
 use crate::supply::Supply;
+use bytes::Bytes;
 use quorate_consensus::{Entry, EntryKind, LogPosition};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Room that is kept for the `End` record.
 const END_BYTES: u64 = record_bytes_const(8);
@@ -21,6 +26,8 @@ const END_BYTES: u64 = record_bytes_const(8);
 pub(crate) const SEGMENT_OVERHEAD: u64 = HEADER_BYTES + record_bytes_const(0) + END_BYTES;
 /// Records are handed to the file when so much has been gathered.
 const WRITE_BYTES: usize = 1 << 20;
+/// Longer data is synced in pieces of this: a disk that gets on is to be seen to.
+pub(crate) const PIECE_BYTES: u64 = 16 << 20;
 
 const fn record_bytes_const(data_len: u64) -> u64 {
     crate::record::HEAD_BYTES as u64 + data_len.next_multiple_of(8)
@@ -45,9 +52,17 @@ pub(crate) struct Tail {
     segment: Arc<Segment>,
     /// Where the next record will stand.
     offset: u64,
+    /// Before this everything is with the file.
+    written: u64,
     synced: u64,
-    /// Records that end at `offset` and are not written yet.
+    /// What follows `written`.
     buf: Vec<u8>,
+    /// Data that follows `buf` and was too long for it, up to `offset`.
+    long: Option<Bytes>,
+    /// Written since the last sync of whatever kind.
+    unsynced: u64,
+    /// The current segment is ended, this one is next.
+    next: Option<Arc<Segment>>,
     crc: u32,
     incarnation: u32,
     /// The end of the log after the records so far.
@@ -56,80 +71,196 @@ pub(crate) struct Tail {
     placements: Vec<Placement>,
 }
 
+/// What a sync has put on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Synced {
+    /// Everything that was put.
+    All,
+    /// A part of something long.
+    Piece,
+    /// A segment, which is left now.
+    Segment,
+}
+
 impl Tail {
     /// Continues at `end`, everything before which is synced. Nothing counts before the records
-    /// of this incarnation: so the first one is written and synced at once.
-    pub(crate) fn resume(end: End, incarnation: u32, supply: &Supply) -> Result<Self, WalError> {
+    /// of this incarnation: the caller has the first one, a mark, written and synced at once.
+    pub(crate) fn resume(end: End, incarnation: u32) -> Self {
         let mut tail = Tail {
             segment: end.segment,
             offset: end.offset,
+            written: end.offset,
             synced: end.offset,
-            buf: Vec::with_capacity(WRITE_BYTES / 4),
+            buf: Vec::new(),
+            long: None,
+            unsynced: 0,
+            next: None,
             crc: end.crc,
             incarnation,
             last: end.last,
             placements: Vec::new(),
         };
         if tail.offset == HEADER_BYTES {
-            tail.put(RecordKind::Start, EntryKind::Noop, tail.last, &[])?;
+            tail.put(RecordKind::Start, EntryKind::Noop, &[]);
         }
-        tail.mark(supply)?;
-        Ok(tail)
+        tail
     }
 
-    pub(crate) fn append(&mut self, entry: &Entry, supply: &Supply) -> Result<(), WalError> {
-        let len = entry.data.len();
-        if u32::try_from(record_bytes(len)).is_err() {
-            return Err(WalError::EntryTooLong { index: entry.index, bytes: len as u64 });
+    /// Puts the record of `op`; false if the segment ends here and is to be synced first.
+    pub(crate) fn put_op(&mut self, op: &Op, supply: &Supply) -> Result<bool, WalError> {
+        let need = match op {
+            Op::Append(entry) => entry_bytes(entry)?,
+            Op::Truncate(_) | Op::Reset(_) => record_bytes(0) as u64,
+            // Two records, the second at the begin of a page.
+            Op::Mark => 2 * record_bytes(0) as u64 + PAGE_BYTES,
+        };
+        if !self.has_room(need, supply)? {
+            return Ok(false);
         }
-        self.make_room(len, supply)?;
-        let (index, bytes) = (entry.index, record_bytes(len) as u64);
+        match op {
+            Op::Append(entry) => self.append(entry),
+            Op::Truncate(last) => {
+                self.placements.push(Placement::Truncate { last: last.index });
+                self.last = *last;
+                self.put(RecordKind::Truncate, EntryKind::Noop, &[]);
+            }
+            Op::Reset(base) => {
+                self.placements.push(Placement::Reset);
+                self.last = *base;
+                self.put(RecordKind::Reset, EntryKind::Noop, &[]);
+            }
+            Op::Mark => self.mark(),
+        }
+        Ok(true)
+    }
+
+    fn append(&mut self, entry: &Entry) {
+        let (index, bytes) = (entry.index, record_bytes(entry.data.len()) as u64);
         self.placements.push(Placement::Entry { index, offset: self.offset, bytes });
         self.last = entry.position();
-        self.put(RecordKind::Entry, entry.kind, entry.position(), &entry.data)
+        if entry.data.len() > WRITE_BYTES {
+            self.put_long(entry);
+        } else {
+            self.put(RecordKind::Entry, entry.kind, &entry.data);
+        }
     }
 
-    pub(crate) fn truncate(&mut self, to: LogPosition, supply: &Supply) -> Result<(), WalError> {
-        self.make_room(0, supply)?;
-        self.placements.push(Placement::Truncate { last: to.index });
-        self.last = to;
-        self.put(RecordKind::Truncate, EntryKind::Noop, to, &[])
-    }
-
-    pub(crate) fn reset(&mut self, base: LogPosition, supply: &Supply) -> Result<(), WalError> {
-        self.make_room(0, supply)?;
-        self.placements.push(Placement::Reset);
-        self.last = base;
-        self.put(RecordKind::Reset, EntryKind::Noop, base, &[])
-    }
-
-    /// Writes and syncs a record that says how far the log is synced. It begins a page: should the
-    /// page before be lost, with the end of the last entry, the mark still tells.
-    pub(crate) fn mark(&mut self, supply: &Supply) -> Result<(), WalError> {
-        self.sync()?;
-        self.make_room(2 * PAGE_BYTES as usize, supply)?;
+    /// Says how far the log is synced, at the begin of a page: should the page before be lost, with
+    /// the end of the last entry, the mark still tells.
+    fn mark(&mut self) {
         let gap = self.offset.next_multiple_of(PAGE_BYTES) - self.offset;
         if gap > 0 {
             let head = record_bytes(0) as u64;
             let fill = if gap < head { gap + PAGE_BYTES - head } else { gap - head };
             let zeros = [0; PAGE_BYTES as usize];
-            self.put(RecordKind::Mark, EntryKind::Noop, self.last, &zeros[..fill as usize])?;
+            self.put(RecordKind::Mark, EntryKind::Noop, &zeros[..fill as usize]);
         }
-        self.put(RecordKind::Mark, EntryKind::Noop, self.last, &[])?;
-        self.sync()
+        self.put(RecordKind::Mark, EntryKind::Noop, &[]);
     }
 
-    /// Everything put so far is on disk when this returns.
-    pub(crate) fn sync(&mut self) -> Result<(), WalError> {
-        if self.synced == self.offset {
-            return Ok(());
+    /// Whether a record of `need` bytes fits. If not, the segment is ended here, as soon as there is
+    /// a next one.
+    fn has_room(&mut self, need: u64, supply: &Supply) -> Result<bool, WalError> {
+        if self.offset + need + END_BYTES <= self.segment.size() {
+            return Ok(true);
         }
-        self.write()?;
-        self.segment.sync()?;
-        self.synced = self.offset;
+        let next = supply.take(self.segment.sequence() + 1, need + SEGMENT_OVERHEAD)?;
+        let now = supply.now();
+        self.put(RecordKind::End, EntryKind::Noop, &(now.as_millis() as u64).to_le_bytes());
+        self.placements.push(Placement::Sealed { used: self.offset, at: now });
+        self.placements.push(Placement::Segment(next.clone()));
+        self.next = Some(next);
+        Ok(false)
+    }
+
+    fn head(&self, kind: RecordKind, entry_kind: EntryKind) -> Head {
+        let (prev, synced) = (self.crc, self.synced);
+        Head { kind, entry_kind, incarnation: self.incarnation, prev, synced, position: self.last }
+    }
+
+    fn put(&mut self, kind: RecordKind, entry_kind: EntryKind, data: &[u8]) {
+        debug_assert!(self.long.is_none() && self.next.is_none());
+        let head = self.head(kind, entry_kind);
+        self.crc = encode(&mut self.buf, self.segment.header.nonce, self.offset, &head, data);
+        self.offset += record_bytes(data.len()) as u64;
+    }
+
+    /// The same, but for data that is handed to the file from where it is.
+    fn put_long(&mut self, entry: &Entry) {
+        let head = self.head(RecordKind::Entry, entry.kind);
+        let nonce = self.segment.header.nonce;
+        let (head, crc) = encode_head(nonce, self.offset, &head, &entry.data);
+        self.crc = crc;
+        self.buf.extend_from_slice(&head);
+        self.long = Some(entry.data.clone());
+        self.offset += record_bytes(entry.data.len()) as u64;
+    }
+
+    /// So much was put that it should be flushed.
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.is_some() || self.buf.len() >= WRITE_BYTES
+    }
+
+    /// Hands what was put to the file. False: this was so much that a sync is due first.
+    pub(crate) fn flush(&mut self) -> Result<bool, WalError> {
+        while self.written < self.offset {
+            if self.unsynced >= PIECE_BYTES && self.long.is_some() {
+                return Ok(false);
+            }
+            self.fill_up();
+            self.write()?;
+        }
+        Ok(true)
+    }
+
+    /// Moves a part of what is too long for `buf` there.
+    fn fill_up(&mut self) {
+        let Some(mut data) = self.long.take() else { return };
+        // After a write that found no room, there is nothing to move.
+        let part = data.split_to(data.len().min(WRITE_BYTES.saturating_sub(self.buf.len())));
+        self.buf.extend_from_slice(&part);
+        if data.is_empty() {
+            let unpadded = self.written + self.buf.len() as u64;
+            self.buf.extend_from_slice(padding(unpadded as usize));
+        } else {
+            self.long = Some(data);
+        }
+    }
+
+    /// Whole pages are written, so that the kernel never has to read one first.
+    fn write(&mut self) -> Result<(), WalError> {
+        let len = self.buf.len();
+        let end = self.written + len as u64;
+        self.buf.resize(len + (end.next_multiple_of(PAGE_BYTES) - end) as usize, 0);
+        let done = self.segment.write(&self.buf, self.written);
+        self.buf.truncate(len);
+        done?;
+        self.written = end;
+        self.unsynced += len as u64;
+        self.buf.clear();
+        self.buf.shrink_to(2 * WRITE_BYTES);
         Ok(())
     }
 
+    /// What was flushed is on disk when this returns. Goes on to the next segment if this one is
+    /// ended.
+    pub(crate) fn sync(&mut self) -> Result<Synced, WalError> {
+        self.segment.sync()?;
+        self.unsynced = 0;
+        if self.written < self.offset {
+            return Ok(Synced::Piece);
+        }
+        self.synced = self.offset;
+        if let Some(next) = self.next.take() {
+            self.segment = next;
+            (self.offset, self.written, self.synced) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
+            self.put(RecordKind::Start, EntryKind::Noop, &[]);
+            return Ok(Synced::Segment);
+        }
+        Ok(Synced::All)
+    }
+
+    /// As far as the files are synced.
     pub(crate) fn synced(&self) -> Place {
         Place { segment: self.segment.sequence(), offset: self.synced }
     }
@@ -138,62 +269,15 @@ impl Tail {
         self.last
     }
 
-    pub(crate) fn segment(&self) -> &Arc<Segment> {
-        &self.segment
-    }
-
     pub(crate) fn placements(&mut self) -> std::vec::Drain<'_, Placement> {
         self.placements.drain(..)
     }
-
-    /// Goes on to the next segment if a record with so much data does not fit into this one.
-    fn make_room(&mut self, data_len: usize, supply: &Supply) -> Result<(), WalError> {
-        let need = record_bytes(data_len) as u64;
-        if self.offset + need + END_BYTES <= self.segment.size() {
-            return Ok(());
-        }
-        let next = supply.take(self.segment.sequence() + 1, need + SEGMENT_OVERHEAD)?;
-        let now = since_1970();
-        let millis = (now.as_millis() as u64).to_le_bytes();
-        self.put(RecordKind::End, EntryKind::Noop, self.last, &millis)?;
-        self.sync()?;
-        self.placements.push(Placement::Sealed { used: self.offset, at: now });
-        self.placements.push(Placement::Segment(next.clone()));
-        self.segment = next;
-        self.offset = HEADER_BYTES;
-        self.synced = HEADER_BYTES;
-        self.put(RecordKind::Start, EntryKind::Noop, self.last, &[])
-    }
-
-    fn put(
-        &mut self,
-        kind: RecordKind,
-        entry_kind: EntryKind,
-        position: LogPosition,
-        data: &[u8],
-    ) -> Result<(), WalError> {
-        let (prev, synced) = (self.crc, self.synced);
-        let head = Head { kind, entry_kind, incarnation: self.incarnation, prev, synced, position };
-        self.crc = encode(&mut self.buf, self.segment.header.nonce, self.offset, &head, data);
-        self.offset += record_bytes(data.len()) as u64;
-        if self.buf.len() >= WRITE_BYTES {
-            self.write()?;
-        }
-        Ok(())
-    }
-
-    /// Whole pages are written, so that the kernel never has to read one first.
-    fn write(&mut self) -> Result<(), WalError> {
-        let start = self.offset - self.buf.len() as u64;
-        let padded = self.offset.next_multiple_of(PAGE_BYTES) - start;
-        self.buf.resize(padded as usize, 0);
-        self.segment.write(&self.buf, start)?;
-        self.buf.clear();
-        self.buf.shrink_to(2 * WRITE_BYTES);
-        Ok(())
-    }
 }
 
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+fn entry_bytes(entry: &Entry) -> Result<u64, WalError> {
+    let len = entry.data.len();
+    match u32::try_from(record_bytes(len)) {
+        Ok(bytes) => Ok(bytes.into()),
+        Err(_) => Err(WalError::EntryTooLong { index: entry.index, bytes: len as u64 }),
+    }
 }

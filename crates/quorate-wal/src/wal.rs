@@ -3,19 +3,19 @@
 use crate::directory::Lock;
 use crate::disk::RealDisk;
 use crate::error::{IoContext, ReadError, WalError};
-use crate::keeper;
 use crate::meta::Meta;
-use crate::options::{Recovered, WalOptions, WalStats};
+use crate::options::{Recovered, Room, WalOptions, WalStats};
 use crate::shared::Shared;
 use crate::state::State;
-use crate::tail::since_1970;
+use crate::threads;
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, Term};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Called on the writer thread after each sync (`Ok`: on disk up to here) and once on failure
-/// (final: nothing is acknowledged afterwards).
+/// (final: nothing is acknowledged afterwards). An entry that takes several syncs is reported after
+/// each, with the position before it: the disk gets on.
 ///
 /// The position is exact when it is reported: entries that a truncation or reset queued before
 /// that takes back are not in it. A receiver that hands it to another thread should take
@@ -34,7 +34,7 @@ struct Inner {
     running: Mutex<Option<Running>>,
 }
 
-struct Running {
+pub(crate) struct Running {
     threads: Vec<JoinHandle<()>>,
     /// Given back when they have ended.
     _lock: Option<Lock>,
@@ -68,12 +68,17 @@ impl Wal {
                 .map(|thread| threads.push(thread))
                 .doing("start a thread for", shared.disk.dir())
         };
-        let for_keeper = shared.clone();
-        let started = start("quorate-log", Box::new(move || writer.run(on_sync)))
-            .and_then(|()| start("quorate-keeper", Box::new(move || keeper::run(&for_keeper))));
-        let running = Mutex::new(Some(Running { threads, _lock: lock }));
-        let inner = Arc::new(Inner { shared, running });
-        started.map(|()| Wal { inner })
+        let recycled = shared.clone();
+        let started = start("quorate-log", Box::new(move || threads::write(writer, on_sync)))
+            .and_then(|()| start("quorate-seg", Box::new(move || threads::recycle(&recycled))));
+        let running = Some(Running { threads, _lock: lock });
+        let wal = Wal::of(shared, running);
+        started.map(|()| wal)
+    }
+
+    /// A handle; whoever writes for it is the caller's business.
+    pub(crate) fn of(shared: Arc<Shared>, running: Option<Running>) -> Wal {
+        Wal { inner: Arc::new(Inner { shared, running: Mutex::new(running) }) }
     }
 
     /// Queues consecutive entries; returns at once. They are readable immediately. Before the
@@ -136,11 +141,12 @@ impl Wal {
     }
 
     /// Entries up to here are covered by a snapshot: segments wholly below may be recycled, as
-    /// far as retention allows. Returns the new base if anything was purged; the files follow in
-    /// the background.
+    /// far as retention allows; on a full disk retention counts for nothing. Returns the new base if
+    /// anything was purged; the files follow in the background.
     pub fn release(&self, upto: Index) -> Option<LogPosition> {
         let shared = &self.inner.shared;
-        let released = shared.state().release(upto, &shared.options, since_1970())?;
+        let keep = shared.retention();
+        let released = shared.state().release(upto, &keep, shared.disk.now())?;
         let base = released.base;
         shared.supply.retire(released);
         Some(base)
@@ -159,6 +165,17 @@ impl Wal {
     /// What of the log, as queued so far, is on disk. `(0, 0)` while a reset is under way.
     pub fn persisted(&self) -> LogPosition {
         self.inner.shared.state().persisted
+    }
+
+    /// How much room there is on the disk. Cheap.
+    pub fn room(&self) -> Room {
+        self.inner.shared.supply.room()
+    }
+
+    /// Whether the group needs this member for its majority (at first: it does). On a full disk
+    /// it may then use its whole reserve; others leave half of it, and stop first.
+    pub fn set_needed(&self, needed: bool) {
+        self.inner.shared.supply.set_needed(needed);
     }
 
     pub fn stats(&self) -> WalStats {
@@ -211,7 +228,7 @@ impl Inner {
         self.shared.state().closing = true;
         self.shared.wake.notify_all();
         self.shared.supply.close();
-        let running = self.running.lock().expect("no panics under this lock").take();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { threads, _lock }) = running {
             threads.into_iter().for_each(join);
         }
@@ -224,11 +241,10 @@ impl Drop for Inner {
     }
 }
 
-/// From within a callback the thread can not wait for itself; it ends by itself then.
+/// From within a callback the thread cannot wait for itself; it ends by itself then. Whatever
+/// panicked in it was reported through `OnSync`.
 fn join(thread: JoinHandle<()>) {
     if thread.thread().id() != thread::current().id() {
-        if let Err(panic) = thread.join() {
-            std::panic::resume_unwind(panic);
-        }
+        let _ = thread.join();
     }
 }

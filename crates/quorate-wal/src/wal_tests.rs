@@ -3,8 +3,7 @@
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::{ReadError, WalError};
-use crate::options::WalOptions;
-use crate::segment::file_name;
+use crate::options::{Room, WalOptions};
 use crate::shared::Shared;
 use crate::wal::Wal;
 use bytes::Bytes;
@@ -100,26 +99,101 @@ fn an_entry_out_of_order_fails_the_log_instead_of_making_a_hole() {
     assert!(error.to_string().contains("bug"), "{error}");
 }
 
+/// It uses what it has, says so, waits, and goes on by itself.
 #[test]
-fn a_full_disk_warns_first() {
+fn a_full_disk_blocks_the_log_and_no_more() {
     let disk = Arc::new(SimDisk::new(7));
     let (wal, reports) = start(&disk);
-    while !disk.list().unwrap().contains(&file_name(2)) {
+    let count =
+        |prefix: &str| disk.list().unwrap().iter().filter(|n| n.starts_with(prefix)).count();
+    while count("log-") < 2 || count("spare-") < 2 {
         std::thread::yield_now();
     }
     disk.inject(Faults { capacity: Some(0), ..Faults::default() });
     let mut index = 0;
-    let error = loop {
+    while wal.room() != Room::Blocked {
         index += 1;
         wal.append(&[entry(1, index)]);
-        match next(&reports).unwrap() {
-            Ok(position) => assert_eq!(position.index, index),
-            Err(error) => break error,
+        while wal.persisted().index < index && wal.room() != Room::Blocked {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(wal.stats().segments, 4, "the prepared one and the reserve were used");
+    let warning = wal.stats().warning.unwrap();
+    assert!(warning.contains("no space") && warning.contains("goes on by itself"), "{warning}");
+    while let Ok(report) = reports.try_recv() {
+        assert!(report.unwrap().index < index);
+    }
+    wal.append(&[entry(1, index + 1)]);
+    disk.inject(Faults::default());
+    let last = loop {
+        let position = next(&reports).expect("it tries again by itself").unwrap();
+        if position.index == index + 1 {
+            break position;
         }
     };
-    assert!(error.to_string().contains("no space"), "{error}");
-    assert!(wal.stats().segments == 2, "the prepared segment was used: {:?}", wal.stats());
-    assert!(wal.stats().warning.is_some_and(|w| w.contains("no space")));
+    assert_eq!((wal.persisted(), wal.room()), (last, Room::Enough));
+    assert_eq!(wal.stats().warning, None);
+}
+
+#[test]
+fn a_log_without_room_can_be_closed() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (wal, _reports) = start(&disk);
+    disk.inject(Faults { capacity: Some(0), ..Faults::default() });
+    let mut index = 0;
+    while wal.room() != Room::Blocked {
+        index += 1;
+        wal.append(&[entry(1, index)]);
+    }
+    let persisted = wal.persisted().index;
+    wal.close();
+    let (_, _, recovered) =
+        Shared::open(Arc::new(disk.crash(Crash::Power)), WalOptions::new("/sim"), false).unwrap();
+    assert!(recovered.closed && recovered.last.index >= persisted);
+}
+
+/// A bug on the writer's thread, or on the one that prepares segments: it is reported, final, and
+/// costs whoever closes the log nothing.
+#[test]
+fn a_panic_on_a_thread_of_the_log_is_a_failure_that_is_reported() {
+    for operations in 0..40 {
+        let disk = Arc::new(SimDisk::new(operations));
+        let (wal, reports) = start(&disk);
+        disk.inject(Faults { panics_after: Some(operations), ..Faults::default() });
+        let mut index = 0;
+        let error = loop {
+            index += 1;
+            wal.append(&[entry(1, index)]);
+            if let Some(Err(error)) = next(&reports) {
+                break error;
+            }
+        };
+        assert!(error.to_string().contains("an injected bug"), "{error}");
+        let persisted = wal.persisted();
+        wal.append(&[entry(1, index + 1)]);
+        assert!(wal.save_hard_state(HardState { term: 9, voted_for: None }).is_err());
+        assert_eq!(wal.persisted(), persisted);
+        wal.close();
+        assert!(reports.recv().is_err(), "one report of the failure, and no more");
+    }
+}
+
+/// Nor is a receiver that panics left without the report.
+#[test]
+fn a_panic_in_the_receiver_is_reported_to_it() {
+    let disk = Arc::new(SimDisk::new(7));
+    let (shared, writer, _) = Shared::open(disk, WalOptions::new("/sim"), true).unwrap();
+    let (send, reports) = channel();
+    let on_sync = Box::new(move |report: Report| match report {
+        Ok(_) => panic!("a bug of the receiver"),
+        Err(error) => drop(send.send(error)),
+    });
+    let wal = Wal::start(shared, writer, on_sync, None).unwrap();
+    wal.append(&[entry(1, 1)]);
+    let error = reports.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(error.to_string().contains("a bug of the receiver"), "{error}");
+    wal.close();
 }
 
 /// While the log is extended, cut and purged, a reader finds only what was once appended, in

@@ -1,121 +1,173 @@
 //! The writer: takes everything queued, writes and syncs it, reports, and begins again. What is
 //! queued meanwhile is the next batch: one sync for all that waited.
+//!
+//! It goes step by step ([`Writer::step`]), and what the next step will be can be asked
+//! ([`Writer::next`]): the thread of the product ([`crate::threads`]) takes one after the other, a
+//! simulation decides when, and what goes wrong in between.
+//!
+//! A disk without room blocks it: the batch stays, nothing is acknowledged, and each further step
+//! tries again. Every other failure is final.
 
 use crate::error::WalError;
 use crate::index::Placement;
 use crate::shared::Shared;
-use crate::state::Op;
-use crate::tail::Tail;
-use crate::wal::OnSync;
+use crate::state::{Op, State};
+use crate::tail::{Synced, Tail};
 use quorate_consensus::LogPosition;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// After so long without work a `Mark` tells the next recovery that everything was synced.
-const IDLE: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     tail: Tail,
-    batch: Vec<Op>,
-    /// Something was synced since the last `Mark`.
+    batch: VecDeque<Op>,
+    stage: Stage,
+    /// When the batch was taken.
+    begun: Instant,
+    /// Something was synced since the last mark.
     unmarked: bool,
+    /// The batch is only the mark that says so.
+    marking: bool,
 }
 
-/// What there is to do.
-enum Work {
-    Batch,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No batch.
+    Idle,
+    Writing,
+    /// Blocked: a write, or the next segment, found no room.
+    Full,
+    Syncing,
+}
+
+/// What [`Writer::step`] would do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Nothing: until something is queued.
+    Idle,
+    /// Write what is queued, or more of it.
+    Write,
+    /// Sync what was written.
+    Sync,
+    /// Try again: the disk had no room.
+    Full,
+    /// Nothing is queued: say on disk that everything is synced. Due after some time without work.
     Mark,
-    Close,
+    /// Fail again: it is final.
+    Failed,
 }
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>, tail: Tail) -> Self {
-        Writer { shared, tail, batch: Vec::new(), unmarked: false }
-    }
-
-    /// Runs until the log is closed or fails.
-    pub(crate) fn run(mut self, on_sync: OnSync) {
-        let outcome = loop {
-            match self.wait() {
-                Ok(Work::Batch) => match self.write_batch() {
-                    Ok(Some(position)) => on_sync(Ok(position)),
-                    Ok(None) => {}
-                    Err(error) => break Err(error),
-                },
-                Ok(Work::Mark) => {
-                    if let Err(error) = self.mark() {
-                        break Err(error);
-                    }
-                }
-                Ok(Work::Close) => break self.mark().and_then(|()| self.shared.save_closed()),
-                Err(error) => break Err(error),
-            }
-        };
-        if let Err(error) = outcome {
-            on_sync(Err(error));
+        Writer {
+            shared,
+            tail,
+            batch: VecDeque::new(),
+            stage: Stage::Idle,
+            begun: Instant::now(),
+            unmarked: false,
+            marking: false,
         }
     }
 
-    /// Waits for something to do. Failed elsewhere is failed here.
-    fn wait(&mut self) -> Result<Work, Arc<WalError>> {
-        let mut state = self.shared.state();
-        loop {
-            if let Some(error) = &state.failed {
-                return Err(error.clone());
-            }
-            if state.is_queued() {
-                state.take_queue(&mut self.batch);
-                return Ok(Work::Batch);
-            }
-            if state.closing {
-                return Ok(Work::Close);
-            }
-            state.idle = true;
-            let wake = &self.shared.wake;
-            if self.unmarked {
-                let (guard, timeout) =
-                    wake.wait_timeout(state, IDLE).expect("no panics under this lock");
-                state = guard;
-                state.idle = false;
-                if timeout.timed_out() && !state.is_queued() && state.failed.is_none() {
-                    return Ok(Work::Mark);
-                }
-            } else {
-                state = wake.wait(state).expect("no panics under this lock");
-                state.idle = false;
-            }
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn next(&self) -> Next {
+        self.next_in(&self.shared.state())
+    }
+
+    pub(crate) fn next_in(&self, state: &State) -> Next {
+        match self.stage {
+            _ if state.failed.is_some() => Next::Failed,
+            Stage::Writing => Next::Write,
+            Stage::Full => Next::Full,
+            Stage::Syncing => Next::Sync,
+            Stage::Idle if state.is_queued() => Next::Write,
+            Stage::Idle if self.unmarked => Next::Mark,
+            Stage::Idle => Next::Idle,
         }
     }
 
-    /// Writes what is queued, if anything is, and syncs it.
-    #[cfg(test)]
+    /// Does that. `Some`: the disk got on, and the log as queued so far is on it up to here.
     pub(crate) fn step(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
-        {
-            let mut state = self.shared.state();
-            if !state.is_queued() {
-                return Ok(None);
+        match self.next() {
+            Next::Idle => Ok(None),
+            Next::Failed => Err(self.shared.state().failed.clone().expect("looked at it")),
+            Next::Sync => self.sync(),
+            Next::Write | Next::Full => self.write(),
+            Next::Mark => {
+                self.marking = true;
+                self.batch.push_back(Op::Mark);
+                self.stage = Stage::Writing;
+                self.write()
             }
-            state.take_queue(&mut self.batch);
         }
-        self.write_batch()
     }
 
-    /// Writes and syncs the batch; returns what of it is to be reported.
-    fn write_batch(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
-        let begun = Instant::now();
-        self.put_batch().map_err(|error| self.shared.fail(error))?;
-        let took_us = begun.elapsed().as_micros() as u64;
-        self.unmarked = true;
+    fn write(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
+        if self.stage == Stage::Idle {
+            self.shared.state().take_queue(&mut self.batch);
+            self.begun = Instant::now();
+        }
+        let was_full = self.stage == Stage::Full;
+        self.stage = match self.put_batch() {
+            Ok(()) => Stage::Syncing,
+            Err(full @ WalError::Full { .. }) => {
+                self.shared.supply.set_blocked(Some(full.to_string()));
+                Stage::Full
+            }
+            Err(error) => return Err(self.shared.fail(error)),
+        };
+        if was_full && self.stage != Stage::Full {
+            self.shared.supply.set_blocked(None);
+        }
+        Ok(None)
+    }
 
+    /// Writes until a sync is due. What found no room is still there for the next try.
+    fn put_batch(&mut self) -> Result<(), WalError> {
+        loop {
+            if self.tail.is_long() && !self.tail.flush()? {
+                return Ok(());
+            }
+            let Some(op) = self.batch.front() else { break };
+            if !self.tail.put_op(op, &self.shared.supply)? {
+                break;
+            }
+            self.batch.pop_front();
+        }
+        self.tail.flush().map(drop)
+    }
+
+    fn sync(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
+        let synced = self.tail.sync().map_err(|error| self.shared.fail(error))?;
+        self.stage = Stage::Writing;
+        match synced {
+            Synced::Piece => return Ok(self.shared.state().reportable()),
+            Synced::Segment => return Ok(None),
+            Synced::All => {}
+        }
+        debug_assert!(self.batch.is_empty());
+        self.stage = Stage::Idle;
+        let marking = std::mem::take(&mut self.marking);
+        self.unmarked = !marking;
+        let persisted = self.batch_synced()?;
+        Ok(persisted.filter(|_| !marking))
+    }
+
+    /// Publishes that the batch is on disk; returns what of it is to be reported.
+    fn batch_synced(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
         let mut reset = false;
         let mut state = self.shared.state();
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
-        state.stats.syncs += 1;
-        state.stats.sync_us_sum += took_us;
-        state.stats.sync_us_max = state.stats.sync_us_max.max(took_us);
+        if self.unmarked {
+            state.stats.batch_took(self.begun.elapsed());
+        }
         let (last, synced) = (self.tail.last(), self.tail.synced());
         let placements = self.tail.placements();
         let placements = placements.inspect(|p| reset |= matches!(p, Placement::Reset));
@@ -126,29 +178,32 @@ impl Writer {
         }
         Ok(persisted)
     }
+}
 
-    fn put_batch(&mut self) -> Result<(), WalError> {
-        let supply = &self.shared.supply;
-        for op in self.batch.drain(..) {
-            match op {
-                Op::Append(entry) => self.tail.append(&entry, supply)?,
-                Op::Truncate(last) => self.tail.truncate(last, supply)?,
-                Op::Reset(base) => self.tail.reset(base, supply)?,
-            }
+#[cfg(test)]
+impl Writer {
+    /// A whole batch, if something is queued, or as much of it as there is room for.
+    pub(crate) fn write_batch(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
+        match self.next() {
+            Next::Mark => Ok(None),
+            _ => self.steps(),
         }
-        self.tail.sync()
     }
 
-    /// Says on disk that everything before was synced.
+    /// The mark, if one is due.
     pub(crate) fn mark(&mut self) -> Result<(), Arc<WalError>> {
-        if !self.unmarked {
-            return Ok(());
+        match self.next() {
+            Next::Mark => self.steps().map(drop),
+            _ => Ok(()),
         }
-        self.tail.mark(&self.shared.supply).map_err(|error| self.shared.fail(error))?;
-        self.unmarked = false;
-        let mut state = self.shared.state();
-        self.tail.placements().for_each(|p| state.index.apply(p));
-        state.synced = self.tail.synced();
-        Ok(())
+    }
+
+    fn steps(&mut self) -> Result<Option<LogPosition>, Arc<WalError>> {
+        loop {
+            let done = self.step()?;
+            if matches!(self.stage, Stage::Idle | Stage::Full) {
+                return Ok(done);
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ fn entry(index: Index, term: Term, copy: u64) -> Entry {
 /// A state, the batch of its writer, and what a power cut would leave.
 struct Rig {
     state: State,
-    batch: Vec<Op>,
+    batch: VecDeque<Op>,
     written: LogPosition,
     durable: Vec<Entry>,
     durable_base: LogPosition,
@@ -31,7 +31,7 @@ impl Rig {
             Place::default(),
             1 << 20,
         );
-        let (batch, durable) = (Vec::new(), Vec::new());
+        let (batch, durable) = Default::default();
         Rig { state, batch, written: start, durable, durable_base: start }
     }
 
@@ -51,6 +51,7 @@ impl Rig {
                     self.written = last;
                     self.durable.retain(|entry| entry.index <= last.index);
                 }
+                Op::Mark => unreachable!("only the writer puts marks"),
                 Op::Reset(base) => {
                     self.written = base;
                     self.durable.clear();

@@ -98,8 +98,7 @@ impl Content {
                 own(&mut page.cached)[from..from + count].copy_from_slice(part);
             }
         }
-        let whole =
-            offset.div_ceil(BAD_BYTES)..(offset + buf.len() as u64) / BAD_BYTES;
+        let whole = offset.div_ceil(BAD_BYTES)..(offset + buf.len() as u64) / BAD_BYTES;
         self.unreadable.retain(|sector| !whole.contains(sector));
     }
 

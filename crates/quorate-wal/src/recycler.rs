@@ -1,4 +1,5 @@
-//! The keeper: prepares the next segment and recycles released ones, off the writer's path.
+//! Prepares the next segment, recycles released ones and fills the reserve up, off the writer's
+//! path.
 
 use crate::error::WalError;
 use crate::shared::Shared;
@@ -6,20 +7,15 @@ use crate::state::Released;
 use crate::supply::Job;
 use std::sync::Arc;
 
-/// Runs until the log is closed or fails.
-pub(crate) fn run(shared: &Shared) {
-    while let Some(job) = shared.supply.next_job() {
-        if carry_out(shared, job).is_err() {
-            // The meta file could not be written: final, and the writer reports it.
-            return;
-        }
-    }
-}
-
+/// Fails only if the meta file cannot be written, which is final.
 pub(crate) fn carry_out(shared: &Shared, job: Job) -> Result<(), Arc<WalError>> {
     match job {
         Job::Make { sequence, spare } => shared.supply.prepare(sequence, spare),
-        Job::Retire(released) => retire(shared, released)?,
+        Job::Reserve => shared.supply.add_to_reserve(),
+        Job::Retire(released) => {
+            retire(shared, released)?;
+            shared.room_made();
+        }
     }
     Ok(())
 }

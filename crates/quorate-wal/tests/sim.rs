@@ -1,0 +1,222 @@
+//! What simulations use: the same seed gives the same, and the disk does to the log what it says.
+
+use bytes::Bytes;
+use quorate_consensus::{Entry, EntryKind, HardState, LogPosition};
+use quorate_wal::sim::{self, Crash, Faults, Next, SimDisk, Steps};
+use quorate_wal::{Wal, WalError, WalOptions};
+use std::time::Duration;
+
+fn options() -> WalOptions {
+    WalOptions {
+        segment_bytes: 16 << 10,
+        cache_bytes: 16 << 10,
+        retain_bytes: 0,
+        reserve_segments: 1,
+        ..WalOptions::new("/sim")
+    }
+}
+
+fn entry(term: u64, index: u64, bytes: usize) -> Entry {
+    Entry { term, index, kind: EntryKind::Data, data: Bytes::from(vec![index as u8; bytes]) }
+}
+
+/// Until nothing is left to do.
+fn settle(steps: &mut Steps) {
+    while !matches!(steps.next(), Next::Idle | Next::Mark) {
+        steps.step().unwrap();
+    }
+    while steps.has_recycling() {
+        steps.recycle().unwrap();
+    }
+}
+
+fn open(disk: &SimDisk) -> (Wal, Steps) {
+    let (wal, steps, _) = sim::open(disk, options(), true).unwrap();
+    (wal, steps)
+}
+
+fn read_all(wal: &Wal) -> Vec<Entry> {
+    let mut all = Vec::new();
+    while wal.base().index + (all.len() as u64) < wal.last().index {
+        let next = wal.base().index + all.len() as u64 + 1;
+        wal.read(next, 1 << 20, &mut all).unwrap();
+    }
+    all
+}
+
+/// A life with everything in it, and a digest of what is on the disk then.
+fn life(seed: u64) -> (LogPosition, u64, Vec<(String, u64)>) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut disk = SimDisk::new(seed);
+    for _ in 0..4 {
+        let (wal, mut steps) = open(&disk);
+        disk.set_time(Duration::from_secs(1_750_000_000 + rng.u64(..1000)));
+        disk.inject(Faults { dies_after: Some(rng.u64(..200)), ..Faults::default() });
+        while !disk.is_dead() {
+            let last = wal.last();
+            let done = match rng.u32(..12) {
+                0..4 => {
+                    wal.append(&[entry(last.term + 1, last.index + 1, rng.usize(..30_000))]);
+                    Ok(())
+                }
+                4 if last.index > wal.base().index => {
+                    wal.truncate(last.index);
+                    Ok(())
+                }
+                5 => wal.save_hard_state(HardState { term: rng.u64(..), voted_for: None }),
+                6 => {
+                    wal.release(wal.persisted().index.saturating_sub(3));
+                    Ok(())
+                }
+                7 => steps.recycle(),
+                _ => steps.step().map(drop),
+            };
+            assert!(done.is_ok() || disk.is_dead());
+        }
+        let how = if rng.bool() { Crash::Kill } else { Crash::Power };
+        disk = disk.crash(how);
+    }
+    let (wal, _) = open(&disk);
+    (wal.last(), disk.operations(), disk.files())
+}
+
+#[test]
+fn the_same_seed_is_the_same_life() {
+    let lives: Vec<_> = (0..100).map(life).collect();
+    assert_eq!(lives, (0..100).map(life).collect::<Vec<_>>());
+    assert!(lives.windows(2).any(|two| two[0] != two[1]));
+}
+
+#[test]
+fn what_is_queued_during_a_sync_is_the_next_batch() {
+    let disk = SimDisk::new(1);
+    let (wal, mut steps) = open(&disk);
+    wal.append(&[entry(1, 1, 10), entry(1, 2, 10)]);
+    steps.step().unwrap();
+    assert_eq!(steps.next(), Next::Sync);
+    wal.append(&[entry(1, 3, 10)]);
+    assert_eq!(steps.step().unwrap(), Some(LogPosition { term: 1, index: 2 }));
+    assert_eq!(wal.persisted().index, 2);
+    assert_eq!(steps.next(), Next::Write);
+    settle(&mut steps);
+    assert_eq!(wal.persisted().index, 3);
+    assert_eq!(steps.next(), Next::Mark);
+    while steps.next() != Next::Idle {
+        assert_eq!(steps.step().unwrap(), None);
+    }
+    steps.close().unwrap();
+    let (_, _, recovered) = sim::open(&disk.crash(Crash::Power), options(), false).unwrap();
+    assert!(recovered.closed && recovered.last.index == 3);
+}
+
+/// Longer than a piece, than a segment, and one byte.
+#[test]
+fn entries_of_any_length() {
+    let disk = SimDisk::new(2);
+    let (wal, mut steps) = open(&disk);
+    let lengths = [1, 20 << 20, 0, 70_000, 40 << 20, 1 << 20, (1 << 20) + 1, 3];
+    let mut reports = 0;
+    for (number, bytes) in lengths.into_iter().enumerate() {
+        wal.append(&[entry(1, number as u64 + 1, bytes)]);
+        while !matches!(steps.next(), Next::Idle | Next::Mark) {
+            reports += u32::from(steps.step().unwrap().is_some());
+        }
+        assert_eq!(wal.persisted().index, number as u64 + 1);
+    }
+    assert!(reports > lengths.len() as u32, "a long one is reported on its way");
+    let (wal, _) = open(&disk.crash(Crash::Power));
+    let found = read_all(&wal);
+    assert!(found.iter().map(|e| e.data.len()).eq(lengths));
+    assert!(found.iter().all(|e| e.data.iter().all(|byte| *byte == e.index as u8)));
+}
+
+#[test]
+fn a_disk_that_is_full_goes_on_when_it_is_not() {
+    let disk = SimDisk::new(3);
+    let (wal, mut steps) = open(&disk);
+    settle(&mut steps);
+    let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
+    disk.inject(Faults { capacity: Some(used), ..Faults::default() });
+    let mut index = 0;
+    while steps.next() != Next::Full {
+        index += 1;
+        wal.append(&[entry(1, index, 3000)]);
+        while !matches!(steps.next(), Next::Idle | Next::Mark | Next::Full) {
+            steps.step().unwrap();
+        }
+    }
+    // The segment at hand, the one prepared, and the one in reserve are used up.
+    assert_eq!(wal.stats().segments, 3);
+    assert_eq!(wal.persisted().index, index - 1);
+    assert_eq!(steps.step().unwrap(), None);
+    assert_eq!(steps.next(), Next::Full);
+    // What nobody needs makes room, whatever retention says.
+    assert!(wal.release(index - 2).is_some());
+    while steps.has_recycling() {
+        steps.recycle().unwrap();
+    }
+    settle(&mut steps);
+    assert_eq!(wal.persisted().index, index);
+}
+
+/// A member that no majority needs stops first.
+#[test]
+fn only_who_is_needed_uses_the_whole_reserve() {
+    let written = |needed: bool| {
+        let disk = SimDisk::new(3);
+        let options = WalOptions { reserve_segments: 4, ..options() };
+        let (wal, mut steps, _) = sim::open(&disk, options, true).unwrap();
+        settle(&mut steps);
+        wal.set_needed(needed);
+        disk.inject(Faults { capacity: Some(0), ..Faults::default() });
+        while steps.next() != Next::Full {
+            let index = wal.last().index + 1;
+            wal.append(&[entry(1, index, 3000)]);
+            while !matches!(steps.next(), Next::Idle | Next::Mark | Next::Full) {
+                steps.step().unwrap();
+            }
+        }
+        if !needed {
+            let persisted = wal.persisted();
+            wal.set_needed(true);
+            settle(&mut steps);
+            assert!(wal.persisted() > persisted, "it is needed now");
+        }
+        wal.stats().segments
+    };
+    assert_eq!((written(true), written(false)), (6, 5));
+}
+
+#[test]
+fn rot_is_refused_and_an_older_image_is_found_as_it_was() {
+    let disk = SimDisk::new(4);
+    let (wal, mut steps) = open(&disk);
+    wal.append(&[entry(1, 1, 600)]);
+    settle(&mut steps);
+    let image = disk.image();
+    wal.append(&[entry(1, 2, 600), entry(1, 3, 600)]);
+    settle(&mut steps);
+    let older = SimDisk::restore(&image, 5);
+    assert_eq!(read_all(&open(&older).0), [entry(1, 1, 600)]);
+    assert_eq!(read_all(&open(&disk.crash(Crash::Power)).0).len(), 3);
+
+    let disk = older.crash(Crash::Power);
+    let (name, bytes) = disk.files().into_iter().find(|(name, _)| name.ends_with('1')).unwrap();
+    assert!(!disk.rot(&name, bytes / 512));
+    assert!(disk.rot(&name, 8));
+    let Err(error) = sim::open(&disk, options(), false) else { panic!("{name} is rotten") };
+    assert!(matches!(error, WalError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn a_broken_disk_is_final_for_the_log() {
+    let disk = SimDisk::new(6);
+    let (wal, mut steps) = open(&disk);
+    wal.append(&[entry(1, 1, 6)]);
+    disk.inject(Faults { broken: true, ..Faults::default() });
+    assert!(steps.step().is_err());
+    assert_eq!(steps.next(), Next::Failed);
+    disk.inject(Faults::default());
+    assert!(steps.step().is_err() && wal.save_synced().is_err());
+    assert_eq!(wal.persisted().index, 0);
+}
