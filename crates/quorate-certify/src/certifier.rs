@@ -108,6 +108,7 @@ impl Certifier {
         let mut item = Item {
             origin: header.origin,
             serial: header.serial,
+            kin_epoch: header.kin_epoch,
             class: if header.is_toi() { Class::Toi } else { Class::Transaction },
             keys: 0,
             digest: 0,
@@ -140,7 +141,8 @@ impl Certifier {
     /// Assigns the next seqno to a view of `members` (origins of write sets). Everything later
     /// depends on it.
     pub fn sequence_view(&mut self, members: impl Iterator<Item = u128>) -> Seqno {
-        let view = Item { origin: 0, serial: 0, class: Class::View, keys: 0, digest: 0 };
+        let view =
+            Item { origin: 0, serial: 0, kin_epoch: 0, class: Class::View, keys: 0, digest: 0 };
         self.admit(view, std::iter::empty());
         self.index.shrink();
         self.barrier = self.seqno();
@@ -226,7 +228,7 @@ impl Certifier {
             item.origin as u64,
             (item.origin >> 64) as u64,
             item.serial,
-            item.class as u64,
+            item.class as u64 | u64::from(item.kin_epoch) << 8,
         ];
         let keys = keys.take(count);
         item.digest = identity.into_iter().chain(keys.clone().map(Key::raw)).fold(0, mix);

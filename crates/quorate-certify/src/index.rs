@@ -194,7 +194,8 @@ mod tests {
         let mut index = Index::default();
         let mut window = Window::new(3, (1 << 32) - 4);
         for origin in [1, 2, 2, 2, 2] {
-            let item = Item { origin, serial: 0, class: Class::Transaction, keys: 1, digest: 0 };
+            let class = Class::Transaction;
+            let item = Item { origin, serial: 0, kin_epoch: 0, class, keys: 1, digest: 0 };
             window.push(item);
             index.purge(9, &window);
             index.enter([key].into_iter(), &window);

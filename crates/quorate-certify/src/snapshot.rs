@@ -1,16 +1,17 @@
 //! The certifier's state as bytes: for a member's own restart, and for members too far behind.
 //!
 //! ```text
-//! magic "qcrt", version u8 = 2, window u32, keys_max u64, floor i64, barrier i64,
+//! magic "qcrt", version u8 = 3, window u32, keys_max u64, floor i64, barrier i64,
 //! origin count u32, item count u32, key count u64, member count u32,
 //! origins  u128 each, in order of first appearance
-//! items    class u8, origin's place in the list u32, serial u64, key count u32; oldest first
+//! items    class u8, origin's place in the list u32, serial u64, key count u32, kin epoch u16;
+//!          oldest first
 //! keys     u64 each, oldest first
 //! members  u128 and since i64 each, by id
 //! checksum XXH3-64 of all before
 //! ```
 //!
-//! All little-endian. Only the window is written: the index follows from it. Equal states give
+//! All little-endian. Version 2, whose items have no epoch (it was 0), is read, too. Only the window is written: the index follows from it. Equal states give
 //! equal bytes.
 
 use crate::members::Members;
@@ -21,10 +22,12 @@ use std::collections::HashMap;
 use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 4] = *b"qcrt";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_WITHOUT_EPOCHS: u8 = 2;
 const HEAD_LEN: usize = 53;
 const ORIGIN_LEN: usize = 16;
-const ITEM_LEN: usize = 17;
+const ITEM_LEN: usize = 19;
+const ITEM_WITHOUT_EPOCH_LEN: usize = 17;
 const MEMBER_LEN: usize = 24;
 const CHECKSUM_LEN: usize = 8;
 /// More than any group would configure; bounds what a snapshot can make a member allocate.
@@ -60,6 +63,7 @@ impl Certifier {
             items.extend_from_slice(&place.to_le_bytes());
             items.extend_from_slice(&item.serial.to_le_bytes());
             items.extend_from_slice(&item.keys.to_le_bytes());
+            items.extend_from_slice(&item.kin_epoch.to_le_bytes());
         }
         let members = self.members().entries();
         let body_len = origins.len() * ORIGIN_LEN
@@ -107,14 +111,15 @@ impl Certifier {
             return Err(damaged);
         }
         let [version] = reader.take()?;
-        if version != VERSION {
-            return Err(RestoreError::Version(version));
+        match version {
+            VERSION => restore_content(reader, ITEM_LEN),
+            VERSION_WITHOUT_EPOCHS => restore_content(reader, ITEM_WITHOUT_EPOCH_LEN),
+            newer => Err(RestoreError::Version(newer)),
         }
-        restore_content(reader)
     }
 }
 
-fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
+fn restore_content(mut reader: Reader<'_>, item_len: usize) -> Result<Certifier, RestoreError> {
     use RestoreError::Inconsistent;
     let window = u32::from_le_bytes(reader.take()?);
     let keys_max = u64::from_le_bytes(reader.take()?);
@@ -136,10 +141,10 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
     if !(floor..=floor + Seqno::from(item_count)).contains(&barrier) {
         return Err(Inconsistent("barrier outside the window"));
     }
-    let origins = reader.records::<ORIGIN_LEN>(u64::from(origin_count))?;
-    let items = reader.records::<ITEM_LEN>(u64::from(item_count))?;
-    let mut keys = reader.records::<{ Key::ENCODED_LEN }>(key_count)?;
-    let members = reader.records::<MEMBER_LEN>(u64::from(member_count))?;
+    let origins = reader.records(ORIGIN_LEN, u64::from(origin_count))?;
+    let items = reader.records(item_len, u64::from(item_count))?;
+    let mut keys = reader.records(Key::ENCODED_LEN, key_count)?;
+    let members = reader.records(MEMBER_LEN, u64::from(member_count))?;
     if !reader.0.is_empty() {
         return Err(Inconsistent("bytes left over"));
     }
@@ -152,6 +157,10 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
         let place = u32::from_le_bytes(record.take()?) as usize;
         let serial = u64::from_le_bytes(record.take()?);
         let own_keys = u32::from_le_bytes(record.take()?);
+        let kin_epoch = match item_len {
+            ITEM_LEN => u16::from_le_bytes(record.take()?),
+            _ => 0,
+        };
         let class = *Class::ALL.get(usize::from(class)).ok_or(Inconsistent("unknown class"))?;
         if place > origins_used || place >= origins.len() {
             return Err(Inconsistent("unknown origin"));
@@ -164,8 +173,8 @@ fn restore_content(mut reader: Reader<'_>) -> Result<Certifier, RestoreError> {
         if own_keys > 0 && matches!(class, Class::View | Class::Failed) {
             return Err(Inconsistent("keys of an item that has none"));
         }
-        let item =
-            Item { origin: u128::from_le_bytes(origin), serial, class, keys: own_keys, digest: 0 };
+        let origin = u128::from_le_bytes(origin);
+        let item = Item { origin, serial, kin_epoch, class, keys: own_keys, digest: 0 };
         certifier.admit(item, keys.clone().map(read_key));
         if own_keys > 0 {
             keys.nth(own_keys as usize - 1);
@@ -198,14 +207,53 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    fn records<const N: usize>(
+    fn records(
         &mut self,
+        record_len: usize,
         count: u64,
     ) -> Result<std::slice::ChunksExact<'a, u8>, RestoreError> {
-        let len = count.checked_mul(N as u64).filter(|len| *len <= self.0.len() as u64);
+        let len = count.checked_mul(record_len as u64).filter(|len| *len <= self.0.len() as u64);
         let len = len.ok_or(RestoreError::Inconsistent("short"))?;
         let (head, rest) = self.0.split_at(len as usize);
         self.0 = rest;
-        Ok(head.chunks_exact(N))
+        Ok(head.chunks_exact(record_len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Header, KeyType, WriteSet, WriteSetBuilder};
+
+    fn grown() -> Certifier {
+        let mut certifier = Certifier::new(8);
+        certifier.sequence_view([1, 2].into_iter());
+        for serial in 1..=4 {
+            let mut builder = WriteSetBuilder::new();
+            builder.append_key(&[b"db", b"t", &[serial as u8]], KeyType::Update);
+            let header = Header::transaction(u128::from(serial % 2 + 1), serial, 1);
+            let bytes = builder.finish(&header);
+            certifier.sequence(&WriteSet::parse(bytes).expect("own bytes"));
+        }
+        certifier
+    }
+
+    #[test]
+    fn a_snapshot_without_epochs_is_read() {
+        let now = grown().snapshot();
+        let members = 2 * MEMBER_LEN + CHECKSUM_LEN;
+        let (content, end) = now.split_at(now.len() - members);
+        let items_at = HEAD_LEN + 3 * ORIGIN_LEN;
+        let keys_at = items_at + 5 * ITEM_LEN;
+        let mut before = content[..items_at].to_vec();
+        before[4] = VERSION_WITHOUT_EPOCHS;
+        for item in content[items_at..keys_at].chunks(ITEM_LEN) {
+            before.extend_from_slice(&item[..ITEM_WITHOUT_EPOCH_LEN]);
+        }
+        before.extend_from_slice(&content[keys_at..]);
+        before.extend_from_slice(&end[..2 * MEMBER_LEN]);
+        before.extend_from_slice(&XxHash3_64::oneshot(&before).to_le_bytes());
+        let restored = Certifier::restore(&before).expect("the version before");
+        assert_eq!(restored.snapshot(), now);
     }
 }

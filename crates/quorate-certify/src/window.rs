@@ -12,6 +12,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Item {
     pub origin: u128,
     pub serial: u64,
+    /// See [`Header::kin_epoch`](crate::Header::kin_epoch).
+    pub kin_epoch: u16,
     pub class: Class,
     /// Keys that it entered into the index; none unless it passed.
     pub keys: u32,
@@ -35,10 +37,12 @@ impl Class {
 }
 
 impl Item {
-    /// Whether two items come from one server, which ordered them itself: they never conflict.
+    /// Whether two items come from one server, whose locks kept them apart: they never conflict.
     /// A TOI is nobody's friend.
     pub fn is_kin(&self, other: &Item) -> bool {
-        self.class != Class::Toi && other.class != Class::Toi && self.origin == other.origin
+        self.class != Class::Toi
+            && other.class != Class::Toi
+            && (self.origin, self.kin_epoch) == (other.origin, other.kin_epoch)
     }
 }
 

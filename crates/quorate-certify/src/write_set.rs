@@ -4,7 +4,7 @@
 //! offset  bytes  field            all numbers little-endian
 //!      0      1  version          1, or 2 where a term follows
 //!      1      1  kind             see Kind
-//!      2      2  reserved         0
+//!      2      2  kin epoch        see Header::kin_epoch
 //!      4      4  flags            wsrep flags
 //!      8     16  origin           wsrep node uuid of the process that proposed it
 //!     24      8  serial           unique within the origin
@@ -86,6 +86,11 @@ pub struct Header {
     ///
     /// [`Outcome::NotPrimary`]: crate::Outcome::NotPrimary
     pub term: u64,
+    /// Counts how often the origin has given proposals up. Write sets of one origin never conflict
+    /// if they are of one epoch: the locks of its database keep them apart. Those of a proposal
+    /// that was given up are gone while it may still be ordered, so what is proposed later is of a
+    /// later epoch, and conflicts with it as if it came from elsewhere, whichever is ordered first.
+    pub kin_epoch: u16,
     /// Nanoseconds since 1970 by the origin's clock; nothing is decided by it.
     pub timestamp: u64,
 }
@@ -105,6 +110,7 @@ impl Header {
             last_seen,
             pa_range: Header::PA_RANGE_ANY,
             term: 0,
+            kin_epoch: 0,
             timestamp: 0,
         }
     }
@@ -122,6 +128,7 @@ impl Header {
         let mut out = [0; HEADER_LEN];
         out[0] = if self.term == 0 { VERSION } else { VERSION_WITH_TERM };
         out[1] = self.kind.0;
+        out[2..4].copy_from_slice(&self.kin_epoch.to_le_bytes());
         out[4..8].copy_from_slice(&self.flags.to_le_bytes());
         out[8..24].copy_from_slice(&self.origin.to_le_bytes());
         out[24..32].copy_from_slice(&self.serial.to_le_bytes());
@@ -158,6 +165,7 @@ impl WriteSet {
         };
         let mut header = Header {
             kind: Kind(head[1]),
+            kin_epoch: u16::from_le_bytes(field(head, 2)),
             flags: u32::from_le_bytes(field(head, 4)),
             origin: u128::from_le_bytes(field(head, 8)),
             serial: u64::from_le_bytes(field(head, 24)),
@@ -168,7 +176,7 @@ impl WriteSet {
             pa_range: u32::from_le_bytes(field(head, 76)),
             term: 0,
         };
-        if header.kind == Kind(0) || head[2..4] != [0, 0] || header.flags & !flags::KNOWN != 0 {
+        if header.kind == Kind(0) || header.flags & !flags::KNOWN != 0 {
             return Err(ParseError::Header);
         }
         let data_len = u64::from_le_bytes(field(head, 64));
@@ -251,7 +259,7 @@ pub enum ParseError {
     Truncated { bytes: usize },
     #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_TERM}: it was proposed by a newer member; upgrade this one")]
     Version(u8),
-    #[error("proposal header has no kind, unknown flags or a set reserved field")]
+    #[error("proposal header has no kind, unknown flags or a term of 0")]
     Header,
     #[error("proposal is {bytes} bytes long but announces {data_len} payload bytes and {key_count} keys")]
     Length { bytes: usize, data_len: u64, key_count: u32 },

@@ -277,6 +277,24 @@ fn last_seen_must_lie_in_the_window() {
     assert_eq!(group.trx(B, 3, &row), verdict(8, Ok, 3));
 }
 
+/// Of two write sets of one server, one of which was given up, the second must have seen the first.
+#[test]
+fn kinship_ends_with_the_epoch() {
+    let mut certifier = Certifier::new(100);
+    let mut send = |serial, kin_epoch, flags, last_seen| {
+        let header = Header { kin_epoch, flags, ..Header::transaction(A, serial, last_seen) };
+        certifier.sequence(&write_set(&header, &[key(1, Update)])).outcome
+    };
+    let all = TRX_START | TRX_END;
+    assert_eq!([send(1, 0, all, 0), send(2, 0, all, 0)], [Ok, Ok]);
+    assert_eq!(send(3, 1, all, 1), Conflict { with: 2 }, "the given-up one came first");
+    assert_eq!(send(4, 1, all, 2), Ok, "seen");
+    assert_eq!(send(5, 0, all, 2), Conflict { with: 4 }, "the given-up one comes late");
+    assert_eq!(send(6, 1, all, 2), Ok);
+    assert_eq!(send(7, 1, all | ISOLATION, 2), Ok, "never tested");
+    assert_eq!(send(8, 1, all, 6), Conflict { with: 7 }, "never kin");
+}
+
 #[test]
 fn many_keys_shorten_the_window() {
     let mut group = Group::with(Limits { window: 100, keys_max: 10 });

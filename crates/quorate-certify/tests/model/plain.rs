@@ -90,7 +90,9 @@ impl Model {
             let earlier = past.header.expect("views have no keys");
             *relation == Relation::Conflict
                 && past.seqno > header.last_seen
-                && (earlier.has(flags::ISOLATION) || earlier.origin != header.origin)
+                && (earlier.has(flags::ISOLATION)
+                    || earlier.origin != header.origin
+                    || earlier.kin_epoch != header.kin_epoch)
         });
         match conflicts.map(|(past, _)| past.seqno).max() {
             Some(with) => Outcome::Conflict { with },
