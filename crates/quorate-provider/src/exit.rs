@@ -115,9 +115,8 @@ impl Node {
         }
         let plan = Plan::of(&self.options.lock());
         let (Some(loss), Some(plan)) = (self.exit.lost(), plan) else { return };
-        let node = self.clone();
-        let run = move || node.await_majority(loss, plan);
-        if let Err(e) = self.helpers.spawn("exit", run) {
+        let run = move |node: &Arc<Node>| node.await_majority(loss, plan);
+        if let Err(e) = self.help("exit", run) {
             self.warn(&format!(
                 "No thread for quorate.exit_action ({e}): this node just waits for a majority"
             ));

@@ -1,7 +1,8 @@
 //! The function table: C calls in, safe calls out. The only `unsafe` beside `abi.rs` and `host.rs`.
 //!
 //! Invariants:
-//! - no panic leaves this file: each entry runs under `catch_unwind` and answers with a status;
+//! - no panic leaves this file: each entry runs under [`guard`], which withdraws the node, and answers
+//!   with a status;
 //! - `ctx` is null or a pointer that owns one count of an `Arc<Node>`;
 //! - a write-set handle's `opaque` is null or points to a [`Handle`] that the transaction table
 //!   (local) or the applying thread (remote) keeps alive through the call.
@@ -16,10 +17,10 @@ use crate::replicate::{raw_uuid, Ordered};
 use crate::session::RecvEnd;
 use crate::stats::Value;
 use crate::trx::Handle;
+use crate::withdraw::guard;
 use libc::{c_char, c_int, c_void, size_t};
 use quorate_certify::KeyType;
 use std::ffi::{CStr, CString};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -106,24 +107,11 @@ pub unsafe extern "C" fn wsrep_loader(w: W) -> c_int {
     0
 }
 
-/// Runs `f`; a panic becomes `otherwise` (and a line in the log, where there is a node).
-pub(crate) fn guard<T>(node: Option<&Node>, otherwise: T, f: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
-        let what = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("unknown");
-        if let Some(node) = node {
-            node.host.log(
-                log_level::ERROR,
-                &format!(
-                    "BUG: the provider panicked: {what}. Restart this node; please report the line"
-                ),
-            );
-        }
-        otherwise
-    })
+/// As [`guard`], for a call in which a session waits for the outcome of what it proposed: after a
+/// panic nobody here knows it.
+fn guard_outcome(node: &Node, call: impl FnOnce() -> wsrep_status_t) -> wsrep_status_t {
+    let answer = guard(Some(node), None, || Some(call()));
+    answer.unwrap_or_else(|| guard(Some(node), status::NODE_FAIL, || node.outcome_unknown()))
 }
 
 /// The node behind a table.
@@ -350,31 +338,31 @@ unsafe extern "C" fn disconnect(w: W) -> wsrep_status_t {
 unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
-    guard(Some(node), status::FATAL, || match node.recv(HostCtx(ctx.expose_provenance())) {
-        RecvEnd::Done => status::OK,
-        RecvEnd::Failed => {
-            node.info("This server stops now, for the reason given above; its log and data are kept as they are");
-            node.free();
-            // The server has no way to be told that it must not go on: it would wait for ever,
-            // looking alive. Galera aborts here; this ends it without a core.
-            // SAFETY: ends the process; the data is as safe as after any crash.
-            unsafe { libc::_exit(1) }
+    let end = guard(Some(node), RecvEnd::Failed, || node.recv(HostCtx(ctx.expose_provenance())));
+    if end == RecvEnd::Done {
+        return status::OK;
+    }
+    guard(Some(node), (), || {
+        node.info(match end {
+            RecvEnd::FailedForNow => "This server stops now, for the reason given above; a service manager that restarts servers which ended abnormally may start it again",
+            _ => "This server stops now, for the reason given above; its log and data are kept as they are",
+        });
+        node.free();
+    });
+    // The server has no way to be told that it must not go on: it would wait for ever, looking alive.
+    // Galera aborts here. This ends it without a core, or, where another start may succeed, by a
+    // signal: the services of Debian and others restart what ended so, and not what ended with a code.
+    // SAFETY: ends the process; the data is as safe as after any crash. The handler for the signal is
+    // the default one from here on, and no core is wanted of a server that is all right.
+    unsafe {
+        if end == RecvEnd::Failed {
+            libc::_exit(1)
         }
-        RecvEnd::FailedForNow => {
-            node.info("This server stops now, for the reason given above; a service manager that restarts servers which ended abnormally may start it again");
-            node.free();
-            // As above. By a signal, as with Galera: the services of Debian and others restart
-            // what ended so, and not what ended with a code.
-            // SAFETY: the handler for this signal is the default one from here on, and no core is
-            // wanted of a server that is all right.
-            unsafe {
-                let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-                libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-                libc::signal(libc::SIGABRT, libc::SIG_DFL);
-                libc::abort()
-            }
-        }
-    })
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(libc::SIGABRT, libc::SIG_DFL);
+        libc::abort()
+    }
 }
 
 unsafe extern "C" fn assign_read_view(
@@ -419,7 +407,7 @@ unsafe extern "C" fn certify(
     // SAFETY: a filled table; the handle and meta are the server's, valid through the call.
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
-        guard(Some(node), status::FATAL, || {
+        guard_outcome(node, || {
             let Some(found) = owned_handle(node, h) else {
                 write_meta(node, meta, TRX_ID_UNDEFINED, conn_id, None);
                 return status::OK; // nothing was written
@@ -439,7 +427,7 @@ unsafe extern "C" fn commit_order_enter(
     // SAFETY: as in `certify`.
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
-        guard(Some(node), status::FATAL, || match handle(h) {
+        guard_outcome(node, || match handle(h) {
             Some(found) => node.commit_order_enter(found),
             None => status::TRX_MISSING,
         })
@@ -488,7 +476,7 @@ unsafe extern "C" fn replay_trx(
     // SAFETY: as in `certify`.
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
-        guard(Some(node), status::FATAL, || match owned_handle(node, h) {
+        guard_outcome(node, || match owned_handle(node, h) {
             Some(found) => node.replay(&found, HostCtx(ctx.expose_provenance())),
             None => status::TRX_MISSING,
         })
@@ -628,7 +616,7 @@ unsafe extern "C" fn to_execute_start(
     // SAFETY: as in `append_key`.
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
-        guard(Some(node), status::FATAL, || {
+        guard_outcome(node, || {
             let keys: Vec<Vec<&[u8]>> =
                 items(keys, keys_num).iter().map(|k| key_parts(k)).collect();
             let action: Vec<&[u8]> =

@@ -18,7 +18,7 @@ impl Helpers {
     pub fn join(&self) {
         let running = std::mem::take(&mut *self.0.lock());
         for helper in running {
-            // A panic was printed by the thread, and ended nothing else.
+            // A panic has withdrawn the node by then.
             let _ended = helper.join();
         }
     }

@@ -10,12 +10,12 @@
 //! - `host`, `group`: what a node asks of its server and of its group.
 //! - `node`, `link`, `connect`: what a node is, its connection to the group, how that begins; `observer`:
 //!   what the group tells it outside of the log.
-//! - `replicate`, `trx`, `toi`: what local sessions do.
+//! - `replicate`, `trx`, `toi`, `fate`: what local sessions do.
 //! - `sequencer`, `queue`, `session`, `order`: from the log to the server, in order; `arrival`: how
 //!   that begins.
 //! - `transfer`, `genesis`, `galera_cache`, `grastate`, `isolated`: what a node knows of its own data.
 //! - `primary`, `server`: who takes writes, and how servers and clients learn it; `exit`: what a node
-//!   does that lost its majority.
+//!   does that lost its majority; `withdraw`: how one leaves that cannot go on.
 //! - `blocking`: the locks, conditions, clock and threads that all of this uses.
 //! - `helpers`, `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
@@ -31,6 +31,7 @@ mod durable;
 mod encryption;
 mod exit;
 mod failed;
+mod fate;
 pub mod ffi;
 mod fnv;
 mod galera_cache;
@@ -62,3 +63,4 @@ mod transfer;
 mod trx;
 mod vote;
 mod wait;
+mod withdraw;

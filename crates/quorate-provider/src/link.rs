@@ -2,6 +2,7 @@
 //! the sequencer is.
 
 use crate::blocking::{self, Condvar, Mutex};
+use crate::fate::KinEpoch;
 use crate::genesis::Genesis;
 use crate::group::Group;
 use crate::trx::{Handle, Trx};
@@ -38,8 +39,9 @@ pub struct Link {
     pub progress: Progress,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
     /// Fragments whose sessions gave them up before they were sequenced.
-    given_up: Mutex<HashSet<u64>>,
+    pub(crate) given_up: Mutex<HashSet<u64>>,
     serial: AtomicU64,
+    pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
     closed: AtomicBool,
@@ -65,6 +67,7 @@ impl Link {
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
             serial: AtomicU64::new(1),
+            kin_epoch: KinEpoch::default(),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -106,22 +109,6 @@ impl Link {
         let handle = self.pending.lock().remove(&serial);
         self.group.decided(serial);
         handle
-    }
-
-    /// As [`Self::settle`], by the session: it waits no longer. None: too late, the sequencer has it.
-    pub fn give_up(&self, serial: u64) -> Option<Arc<Handle>> {
-        // Noted first: who is not found among the waiting ones is found here.
-        self.given_up.lock().insert(serial);
-        let handle = self.settle(serial);
-        if handle.is_none() {
-            self.given_up.lock().remove(&serial);
-        }
-        handle
-    }
-
-    /// Whether a fragment that nobody waits for was given up; told once.
-    pub fn was_given_up(&self, serial: u64) -> bool {
-        self.given_up.lock().remove(&serial)
     }
 
     /// May new proposals be made? False without a quorum and while leaving.

@@ -6,6 +6,8 @@ use crate::exit::Exit;
 use crate::failed::FailedNotes;
 use crate::helpers::Helpers;
 use crate::host::Host;
+#[cfg(test)]
+use crate::host::{ApplyCall, HostCtx, HostView};
 use crate::isolated::IsolatedNotes;
 use crate::link::Link;
 use crate::options::Options;
@@ -108,6 +110,49 @@ impl Node {
             link: RwLock::new(None),
             local_state: AtomicU8::new(LocalState::Undefined as u8),
         }
+    }
+
+    /// Without a server or a group.
+    #[cfg(test)]
+    pub fn for_tests() -> Self {
+        struct Deaf;
+        impl Host for Deaf {
+            fn log(&self, _level: libc::c_int, _message: &str) {}
+            fn connected(&self, _view: &HostView) -> Result<(), ()> {
+                Err(())
+            }
+            fn view(&self, _ctx: HostCtx, _view: &HostView) -> Result<(), ()> {
+                Err(())
+            }
+            fn sst_request(&self) -> Result<Vec<u8>, ()> {
+                Err(())
+            }
+            fn donate(
+                &self,
+                _ctx: HostCtx,
+                _request: &[u8],
+                _uuid: [u8; 16],
+                _seqno: i64,
+                _bypass: bool,
+            ) -> Result<(), ()> {
+                Err(())
+            }
+            fn synced(&self) -> Result<(), ()> {
+                Err(())
+            }
+            fn apply(&self, _ctx: HostCtx, _call: &ApplyCall<'_>) -> Result<bool, ()> {
+                Err(())
+            }
+        }
+        let config = NodeConfig {
+            name: "node".into(),
+            address: String::new(),
+            incoming: String::new(),
+            data_dir: PathBuf::from("/nonexistent"),
+            proto_ver: 4,
+            start: None,
+        };
+        Node::new(Box::new(Deaf), config, Options::default())
     }
 
     /// The connection to the group, while there is one.

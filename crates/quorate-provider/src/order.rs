@@ -5,7 +5,9 @@
 //! - apply order's `last_left` is the largest seqno such that it and everything below is released;
 //!   this is what `last_committed` means, and what a reader may rely on;
 //! - both are entered at most once for a seqno, and left for every seqno that was ordered;
-//! - above the gate for isolated actions, none is inside, nor executed before its turn.
+//! - above the gate for isolated actions, none is inside, nor executed before its turn;
+//! - an order that is violated, or halted, lets nobody pass any more: who waits in it, or comes to it,
+//!   is told so. The node is withdrawn then; what it would commit from there on is not the group's.
 //!
 //! Waiters sleep on one of a fixed ring of condition variables chosen by seqno, so that leaving
 //! wakes the one thread whose turn it is and nothing is allocated while waiting.
@@ -13,6 +15,7 @@
 use crate::blocking::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
 use std::time::Instant;
 
 const SLOTS: usize = 1024;
@@ -23,6 +26,32 @@ pub enum Entered {
     Yes,
     /// Aborted by a brute-force transaction while waiting: not entered.
     Interrupted,
+}
+
+/// The order was violated, which is a bug, or the node is withdrawn for another reason.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Halted(Arc<str>);
+
+impl Halted {
+    fn at(why: String) -> Halted {
+        Halted(why.into())
+    }
+}
+
+/// Whether an order may be passed.
+#[derive(Default)]
+struct Brake(Option<Halted>);
+
+impl Brake {
+    fn check(&self) -> Result<(), Halted> {
+        self.0.clone().map_or(Ok(()), Err)
+    }
+
+    /// The first reason stays.
+    fn pull(&mut self, why: Halted) -> Halted {
+        self.0.get_or_insert(why).clone()
+    }
 }
 
 struct Slots(Box<[Condvar]>);
@@ -36,11 +65,15 @@ impl Slots {
         &self.0[seqno.rem_euclid(SLOTS as i64) as usize]
     }
 
+    fn wake_all(&self) {
+        self.0.iter().for_each(|c| {
+            c.notify_all();
+        });
+    }
+
     fn wake_range(&self, from: i64, to: i64) {
         if to - from >= SLOTS as i64 {
-            self.0.iter().for_each(|c| {
-                c.notify_all();
-            });
+            self.wake_all();
         } else {
             (from..=to).for_each(|s| {
                 self.of(s).notify_all();
@@ -72,6 +105,7 @@ struct CommitInner {
     /// No isolated action above this may begin (`i64::MAX`: open).
     isolated_gate: i64,
     interrupted: HashSet<i64>,
+    brake: Brake,
 }
 
 impl CommitInner {
@@ -79,8 +113,18 @@ impl CommitInner {
         self.last_left + 1 == seqno && self.gates.iter().all(|gate| seqno <= *gate)
     }
 
+    /// Whether `seqno` may still come in: neither inside nor past.
+    fn check(&self, seqno: i64) -> Result<(), Halted> {
+        self.brake.check()?;
+        if seqno <= self.last_left || self.inside == Some(seqno) {
+            let last = self.last_left;
+            let why = format!("seqno {seqno} enters commit order twice (last left: {last})");
+            return Err(Halted::at(why));
+        }
+        Ok(())
+    }
+
     fn let_in(&mut self, seqno: i64, isolated: bool) {
-        debug_assert!(self.inside.is_none());
         self.inside = Some(seqno);
         self.isolated = isolated;
     }
@@ -95,6 +139,7 @@ impl CommitOrder {
             gates: [i64::MAX; 2],
             isolated_gate: i64::MAX,
             interrupted: HashSet::new(),
+            brake: Brake::default(),
         };
         Self { inner: Mutex::new(inner), slots: Slots::new() }
     }
@@ -105,62 +150,86 @@ impl CommitOrder {
         inner.last_left = seqno;
         inner.inside = None;
         inner.interrupted.clear();
+        inner.brake = Brake::default();
         drop(inner);
-        self.slots.0.iter().for_each(|c| {
-            c.notify_all();
-        });
+        self.slots.wake_all();
+    }
+
+    /// Ends all waits in this order, now and later, until [`Self::set_position`].
+    pub fn halt(&self, why: &str) {
+        self.pull(&mut self.inner.lock(), Halted::at(why.to_string()));
+    }
+
+    fn pull(&self, inner: &mut CommitInner, why: Halted) -> Halted {
+        let why = inner.brake.pull(why);
+        self.slots.wake_all();
+        why
     }
 
     /// Blocks until every lower seqno has left. With `interruptible`, [`Self::interrupt`] ends it.
-    pub fn enter(&self, seqno: i64, interruptible: bool) -> Entered {
+    pub fn enter(&self, seqno: i64, interruptible: bool) -> Result<Entered, Halted> {
         let mut inner = self.inner.lock();
         loop {
             if interruptible && !inner.interrupted.is_empty() && inner.interrupted.remove(&seqno) {
-                return Entered::Interrupted;
+                return Ok(Entered::Interrupted);
             }
+            inner.check(seqno).map_err(|why| self.pull(&mut inner, why))?;
             if inner.is_turn_of(seqno) {
                 inner.let_in(seqno, false);
                 if !inner.interrupted.is_empty() {
                     inner.interrupted.remove(&seqno);
                 }
-                return Entered::Yes;
+                return Ok(Entered::Yes);
             }
-            debug_assert!(seqno > inner.last_left, "seqno {seqno} entered commit order twice");
             self.slots.of(seqno).wait(&mut inner);
         }
     }
 
     /// As [`Self::enter`], for an isolated action.
-    pub fn enter_isolated(&self, seqno: i64) {
+    pub fn enter_isolated(&self, seqno: i64) -> Result<(), Halted> {
         let mut inner = self.inner.lock();
-        while !inner.is_turn_of(seqno) || seqno > inner.isolated_gate {
+        loop {
+            inner.check(seqno).map_err(|why| self.pull(&mut inner, why))?;
+            if inner.is_turn_of(seqno) && seqno <= inner.isolated_gate {
+                inner.let_in(seqno, true);
+                return Ok(());
+            }
             self.slots.of(seqno).wait(&mut inner);
         }
-        inner.let_in(seqno, true);
     }
 
     /// Blocks until an isolated action may begin that enters only when it has run. Everything
     /// below it must be done.
-    pub fn await_isolated(&self, seqno: i64) {
+    pub fn await_isolated(&self, seqno: i64) -> Result<(), Halted> {
         let mut inner = self.inner.lock();
-        while seqno > inner.isolated_gate {
+        loop {
+            inner.brake.check()?;
+            if seqno <= inner.isolated_gate {
+                return Ok(());
+            }
             self.slots.of(seqno).wait(&mut inner);
         }
     }
 
-    pub fn leave(&self, seqno: i64) {
+    pub fn leave(&self, seqno: i64) -> Result<(), Halted> {
         let mut inner = self.inner.lock();
-        debug_assert_eq!(inner.inside, Some(seqno));
+        inner.brake.check()?;
+        if inner.inside != Some(seqno) {
+            let inside = inner.inside;
+            let why = format!("seqno {seqno} leaves commit order, but inside is {inside:?}");
+            return Err(self.pull(&mut inner, Halted::at(why)));
+        }
         inner.inside = None;
         inner.last_left = seqno;
         drop(inner);
         self.slots.of(seqno + 1).notify_all();
+        Ok(())
     }
 
     /// Passes through: for a seqno that commits nothing here.
-    pub fn skip(&self, seqno: i64) {
-        self.enter(seqno, false);
-        self.leave(seqno);
+    pub fn skip(&self, seqno: i64) -> Result<(), Halted> {
+        self.enter(seqno, false)?;
+        self.leave(seqno)
     }
 
     /// Ends (now or when it comes) an interruptible wait of `seqno`. False if it is inside or past.
@@ -182,11 +251,13 @@ impl CommitOrder {
     }
 
     /// Blocks until `seqno` has left.
-    pub fn wait_left(&self, seqno: i64) {
+    pub fn wait_left(&self, seqno: i64) -> Result<(), Halted> {
         let mut inner = self.inner.lock();
         while inner.last_left < seqno {
+            inner.brake.check()?;
             self.slots.of(seqno + 1).wait(&mut inner);
         }
+        Ok(())
     }
 
     /// The donor's gate, and the one for isolated actions at the same place; that one stays when
@@ -249,12 +320,17 @@ struct ApplyInner {
     last_left: i64,
     /// `done[i]`: seqno `last_left + 1 + i` is released, though something below it is not.
     done: VecDeque<bool>,
+    brake: Brake,
 }
 
 impl ApplyOrder {
     pub fn new() -> Self {
         Self {
-            inner: Mutex::new(ApplyInner { last_left: -1, done: VecDeque::new() }),
+            inner: Mutex::new(ApplyInner {
+                last_left: -1,
+                done: VecDeque::new(),
+                brake: Brake::default(),
+            }),
             last_left: AtomicI64::new(-1),
             slots: Slots::new(),
         }
@@ -265,11 +341,10 @@ impl ApplyOrder {
         let mut inner = self.inner.lock();
         inner.last_left = seqno;
         inner.done.clear();
+        inner.brake = Brake::default();
         self.last_left.store(seqno, Ordering::Release);
         drop(inner);
-        self.slots.0.iter().for_each(|c| {
-            c.notify_all();
-        });
+        self.slots.wake_all();
     }
 
     /// The last seqno that is visible to readers with all before it.
@@ -277,14 +352,23 @@ impl ApplyOrder {
         self.last_left.load(Ordering::Acquire)
     }
 
-    pub fn leave(&self, seqno: i64) {
+    /// Ends all waits in this order, now and later, until [`Self::set_position`].
+    pub fn halt(&self, why: &str) {
+        self.inner.lock().brake.pull(Halted::at(why.to_string()));
+        self.slots.wake_all();
+    }
+
+    pub fn leave(&self, seqno: i64) -> Result<(), Halted> {
         let mut inner = self.inner.lock();
+        inner.brake.check()?;
         let before = inner.last_left;
-        if seqno <= before {
-            debug_assert!(false, "seqno {seqno} left apply order twice");
-            return;
-        }
-        let offset = (seqno - before - 1) as usize;
+        let offset = usize::try_from(seqno - before - 1).ok();
+        let Some(offset) = offset.filter(|at| inner.done.get(*at) != Some(&true)) else {
+            let why = format!("seqno {seqno} leaves apply order twice (last left: {before})");
+            let why = inner.brake.pull(Halted::at(why));
+            self.slots.wake_all();
+            return Err(why);
+        };
         if inner.done.len() <= offset {
             inner.done.resize(offset + 1, false);
         }
@@ -299,38 +383,40 @@ impl ApplyOrder {
         if after > before {
             self.slots.wake_range(before + 1, after);
         }
+        Ok(())
     }
 
     /// Blocks until everything up to `seqno` is released.
-    pub fn wait(&self, seqno: i64) {
+    pub fn wait(&self, seqno: i64) -> Result<(), Halted> {
         if self.last_left() >= seqno {
-            return;
+            return Ok(());
         }
         let mut inner = self.inner.lock();
         while inner.last_left < seqno {
+            inner.brake.check()?;
             self.slots.of(seqno).wait(&mut inner);
         }
+        Ok(())
     }
 
-    /// As [`Self::wait`]; false if `deadline` came first.
+    /// As [`Self::wait`]; false if `deadline` came first, or the order is halted.
     pub fn wait_until(&self, seqno: i64, deadline: Instant) -> bool {
         if self.last_left() >= seqno {
             return true;
         }
         let mut inner: MutexGuard<'_, ApplyInner> = self.inner.lock();
-        while inner.last_left < seqno {
+        while inner.last_left < seqno && inner.brake.check().is_ok() {
             if self.slots.of(seqno).wait_until(&mut inner, deadline).timed_out() {
-                return inner.last_left >= seqno;
+                break;
             }
         }
-        true
+        inner.last_left >= seqno
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::thread;
 
     #[test]
@@ -343,9 +429,9 @@ mod tests {
             .map(|s| {
                 let (order, log) = (order.clone(), log.clone());
                 thread::spawn(move || {
-                    assert_eq!(order.enter(s, true), Entered::Yes);
+                    assert_eq!(order.enter(s, true), Ok(Entered::Yes));
                     log.lock().push(s);
-                    order.leave(s);
+                    order.leave(s).unwrap();
                 })
             })
             .collect();
@@ -362,12 +448,12 @@ mod tests {
             thread::spawn(move || order.enter(2, true))
         };
         assert!(order.interrupt(2));
-        assert_eq!(waiter.join().unwrap(), Entered::Interrupted);
-        order.skip(1);
+        assert_eq!(waiter.join().unwrap(), Ok(Entered::Interrupted));
+        order.skip(1).unwrap();
         assert!(!order.is_under_way(2));
-        assert_eq!(order.enter(2, false), Entered::Yes);
+        assert_eq!(order.enter(2, false), Ok(Entered::Yes));
         assert!(!order.interrupt(2), "inside: too late");
-        order.leave(2);
+        order.leave(2).unwrap();
     }
 
     #[test]
@@ -375,13 +461,13 @@ mod tests {
         let order = CommitOrder::new();
         order.set_position(0);
         assert!(!order.is_under_way(1), "its turn, but not there");
-        assert_eq!(order.enter(1, true), Entered::Yes);
+        assert_eq!(order.enter(1, true), Ok(Entered::Yes));
         assert!(order.is_under_way(1));
-        order.leave(1);
+        order.leave(1).unwrap();
         assert!(order.is_under_way(1), "it may wait for the disk");
-        order.enter_isolated(2);
+        order.enter_isolated(2).unwrap();
         assert!(!order.is_under_way(2));
-        order.leave(2);
+        order.leave(2).unwrap();
         assert!(order.is_under_way(2));
     }
 
@@ -390,10 +476,10 @@ mod tests {
         let order = Arc::new(CommitOrder::new());
         order.set_position(10);
         assert_eq!(order.close_gate(GateKeeper::Pause, 11), 11);
-        order.skip(11);
+        order.skip(11).unwrap();
         let waiter = {
             let order = order.clone();
-            thread::spawn(move || order.skip(12))
+            thread::spawn(move || order.skip(12).unwrap())
         };
         assert_eq!(order.last_left(), 11);
         order.open_gate(GateKeeper::Pause);
@@ -407,24 +493,24 @@ mod tests {
         order.set_position(10);
         assert_eq!(order.close_gates_of_donor(9), 10);
         order.open_gate(GateKeeper::Donor);
-        order.skip(11);
+        order.skip(11).unwrap();
         let (tx, rx) = std::sync::mpsc::channel();
         let isolated = {
             let order = order.clone();
             thread::spawn(move || {
-                order.await_isolated(12);
-                order.enter_isolated(12);
+                order.await_isolated(12).unwrap();
+                order.enter_isolated(12).unwrap();
                 tx.send(()).unwrap();
-                order.leave(12);
-                order.skip(13);
-                order.enter_isolated(14);
-                order.leave(14);
+                order.leave(12).unwrap();
+                order.skip(13).unwrap();
+                order.enter_isolated(14).unwrap();
+                order.leave(14).unwrap();
             })
         };
         assert!(rx.try_recv().is_err());
         order.raise_isolated_gate(12);
         rx.recv().unwrap();
-        order.wait_left(13);
+        order.wait_left(13).unwrap();
         assert_eq!(order.last_left(), 13, "above the raised gate");
         order.open_isolated_gate();
         isolated.join().unwrap();
@@ -435,12 +521,63 @@ mod tests {
     fn apply_order_advances_over_gaps_only_when_filled() {
         let order = ApplyOrder::new();
         order.set_position(5);
-        order.leave(8);
-        order.leave(7);
+        order.leave(8).unwrap();
+        order.leave(7).unwrap();
         assert_eq!(order.last_left(), 5);
-        order.leave(6);
+        order.leave(6).unwrap();
         assert_eq!(order.last_left(), 8);
-        order.wait(8);
+        order.wait(8).unwrap();
         assert!(!order.wait_until(9, Instant::now()));
+    }
+
+    #[test]
+    fn a_seqno_that_comes_twice_halts_the_order_and_all_who_wait_in_it() {
+        let order = Arc::new(CommitOrder::new());
+        order.set_position(0);
+        order.skip(1).unwrap();
+        order.enter(2, true).unwrap();
+        let waiters: Vec<_> = (3..6)
+            .map(|seqno| {
+                let order = order.clone();
+                thread::spawn(move || match seqno {
+                    3 => order.enter(seqno, true).map(|_| ()),
+                    4 => order.enter_isolated(seqno),
+                    _ => order.wait_left(seqno),
+                })
+            })
+            .collect();
+        let why = order.leave(1).unwrap_err();
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), Err(why.clone()));
+        }
+        assert_eq!(order.leave(2), Err(why.clone()), "it stays halted");
+        assert_eq!(order.last_left(), 1);
+        for again in [1, 2] {
+            order.set_position(0);
+            order.skip(1).unwrap();
+            order.enter(2, true).unwrap();
+            assert!(order.enter(again, false).is_err(), "past, or inside");
+        }
+        order.set_position(7);
+        order.skip(8).unwrap();
+    }
+
+    #[test]
+    fn a_seqno_that_is_released_twice_halts_apply_order() {
+        let order = Arc::new(ApplyOrder::new());
+        for twice in [6, 8] {
+            order.set_position(5);
+            order.leave(6).unwrap();
+            order.leave(8).unwrap();
+            let waiter = {
+                let order = order.clone();
+                thread::spawn(move || order.wait(7))
+            };
+            let why = order.leave(twice).unwrap_err();
+            assert_eq!(waiter.join().unwrap(), Err(why.clone()));
+            assert_eq!(order.leave(7), Err(why));
+            assert!(!order.wait_until(7, crate::blocking::now()));
+            assert_eq!(order.last_left(), 6);
+        }
     }
 }

@@ -60,7 +60,7 @@ impl PauseState {
 
 impl Node {
     /// Stops applying and committing and returns the seqno at which everything stands still.
-    /// A second pauser waits for the first to resume.
+    /// A second pauser waits for the first to resume. Negative: the node is withdrawn.
     pub fn pause(&self) -> i64 {
         let mut paused = self.pause.paused.lock();
         while *paused {
@@ -77,7 +77,10 @@ impl Node {
         self.pause.stand_still(at);
         // What holds it back may be waiting for this pause: a backup that sends the state.
         self.commit.raise_isolated_gate(at);
-        self.apply.wait(at);
+        if self.in_order(self.apply.wait(at)).is_none() {
+            self.resume();
+            return i64::from(-libc::EIO);
+        }
         self.info(&format!("Provider paused at seqno {at}"));
         at
     }

@@ -145,9 +145,8 @@ impl Node {
 
     /// On a thread of its own, for as long as this node leads in `term`.
     fn apply_backlog(self: &Arc<Self>, term: Term) {
-        let node = self.clone();
         let began = blocking::now();
-        let run = move || {
+        let run = move |node: &Arc<Node>| {
             let leads = || node.primary.seen.lock().lead == Some(term);
             while let Some(link) = node.link().filter(|link| leads() && !link.closing()) {
                 let until = || blocking::now() + PATIENCE;
@@ -165,7 +164,7 @@ impl Node {
                 }
             }
         };
-        if let Err(e) = self.helpers.spawn("primary", run) {
+        if let Err(e) = self.help("primary", run) {
             self.error(&format!(
                 "No thread to wait for the backlog ({e}): this node leads, but takes no writes. Hand \
                  leadership over with quorate.switchover, or set the rule primary_failover=serve"

@@ -1,20 +1,11 @@
-//! Local transactions: certify, commit order, release, replay, brute-force abort.
-//!
-//! A session that loses the quorum while its write set may be in some log gives up after a while,
-//! with an unknown outcome: the server rolls the transaction back, and should the write set turn out
-//! committed, the appliers apply it like any other server's. That takes a write set that is the
-//! whole transaction. A *fragment* is nothing without those before it, which the server has just
-//! rolled back; applied alone it would leave other data here than elsewhere. So:
-//! - the session of a *last* fragment waits until its fate is known, however long there is no quorum,
-//!   or until nothing is sequenced on this connection any more: then the next start takes the
-//!   transaction up from the fragments that the database keeps;
-//! - any other fragment may be given up, since its transaction can never commit without its server.
-//!   Should it pass after all, it is a dummy here, and a rollback fragment follows it to the others.
+//! Local transactions: certify, commit order, release, replay, brute-force abort. How long their fate
+//! is waited for: `fate`.
 
 use crate::abi::{
     status, wsrep_gtid_t, wsrep_status_t, wsrep_stid_t, wsrep_trx_meta_t, wsrep_uuid_t,
 };
 use crate::blocking;
+use crate::fate::{is_fragment, takes_effect_alone};
 use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
 use crate::node::{LocalState, Node};
@@ -85,26 +76,10 @@ impl Node {
             return (refused, None);
         }
         sync::point("gcs_core_after_frag_send");
-        let mut state = trx.await_fate(trx.lock(), || match commits_fragments(ws_flags) {
-            true => link.closed(),
-            false => link.abandoned(),
-        });
-        if state.fate.is_none() {
-            drop(state);
-            let settled = match is_fragment(ws_flags) {
-                true => link.give_up(header.serial),
-                false => link.settle(header.serial),
-            };
-            state = trx.lock();
-            if settled.is_some() && state.fate.is_none() {
-                state.phase = Phase::Aborting;
-                return (status::CONN_FAIL, None);
-            }
-            // The sequencer had taken the handle: its verdict is here, or on the way.
-            state = trx.await_fate(state, || false);
-        }
-        let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
-        drop(state);
+        let Some(fate) = link.await_fate(trx, &header) else {
+            trx.lock().phase = Phase::Aborting;
+            return (self.gave_up(ws_flags), None);
+        };
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         if fate.certified {
@@ -141,6 +116,28 @@ impl Node {
         (status::OK, ordered)
     }
 
+    /// What the server is told of a proposal that was given up.
+    ///
+    /// `CONN_FAIL` would become an error that is final where a brute-force abort is pending (1213,
+    /// and an autocommit statement would be tried again) and for a DDL (1205). With `NODE_FAIL` the
+    /// transaction ends, and the server keeps the error that its session has already.
+    pub fn gave_up(&self, ws_flags: u32) -> wsrep_status_t {
+        if !takes_effect_alone(ws_flags) {
+            return status::CONN_FAIL;
+        }
+        self.outcome_unknown()
+    }
+
+    /// Tells the session of this thread that nobody knows what became of its proposal.
+    pub fn outcome_unknown(&self) -> wsrep_status_t {
+        server::raise_unknown(&format!(
+            "Outcome unknown: {} lost its group before it heard what became of this; it may have taken \
+             effect, or may yet, as a whole. Look before you do it again",
+            self.config.name
+        ));
+        status::NODE_FAIL
+    }
+
     /// What a local write set is stamped with; `None`: this node takes no writes.
     pub fn writing_term(&self) -> Option<u64> {
         match self.primary.gate() {
@@ -171,6 +168,7 @@ impl Node {
         header.flags = ws_flags;
         header.trx_id = trx_id;
         header.conn_id = conn_id;
+        header.kin_epoch = link.kin_epoch.get();
         header.timestamp = blocking::unix_nanos();
         header
     }
@@ -204,26 +202,21 @@ impl Node {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return status::CONN_FAIL,
         };
-        let (serial, data) = self.rollback_write_set(&link, trx_id);
+        let (header, data) = self.rollback_write_set(&link, trx_id);
         let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
-        if let Err(refused) = self.send(&link, serial, &waiter, data) {
+        if let Err(refused) = self.send(&link, header.serial, &waiter, data) {
             return refused;
         }
-        let ordered = waiter
-            .local()
-            .is_some_and(|w| w.await_fate(w.lock(), || link.abandoned()).fate.is_some());
-        // Whom the sequencer has taken is ordered too.
-        if ordered || link.settle(serial).is_none() {
-            status::OK
-        } else {
-            status::CONN_FAIL
+        match waiter.local().and_then(|trx| link.await_fate(trx, &header)) {
+            Some(_) => status::OK,
+            None => status::CONN_FAIL,
         }
     }
 
     /// A fragment passed that its session had given up: its transaction ends on the others, too.
     pub fn end_given_up(&self, link: &Link, trx_id: u64) {
-        let (serial, data) = self.rollback_write_set(link, trx_id);
-        if let Err(e) = link.group.propose(serial, data) {
+        let (header, data) = self.rollback_write_set(link, trx_id);
+        if let Err(e) = link.group.propose(header.serial, data) {
             self.info(&format!(
                 "The end of the streaming transaction {trx_id}, which was given up, could not be sent ({e}): \
                  the other nodes keep its locks until this node leaves the view"
@@ -231,53 +224,57 @@ impl Node {
         }
     }
 
-    fn rollback_write_set(&self, link: &Link, trx_id: u64) -> (u64, Bytes) {
+    fn rollback_write_set(&self, link: &Link, trx_id: u64) -> (Header, Bytes) {
         let ws_flags = flags::ROLLBACK | flags::PA_UNSAFE;
         let header = self.header(link, Kind::WRITE_SET, ws_flags, trx_id, u64::MAX);
-        (header.serial, quorate_certify::WriteSetBuilder::new().finish(&header))
+        (header, quorate_certify::WriteSetBuilder::new().finish(&header))
     }
 
     pub fn commit_order_enter(&self, handle: &Handle) -> wsrep_status_t {
         match handle {
-            Handle::Local(trx) => match trx.enter_commit(&self.commit) {
-                EnterResult::Entered => status::OK,
-                EnterResult::Replay => status::BF_ABORT,
-                EnterResult::Failed => status::TRX_FAIL,
+            Handle::Local(trx) => match self.in_order(trx.enter_commit(&self.commit)) {
+                Some(EnterResult::Entered) => status::OK,
+                Some(EnterResult::Replay) => status::BF_ABORT,
+                Some(EnterResult::Failed) => status::TRX_FAIL,
+                None => self.outcome_unknown(),
             },
-            Handle::Remote(remote) => {
-                self.enter_remote(remote);
-                status::OK
-            }
+            Handle::Remote(remote) => match self.enter_remote(remote) {
+                Some(()) => status::OK,
+                None => status::NODE_FAIL,
+            },
         }
     }
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> wsrep_status_t {
         let agreed = error.is_empty() || self.fails(handle.seqno(), error);
-        match handle {
-            Handle::Local(trx) => trx.leave_commit(&self.commit),
+        let left = match handle {
+            Handle::Local(trx) => self.in_order(trx.leave_commit(&self.commit)),
             Handle::Remote(remote) => self.leave_remote(remote),
-        }
-        if agreed {
-            status::OK
-        } else {
-            status::NODE_FAIL
+        };
+        match (left, agreed) {
+            (Some(()), true) => status::OK,
+            _ => status::NODE_FAIL,
         }
     }
 
-    pub fn enter_remote(&self, remote: &Remote) {
+    /// None: the node is withdrawn.
+    pub fn enter_remote(&self, remote: &Remote) -> Option<()> {
         if *remote.progress.lock() == RemoteProgress::Applying {
             sync::point("commit_monitor_slave_enter_sync");
-            self.commit.enter(remote.seqno, false);
+            self.in_order(self.commit.enter(remote.seqno, false))?;
             *remote.progress.lock() = RemoteProgress::Inside;
         }
+        Some(())
     }
 
-    pub fn leave_remote(&self, remote: &Remote) {
+    /// None: the node is withdrawn.
+    pub fn leave_remote(&self, remote: &Remote) -> Option<()> {
         let mut progress = remote.progress.lock();
         if *progress == RemoteProgress::Inside {
             *progress = RemoteProgress::Left;
-            self.commit.leave(remote.seqno);
+            self.in_order(self.commit.leave(remote.seqno))?;
         }
+        Some(())
     }
 
     /// Ends a transaction or a fragment: it becomes visible, or is forgotten.
@@ -295,7 +292,8 @@ impl Node {
             state.phase = if ends { Phase::Committed } else { Phase::Executing };
             state.last_fragment = fate.seqno;
             drop(state);
-            self.apply.leave(fate.seqno);
+            // What it has committed stands, whatever becomes of the node.
+            self.in_order(self.apply.leave(fate.seqno));
             self.counters.local_commit();
             if ends {
                 self.trxs.remove(trx.id);
@@ -311,12 +309,12 @@ impl Node {
         state.phase = Phase::RolledBack;
         drop(state);
         if let Some(fate) = fate {
-            if !entered {
-                self.commit.skip(fate.seqno);
-            } else if !left {
-                self.commit.leave(fate.seqno);
-            }
-            self.apply.leave(fate.seqno);
+            let passed = match (entered, left) {
+                (false, _) => self.commit.skip(fate.seqno),
+                (true, false) => self.commit.leave(fate.seqno),
+                (true, true) => Ok(()),
+            };
+            self.in_order(passed.and_then(|()| self.apply.leave(fate.seqno)));
         }
         self.trxs.remove(trx.id);
         status::OK
@@ -335,8 +333,11 @@ impl Node {
         state.phase = Phase::Replaying;
         drop(state);
         self.counters.local_replay();
-        self.apply.wait(fate.depends_on);
-        self.commit.wait_left(fate.seqno - 1);
+        let waited = self.apply.wait(fate.depends_on);
+        let waited = waited.and_then(|()| self.commit.wait_left(fate.seqno - 1));
+        if self.in_order(waited).is_none() {
+            return self.outcome_unknown();
+        }
         let Some(link) = self.link() else { return status::NODE_FAIL };
         let call = ApplyCall {
             handle,
@@ -366,17 +367,6 @@ impl Node {
             None => (status::OK, -1),
         }
     }
-}
-
-/// Whether it takes other write sets to make a transaction of this one.
-fn is_fragment(ws_flags: u32) -> bool {
-    let whole = flags::TRX_START | flags::TRX_END;
-    ws_flags & whole != whole
-}
-
-/// Whether it is the last one of several.
-fn commits_fragments(ws_flags: u32) -> bool {
-    is_fragment(ws_flags) && ws_flags & flags::TRX_END != 0
 }
 
 /// The interface's meta data of an ordered write set.

@@ -87,6 +87,10 @@ impl Sequencer {
             && header.origin == link.node
             && link.was_given_up(header.serial)
             && certified;
+        if given_up {
+            // Before anything can be proposed that has seen it here, where it is nothing.
+            self.node.end_given_up(&link, header.trx_id);
+        }
         // The end of a streaming transaction is applied where it comes from, too.
         let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
         if applied_here && verdict.seqno > self.start {
@@ -103,9 +107,6 @@ impl Sequencer {
                 certified: certified && !given_up,
                 entry: Some(write_set.bytes().clone()),
             }));
-        }
-        if given_up {
-            self.node.end_given_up(&link, header.trx_id);
         }
         if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
             trx.decide(Fate {

@@ -18,6 +18,8 @@ use std::sync::OnceLock;
 
 /// `ER_LOCK_DEADLOCK`: clients retry, and the server keeps the text that comes with it.
 const DEADLOCK: c_uint = 1213;
+/// `ER_ERROR_DURING_COMMIT`: the server overrides it with nothing else.
+const ERROR_DURING_COMMIT: c_uint = 1180;
 
 /// The server's `read_only`.
 #[derive(Clone, Copy)]
@@ -53,14 +55,23 @@ impl ReadOnly {
 /// Gives the statement that runs on this thread (a client's session) an error with this text, if the
 /// server can be told; otherwise it will have one of the server's own words.
 pub fn raise_deadlock(text: &str) {
+    raise(DEADLOCK, text);
+}
+
+/// As [`raise_deadlock`], with the error of an outcome that nobody knows.
+pub fn raise_unknown(text: &str) {
+    raise(ERROR_DURING_COMMIT, text);
+}
+
+fn raise(code: c_uint, text: &str) {
     type Printf = unsafe extern "C" fn(c_uint, *const c_char, c_ulong, ...);
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     let Some(address) = symbol(c"my_printf_error").filter(|at| in_server(*at)) else { return };
     // SAFETY: the server's function of this name has had this signature for decades; the thread is
     // a session's, in a call that the server made.
     unsafe {
-        let raise: Printf = std::mem::transmute(address);
-        raise(DEADLOCK, c"%s".as_ptr(), 0, text.as_ptr());
+        let print: Printf = std::mem::transmute(address);
+        print(code, c"%s".as_ptr(), 0, text.as_ptr());
     }
 }
 

@@ -135,7 +135,7 @@ unsafe extern "C" fn get_parameters(
 ) -> wsrep_status_t {
     // SAFETY: the server passes its filled table.
     let node = unsafe { crate::ffi::node(w) };
-    crate::ffi::guard(node.map(|n| &**n), status::FATAL, || {
+    crate::withdraw::guard(node.map(|n| &**n), status::FATAL, || {
         let Some(callback) = callback else { return status::FATAL };
         let options = node.map_or_else(Options::default, |n| n.options.lock().clone());
         for spec in SPECS {

@@ -111,7 +111,9 @@ impl Node {
     ) -> Result<(), String> {
         sync::point("process_primary_configuration");
         sync::point("local_monitor_enter_sync");
-        self.apply.wait(seqno - 1);
+        if self.in_order(self.apply.wait(seqno - 1)).is_none() {
+            return Ok(()); // withdrawn: its last view is another
+        }
         // last_committed is still below the view here, so that the server records its seqno.
         let shown = self.host_view(link, seqno, view);
         self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
@@ -126,8 +128,7 @@ impl Node {
             }
             self.counters.set_catch_up(seqno);
         }
-        self.commit.skip(seqno);
-        self.apply.leave(seqno);
+        self.in_order(self.commit.skip(seqno).and_then(|()| self.apply.leave(seqno)));
         Ok(())
     }
 
@@ -249,9 +250,12 @@ impl Node {
         if self.apply.last_left() < event.depends_on {
             self.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
         }
-        self.apply.wait(event.depends_on);
-        if isolated {
-            self.commit.await_isolated(event.seqno);
+        let waited = self.apply.wait(event.depends_on).and_then(|()| match isolated {
+            true => self.commit.await_isolated(event.seqno),
+            false => Ok(()),
+        });
+        if self.in_order(waited).is_none() {
+            return Ok(false);
         }
         let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
         if repeated {
@@ -276,14 +280,16 @@ impl Node {
             self.isolated_is_done(event.seqno);
         }
         if let Handle::Remote(remote) = &*handle {
-            self.enter_remote(remote);
-            self.leave_remote(remote);
+            let passed = self.enter_remote(remote).and_then(|()| self.leave_remote(remote));
+            if passed.is_none() {
+                return Ok(false);
+            }
         }
         sync::point("after_commit_slave_sync");
         if self.local_state() <= LocalState::Joined {
             sync::point("recv_IST_after_apply_trx");
         }
-        self.apply.leave(event.seqno);
+        self.in_order(self.apply.leave(event.seqno));
         match applied {
             Ok(exit) => Ok(exit),
             Err(()) => {
@@ -293,27 +299,6 @@ impl Node {
                 ));
                 Ok(false)
             }
-        }
-    }
-
-    /// This database can no longer follow the group: it leaves, so that nobody reads from it.
-    pub fn inconsistent(&self, why: &str) {
-        self.withdraw(&format!("Inconsistency detected: {why}."));
-    }
-
-    /// Leaves the group for good, for the reason that the sentence `why` gives.
-    pub fn withdraw(&self, why: &str) {
-        if self.local_state() == LocalState::Error {
-            return;
-        }
-        self.error(&format!(
-            "{why} The node leaves the group; the others are not affected and lose nothing. \
-             Restart it; if it fails again, empty its data directory to fetch the state anew"
-        ));
-        self.set_local_state(LocalState::Error);
-        if let Some(link) = self.link() {
-            self.begin_closing(&link);
-            self.queue.push(Event::Final);
         }
     }
 

@@ -57,23 +57,19 @@ impl Node {
         if let Err(refused) = self.send(&link, header.serial, &handle, data) {
             return (refused, None);
         }
-        let mut state = trx.await_fate(trx.lock(), || link.abandoned());
-        if state.fate.is_none() {
-            drop(state);
-            if link.settle(header.serial).is_some() {
-                return (status::CONN_FAIL, None);
-            }
-            state = trx.await_fate(trx.lock(), || false);
-        }
-        let Some(fate) = state.fate.clone() else { return (status::FATAL, None) };
-        state.commit_entered = true;
-        drop(state);
+        let Some(fate) = link.await_fate(trx, &header) else {
+            return (self.gave_up(header.flags), None);
+        };
+        trx.lock().commit_entered = true;
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         sync::point("apply_monitor_master_enter_sync");
-        self.apply.wait(fate.seqno - 1);
+        let waited = self.apply.wait(fate.seqno - 1);
         sync::point("commit_monitor_master_enter_sync");
-        self.commit.enter_isolated(fate.seqno);
+        let entered = waited.and_then(|()| self.commit.enter_isolated(fate.seqno));
+        if self.in_order(entered).is_none() {
+            return (self.outcome_unknown(), None);
+        }
         if fate.certified {
             self.isolated_begins(fate.seqno, &tables);
         }
@@ -120,9 +116,11 @@ impl Node {
             let _stays = self.fails(seqno, error);
         }
         self.isolated_is_done(seqno);
-        self.commit.leave(seqno);
-        self.apply.leave(seqno);
-        status::OK
+        let left = self.commit.leave(seqno).and_then(|()| self.apply.leave(seqno));
+        match self.in_order(left) {
+            Some(()) => status::OK,
+            None => status::NODE_FAIL,
+        }
     }
 }
 

@@ -335,9 +335,9 @@ impl Node {
 
     /// Donor: starts sending, with commits held still until the script has taken its place.
     pub fn donate(&self, ctx: HostCtx, link: &Link, seqno: i64, request: &[u8], joiner: u128) {
-        self.apply.wait(seqno);
+        let level = self.in_order(self.apply.wait(seqno)).is_some();
         // Only a synced server lets the script's own sessions in.
-        let can = self.local_state() == LocalState::Synced && {
+        let can = level && self.local_state() == LocalState::Synced && {
             let inner = self.transfer.inner.lock();
             inner.serving.is_none() && inner.is_present(joiner)
         };
@@ -349,7 +349,11 @@ impl Node {
         self.set_local_state(LocalState::Donor);
         let at = self.commit.close_gates_of_donor(seqno);
         self.let_ddl_run_if_told();
-        self.apply.wait(at);
+        if self.in_order(self.apply.wait(at)).is_none() {
+            self.transfer.inner.lock().serving = None;
+            self.tell_joiner(link, joiner, -libc::ECANCELED);
+            return;
+        }
         let started = self.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
         self.commit.open_gate(GateKeeper::Donor);
         if started.is_err() {

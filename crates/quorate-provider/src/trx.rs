@@ -7,7 +7,7 @@
 //! - whoever has a fate leaves commit order and apply order exactly once for its seqno.
 
 use crate::blocking::{Condvar, Mutex, MutexGuard};
-use crate::order::{CommitOrder, Entered};
+use crate::order::{CommitOrder, Entered, Halted};
 use bytes::Bytes;
 use quorate_certify::{flags, WriteSetBuilder};
 use std::collections::HashMap;
@@ -169,40 +169,40 @@ impl Trx {
     }
 
     /// Enters commit order for the current fragment. The interface's table of phases is here.
-    pub fn enter_commit(&self, order: &CommitOrder) -> EnterResult {
+    pub fn enter_commit(&self, order: &CommitOrder) -> Result<EnterResult, Halted> {
         let mut state = self.state.lock();
+        // Without a seqno (-1) it has no turn, which the order says.
         let seqno = state.seqno();
-        debug_assert!(seqno >= 0, "commit order without a seqno in {:?}", state.phase);
         match state.phase {
-            Phase::MustAbort => return state.interrupted(),
+            Phase::MustAbort => return Ok(state.interrupted()),
             Phase::Ordered => state.phase = Phase::Committing,
             Phase::Aborting => state.phase = Phase::RollingBack,
             _ => {}
         }
         if state.commit_entered {
-            return EnterResult::Entered;
+            return Ok(EnterResult::Entered);
         }
         let interruptible = state.phase == Phase::Committing;
         drop(state);
         crate::sync::point("before_local_commit_monitor_enter");
         crate::sync::point("commit_monitor_master_enter_sync");
-        let entered = order.enter(seqno, interruptible);
+        let entered = order.enter(seqno, interruptible)?;
         let mut state = self.state.lock();
         if entered == Entered::Interrupted {
-            return state.interrupted();
+            return Ok(state.interrupted());
         }
         state.commit_entered = true;
         if state.phase == Phase::MustAbort {
             // Only a fragment that does not commit can be marked once inside.
-            return state.interrupted();
+            return Ok(state.interrupted());
         }
-        EnterResult::Entered
+        Ok(EnterResult::Entered)
     }
 
-    pub fn leave_commit(&self, order: &CommitOrder) {
+    pub fn leave_commit(&self, order: &CommitOrder) -> Result<(), Halted> {
         let mut state = self.state.lock();
         if !state.commit_entered || state.commit_left {
-            return;
+            return Ok(());
         }
         state.commit_left = true;
         let seqno = state.seqno();
@@ -216,7 +216,7 @@ impl Trx {
             _ => state.phase = Phase::Committed,
         }
         drop(state);
-        order.leave(seqno);
+        order.leave(seqno)
     }
 
     /// A transaction ordered at `bf_seqno` (0 or less: a KILL or an operation without order) wants

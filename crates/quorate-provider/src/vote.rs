@@ -277,7 +277,9 @@ impl Node {
 
     /// On a recv thread: this node's turn, once it is past the seqno.
     pub fn vote_due(&self, link: &Link, seqno: i64) {
-        self.commit.wait_left(seqno);
+        if self.in_order(self.commit.wait_left(seqno)).is_none() {
+            return;
+        }
         let owed = self.desk.inner.lock().passed(seqno, self.failed.past(seqno));
         self.pay(link, seqno, owed);
     }

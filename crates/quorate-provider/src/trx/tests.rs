@@ -46,7 +46,7 @@ fn a_victim_ordered_before_the_aborter_is_left_alone() {
 fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
     let trx = ordered(Phase::Ordered, COMMIT);
     assert_eq!(trx.abort(0, &order_at(0)), Abort::Done(5));
-    assert_eq!(trx.enter_commit(&order_at(4)), EnterResult::Replay);
+    assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Replay));
     assert_eq!(trx.lock().phase, Phase::MustReplay);
 }
 
@@ -54,7 +54,7 @@ fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
 fn an_aborted_fragment_fails_instead_of_being_replayed() {
     let trx = ordered(Phase::Ordered, FRAGMENT);
     assert_eq!(trx.abort(6, &order_at(0)), Abort::Done(5), "even by a later one");
-    assert_eq!(trx.enter_commit(&order_at(4)), EnterResult::Failed);
+    assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Failed));
     assert_eq!(trx.lock().phase, Phase::Aborting);
 }
 
@@ -70,16 +70,16 @@ fn waiting_for_commit_order_ends_in_a_replay() {
         std::thread::yield_now();
     }
     assert_eq!(trx.abort(3, &order), Abort::Done(5));
-    assert_eq!(waiter.join().unwrap(), EnterResult::Replay);
+    assert_eq!(waiter.join().unwrap(), Ok(EnterResult::Replay));
 }
 
 #[test]
 fn inside_commit_order_a_commit_cannot_be_aborted_any_more() {
     let order = order_at(4);
     let trx = ordered(Phase::Ordered, COMMIT);
-    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
-    trx.leave_commit(&order);
+    trx.leave_commit(&order).unwrap();
     assert_eq!(trx.lock().phase, Phase::Committed);
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
     assert_eq!(order.last_left(), 5);
@@ -89,9 +89,9 @@ fn inside_commit_order_a_commit_cannot_be_aborted_any_more() {
 fn inside_commit_order_a_fragment_is_marked_and_told_at_its_release() {
     let order = order_at(4);
     let trx = ordered(Phase::Ordered, FRAGMENT);
-    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
+    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
     assert_eq!(trx.abort(3, &order), Abort::Done(5));
-    trx.leave_commit(&order);
+    trx.leave_commit(&order).unwrap();
     let state = trx.lock();
     assert!(state.deferred_abort);
     assert_eq!(state.phase, Phase::Aborting);
@@ -102,8 +102,8 @@ fn a_failed_one_passes_commit_order_undisturbed() {
     let order = order_at(4);
     let trx = ordered(Phase::Aborting, COMMIT);
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
-    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
-    trx.leave_commit(&order);
+    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
+    trx.leave_commit(&order).unwrap();
     assert_eq!(trx.lock().phase, Phase::RolledBack);
 }
 
@@ -112,8 +112,8 @@ fn a_replaying_one_is_not_aborted_again() {
     let order = order_at(4);
     let trx = ordered(Phase::Replaying, COMMIT);
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
-    assert_eq!(trx.enter_commit(&order), EnterResult::Entered);
-    trx.leave_commit(&order);
+    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
+    trx.leave_commit(&order).unwrap();
     assert_eq!(trx.lock().phase, Phase::Committed);
 }
 

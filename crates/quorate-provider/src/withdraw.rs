@@ -1,0 +1,138 @@
+//! How a node that cannot go on leaves the group: nobody reads from it, the others go on.
+//!
+//! Invariant: after a violated order, or a panic, nothing is committed, applied or acknowledged here
+//! any more. Whoever waits in an order is let go with an error, and the position is taken out of
+//! `grastate.dat`: what is in the database may not be what the group has, so the next start fetches
+//! the state.
+
+use crate::node::{LocalState, Node};
+use crate::order::Halted;
+use crate::queue::Event;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+
+/// Runs `call`; a panic becomes `otherwise`, and withdraws the node, where there is one.
+pub fn guard<T>(node: Option<&Node>, otherwise: T, call: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        if let Some(node) = node {
+            // Should that panic, too, it is not known whether anything holds the node back.
+            let withdrawn = catch_unwind(AssertUnwindSafe(|| node.panicked(what)));
+            withdrawn.unwrap_or_else(|_| std::process::abort());
+        }
+        otherwise
+    })
+}
+
+impl Node {
+    /// Runs `body` on a thread of its own, which is joined before the node is freed.
+    pub fn help(
+        self: &Arc<Self>,
+        name: &str,
+        body: impl FnOnce(&Arc<Node>) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let node = self.clone();
+        self.helpers.spawn(name, move || guard(Some(&node), (), || body(&node)))
+    }
+
+    /// This database can no longer follow the group: it leaves, so that nobody reads from it.
+    pub fn inconsistent(&self, why: &str) {
+        self.withdraw(&format!("Inconsistency detected: {why}."));
+    }
+
+    /// Leaves the group for good, for the reason that the sentence `why` gives.
+    pub fn withdraw(&self, why: &str) {
+        if self.local_state() == LocalState::Error {
+            return;
+        }
+        self.error(&format!(
+            "{why} The node leaves the group; the others are not affected and lose nothing. \
+             Restart it; if it fails again, empty its data directory to fetch the state anew"
+        ));
+        self.set_local_state(LocalState::Error);
+        if let Some(link) = self.link() {
+            self.begin_closing(&link);
+            self.queue.push(Event::Final);
+        }
+    }
+
+    /// Takes the result of passing an order. None: the order is halted, and the node withdrawn.
+    pub fn in_order<T>(&self, passed: Result<T, Halted>) -> Option<T> {
+        passed.map_err(|why| self.stop_at_once(&why.to_string())).ok()
+    }
+
+    /// The provider panicked, in a call of the server's or on a thread of its own: what it was about
+    /// to do is half done.
+    pub fn panicked(&self, what: &str) {
+        self.error(&format!("BUG: the provider panicked: {what}. Please report the line"));
+        self.stop_at_once(&format!("the provider panicked ({what})"));
+    }
+
+    fn stop_at_once(&self, why: &str) {
+        self.commit.halt(why);
+        self.apply.halt(why);
+        if self.local_state() != LocalState::Error {
+            self.inconsistent(why);
+            self.record_unusable();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::status;
+    use crate::blocking::Mutex;
+    use crate::trx::{Handle, Phase, Trx};
+    use crate::trx::{Remote, RemoteProgress};
+
+    #[test]
+    fn a_panic_in_a_call_withdraws_the_node() {
+        let node = Node::for_tests();
+        node.commit.set_position(4);
+        let answer = guard(Some(&node), status::NODE_FAIL, || panic!("planted"));
+        assert_eq!(answer, status::NODE_FAIL);
+        assert_eq!(node.local_state(), LocalState::Error);
+        assert!(node.commit.enter(5, false).is_err(), "nothing is committed after it");
+        assert!(node.apply.wait(5).is_err(), "nobody waits for ever");
+    }
+
+    #[test]
+    fn a_panic_on_a_thread_of_its_own_withdraws_it_too() {
+        let node = Arc::new(Node::for_tests());
+        node.help("test", |_| panic!("planted")).unwrap();
+        node.helpers.join();
+        assert_eq!(node.local_state(), LocalState::Error);
+    }
+
+    #[test]
+    fn a_violated_order_withdraws_the_node() {
+        let node = Node::for_tests();
+        node.commit.set_position(4);
+        node.apply.set_position(4);
+        let again =
+            || Handle::Remote(Remote { seqno: 5, progress: Mutex::new(RemoteProgress::Applying) });
+        let first = again();
+        assert_eq!(node.commit_order_enter(&first), status::OK);
+        assert_eq!(node.commit_order_leave(&first, &[]), status::OK);
+        assert_eq!(node.local_state(), LocalState::Undefined);
+        assert_eq!(node.commit_order_enter(&again()), status::NODE_FAIL);
+        assert_eq!(node.local_state(), LocalState::Error);
+
+        let local = Trx::new(1);
+        local.decide(crate::trx::Fate {
+            seqno: 6,
+            depends_on: 0,
+            certified: true,
+            flags: quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END,
+            payload: bytes::Bytes::new(),
+        });
+        local.lock().phase = Phase::Ordered;
+        assert_eq!(node.commit_order_enter(&Handle::Local(local)), status::NODE_FAIL);
+        assert_eq!(node.commit.last_left(), 5, "its own transactions do not commit, either");
+    }
+}
