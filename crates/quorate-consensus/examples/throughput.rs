@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use quorate_consensus::{
     Config, Consensus, Effects, EntryKind, Event, MemberId, MemberInfo, MemberRole, Options,
-    Restored, SnapshotMeta,
+    Proposal, Restored, SnapshotMeta,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,7 +21,11 @@ fn main() {
         let payload = Bytes::from(vec![0; PAYLOAD_BYTES]);
         let start = Instant::now();
         for _ in 0..ENTRIES / batch {
-            group.feed(0, 5001, Event::Propose(vec![(EntryKind::Data, payload.clone()); batch]));
+            group.feed(
+                0,
+                5001,
+                Event::Propose(vec![Proposal::new(EntryKind::Data, payload.clone()); batch]),
+            );
         }
         let per_entry = start.elapsed().as_nanos() as usize / ENTRIES;
         let commit = group.cores[2].status(5001).commit;

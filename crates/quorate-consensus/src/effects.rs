@@ -35,6 +35,9 @@ pub struct Effects {
     pub role: Option<RoleState>,
     /// The configuration in force changed (appended, committed, or rolled back by truncation).
     pub config: Option<Config>,
+    /// This entry is not what was proposed any more: this member's memory is at fault, and the
+    /// driver takes it out of service.
+    pub altered: Option<Index>,
     /// Proposals refused because leadership ended are simply lost: the driver proposes them again
     /// to the next leader. This only says that it happened.
     pub stepped_down: bool,
@@ -121,6 +124,7 @@ impl Effects {
             && self.lost_entries.is_empty()
             && self.role.is_none()
             && self.config.is_none()
+            && self.altered.is_none()
             && !self.stepped_down
     }
 
@@ -138,6 +142,7 @@ impl Effects {
         self.lost_entries.clear();
         self.role = None;
         self.config = None;
+        self.altered = None;
         self.stepped_down = false;
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::config::{Config, ConfigChange};
 use crate::message::Message;
-use crate::types::{Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
-use bytes::Bytes;
+use crate::types::{Entry, HardState, Index, LogPosition, MemberId, Proposal, SnapshotMeta, Term};
 
 /// Constants of one member. Times are milliseconds of the driver's monotonic clock.
 #[derive(Clone, Debug)]
@@ -76,7 +75,7 @@ pub enum Event {
     /// A message arrived.
     Receive(Message),
     /// Append these to the log, in order (leader only).
-    Propose(Vec<(EntryKind, Bytes)>),
+    Propose(Vec<Proposal>),
     /// The log is on disk up to here: the log as it is *now*, counting every truncation and reset
     /// that the core wanted so far. A sync that was under way when entries were cut off says
     /// nothing of those, not even if the same entries were appended again meanwhile: the rewrite

@@ -42,5 +42,6 @@ pub use crate::effects::{Effects, Fetch, PeerStatus, ReadReady, RoleState, Statu
 pub use crate::event::{Event, Options, Restored, StepError};
 pub use crate::message::{Message, MessageBody};
 pub use crate::types::{
-    Charter, Entry, EntryKind, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term,
+    checksum, Charter, Entry, EntryKind, HardState, Index, LogPosition, MemberId, Proposal,
+    SnapshotMeta, Term,
 };

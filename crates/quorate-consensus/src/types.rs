@@ -33,6 +33,16 @@ pub enum EntryKind {
     View = 3,
 }
 
+/// What is to become an entry. The checksum is made here, once, by whoever proposes, and goes with
+/// the data wherever that goes: memory, wire, log, memory again. Whoever takes the data over looks
+/// whether it still fits, and nobody makes another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proposal {
+    pub kind: EntryKind,
+    pub data: Bytes,
+    pub sum: u32,
+}
+
 /// One entry of the group log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -40,6 +50,13 @@ pub struct Entry {
     pub term: Term,
     pub kind: EntryKind,
     pub data: Bytes,
+    /// The proposal's (see [`checksum`]).
+    pub sum: u32,
+}
+
+/// Of the kind and the data of an entry: crc32c of the data, begun with the kind's code.
+pub fn checksum(kind: EntryKind, data: &[u8]) -> u32 {
+    crc32c::crc32c_append(kind as u32, data)
 }
 
 /// The end of a log, or a point in it.
@@ -75,7 +92,34 @@ impl EntryKind {
     }
 }
 
+impl Proposal {
+    pub fn new(kind: EntryKind, data: Bytes) -> Self {
+        let sum = checksum(kind, &data);
+        Self { kind, data, sum }
+    }
+
+    /// Whether kind and data are what was proposed.
+    pub fn is_intact(&self) -> bool {
+        checksum(self.kind, &self.data) == self.sum
+    }
+
+    pub fn into_entry(self, index: Index, term: Term) -> Entry {
+        let Self { kind, data, sum } = self;
+        Entry { index, term, kind, data, sum }
+    }
+}
+
 impl Entry {
+    /// One that is made here.
+    pub fn new(index: Index, term: Term, kind: EntryKind, data: Bytes) -> Self {
+        Proposal::new(kind, data).into_entry(index, term)
+    }
+
+    /// Whether kind and data are what was proposed.
+    pub fn is_intact(&self) -> bool {
+        checksum(self.kind, &self.data) == self.sum
+    }
+
     pub fn position(&self) -> LogPosition {
         LogPosition { term: self.term, index: self.index }
     }

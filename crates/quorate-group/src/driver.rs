@@ -13,10 +13,9 @@ use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Peer;
 use crate::notices::Notice;
-use bytes::Bytes;
 use quorate_consensus::follow::Writes;
 use quorate_consensus::{
-    Config, Consensus, Effects, EntryKind, Event, Index, MemberId, Message, RoleState, Rules,
+    Config, Consensus, Effects, Event, Index, MemberId, Message, Proposal, RoleState, Rules,
     StepError, Term,
 };
 use quorate_wal::WalError;
@@ -44,7 +43,7 @@ pub(crate) struct Driver {
     fed_moved: bool,
     /// Others' proposals that came while leadership was on its way to somebody who may not take
     /// it: proposed as soon as that is settled.
-    deferred: Vec<Bytes>,
+    deferred: Vec<Proposal>,
     pub writes: Writes,
     /// What the observer knows.
     rules_told: Option<Rules>,
@@ -114,8 +113,8 @@ impl Driver {
 
     /// Proposals of other members. Dropped if this member does not lead: their origin sends them
     /// again to whoever does.
-    pub fn propose_for_others(&mut self, member: &Member, batch: Vec<Bytes>) {
-        let event = Event::Propose(batch.iter().map(|data| data_entry(data.clone())).collect());
+    pub fn propose_for_others(&mut self, member: &Member, batch: Vec<Proposal>) {
+        let event = Event::Propose(batch.clone());
         if let Err(StepError::Transferring { .. }) = self.step(member, event) {
             self.deferred.extend(batch);
         }
@@ -196,6 +195,9 @@ impl Driver {
         if fed > self.fed {
             self.fed = fed;
             self.fed_moved = true;
+        }
+        if let Some(index) = effects.altered {
+            member.altered(self, &format!("log index {index}"));
         }
         for fetch in effects.fetches.drain(..) {
             if let Some(peer) = self.peers.get(&fetch.to) {
@@ -307,8 +309,7 @@ impl Driver {
                 return;
             }
             self.writes.note(member.id, batch.len(), member.now_ms());
-            let event =
-                Event::Propose(batch.iter().map(|(_, data)| data_entry(data.clone())).collect());
+            let event = Event::Propose(batch.iter().map(|(_, item)| item.clone()).collect());
             match self.step(member, event) {
                 Ok(()) => {}
                 Err(StepError::Transferring { .. }) => {
@@ -333,7 +334,11 @@ impl Driver {
             if batch.is_empty() {
                 return;
             }
-            let batch = batch.into_iter().map(|(_, data)| data).collect();
+            // What the leader would refuse, again and again.
+            if let Some((serial, _)) = batch.iter().find(|(_, item)| !item.is_intact()) {
+                return member.altered(self, &format!("its own proposal {serial}"));
+            }
+            let batch = batch.into_iter().map(|(_, item)| item).collect();
             self.send(leader, Packet::Forward(batch));
         }
     }
@@ -342,8 +347,4 @@ impl Driver {
 /// After a flush: whether forwarding may go on that had stopped for a full outbox.
 pub(crate) fn has_forward_room(peer: &Peer) -> bool {
     peer.queued_bytes() < FORWARD_BYTES
-}
-
-fn data_entry(data: Bytes) -> (EntryKind, Bytes) {
-    (EntryKind::Data, data)
 }

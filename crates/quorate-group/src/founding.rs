@@ -92,7 +92,7 @@ pub(crate) fn bootstrap(
         };
         let members = [(identity.member, info)].into_iter().collect();
         let config = Config { members, rules: options.rules, ..Config::default() };
-        let entry = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
+        let entry = Entry::new(1, 1, EntryKind::Config, config.encode());
         let state = HardState { term: 1, voted_for: Some(identity.member) };
         wal.save_hard_state(state)?;
         wal.append(std::slice::from_ref(&entry));

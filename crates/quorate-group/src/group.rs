@@ -4,7 +4,7 @@ use crate::error::GroupError;
 use crate::forced::{self, ForcePlan};
 use crate::leave;
 use crate::machine::{Observer, StateMachine};
-use crate::member::Member;
+use crate::member::{memory_fault, Member};
 use crate::membership::Wait;
 use crate::open;
 use crate::options::{GroupOptions, OpenInfo};
@@ -138,6 +138,10 @@ impl Group {
         let mut entries = Vec::with_capacity(1);
         self.member.wal.read(index, 1, &mut entries)?;
         match entries.into_iter().next() {
+            Some(entry) if entry.index == index && !entry.is_intact() => {
+                let node = &self.member.options.name;
+                Err(GroupError::LogFailed(memory_fault(node, &format!("log index {index}"))))
+            }
             Some(entry) if entry.index == index => Ok(entry.data),
             _ => Err(GroupError::NotWritten { index }),
         }

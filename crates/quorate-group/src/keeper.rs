@@ -12,7 +12,7 @@ use crate::policy::{self, Presence};
 use crate::progress::Applied;
 use crate::view::ViewMember;
 use parking_lot::Mutex;
-use quorate_consensus::{follow, ConfigChange, EntryKind, Event, MemberId, Status};
+use quorate_consensus::{follow, ConfigChange, EntryKind, Event, MemberId, Proposal, Status};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -259,8 +259,8 @@ impl<'a> Keeper<'a> {
         else {
             return;
         };
-        let entry = (EntryKind::View, view.encode());
-        if member.step(Event::Propose(vec![entry])).is_ok() {
+        let proposal = Proposal::new(EntryKind::View, view.encode());
+        if member.step(Event::Propose(vec![proposal])).is_ok() {
             self.view_proposed = Some((view.number, status.term));
         }
     }

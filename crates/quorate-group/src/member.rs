@@ -209,6 +209,14 @@ impl Member {
         }
     }
 
+    /// `what` is in this member's memory, and is not what was proposed any more.
+    pub fn altered(&self, driver: &mut Driver, what: &str) {
+        if !self.failed.swap(true, Ordering::SeqCst) {
+            self.notices.push(Notice::Fatal(memory_fault(&self.options.name, what)));
+            driver.step_down(self);
+        }
+    }
+
     pub fn failure(&self) -> GroupError {
         GroupError::LogFailed(format!("node {} acknowledges nothing any more", self.options.name))
     }
@@ -368,6 +376,15 @@ impl Member {
         self.threads.join();
         self.wal.close();
     }
+}
+
+/// Nothing that a host with such a memory says can be relied on.
+pub(crate) fn memory_fault(node: &str, what: &str) -> String {
+    format!(
+        "the memory of node {node} is at fault: {what} is not what was proposed (its checksum does \
+         not fit). It was not applied, and the node goes out of service; the other members are not \
+         affected. Have the memory of its host tested before it is started again"
+    )
 }
 
 /// How a member introduces itself.

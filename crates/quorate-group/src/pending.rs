@@ -11,6 +11,7 @@
 use crate::error::GroupError;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use quorate_consensus::{EntryKind, Proposal};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 
@@ -26,7 +27,7 @@ pub(crate) struct Pending {
 
 #[derive(Default)]
 struct State {
-    kept: BTreeMap<u64, Bytes>,
+    kept: BTreeMap<u64, Proposal>,
     queue: VecDeque<u64>,
     bytes: usize,
 }
@@ -34,13 +35,15 @@ struct State {
 impl Pending {
     /// Refuses beyond [`PENDING_BYTES_MAX`], except a single long one.
     pub fn push(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        let proposal = Proposal::new(EntryKind::Data, data);
+        let bytes = proposal.data.len();
         {
             let mut state = self.state.lock();
-            if state.bytes + data.len() > PENDING_BYTES_MAX && state.bytes > 0 {
+            if state.bytes + bytes > PENDING_BYTES_MAX && state.bytes > 0 {
                 return Err(GroupError::Busy { pending_bytes: state.bytes });
             }
-            state.bytes += data.len();
-            let replaced = state.kept.insert(serial, data);
+            state.bytes += bytes;
+            let replaced = state.kept.insert(serial, proposal);
             debug_assert!(replaced.is_none(), "serial {serial} proposed twice");
             state.queue.push_back(serial);
         }
@@ -50,8 +53,8 @@ impl Pending {
 
     pub fn decided(&self, serial: u64) {
         let mut state = self.state.lock();
-        if let Some(data) = state.kept.remove(&serial) {
-            state.bytes -= data.len();
+        if let Some(proposal) = state.kept.remove(&serial) {
+            state.bytes -= proposal.data.len();
         }
     }
 
@@ -64,23 +67,23 @@ impl Pending {
     }
 
     /// Takes proposals for sending, in order, at least one if there is one, until `bytes_max`.
-    pub fn take(&self, bytes_max: usize) -> Vec<(u64, Bytes)> {
+    pub fn take(&self, bytes_max: usize) -> Vec<(u64, Proposal)> {
         let mut state = self.state.lock();
         let mut taken = Vec::new();
         let mut bytes = 0;
         while bytes < bytes_max {
             let Some(serial) = state.queue.pop_front() else { break };
             // Decided (or given up) since it was queued: nothing to send.
-            if let Some(data) = state.kept.get(&serial) {
-                bytes += data.len();
-                taken.push((serial, data.clone()));
+            if let Some(proposal) = state.kept.get(&serial) {
+                bytes += proposal.data.len();
+                taken.push((serial, proposal.clone()));
             }
         }
         taken
     }
 
     /// What was taken could not be sent: it stays first in the queue.
-    pub fn put_back(&self, taken: &[(u64, Bytes)]) {
+    pub fn put_back(&self, taken: &[(u64, Proposal)]) {
         let mut state = self.state.lock();
         taken.iter().rev().for_each(|(serial, _)| state.queue.push_front(*serial));
     }
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     fn taken(pending: &Pending, bytes_max: usize) -> Vec<Bytes> {
-        pending.take(bytes_max).into_iter().map(|(_, data)| data).collect()
+        pending.take(bytes_max).into_iter().map(|(_, proposal)| proposal.data).collect()
     }
 
     #[test]

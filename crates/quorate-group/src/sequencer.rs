@@ -7,7 +7,7 @@
 //!   by entries or by a snapshot.
 
 use crate::machine::{Committed, LogLevel, StateMachine};
-use crate::member::Member;
+use crate::member::{memory_fault, Member};
 use crate::notices::Notice;
 use crate::progress::Feed;
 use crate::snapshot::Content;
@@ -76,6 +76,10 @@ impl Sequencer {
             }
             if entry.index != self.applied.index + 1 {
                 return Err(format!("the log gave index {} next (a bug)", entry.index));
+            }
+            if !entry.is_intact() {
+                let what = format!("log index {}", entry.index);
+                return Err(memory_fault(&member.options.name, &what));
             }
             self.apply(member, entry);
         }

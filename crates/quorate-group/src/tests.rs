@@ -10,8 +10,8 @@ use crate::GroupError;
 use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
-    Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
-    SnapshotMeta, Term,
+    Charter, Config, Entry, EntryKind, Event, HardState, LogPosition, MemberId, MemberInfo,
+    MemberRole, Proposal, SnapshotMeta, Term,
 };
 use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
 use std::sync::{mpsc, Arc};
@@ -66,6 +66,29 @@ fn a_leader_whose_log_fails_tells_another_to_stand_at_once() {
 }
 
 #[test]
+fn a_member_whose_memory_alters_an_entry_goes_out_of_service_and_nobody_applies_it() {
+    let cluster = Cluster::started("altered", 3);
+    let broken = cluster.leader();
+    let member = &cluster.nodes[broken].group().member;
+    let mut proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"as proposed"));
+    proposal.data = Bytes::from_static(b"as altered.");
+    member.step(Event::Propose(vec![proposal])).unwrap();
+    let node = &cluster.nodes[broken];
+    node.wait("the news", |node| !node.shared.fatal.lock().is_empty());
+    let fatal = node.shared.fatal.lock().join(" ");
+    assert!(fatal.contains("log index") && fatal.contains(&node.options.name), "{fatal}");
+    let rest: Vec<_> = (0..3).filter(|at| *at != broken).collect();
+    let proposals: Vec<_> = rest.iter().map(|at| cluster.nodes[*at].propose()).collect();
+    for at in rest {
+        cluster.nodes[at].await_applied(&proposals);
+    }
+    for node in &cluster.nodes {
+        let state = node.shared.state.lock();
+        assert!(!state.applied.iter().any(|text| text.starts_with("as ")), "{:?}", state.applied);
+    }
+}
+
+#[test]
 fn a_panicking_state_machine_takes_its_member_out_and_nobody_else() {
     let cluster = Cluster::started("panic", 3);
     let broken = cluster.leader();
@@ -105,7 +128,7 @@ fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) 
     let others = [MemberId(1), MemberId(2)].map(|id| (id, voter("other")));
     let members = others.into_iter().chain([(found.identity.member, voter("own"))]).collect();
     let config = Config { members, ..Config::default() };
-    let entry = |index, kind, data: Bytes| Entry { index, term: 1, kind, data };
+    let entry = |index, kind, data: Bytes| Entry::new(index, 1, kind, data);
     let mut entries = vec![entry(1, EntryKind::Config, config.encode())];
     entries.extend((2..=6).map(|at| entry(at, EntryKind::Data, format!("old/{at}").into())));
     wal.append(&entries);

@@ -297,7 +297,7 @@ mod tests {
     use bytes::Bytes;
 
     fn entry(index: Index, term: Term) -> Entry {
-        Entry { index, term, kind: EntryKind::Data, data: Bytes::new() }
+        Entry::new(index, term, EntryKind::Data, Bytes::new())
     }
 
     fn disk() -> Disk {

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn entry(index: Index, kind: EntryKind, data: Bytes) -> Entry {
-        Entry { index, term: 1, kind, data }
+        Entry::new(index, 1, kind, data)
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn measure(dir: &Path, megabytes: usize) -> Result<(Duration, Duration), Failure
     let (wal, _) = Wal::open(WalOptions::new(&dir), true, on_sync)?;
     let entry = |index, bytes| {
         let data = Bytes::from(vec![7; bytes]);
-        Entry { index, term: 1, kind: EntryKind::Data, data }
+        Entry::new(index, 1, EntryKind::Data, data)
     };
     wal.append(&[entry(1, 100)]);
     reports.recv()??;

@@ -152,7 +152,7 @@ impl Log {
         for _ in 0..count {
             self.last += 1;
             let data = self.data.clone();
-            self.wal.append(&[Entry { index: self.last, term: 1, kind: EntryKind::Data, data }]);
+            self.wal.append(&[Entry::new(self.last, 1, EntryKind::Data, data)]);
         }
         if self.last >= self.released + RELEASE_EVERY {
             self.wal.release(self.last - count);

@@ -233,7 +233,7 @@ impl History {
             let kind = if fill < 32 { EntryKind::Config } else { EntryKind::Data };
             let data = Bytes::from(vec![fill; len]);
             let term = self.term.max(last.term);
-            entries.push(Entry { term, index: last.index + 1 + number, kind, data });
+            entries.push(Entry::new(last.index + 1 + number, term, kind, data));
         }
         life.shared.state().append(&entries).unwrap();
         self.pending.extend(entries.into_iter().map(Step::Append));

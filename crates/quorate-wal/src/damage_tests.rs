@@ -31,7 +31,7 @@ fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
             let data = Bytes::from(vec![rng.u8(..); rng.usize(..1500)]);
             written += data.len() + 48;
             let index = entries.len() as u64 + 1;
-            entries.push(Entry { index, term: 3, kind: EntryKind::Data, data });
+            entries.push(Entry::new(index, 3, EntryKind::Data, data));
             shared.state().append(&entries[entries.len() - 1..]).unwrap();
         }
         writer.write_batch().unwrap();
@@ -41,7 +41,7 @@ fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
     }
     // Longer than a sector.
     let index = entries.len() as u64 + 1;
-    entries.push(Entry { index, term: 3, kind: EntryKind::Data, data: vec![9; 600].into() });
+    entries.push(Entry::new(index, 3, EntryKind::Data, vec![9; 600].into()));
     shared.state().append(&entries[entries.len() - 1..]).unwrap();
     writer.write_batch().unwrap();
     writer.mark().unwrap();
@@ -131,10 +131,7 @@ fn a_lost_end_that_the_term_file_knows_of_is_refused() {
         let count = rng.u64(2..30);
         for index in 1..=count {
             let data = Bytes::from(vec![7; rng.usize(..1500)]);
-            shared
-                .state()
-                .append(&[Entry { index, term: 1, kind: EntryKind::Data, data }])
-                .unwrap();
+            shared.state().append(&[Entry::new(index, 1, EntryKind::Data, data)]).unwrap();
             writer.write_batch().unwrap();
         }
         if rng.bool() {
@@ -171,7 +168,7 @@ fn a_missing_last_segment_that_the_term_file_knows_of_is_refused() {
     let (shared, mut writer, _) = Shared::open(disk.clone(), options(), true).unwrap();
     for index in 1..=30 {
         let data = Bytes::from(vec![7; rng.usize(1000..1500)]);
-        shared.state().append(&[Entry { index, term: 1, kind: EntryKind::Data, data }]).unwrap();
+        shared.state().append(&[Entry::new(index, 1, EntryKind::Data, data)]).unwrap();
         writer.write_batch().unwrap();
     }
     shared.save_synced().unwrap();
@@ -299,7 +296,7 @@ fn only_the_last_batch_before_a_crash_is_in_doubt() {
     let mut ends = Vec::new();
     for index in 1..=4 {
         let data = Bytes::from(vec![rng.u8(..); 100]);
-        entries.push(Entry { index, term: 1, kind: EntryKind::Data, data });
+        entries.push(Entry::new(index, 1, EntryKind::Data, data));
         shared.state().append(&entries[entries.len() - 1..]).unwrap();
         assert_eq!(writer.write_batch().unwrap(), Some(LogPosition { term: 1, index }));
         ends.push(2 * HEADER_BYTES as usize + 48 + index as usize * 152);

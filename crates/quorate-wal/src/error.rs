@@ -61,6 +61,14 @@ pub enum WalError {
     )]
     SnapshotDamaged { file: PathBuf, what: String },
 
+    #[error(
+        "log index {index}: the entry is not what was proposed (its checksum does not fit): the \
+         memory of this host is at fault. The entry was not written, and nothing of it was \
+         acknowledged here; the other members are not affected. Have the memory of this host \
+         tested before the node is started again"
+    )]
+    EntryAltered { index: Index },
+
     // The configuration.
     #[error(
         "the log directory {dir} is in use by process {pid}: two nodes can not share one. Give \

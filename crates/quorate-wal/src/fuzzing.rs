@@ -8,7 +8,7 @@ use crate::scan::{behind, walk, Behind, Chain};
 use crate::segment::{SegmentHeader, HEADER_BYTES};
 use crate::snapshot_file;
 use bytes::Bytes;
-use quorate_consensus::{EntryKind, LogPosition};
+use quorate_consensus::{checksum, EntryKind, LogPosition};
 
 const NONCE: u64 = 7;
 
@@ -95,7 +95,8 @@ fn put(bytes: &mut Vec<u8>, fields: &[u8], prev: u32) -> u32 {
         synced: (u64::from(fields[5]) * 64) & !7,
         position: LogPosition { term: wide(fields[6]), index: wide(fields[7]) },
     };
-    encode(bytes, NONCE, offset, &head, &fields[8..8 + usize::from(fields[8] % 5)])
+    let data = &fields[8..8 + usize::from(fields[8] % 5)];
+    encode(bytes, NONCE, offset, &head, data, checksum(head.entry_kind, data))
 }
 
 /// So many bytes let [`segment`] reach every kind of record.

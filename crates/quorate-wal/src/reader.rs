@@ -70,6 +70,7 @@ fn read_section(
                 term: head.position.term,
                 kind: head.entry_kind,
                 data: bytes.slice_ref(data),
+                sum: found.data_crc,
             });
             *next += 1;
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  0 u32 head_crc     crc32c of bytes 4..48, seeded with the segment's nonce and this offset
-//!  4 u32 data_crc     crc32c of data and padding
+//!  4 u32 data_crc     of kind and data, as `quorate_consensus::checksum` says: of an entry, the one
+//!                     that its proposer made
 //!  8 u32 prev         head_crc of the record before (also across segments; 0 before the first)
 //! 12 u32 len          bytes of data, without padding
 //! 16 u32 incarnation  start of the node that wrote it
@@ -17,7 +18,7 @@
 //! bind it to its predecessor: the remains of a write that recovery cut off never pass either.
 
 use crc32c::{crc32c, crc32c_append};
-use quorate_consensus::{EntryKind, LogPosition};
+use quorate_consensus::{checksum, EntryKind, LogPosition};
 
 pub(crate) const HEAD_BYTES: usize = 48;
 const ALIGN: usize = 8;
@@ -58,7 +59,7 @@ pub(crate) struct Decoded {
     /// What the next record's `prev` must be.
     pub(crate) crc: u32,
     pub(crate) data_len: usize,
-    data_crc: u32,
+    pub(crate) data_crc: u32,
 }
 
 /// Bytes that a record with so much data takes.
@@ -67,9 +68,16 @@ pub(crate) fn record_bytes(data_len: usize) -> usize {
 }
 
 /// Appends a record that will stand at `offset` of the segment with this nonce; returns its crc.
-/// The caller has checked that `data` is shorter than 4 GiB.
-pub(crate) fn encode(buf: &mut Vec<u8>, nonce: u64, offset: u64, head: &Head, data: &[u8]) -> u32 {
-    let (bytes, crc) = encode_head(nonce, offset, head, data);
+/// The caller has checked that `data` is shorter than 4 GiB, and that it fits to `data_crc`.
+pub(crate) fn encode(
+    buf: &mut Vec<u8>,
+    nonce: u64,
+    offset: u64,
+    head: &Head,
+    data: &[u8],
+    data_crc: u32,
+) -> u32 {
+    let (bytes, crc) = encode_head(nonce, offset, head, data.len(), data_crc);
     buf.extend_from_slice(&bytes);
     buf.extend_from_slice(data);
     buf.extend_from_slice(padding(data.len()));
@@ -87,16 +95,16 @@ pub(crate) fn encode_head(
     nonce: u64,
     offset: u64,
     head: &Head,
-    data: &[u8],
+    data_len: usize,
+    data_crc: u32,
 ) -> ([u8; HEAD_BYTES], u32) {
     debug_assert_eq!(offset % ALIGN as u64, 0);
     debug_assert_eq!(head.synced % ALIGN as u64, 0);
-    let padding = padding(data.len());
 
     let mut bytes = [0; HEAD_BYTES];
-    bytes[4..8].copy_from_slice(&crc32c_append(crc32c(data), padding).to_le_bytes());
+    bytes[4..8].copy_from_slice(&data_crc.to_le_bytes());
     bytes[8..12].copy_from_slice(&head.prev.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(data.len() as u32).to_le_bytes());
+    bytes[12..16].copy_from_slice(&(data_len as u32).to_le_bytes());
     bytes[16..20].copy_from_slice(&head.incarnation.to_le_bytes());
     bytes[20..24].copy_from_slice(&((head.synced / ALIGN as u64) as u32).to_le_bytes());
     bytes[24] = head.kind as u8;
@@ -142,7 +150,10 @@ impl Decoded {
     /// The data of the record that starts `bytes`, if all of it is there and intact.
     pub(crate) fn data<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let padded = bytes.get(HEAD_BYTES..self.record_bytes())?;
-        (crc32c(padded) == self.data_crc).then(|| &padded[..self.data_len])
+        let (data, padding) = padded.split_at(self.data_len);
+        let intact = padding.iter().all(|byte| *byte == 0)
+            && checksum(self.head.entry_kind, data) == self.data_crc;
+        intact.then_some(data)
     }
 }
 

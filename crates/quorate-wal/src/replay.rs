@@ -82,7 +82,7 @@ impl Replay {
         self.last = position;
         if head.entry_kind != EntryKind::Data {
             let (index, term, kind) = (position.index, position.term, head.entry_kind);
-            self.special.push(Entry { index, term, kind, data: Bytes::copy_from_slice(data) });
+            self.special.push(Entry::new(index, term, kind, Bytes::copy_from_slice(data)));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// `synced` of a record counts units of 8 bytes in 32 bits.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 32 << 30;
 const MAGIC: &[u8; 8] = b"QUORSEG1";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 const LEN: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@
 //! let disk = SimDisk::new(1);
 //! let options = WalOptions { segment_bytes: 16 << 10, ..WalOptions::new("/sim") };
 //! let (wal, mut steps, _) = sim::open(&disk, options.clone(), true)?;
-//! wal.append(&[Entry { index: 1, term: 1, kind: EntryKind::Noop, data: Default::default() }]);
+//! wal.append(&[Entry::new(1, 1, EntryKind::Noop, Default::default())]);
 //! assert_eq!(steps.next(), Next::Write);
 //! steps.step()?;
 //! assert_eq!(steps.next(), Next::Sync);

@@ -17,7 +17,7 @@ use crate::segment::{Segment, HEADER_BYTES, PAGE_BYTES};
 use crate::state::Op;
 use crate::supply::Supply;
 use bytes::Bytes;
-use quorate_consensus::{Entry, EntryKind, LogPosition};
+use quorate_consensus::{checksum, Entry, EntryKind, LogPosition};
 use std::sync::Arc;
 
 /// Room that is kept for the `End` record.
@@ -101,7 +101,7 @@ impl Tail {
             placements: Vec::new(),
         };
         if tail.offset == HEADER_BYTES {
-            tail.put(RecordKind::Start, EntryKind::Noop, &[]);
+            tail.put(RecordKind::Start, &[]);
         }
         tail
     }
@@ -118,16 +118,19 @@ impl Tail {
             return Ok(false);
         }
         match op {
+            Op::Append(entry) if !entry.is_intact() => {
+                return Err(WalError::EntryAltered { index: entry.index });
+            }
             Op::Append(entry) => self.append(entry),
             Op::Truncate(last) => {
                 self.placements.push(Placement::Truncate { last: last.index });
                 self.last = *last;
-                self.put(RecordKind::Truncate, EntryKind::Noop, &[]);
+                self.put(RecordKind::Truncate, &[]);
             }
             Op::Reset(base) => {
                 self.placements.push(Placement::Reset);
                 self.last = *base;
-                self.put(RecordKind::Reset, EntryKind::Noop, &[]);
+                self.put(RecordKind::Reset, &[]);
             }
             Op::Mark => self.mark(),
         }
@@ -141,7 +144,7 @@ impl Tail {
         if entry.data.len() > WRITE_BYTES {
             self.put_long(entry);
         } else {
-            self.put(RecordKind::Entry, entry.kind, &entry.data);
+            self.put_with(RecordKind::Entry, entry.kind, &entry.data, entry.sum);
         }
     }
 
@@ -153,9 +156,9 @@ impl Tail {
             let head = record_bytes(0) as u64;
             let fill = if gap < head { gap + PAGE_BYTES - head } else { gap - head };
             let zeros = [0; PAGE_BYTES as usize];
-            self.put(RecordKind::Mark, EntryKind::Noop, &zeros[..fill as usize]);
+            self.put(RecordKind::Mark, &zeros[..fill as usize]);
         }
-        self.put(RecordKind::Mark, EntryKind::Noop, &[]);
+        self.put(RecordKind::Mark, &[]);
     }
 
     /// Whether a record of `need` bytes fits. If not, the segment is ended here, as soon as there is
@@ -166,7 +169,7 @@ impl Tail {
         }
         let next = supply.take(self.segment.sequence() + 1, need + SEGMENT_OVERHEAD)?;
         let now = supply.now();
-        self.put(RecordKind::End, EntryKind::Noop, &(now.as_millis() as u64).to_le_bytes());
+        self.put(RecordKind::End, &(now.as_millis() as u64).to_le_bytes());
         self.placements.push(Placement::Sealed { used: self.offset, at: now });
         self.placements.push(Placement::Segment(next.clone()));
         self.next = Some(next);
@@ -178,10 +181,16 @@ impl Tail {
         Head { kind, entry_kind, incarnation: self.incarnation, prev, synced, position: self.last }
     }
 
-    fn put(&mut self, kind: RecordKind, entry_kind: EntryKind, data: &[u8]) {
+    /// One of the log's own records.
+    fn put(&mut self, kind: RecordKind, data: &[u8]) {
+        self.put_with(kind, EntryKind::Noop, data, checksum(EntryKind::Noop, data));
+    }
+
+    fn put_with(&mut self, kind: RecordKind, entry_kind: EntryKind, data: &[u8], sum: u32) {
         debug_assert!(self.long.is_none() && self.next.is_none());
         let head = self.head(kind, entry_kind);
-        self.crc = encode(&mut self.buf, self.segment.header.nonce, self.offset, &head, data);
+        let nonce = self.segment.header.nonce;
+        self.crc = encode(&mut self.buf, nonce, self.offset, &head, data, sum);
         self.offset += record_bytes(data.len()) as u64;
     }
 
@@ -189,7 +198,7 @@ impl Tail {
     fn put_long(&mut self, entry: &Entry) {
         let head = self.head(RecordKind::Entry, entry.kind);
         let nonce = self.segment.header.nonce;
-        let (head, crc) = encode_head(nonce, self.offset, &head, &entry.data);
+        let (head, crc) = encode_head(nonce, self.offset, &head, entry.data.len(), entry.sum);
         self.crc = crc;
         self.buf.extend_from_slice(&head);
         self.long = Some(entry.data.clone());
@@ -254,7 +263,7 @@ impl Tail {
         if let Some(next) = self.next.take() {
             self.segment = next;
             (self.offset, self.written, self.synced) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
-            self.put(RecordKind::Start, EntryKind::Noop, &[]);
+            self.put(RecordKind::Start, &[]);
             return Ok(Synced::Segment);
         }
         Ok(Synced::All)

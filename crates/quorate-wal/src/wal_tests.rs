@@ -31,7 +31,7 @@ fn start(disk: &Arc<SimDisk>) -> (Wal, Receiver<Report>) {
 
 fn entry(term: u64, index: u64) -> Entry {
     let data = Bytes::from(format!("{term} {index} ").repeat(1 + index as usize % 90));
-    Entry { term, index, kind: EntryKind::Data, data }
+    Entry::new(index, term, EntryKind::Data, data)
 }
 
 fn next(reports: &Receiver<Report>) -> Option<Report> {
@@ -97,6 +97,22 @@ fn an_entry_out_of_order_fails_the_log_instead_of_making_a_hole() {
     wal.append(&[entry(1, 2)]);
     let error = next(&reports).unwrap().unwrap_err();
     assert!(error.to_string().contains("bug"), "{error}");
+}
+
+#[test]
+fn an_entry_altered_in_memory_is_not_written() {
+    for bit in 0..8 * entry(1, 2).data.len() {
+        let disk = Arc::new(SimDisk::new(7));
+        let (wal, reports) = start(&disk);
+        let mut data = entry(1, 2).data.to_vec();
+        data[bit / 8] ^= 1 << (bit % 8);
+        wal.append(&[entry(1, 1), Entry { data: data.into(), ..entry(1, 2) }, entry(1, 3)]);
+        let error = next(&reports).unwrap().unwrap_err();
+        assert!(error.to_string().contains("log index 2"), "{error}");
+        drop(wal);
+        let (wal, _reports) = start(&Arc::new(disk.crash(Crash::Kill)));
+        assert!(wal.last().index < 2, "{:?}", wal.last());
+    }
 }
 
 /// It uses what it has, says so, waits, and goes on by itself.

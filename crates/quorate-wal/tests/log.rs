@@ -31,7 +31,7 @@ fn open(dir: &Path) -> (Wal, Recovered, Reports) {
 fn entry(term: u64, index: u64) -> Entry {
     let data = Bytes::from(format!("{term}/{index}/").repeat(1 + index as usize % 50));
     let kind = if index % 7 == 0 { EntryKind::View } else { EntryKind::Data };
-    Entry { term, index, kind, data }
+    Entry::new(index, term, kind, data)
 }
 
 fn entries(term: u64, range: std::ops::RangeInclusive<u64>) -> Vec<Entry> {
@@ -188,7 +188,7 @@ fn an_entry_longer_than_a_segment_gets_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let (wal, _, reports) = open(dir.path());
     let mut all = entries(1, 1..=3);
-    all.push(Entry { data: Bytes::from(vec![9; 1 << 20]), ..entry(1, 4) });
+    all.push(Entry::new(4, 1, EntryKind::Data, vec![9; 1 << 20].into()));
     all.extend(entries(1, 5..=6));
     wal.append(&all);
     wait_for(&reports, at(1, 6));

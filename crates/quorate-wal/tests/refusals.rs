@@ -113,7 +113,7 @@ fn damage_to_the_last_entry_of_an_idle_log_is_noticed() {
     });
     let (wal, _) = Wal::open(options, true, on_sync).unwrap();
     let data = bytes::Bytes::from_static(b"the last word");
-    wal.append(&[Entry { index: 1, term: 1, kind: EntryKind::Data, data }]);
+    wal.append(&[Entry::new(1, 1, EntryKind::Data, data)]);
     assert!(reports.recv_timeout(Duration::from_secs(20)).unwrap());
     let name = "log-0000000000000001";
     let find = || {

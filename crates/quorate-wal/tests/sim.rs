@@ -17,7 +17,7 @@ fn options() -> WalOptions {
 }
 
 fn entry(term: u64, index: u64, bytes: usize) -> Entry {
-    Entry { term, index, kind: EntryKind::Data, data: Bytes::from(vec![index as u8; bytes]) }
+    Entry::new(index, term, EntryKind::Data, Bytes::from(vec![index as u8; bytes]))
 }
 
 /// Until nothing is left to do.

@@ -144,6 +144,7 @@ fn entry(entry: &Entry, out: &mut BodyWriter) {
     out.u64(entry.index);
     out.u64(entry.term);
     out.u8(entry.kind as u8);
+    out.u32(entry.sum);
     out.data(&entry.data);
 }
 
@@ -152,5 +153,10 @@ fn read_entry(body: &mut BodyReader) -> Result<Entry, WireError> {
     let code = body.u8()?;
     let kind = EntryKind::from_u8(code)
         .ok_or(WireError::BadValue { what: "entry kind", value: code.into() })?;
-    Ok(Entry { index, term, kind, data: body.data()? })
+    let (sum, data) = (body.u32()?, body.data()?);
+    let entry = Entry { index, term, kind, data, sum };
+    match entry.is_intact() {
+        true => Ok(entry),
+        false => Err(WireError::EntryAltered { index }),
+    }
 }

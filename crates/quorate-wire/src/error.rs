@@ -20,6 +20,17 @@ pub enum WireError {
     MessageTooLong { length: usize, limit: usize },
     #[error("frame checksum {found:08x} instead of {expected:08x}")]
     Checksum { expected: u32, found: u32 },
+    /// The frames were intact: what was put into them was not what had been proposed.
+    #[error(
+        "log index {index}: the entry is not what was proposed (its checksum does not fit). The \
+         frame that brought it was intact, so the memory of the sender, or of this host, is at fault"
+    )]
+    EntryAltered { index: u64 },
+    #[error(
+        "a forwarded proposal is not what its origin proposed (its checksum does not fit). The \
+         frame that brought it was intact, so the memory of the sender, or of this host, is at fault"
+    )]
+    ProposalAltered,
     #[error("fragments out of order: {0}")]
     Fragments(&'static str),
     #[error("{what} ends {missing} bytes too early")]

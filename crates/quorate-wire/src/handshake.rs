@@ -9,8 +9,8 @@ use crate::error::WireError;
 use quorate_consensus::{Charter, MemberId};
 
 /// Oldest and newest protocol this build speaks.
-pub const PROTOCOL_MIN: u16 = 1;
-pub const PROTOCOL_MAX: u16 = 1;
+pub const PROTOCOL_MIN: u16 = 2;
+pub const PROTOCOL_MAX: u16 = 2;
 
 /// What the dialling side wants of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -202,14 +202,14 @@ mod tests {
 
     #[test]
     fn the_newest_common_version_is_chosen() {
-        assert_eq!(hello((1, 7)).agree(), Ok(1));
-        assert_eq!(hello((0, 1)).agree(), Ok(1));
+        assert_eq!(hello((2, 7)).agree(), Ok(2));
+        assert_eq!(hello((0, 2)).agree(), Ok(2));
     }
 
     #[test]
     fn a_refusal_names_both_ranges() {
         let refusal = hello((5, 9)).agree().unwrap_err();
         assert_eq!(refusal.code, RefusalCode::Version);
-        assert!(refusal.text.contains("5 to 9") && refusal.text.contains("1 to 1"));
+        assert!(refusal.text.contains("5 to 9") && refusal.text.contains("2 to 2"));
     }
 }

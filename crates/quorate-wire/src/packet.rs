@@ -7,7 +7,7 @@ use crate::error::WireError;
 use crate::frame::FrameType;
 use crate::handshake::{Hello, Refusal, Welcome};
 use bytes::Bytes;
-use quorate_consensus::{MemberId, Message, MessageBody};
+use quorate_consensus::{EntryKind, MemberId, Message, MessageBody, Proposal};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet {
@@ -16,7 +16,7 @@ pub enum Packet {
     Refuse(Refusal),
     Consensus(Message),
     /// Proposals for the leader, in order.
-    Forward(Vec<Bytes>),
+    Forward(Vec<Proposal>),
     JoinRequest(JoinRequest),
     Admission(Admission),
     /// The sender wants to be removed from the group.
@@ -88,11 +88,13 @@ impl Packet {
             + match self {
                 Packet::Consensus(message) => match &message.body {
                     MessageBody::Append { entries, .. } => {
-                        entries.iter().map(|entry| entry.data.len() + 24).sum()
+                        entries.iter().map(|entry| entry.data.len() + 28).sum()
                     }
                     _ => 0,
                 },
-                Packet::Forward(batch) => batch.iter().map(|data| data.len() + 4).sum(),
+                Packet::Forward(batch) => {
+                    batch.iter().map(|proposal| proposal.data.len() + 8).sum()
+                }
                 Packet::SnapshotData(data) => data.len(),
                 _ => 0,
             }
@@ -107,7 +109,11 @@ impl Packet {
             Packet::Consensus(message) => consensus::encode(message, &mut out),
             Packet::Forward(batch) => {
                 out.u32(batch.len() as u32);
-                batch.iter().for_each(|data| out.data(data));
+                for proposal in batch {
+                    debug_assert_eq!(proposal.kind, EntryKind::Data);
+                    out.u32(proposal.sum);
+                    out.data(&proposal.data);
+                }
             }
             Packet::JoinRequest(request) => request.encode(&mut out),
             Packet::Admission(admission) => admission.encode(&mut out),
@@ -146,8 +152,9 @@ impl Packet {
                 Packet::Consensus(Message { from, to, term, body })
             }
             FrameType::Forward => {
-                let count = body.count(4)?;
-                Packet::Forward((0..count).map(|_| body.data()).collect::<Result<_, _>>()?)
+                let count = body.count(8)?;
+                let proposals = (0..count).map(|_| read_proposal(&mut body));
+                Packet::Forward(proposals.collect::<Result<_, _>>()?)
             }
             FrameType::JoinRequest => Packet::JoinRequest(JoinRequest::decode(&mut body)?),
             FrameType::Admission => Packet::Admission(Admission::decode(&mut body)?),
@@ -168,6 +175,15 @@ impl Packet {
         };
         body.end()?;
         Ok(packet)
+    }
+}
+
+fn read_proposal(body: &mut BodyReader) -> Result<Proposal, WireError> {
+    let (sum, data) = (body.u32()?, body.data()?);
+    let proposal = Proposal { kind: EntryKind::Data, data, sum };
+    match proposal.is_intact() {
+        true => Ok(proposal),
+        false => Err(WireError::ProposalAltered),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::frame::{FRAME_BODY_MAX, HEADER_BYTES};
 use crate::*;
 use bytes::Bytes;
 use quorate_consensus::{
-    Charter, Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, SnapshotMeta,
+    Charter, Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
 
 const FROM: MemberId = MemberId(7);
@@ -46,7 +46,11 @@ fn identity() -> PeerIdentity {
 
 fn entry(index: u64, bytes: usize) -> Entry {
     let data = Bytes::from((0..bytes).map(|at| at as u8).collect::<Vec<_>>());
-    Entry { index, term: 4, kind: EntryKind::Data, data }
+    Entry::new(index, 4, EntryKind::Data, data)
+}
+
+fn proposal(bytes: usize) -> Proposal {
+    Proposal::new(EntryKind::Data, entry(1, bytes).data)
 }
 
 fn every_packet() -> Vec<Packet> {
@@ -79,7 +83,7 @@ fn every_packet() -> Vec<Packet> {
         Packet::Hello(hello),
         Packet::Welcome(Welcome { version: 1, from: identity() }),
         Packet::Refuse(Refusal { code: RefusalCode::OtherGroup, text: "other".into() }),
-        Packet::Forward(vec![Bytes::new(), entry(1, 300).data, entry(1, 9000).data]),
+        Packet::Forward([0, 300, 9000].map(proposal).into()),
         Packet::JoinRequest(JoinRequest { last_index: 3, ..JoinRequest::default() }),
         Packet::JoinRequest(JoinRequest {
             last_index: 0,
@@ -143,7 +147,7 @@ fn a_snapshot_start_survives_the_wire() {
 
 #[test]
 fn urgent_packets_pass_between_fragments_of_a_large_one() {
-    let large = Packet::Forward(vec![entry(1, 3 * FRAME_BODY_MAX).data]);
+    let large = Packet::Forward(vec![proposal(3 * FRAME_BODY_MAX)]);
     let urgent = Packet::LeaveRequest;
     assert!(urgent.is_urgent() && !large.is_urgent());
     // Asks what became of the entries before it: must not arrive first.
@@ -162,7 +166,7 @@ fn urgent_packets_pass_between_fragments_of_a_large_one() {
 
 #[test]
 fn a_message_beyond_the_limit_is_refused_by_size() {
-    let large = frames(&Packet::Forward(vec![entry(1, 3 * FRAME_BODY_MAX).data]));
+    let large = frames(&Packet::Forward(vec![proposal(3 * FRAME_BODY_MAX)]));
     let failure = decode_all(&large, 2 * FRAME_BODY_MAX).unwrap_err();
     assert!(matches!(failure, ReadFailure::Wire(WireError::MessageTooLong { .. })), "{failure}");
 
@@ -196,6 +200,28 @@ fn one_flipped_bit_never_passes() {
             damaged[at] ^= 1 << noise.below(8);
             // Bytes 6 and 7 are reserved and covered by the checksum like all others.
             assert!(decode_all(&damaged, 1 << 20).is_err(), "{packet:?} at {at}");
+        }
+    }
+}
+
+/// The frames are made of what is in memory then: their checksums say nothing of what happened to
+/// it since it was proposed.
+#[test]
+fn one_bit_flipped_before_the_frames_are_made_never_passes() {
+    let forwarded = Packet::Forward(vec![proposal(40)]);
+    let entries = vec![entry(3, 40)];
+    let body = MessageBody::Append { prev: position(1, 2), entries, commit: 1 };
+    let appended = Packet::Consensus(Message { from: FROM, to: TO, term: 5, body });
+    // Up to and with its length the Append has: term, kind of message, prev, commit, count; and of
+    // the entry index and term, which its leader gives it, so that no proposer's checksum covers
+    // them.
+    for (packet, covered_from) in [(forwarded, 4), (appended, 8 + 1 + 16 + 8 + 4 + 16)] {
+        let sound = packet.encode().to_bytes();
+        for bit in 8 * covered_from..8 * sound.len() {
+            let mut altered = sound.to_vec();
+            altered[bit / 8] ^= 1 << (bit % 8);
+            let decoded = Packet::decode(packet.frame_type(), altered.into(), FROM, TO);
+            assert!(decoded.is_err(), "bit {bit} of {packet:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::progress::Progress;
-use crate::types::{EntryKind, Index, MemberId};
+use crate::types::{EntryKind, Index, MemberId, Proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest address or name, in bytes.
@@ -83,7 +83,7 @@ impl Consensus {
         self.configs.push(self.log.last().index + 1, config.clone());
         self.match_peers_to(&config);
         fx.config = Some(config);
-        self.append_own([(EntryKind::Config, data)], fx);
+        self.append_own([Proposal::new(EntryKind::Config, data)], fx);
     }
 
     fn match_peers_to(&mut self, config: &Config) {

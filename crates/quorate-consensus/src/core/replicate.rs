@@ -10,7 +10,7 @@ use crate::event::{Options, StepError};
 use crate::log::{self, Log};
 use crate::message::{follow_each_other, Message, MessageBody};
 use crate::progress::{Progress, State};
-use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Term};
+use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Proposal, Term};
 use bytes::Bytes;
 
 impl Consensus {
@@ -23,9 +23,9 @@ impl Consensus {
                 let data = config.encode();
                 self.configs.push(next, config.clone());
                 fx.config = Some(config);
-                (EntryKind::Config, data)
+                Proposal::new(EntryKind::Config, data)
             }
-            None => (EntryKind::Noop, Bytes::new()),
+            None => Proposal::new(EntryKind::Noop, Bytes::new()),
         };
         let peers = self.config().everybody().filter(|id| *id != own);
         let leadership = Leadership {
@@ -49,11 +49,11 @@ impl Consensus {
 
     pub(super) fn propose(
         &mut self,
-        batch: Vec<(EntryKind, Bytes)>,
+        batch: Vec<Proposal>,
         fx: &mut Effects,
     ) -> Result<(), StepError> {
         self.check_accepts_proposals()?;
-        if batch.iter().any(|(kind, _)| *kind == EntryKind::Config) {
+        if batch.iter().any(|proposal| proposal.kind == EntryKind::Config) {
             let hint = "a membership entry is proposed by a ChangeMembership event, not as data";
             return Err(StepError::BadChange(hint.into()));
         }
@@ -83,12 +83,12 @@ impl Consensus {
     /// Appends to the own log and sends to everybody at the same moment.
     pub(super) fn append_own(
         &mut self,
-        batch: impl IntoIterator<Item = (EntryKind, Bytes)>,
+        batch: impl IntoIterator<Item = Proposal>,
         fx: &mut Effects,
     ) {
         let term = self.hard.term;
-        for (kind, data) in batch {
-            let entry = Entry { index: self.log.last().index + 1, term, kind, data };
+        for proposal in batch {
+            let entry = proposal.into_entry(self.log.last().index + 1, term);
             fx.append.push(entry.clone());
             self.log.append(entry);
         }
@@ -278,6 +278,11 @@ impl Sender<'_> {
         if bytes > self.options.append_bytes_max {
             // A probe is repeated until it is answered: a long entry waits for that.
             entries.clear();
+        }
+        // Perhaps sent before, and refused: then the fault may be in this member's memory.
+        if let Some(altered) = entries.iter().find(|entry| !entry.is_intact()) {
+            fx.altered = Some(altered.index);
+            return;
         }
         self.append_message(peer, prev, entries, fx);
         peer.state = State::Probe { sent: true };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{ConfigChange, MemberInfo, MemberRole};
-use crate::types::{Entry, EntryKind, SnapshotMeta};
+use crate::types::{Entry, EntryKind, Proposal, SnapshotMeta};
 use bytes::Bytes;
 
 fn id(number: u128) -> MemberId {
@@ -57,10 +57,31 @@ fn the_term_and_vote_leave_with_the_effects_that_rely_on_them() {
 }
 
 #[test]
+fn what_was_altered_in_memory_is_not_sent_again() {
+    let mut leader = leader_of_three();
+    let mut proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"as proposed"));
+    proposal.data = Bytes::from_static(b"as\0proposed");
+    step(&mut leader, 5000, Event::Propose(vec![proposal]));
+    let effects = step(&mut leader, 5000, Event::Unreachable(id(2)));
+    let retried = step(
+        &mut leader,
+        5000,
+        from_peer(
+            1,
+            MessageBody::AppendReject { rejected: 1, hint: LogPosition { term: 1, index: 1 } },
+        ),
+    );
+    assert_eq!(effects.altered.or(retried.altered), Some(2));
+    let sent = effects.messages.iter().chain(&retried.messages);
+    let mut appends = sent.filter(|message| matches!(message.body, MessageBody::Append { .. }));
+    assert_eq!(appends.next(), None);
+}
+
+#[test]
 fn a_batch_leaves_for_disk_and_followers_in_one_step_without_copies() {
     let mut leader = leader_of_three();
     let payload = Bytes::from(vec![7; 1000]);
-    let batch = vec![(EntryKind::Data, payload.clone()); 20];
+    let batch = vec![Proposal::new(EntryKind::Data, payload.clone()); 20];
     let effects = step(&mut leader, 5000, Event::Propose(batch));
     assert_eq!(effects.append.len(), 20);
     let sent: Vec<&Vec<Entry>> = effects
@@ -81,7 +102,7 @@ fn a_batch_leaves_for_disk_and_followers_in_one_step_without_copies() {
 fn an_entry_longer_than_a_message_is_not_sent_before_it_is_known_where_the_logs_agree() {
     let mut leader = leader_of_three();
     let long = Bytes::from(vec![7; 2 << 20]);
-    step(&mut leader, 5000, Event::Propose(vec![(EntryKind::Data, long)]));
+    step(&mut leader, 5000, Event::Propose(vec![Proposal::new(EntryKind::Data, long)]));
     let reject =
         |rejected| MessageBody::AppendReject { rejected, hint: LogPosition { term: 1, index: 1 } };
     let sent = |effects: &Effects| -> Vec<(Index, usize)> {
@@ -135,7 +156,7 @@ fn what_arrives_of_a_long_message_is_heard() {
 fn effects_of_several_steps_can_be_carried_out_together() {
     let mut member = member(voters(&[1, 2, 3]));
     let mut effects = Effects::default();
-    let entry = |index, term| Entry { index, term, kind: EntryKind::Data, data: Bytes::new() };
+    let entry = |index, term| Entry::new(index, term, EntryKind::Data, Bytes::new());
     let prev = LogPosition::default();
     for entries in [vec![entry(1, 1), entry(2, 1)], vec![entry(1, 1), entry(2, 2), entry(3, 2)]] {
         let term = entries[1].term;

@@ -10,7 +10,7 @@ fn position(index: Index, term: Term) -> LogPosition {
 }
 
 fn entry(index: Index, term: Term) -> Entry {
-    Entry { index, term, kind: EntryKind::Data, data: Bytes::from(vec![0; PAYLOAD]) }
+    Entry::new(index, term, EntryKind::Data, Bytes::from(vec![0; PAYLOAD]))
 }
 
 /// A log with entries of these terms from index 1 on.

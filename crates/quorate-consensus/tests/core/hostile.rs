@@ -7,7 +7,7 @@ use crate::support::{learner, voter, Member, Rng};
 use bytes::Bytes;
 use quorate_consensus::{
     Config, ConfigChange, Entry, EntryKind, Event, LogPosition, MemberId, Message, MessageBody,
-    Options, SnapshotMeta,
+    Options, Proposal, SnapshotMeta,
 };
 
 #[test]
@@ -101,7 +101,7 @@ impl Attack {
                 let count = self.rng.below(3);
                 let batch = (0..count).map(|_| {
                     let data = vec![0; self.rng.below(50) as usize];
-                    (kinds[self.rng.below(4) as usize], Bytes::from(data))
+                    Proposal::new(kinds[self.rng.below(4) as usize], Bytes::from(data))
                 });
                 Event::Propose(batch.collect())
             }
@@ -199,7 +199,7 @@ impl Attack {
                     EntryKind::Config if self.rng.percent(80) => self.config().encode(),
                     _ => Bytes::from(vec![1; self.rng.below(40) as usize]),
                 };
-                Entry { index, term, kind, data }
+                Entry::new(index, term, kind, data)
             })
             .collect()
     }

@@ -16,7 +16,7 @@
 
 use crate::support::{voter, Member, Rng};
 use bytes::Bytes;
-use quorate_consensus::{Config, EntryKind, Event, MemberId, Options};
+use quorate_consensus::{Config, EntryKind, Event, MemberId, Options, Proposal};
 use raft::eraftpb::{HardState, Message as OracleMessage};
 use raft::storage::MemStorage;
 use raft::{RawNode, StateRole, Storage};
@@ -232,7 +232,7 @@ impl Ours {
     fn propose(&mut self, payload: &[u8]) {
         let leaders = self.nodes.iter().filter(|(_, member)| leads(member));
         for leader in leaders.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let batch = vec![(EntryKind::Data, Bytes::copy_from_slice(payload))];
+            let batch = vec![Proposal::new(EntryKind::Data, Bytes::copy_from_slice(payload))];
             self.feed(leader, Event::Propose(batch));
         }
         self.settle();

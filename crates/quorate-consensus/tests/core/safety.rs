@@ -9,7 +9,7 @@ use crate::support::{learner, voter, Member, Rng};
 use bytes::Bytes;
 use quorate_consensus::{
     Config, ConfigChange, Entry, EntryKind, Event, Index, MemberId, MemberInfo, MemberRole,
-    Message, Options, RoleState, Rules, Term, WeightRule,
+    Message, Options, Proposal, RoleState, Rules, Term, WeightRule,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,7 +218,7 @@ impl World {
             let size = 8 + self.rng.below(60) as usize;
             let mut data = vec![0; size];
             data[..8].copy_from_slice(&self.proposals.to_le_bytes());
-            (EntryKind::Data, Bytes::from(data))
+            Proposal::new(EntryKind::Data, Bytes::from(data))
         });
         let batch = batch.collect();
         self.feed(id, Event::Propose(batch));
@@ -471,7 +471,10 @@ impl World {
             });
             if let (Some(leader), true) = (leader, proposed < 5) {
                 proposed += 1;
-                self.feed(*leader, Event::Propose(vec![(EntryKind::Data, Bytes::from("last"))]));
+                self.feed(
+                    *leader,
+                    Event::Propose(vec![Proposal::new(EntryKind::Data, Bytes::from("last"))]),
+                );
             }
             if proposed == 5 && self.converged() {
                 assert!(self.committed.len() > before);

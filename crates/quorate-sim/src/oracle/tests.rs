@@ -6,7 +6,7 @@ const A: MemberId = MemberId(1 << 96);
 const B: MemberId = MemberId(2 << 96);
 
 fn entry(index: Index, term: Term, data: &'static str) -> Entry {
-    Entry { index, term, kind: EntryKind::Data, data: Bytes::from_static(data.as_bytes()) }
+    Entry::new(index, term, EntryKind::Data, Bytes::from_static(data.as_bytes()))
 }
 
 fn broken(oracle: &mut Oracle) -> Option<Rule> {

@@ -6,7 +6,7 @@ use crate::machine::{Applied, Decision, WriteRequest};
 use crate::member::{Client, Pending, Read};
 use crate::oracle::Rule;
 use quorate_certify::{KeyType, Outcome};
-use quorate_consensus::{EntryKind, Event as CoreEvent, Index, Primaries, ReadReady};
+use quorate_consensus::{EntryKind, Event as CoreEvent, Index, Primaries, Proposal, ReadReady};
 use std::rc::Rc;
 
 /// Entries a slow member applies at a time.
@@ -250,7 +250,8 @@ impl World {
         let data = member.machine.next_view(&present);
         self.members[m].view_proposed = (status.term, number);
         // Refused while leadership moves: the next leader proposes its own.
-        if self.step(m, CoreEvent::Propose(vec![(EntryKind::View, data)])).is_err() && self.tells()
+        if self.step(m, CoreEvent::Propose(vec![Proposal::new(EntryKind::View, data)])).is_err()
+            && self.tells()
         {
             self.note(format!("m{m} may not propose a view now"));
         }

@@ -11,7 +11,7 @@ use crate::member::Stream;
 use crate::net::SLOTS_MAX;
 use crate::plant::Plant;
 use bytes::{Bytes, BytesMut};
-use quorate_consensus::{EntryKind, Event as CoreEvent, MemberId, RoleState, Term};
+use quorate_consensus::{EntryKind, Event as CoreEvent, MemberId, Proposal, RoleState, Term};
 
 /// Where the serial stands in a write set; for the planted bug that changes it.
 const SERIAL_AT: std::ops::Range<usize> = 24..32;
@@ -115,7 +115,7 @@ impl World {
             let now_ms = member.clock.millis(self.schedule.now());
             member.writes.note(from, items.len(), now_ms);
         }
-        let items = items.into_iter().map(|data| (EntryKind::Data, data)).collect();
+        let items = items.into_iter().map(|data| Proposal::new(EntryKind::Data, data)).collect();
         let taken = self.step(m, CoreEvent::Propose(items)).is_ok();
         if !taken {
             self.mark(Mark::ProposalRefused);

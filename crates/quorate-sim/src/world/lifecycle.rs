@@ -29,7 +29,7 @@ impl World {
         self.scenario.staff.govern(&mut config);
         self.scenario.modes.govern(&mut config.rules);
         self.oracle.state(MemberId::default(), 0, Machine::new(self.scenario.window).digest());
-        let first = Entry { index: 1, term: 1, kind: EntryKind::Config, data: config.encode() };
+        let first = Entry::new(1, 1, EntryKind::Config, config.encode());
         let in_log = self.scenario.config_in_log;
         if in_log {
             self.oracle.given(&first, 0);

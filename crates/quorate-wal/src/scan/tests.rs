@@ -1,6 +1,6 @@
 use super::*;
 use crate::record::encode;
-use quorate_consensus::{EntryKind, LogPosition};
+use quorate_consensus::{checksum, EntryKind, LogPosition};
 
 const NONCE: u64 = 5;
 
@@ -30,7 +30,7 @@ impl Written {
         let position = LogPosition { term: u64::from(index > 0), index };
         let prev = self.crc;
         let head = Head { kind, entry_kind: EntryKind::Data, incarnation, prev, synced, position };
-        self.crc = encode(&mut self.bytes, NONCE, at, &head, data);
+        self.crc = encode(&mut self.bytes, NONCE, at, &head, data, checksum(head.entry_kind, data));
         at
     }
 

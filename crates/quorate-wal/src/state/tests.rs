@@ -8,7 +8,7 @@ use quorate_consensus::EntryKind;
 /// An entry; `copy` tells apart what index and term do not.
 fn entry(index: Index, term: Term, copy: u64) -> Entry {
     let data = Bytes::copy_from_slice(&copy.to_le_bytes());
-    Entry { index, term, kind: EntryKind::Data, data }
+    Entry::new(index, term, EntryKind::Data, data)
 }
 
 /// A state, the batch of its writer, and what a power cut would leave.

@@ -3,8 +3,8 @@
 mod stage;
 
 use quorate_consensus::{
-    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, Rules, StepError,
-    WeightRule,
+    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, Proposal, Rules,
+    StepError, WeightRule,
 };
 use stage::Stage;
 use std::path::Path;
@@ -84,8 +84,8 @@ fn perform(stage: &mut Stage, command: &str) -> Outcome {
 fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>, String> {
     Ok(Some(match (verb, args) {
         ("propose", [_, words @ ..]) if !words.is_empty() => {
-            let data = words.iter().map(|word| (EntryKind::Data, word.as_bytes().to_vec().into()));
-            Event::Propose(data.collect())
+            let data = words.iter().map(|word| word.as_bytes().to_vec().into());
+            Event::Propose(data.map(|data| Proposal::new(EntryKind::Data, data)).collect())
         }
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
@@ -165,7 +165,7 @@ fn inject(stage: &mut Stage, link: &str, term: u64, words: &[&str]) -> Outcome {
                 .map(|word| {
                     let LogPosition { term, index } = position(word)?;
                     let data = "injected".into();
-                    Ok(Entry { index, term, kind: EntryKind::Data, data })
+                    Ok(Entry::new(index, term, EntryKind::Data, data))
                 })
                 .collect();
             MessageBody::Append {

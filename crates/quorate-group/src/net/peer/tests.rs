@@ -1,5 +1,5 @@
 use super::*;
-use bytes::Bytes;
+use quorate_consensus::{EntryKind, Proposal};
 use std::io::Read;
 use std::net::TcpListener;
 
@@ -14,7 +14,7 @@ fn connected(patience: Duration) -> (Peer, TcpStream) {
 }
 
 fn packet(bytes: usize) -> Packet {
-    Packet::Forward(vec![Bytes::from(vec![0; bytes])])
+    Packet::Forward(vec![Proposal::new(EntryKind::Data, vec![0; bytes].into())])
 }
 
 #[test]
