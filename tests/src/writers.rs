@@ -37,7 +37,14 @@ pub type Door = Arc<dyn Fn(Duration) -> mysql::Result<Conn> + Send + Sync>;
 pub struct Writers {
     stop: Arc<AtomicBool>,
     begin: Instant,
-    threads: Vec<JoinHandle<Vec<Ack>>>,
+    threads: Vec<JoinHandle<Told>>,
+}
+
+/// What one client was told.
+#[derive(Default)]
+struct Told {
+    acks: Vec<Ack>,
+    failed: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +58,8 @@ pub struct Acks {
     begin: Instant,
     end: Instant,
     acks: Vec<Ack>,
+    /// What statements ended with that were not acknowledged.
+    pub failed: Vec<String>,
 }
 
 /// Makes the table that writers insert into.
@@ -135,13 +144,14 @@ impl Writers {
     pub fn stop(self) -> Acks {
         self.stop.store(true, Ordering::Relaxed);
         let end = Instant::now();
-        let mut acks: Vec<Ack> = self
-            .threads
-            .into_iter()
-            .flat_map(|thread| thread.join().expect("a writer panicked"))
-            .collect();
-        acks.sort_by_key(|ack| ack.at);
-        Acks { begin: self.begin, end, acks }
+        let (mut acks, mut failed) = (Vec::new(), Vec::new());
+        for thread in self.threads {
+            let told = thread.join().expect("a writer panicked");
+            acks.extend(told.acks);
+            failed.extend(told.failed);
+        }
+        acks.sort_by_key(|ack: &Ack| ack.at);
+        Acks { begin: self.begin, end, acks, failed }
     }
 }
 
@@ -177,8 +187,8 @@ impl Servers {
     }
 }
 
-fn insert_until(stop: &AtomicBool, servers: &Servers, first_id: u64) -> Vec<Ack> {
-    let mut acks = Vec::new();
+fn insert_until(stop: &AtomicBool, servers: &Servers, first_id: u64) -> Told {
+    let mut told = Told::default();
     let mut shunned = vec![None; servers.doors.len()];
     let (mut next, mut id) = (0, first_id);
     let mut connection: Option<Conn> = None;
@@ -194,18 +204,22 @@ fn insert_until(stop: &AtomicBool, servers: &Servers, first_id: u64) -> Vec<Ack>
         };
         id += 1;
         match open.query_drop(format!("INSERT INTO {TABLE} VALUES ({id}, 'a row of a writer')")) {
-            Ok(()) => acks.push(Ack { id, at: Instant::now() }),
+            Ok(()) => told.acks.push(Ack { id, at: Instant::now() }),
             // A conflict or a node that takes no writes at the moment; the connection is good.
-            Err(mysql::Error::MySqlError(_)) => {
+            Err(mysql::Error::MySqlError(failed)) => {
+                told.failed.push(failed.to_string());
                 thread::sleep(RECONNECT_PAUSE);
                 if servers.doors.len() > 1 {
                     connection = None;
                 }
             }
-            Err(_) => connection = None,
+            Err(lost) => {
+                told.failed.push(lost.to_string());
+                connection = None;
+            }
         }
     }
-    acks
+    told
 }
 
 impl Acks {

@@ -116,8 +116,6 @@ pub enum GroupError {
     NeedsStateTransfer { log_base: Index },
 
     // The caller.
-    #[error("{pending_bytes} bytes of proposals wait for the group already: try again later")]
-    Busy { pending_bytes: usize },
     #[error("a proposal of {bytes} bytes is longer than the {limit} bytes of proposal_bytes_max")]
     TooLarge { bytes: usize, limit: usize },
     #[error("the state machine was started already")]

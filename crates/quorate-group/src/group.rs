@@ -106,7 +106,7 @@ impl Group {
     /// duplicates by (member, incarnation, serial), which it puts into `data` itself.
     /// Serials are unique within this incarnation and ascending.
     ///
-    /// [`GroupError::Busy`] if 256 MiB of proposals wait already: nothing was queued.
+    /// The bytes are kept until then, however many: whoever proposes bounds them.
     pub fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
         self.member.propose(serial, data)
     }

@@ -165,7 +165,7 @@ impl Member {
         if data.len() > limit {
             return Err(GroupError::TooLarge { bytes: data.len(), limit });
         }
-        self.pending.push(serial, data)?;
+        self.pending.push(serial, data);
         self.kick();
         Ok(())
     }

@@ -2,21 +2,18 @@
 //!
 //! Invariant: a proposal is kept from `push` to `decided`. It is in `queue` while it waits to be
 //! sent to the present leader; each new leader, term or connection to the leader puts all kept
-//! ones back in the queue, in serial order.
+//! ones back in the queue, in serial order. How much is kept is up to those who propose: they have
+//! it in memory as long, and wait for its fate.
 //!
 //! Any thread may push. Whoever holds the core's lock drains; [`Pending::fresh`] tells the holder,
 //! after it has let go of the lock, that something was pushed meanwhile by a thread that found
 //! the lock taken.
 
-use crate::error::GroupError;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{EntryKind, Proposal};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
-
-/// Bytes of undecided proposals that one member keeps.
-pub(crate) const PENDING_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Default)]
 pub(crate) struct Pending {
@@ -29,33 +26,22 @@ pub(crate) struct Pending {
 struct State {
     kept: BTreeMap<u64, Proposal>,
     queue: VecDeque<u64>,
-    bytes: usize,
 }
 
 impl Pending {
-    /// Refuses beyond [`PENDING_BYTES_MAX`], except a single long one.
-    pub fn push(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+    pub fn push(&self, serial: u64, data: Bytes) {
         let proposal = Proposal::new(EntryKind::Data, data);
-        let bytes = proposal.data.len();
         {
             let mut state = self.state.lock();
-            if state.bytes + bytes > PENDING_BYTES_MAX && state.bytes > 0 {
-                return Err(GroupError::Busy { pending_bytes: state.bytes });
-            }
-            state.bytes += bytes;
             let replaced = state.kept.insert(serial, proposal);
             debug_assert!(replaced.is_none(), "serial {serial} proposed twice");
             state.queue.push_back(serial);
         }
         self.set_fresh();
-        Ok(())
     }
 
     pub fn decided(&self, serial: u64) {
-        let mut state = self.state.lock();
-        if let Some(proposal) = state.kept.remove(&serial) {
-            state.bytes -= proposal.data.len();
-        }
+        self.state.lock().kept.remove(&serial);
     }
 
     /// A new leader, term, or connection to the leader: everything is to be sent again.
@@ -139,7 +125,7 @@ mod tests {
     fn everything_undecided_is_sent_again_in_serial_order() {
         let pending = Pending::default();
         for serial in [2, 1, 3] {
-            pending.push(serial, Bytes::from(vec![serial as u8])).unwrap();
+            pending.push(serial, Bytes::from(vec![serial as u8]));
         }
         assert!(pending.take_fresh() && !pending.take_fresh());
         assert_eq!(taken(&pending, 100), [&[2u8][..], &[1], &[3]]);
@@ -151,15 +137,5 @@ mod tests {
         pending.decided(3);
         assert!(taken(&pending, 100).is_empty());
         assert_eq!(pending.count(), 1);
-    }
-
-    #[test]
-    fn a_full_queue_refuses_and_names_its_size() {
-        let pending = Pending::default();
-        pending.push(1, Bytes::from(vec![0; PENDING_BYTES_MAX + 1])).unwrap();
-        let refused = pending.push(2, Bytes::from_static(b"x"));
-        assert!(matches!(refused, Err(GroupError::Busy { .. })));
-        pending.decided(1);
-        pending.push(2, Bytes::from_static(b"x")).unwrap();
     }
 }

@@ -52,6 +52,7 @@ mod pause;
 mod primary;
 mod queue;
 mod replicate;
+mod room;
 mod sequencer;
 mod server;
 pub mod services;

@@ -5,6 +5,7 @@ use crate::blocking::{self, Condvar, Mutex};
 use crate::fate::KinEpoch;
 use crate::genesis::Genesis;
 use crate::group::Group;
+use crate::room::Room;
 use crate::trx::{Handle, Trx};
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
@@ -37,6 +38,8 @@ pub struct Link {
     pub incarnation: u32,
     start: Mutex<Start>,
     pub progress: Progress,
+    /// For what this node proposes.
+    pub room: Room,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
     /// Fragments whose sessions gave them up before they were sequenced.
     pub(crate) given_up: Mutex<HashSet<u64>>,
@@ -64,6 +67,7 @@ impl Link {
             incarnation,
             start: Mutex::new(Start { position: start, told: false }),
             progress: Progress::new(),
+            room: Room::new(),
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
             serial: AtomicU64::new(1),
@@ -146,6 +150,7 @@ impl Link {
     pub fn begin_closing(&self) {
         self.closing.store(true, Ordering::Release);
         self.progress.wake();
+        self.room.nudge();
     }
 
     pub fn closing(&self) -> bool {
@@ -156,6 +161,7 @@ impl Link {
     pub fn nudge_all(&self) {
         let waiting: Vec<_> = self.pending.lock().values().cloned().collect();
         waiting.iter().filter_map(|h| h.local()).for_each(Trx::nudge);
+        self.room.nudge();
     }
 
     pub fn open_transactions(&self) -> usize {

@@ -58,6 +58,23 @@ impl Node {
         if !self.counters.allows(&state.builder) {
             return (status::SIZE_EXCEEDED, None);
         }
+        let bytes = state.builder.encoded_len();
+        let place = match link.room.try_enter(bytes) {
+            Some(place) => place,
+            None => {
+                drop(state);
+                let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
+                let place = link.room.enter(bytes, give_up);
+                state = trx.lock();
+                match place {
+                    Some(place) if state.phase != Phase::MustAbort => place,
+                    _ => {
+                        state.phase = Phase::Aborting;
+                        return (status::CONN_FAIL, None);
+                    }
+                }
+            }
+        };
         let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
         header.term = term;
         if state.last_fragment >= 0 {
@@ -80,6 +97,7 @@ impl Node {
             trx.lock().phase = Phase::Aborting;
             return (self.gave_up(ws_flags), None);
         };
+        drop(place);
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         if fate.certified {
@@ -361,7 +379,11 @@ impl Node {
     /// A brute-force transaction asks for a victim to be aborted. Never blocks.
     pub fn abort_certification(&self, bf_seqno: i64, victim: u64) -> (wsrep_status_t, i64) {
         let Some(handle) = self.trxs.get(victim) else { return (status::OK, -1) };
-        match handle.local().map(|trx: &Trx| trx.abort(bf_seqno, &self.commit)) {
+        let abort = handle.local().map(|trx: &Trx| trx.abort(bf_seqno, &self.commit));
+        if let Some(link) = self.link() {
+            link.room.nudge();
+        }
+        match abort {
             Some(Abort::Done(seqno)) => (status::OK, seqno),
             Some(Abort::NotAllowed(seqno)) => (status::NOT_ALLOWED, seqno),
             None => (status::OK, -1),

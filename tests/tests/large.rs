@@ -1,0 +1,91 @@
+//! Transactions of hundreds of megabytes beside small ones. They take their time, and small ones
+//! behind them in the order of commits wait for it; but no connection is cut, nobody is elected, and
+//! nobody's transaction fails.
+
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use quorate_tests::writers::{create_table, missing, Writers};
+use quorate_tests::{await_that, sized, TestCluster};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a node says when its connections or the group are in trouble.
+const TROUBLE: [&str; 4] = [
+    "leads the group now",
+    "has no leader at present",
+    "connection to member",
+    "could not be proposed",
+];
+const CALM: Duration = Duration::from_secs(2);
+const WRITERS_PER_NODE: u64 = 4;
+
+#[test]
+fn large_transactions_disturb_nobody() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    create_table(&cluster)?;
+    cluster
+        .sql(1, "CREATE TABLE quorate_test.large (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)")?;
+    let (leader, followers) = (cluster.leader()?, cluster.followers()?);
+    let before = trouble(&cluster)?;
+    // From the node that forwards its proposals, and from the one that leads.
+    let from = [followers[1], leader];
+    let sizes = sized(&[300][..], &[100, 300, 700]);
+    let large = sizes.iter().flat_map(|megabytes| from.map(|node| (*megabytes, node)));
+    for (run, (megabytes, node)) in large.enumerate() {
+        let writers =
+            Writers::start(&cluster, &[leader, followers[0]], WRITERS_PER_NODE, run as u64 + 1);
+        thread::sleep(CALM);
+        let begun = Instant::now();
+        let inserted = insert(&cluster, node, run, megabytes);
+        let took = begun.elapsed();
+        let arrived = inserted.and_then(|()| {
+            for node in cluster.all() {
+                await_that(&format!("the rows on node{node}"), || {
+                    rows(&cluster, node, run, megabytes)
+                })?;
+            }
+            Ok(())
+        });
+        let acks = writers.stop();
+        println!(
+            "{megabytes} MB on node{node} took {took:.1?}; small ones: {} failed, longest gap {:.1?}, in \
+             each second {:?}",
+            acks.failed.len(),
+            acks.longest_gap(),
+            acks.per_second()
+        );
+        arrived?;
+        assert!(acks.failed.is_empty(), "small ones failed: {:?}", acks.failed);
+        assert_eq!(missing(&cluster, node, &acks.ids())?, [0; 0]);
+    }
+    let new: Vec<String> =
+        trouble(&cluster)?.into_iter().filter(|line| !before.contains(line)).collect();
+    assert!(new.is_empty(), "trouble:\n{}", new.join("\n"));
+    cluster.passed()
+}
+
+/// One transaction of so many rows of a megabyte.
+fn insert(cluster: &TestCluster, node: u16, run: usize, megabytes: usize) -> Result<()> {
+    let statement = format!(
+        "INSERT INTO quorate_test.large SELECT {run} * 10000 + seq, REPEAT('x', 1000000) FROM \
+         quorate_test.seq_1_to_{megabytes}"
+    );
+    cluster.sql(node, &statement)
+}
+
+fn rows(cluster: &TestCluster, node: u16, run: usize, expected: usize) -> Result<bool> {
+    let select = format!("SELECT COUNT(*) FROM quorate_test.large WHERE id DIV 10000 = {run}");
+    let count: Option<usize> = cluster.connect(node)?.query_first(select)?;
+    Ok(count.context("a count")? == expected)
+}
+
+/// Lines of all error logs that tell of trouble.
+fn trouble(cluster: &TestCluster) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for node in cluster.all() {
+        let log = cluster.error_log(node)?;
+        let told = log.lines().filter(|line| TROUBLE.iter().any(|sign| line.contains(sign)));
+        found.extend(told.map(|line| format!("node{node}: {line}")));
+    }
+    Ok(found)
+}
