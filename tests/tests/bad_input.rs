@@ -6,7 +6,7 @@ use quorate_tests::cluster::shown;
 use quorate_tests::writers::{create_table, missing, Acks, Writers};
 use quorate_tests::TestCluster;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -152,14 +152,16 @@ fn a_full_disk_under_the_log() -> Result<()> {
     let victim = VICTIM.to_string();
     cluster.quorate(&["stop", &victim])?;
     let log = cluster.node_dir(VICTIM).join("log");
-    let disk = SmallDisk::mount(&log, "size=160m,mode=0777")?;
+    // For two segments and as many in reserve; somebody else takes the rest.
+    let disk = SmallDisk::mount(&log, "size=280m,mode=0777")?;
     cluster.quorate(&["start", &victim])?;
+    disk.fill()?;
 
     cluster
         .sql(1, "CREATE TABLE quorate_test.big (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB)")?;
     let writers = Writers::start(&cluster, &OTHERS, 2, 1);
     let end = Instant::now() + Duration::from_secs(120);
-    while !cluster.error_log(VICTIM)?.contains("no space to") {
+    while !cluster.error_log(VICTIM)?.contains("the log stands still: no space to") {
         ensure!(Instant::now() < end, "the disk never filled");
         cluster.sql(1, "INSERT INTO quorate_test.big (b) VALUES (REPEAT('x', 4000000))")?;
     }
@@ -169,9 +171,16 @@ fn a_full_disk_under_the_log() -> Result<()> {
     let text = cluster.error_log(VICTIM)?;
     assert!(text.contains(&format!("on the file system of {}", log.display())), "{text}");
 
+    // Before, it warned, and used its reserve.
+    assert!(text.contains("is full, 2 segments are in reserve"), "{text}");
+
+    let begun = text.len();
     disk.grow()?;
-    cluster.quorate(&["stop", &victim, "--force"])?;
-    cluster.quorate(&["start", &victim])?;
+    let end = Instant::now() + Duration::from_secs(60);
+    while !cluster.error_log(VICTIM)?[begun..].contains("there is room again for the log") {
+        ensure!(Instant::now() < end, "it does not go on by itself");
+        thread::sleep(Duration::from_millis(100));
+    }
     for node in cluster.all() {
         assert_eq!(missing(&cluster, node, &acks.ids())?, Vec::<u64>::new());
     }
@@ -262,6 +271,18 @@ impl SmallDisk {
         let disk = SmallDisk { at: at.to_owned() };
         copy_folder(&aside.join("."), at)?;
         Ok(disk)
+    }
+
+    /// Leaves no room.
+    fn fill(&self) -> Result<()> {
+        let mut file = File::create(self.at.join("somebody's"))?;
+        let full = loop {
+            if let Err(error) = file.write_all(&[0; 4096]) {
+                break error;
+            }
+        };
+        ensure!(full.kind() == ErrorKind::StorageFull, "{full}");
+        Ok(())
     }
 
     fn grow(&self) -> Result<()> {

@@ -39,6 +39,8 @@ pub(crate) struct Driver {
     touched: Vec<Arc<Peer>>,
     commit: Index,
     persisted: Index,
+    /// How often the log has said that its disk gets on.
+    pub disk_reports: u64,
     fed: Index,
     fed_moved: bool,
     /// Others' proposals that came while leadership was on its way to somebody who may not take
@@ -71,6 +73,7 @@ impl Driver {
             touched: Vec::new(),
             commit,
             persisted,
+            disk_reports: 0,
             fed: commit.min(persisted),
             fed_moved: true,
             deferred: Vec::new(),
@@ -91,6 +94,7 @@ impl Driver {
     /// the sync and now an entry may have been cut off and appended again under the same term and
     /// index, and that one is not on disk.
     pub fn persisted(&mut self, member: &Member) {
+        self.disk_reports += 1;
         let position = member.wal.persisted();
         if member.wal.term_at(position.index) == Some(position.term) {
             self.persisted = position.index;

@@ -1,9 +1,7 @@
 //! Housekeeping, a few times a second and whenever something changes: tells the observer, and,
 //! where this member leads, keeps views and membership as they should be.
 
-use crate::disk_watch::DiskWatch;
 use crate::driver::{Driver, Leadership};
-use crate::host_watch::HostWatch;
 use crate::machine::LogLevel;
 use crate::member::Member;
 use crate::net::peer::Known;
@@ -11,6 +9,7 @@ use crate::notices::Notice;
 use crate::policy::{self, Presence};
 use crate::progress::Applied;
 use crate::view::ViewMember;
+use crate::watches::Watches;
 use parking_lot::Mutex;
 use quorate_consensus::{follow, ConfigChange, EntryKind, Event, MemberId, Proposal, Status};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity};
@@ -89,8 +88,7 @@ pub(crate) struct Keeper<'a> {
     pinged: Instant,
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     view_proposed: Option<(u64, u64)>,
-    disk: DiskWatch,
-    host: HostWatch,
+    watches: Watches,
 }
 
 impl<'a> Keeper<'a> {
@@ -102,8 +100,7 @@ impl<'a> Keeper<'a> {
             view_asked: member.opened,
             pinged: member.opened,
             view_proposed: None,
-            disk: DiskWatch::new(member.opened),
-            host: HostWatch::new(member.opened),
+            watches: Watches::new(member.opened),
         }
     }
 
@@ -123,11 +120,12 @@ impl<'a> Keeper<'a> {
     fn round(&mut self) {
         let member = self.member;
         let applied = member.progress.applied();
-        let (status, mut leadership, known) = {
+        let (status, mut leadership, reports, known) = {
             let driver = member.core.lock();
             let known: BTreeMap<_, _> =
                 driver.peers.iter().map(|(id, peer)| (*id, peer.known())).collect();
-            (driver.consensus.status(member.now_ms()), driver.leadership, known)
+            let status = driver.consensus.status(member.now_ms());
+            (status, driver.leadership, driver.disk_reports, known)
         };
         if member.has_failed() {
             // Whatever the core believed last.
@@ -135,8 +133,7 @@ impl<'a> Keeper<'a> {
         }
         member.keep_isolated();
         if !member.has_failed() {
-            self.watch_disk(&status);
-            self.watch_host();
+            self.watches.look(member, &status, leadership.leader, reports);
         }
         self.contact(&status, &leadership, &applied);
         self.ask_for_admission(&status, &leadership);
@@ -155,26 +152,6 @@ impl<'a> Keeper<'a> {
             self.drop_strangers(driver, &known);
             self.ping(driver);
         });
-    }
-
-    fn watch_disk(&mut self, status: &Status) {
-        let options = &self.member.options;
-        let log = (status.last.index, status.persisted);
-        // Before leadership is handed over: the new term waits for the disk, and this thread then
-        // waits for the term.
-        let place = (options.dir.as_path(), options.disk_stall_timeout / 2);
-        if let Some((level, line)) = self.disk.look(log, place, Instant::now()) {
-            self.member.log(level, line);
-        }
-    }
-
-    fn watch_host(&mut self) {
-        let member = self.member;
-        let pace = member.options.heartbeat_interval() / 2;
-        let commit = member.observer.commit_under_way();
-        let Some((hangs, line)) = self.host.look(commit, pace, Instant::now()) else { return };
-        member.log(if hangs { LogLevel::Warn } else { LogLevel::Info }, line);
-        member.with_core(|driver| driver.ignore_refusal(member, Event::HostHangs(hangs)));
     }
 
     /// Reports whether there is contact with a quorum.

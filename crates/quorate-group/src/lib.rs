@@ -41,6 +41,7 @@ mod progress;
 mod query;
 mod reads;
 mod restore;
+mod room_watch;
 mod sequencer;
 mod snapshot;
 mod status;
@@ -48,6 +49,7 @@ mod survive;
 mod switchover;
 mod threads;
 mod view;
+mod watches;
 
 pub use error::GroupError;
 pub use forced::ForcePlan;

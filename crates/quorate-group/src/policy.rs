@@ -54,6 +54,19 @@ pub(crate) fn next_view(
     Some(View { number: current.number + 1, members, primary })
 }
 
+/// Whether a majority is to go on with this member where others may stop, because all disks fill
+/// together: it leads, or is among the first after the leader, by id, that make a majority with it.
+pub(crate) fn needed(config: &Config, leader: Option<MemberId>, own: MemberId) -> bool {
+    let mut majority: Vec<MemberId> = leader.into_iter().collect();
+    for id in config.voters() {
+        if config.is_quorum(|member| majority.contains(&member)) {
+            break;
+        }
+        majority.push(id);
+    }
+    majority.contains(&own)
+}
+
 /// The next joining member that has caught up, as a full one.
 pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
     let caught_up = |id: &MemberId| {

@@ -48,6 +48,8 @@ struct Jobs {
     /// With the first index that the state machine still needs.
     save: Option<(SnapshotMeta, Bytes, Index)>,
     install: Option<Received>,
+    /// The disk is full.
+    make_room: bool,
     stop: bool,
 }
 
@@ -67,6 +69,12 @@ pub(crate) enum SnapshotError {
     Meta { index: Index, reason: String },
 }
 
+impl Jobs {
+    fn is_empty(&self) -> bool {
+        self.save.is_none() && self.install.is_none() && !self.make_room
+    }
+}
+
 impl Snapshots {
     pub fn new(dir: &Path) -> Self {
         Self { files: SnapshotFiles::new(dir), jobs: Mutex::default(), work: Condvar::new() }
@@ -80,6 +88,12 @@ impl Snapshots {
 
     pub fn install(&self, received: Received) {
         self.jobs.lock().install = Some(received);
+        self.work.notify_one();
+    }
+
+    /// Lets go of the log what nobody needs: on a full disk, retention counts for nothing.
+    pub fn make_room(&self) {
+        self.jobs.lock().make_room = true;
         self.work.notify_one();
     }
 
@@ -113,18 +127,27 @@ impl Snapshots {
 
     /// The thread.
     pub fn run(&self, member: &Member) {
+        // As the state machine last said.
+        let mut needed = 0;
         loop {
             let mut jobs = self.jobs.lock();
-            while jobs.save.is_none() && jobs.install.is_none() && !jobs.stop {
+            while jobs.is_empty() && !jobs.stop {
                 self.work.wait(&mut jobs);
             }
             if jobs.stop {
                 return;
             }
-            let (save, install) = (jobs.save.take(), jobs.install.take());
+            let Jobs { save, install, make_room, .. } = std::mem::take(&mut *jobs);
             drop(jobs);
-            if let Some((meta, content, needed)) = save {
-                self.write(member, meta, &content, needed);
+            let release = save.is_some() || make_room;
+            if let Some((meta, content, first_needed)) = save {
+                needed = first_needed;
+                self.write(member, meta, &content);
+            }
+            // Also if there was no room for the new one: an older one serves as well.
+            let released = if release { self.release_log(member, needed) } else { Ok(()) };
+            if let Err(error) = released {
+                member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
             }
             if let Some(received) = install {
                 self.take_over(member, received);
@@ -132,7 +155,7 @@ impl Snapshots {
         }
     }
 
-    fn write(&self, member: &Member, meta: SnapshotMeta, content: &Bytes, needed: Index) {
+    fn write(&self, member: &Member, meta: SnapshotMeta, content: &Bytes) {
         let index = meta.last.index;
         let stored = Stored { meta, received: false };
         if let Err(error) = self.files.save(index, &stored.encode(), content) {
@@ -144,10 +167,7 @@ impl Snapshots {
         );
         // What it was made from was synced here: a log that ends before it is not to be opened.
         if let Err(error) = member.wal.save_synced() {
-            return member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
-        }
-        if let Err(error) = self.release_log(member, needed) {
-            member.log(LogLevel::Warn, format!("the log was not purged: {error}"));
+            member.log(LogLevel::Warn, format!("the end of the log was not noted: {error}"));
         }
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!  append ─> queue ─> writer ──pwrite, fdatasync──> log-…1  log-…2  log-…3   (segments)
 //!    │                  │  └─ OnSync(position)                      ▲
-//!    └─> cache ─> read  └─ "next segment, please" ─> keeper ────────┘
+//!    └─> cache ─> read  └─ "next segment, please" ─> recycler ──────┘
 //!                  └──────── sparse index ─> segments      meta: term, vote, identity
 //! ```
 //!
@@ -17,9 +17,12 @@
 //!   refused ([`scan`] says how a torn write is told from damage, and what remains).
 //! * Bytes of a recycled segment, and the remains of torn writes, never pass as entries
 //!   ([`record`]).
-//! * A failed write or sync is final. Readers are still served.
+//! * A failed write or sync is final, and so is a bug that ends a thread. Readers are still served.
+//! * A disk without room is no failure: the writer waits, acknowledges nothing, and goes on
+//!   ([`supply`] says what is kept in reserve).
 //! * Appends wait for nothing but the sync before theirs: the next segment is prepared by the
-//!   keeper, and preallocated space never runs out.
+//!   recycler, and preallocated space never runs out.
+//! * The threads decide nothing: simulations (feature `sim`) run the same steps without them.
 
 mod cache;
 #[cfg(test)]

@@ -50,6 +50,15 @@ impl SnapshotFiles {
     /// there were.
     pub fn save(&self, index: Index, meta: &[u8], payload: &[u8]) -> Result<(), WalError> {
         let _one = self.changing.lock().expect("no panics under this lock");
+        let saved = self.write(index, meta, payload);
+        if saved.is_err() {
+            // On a full disk a part of a snapshot would only take room; the error is what counts.
+            let _ = self.disk.remove(TMP_NAME);
+        }
+        saved
+    }
+
+    fn write(&self, index: Index, meta: &[u8], payload: &[u8]) -> Result<(), WalError> {
         let path = self.disk.path(&file_name(index));
         let file = self.disk.create(TMP_NAME).doing("create", &path)?;
         let header = encode_header(index, meta, payload);

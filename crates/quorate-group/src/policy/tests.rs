@@ -30,6 +30,23 @@ fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
 }
 
 #[test]
+fn just_a_majority_with_the_leader_is_needed() {
+    let needed = |config: &Config, leader: Option<u128>| -> Vec<u128> {
+        let leader = leader.map(MemberId);
+        let is = |id: &MemberId| needed(config, leader, *id);
+        config.members.keys().filter(|id| is(id)).map(|id| id.0).collect()
+    };
+    assert_eq!(needed(&voters(&[1, 2, 3]), Some(3)), [1, 3]);
+    assert_eq!(needed(&voters(&[1, 2, 3]), Some(1)), [1, 2]);
+    assert_eq!(needed(&voters(&[1, 2, 3]), None), [1, 2]);
+    assert_eq!(needed(&voters(&[1, 2, 3, 4, 5]), Some(2)), [1, 2, 3]);
+    assert_eq!(needed(&voters(&[1, 2]), Some(2)), [1, 2]);
+    let mut config = voters(&[2, 3, 4]);
+    config.members.insert(MemberId(1), info(1, MemberRole::Learner));
+    assert_eq!(needed(&config, Some(4)), [2, 4]);
+}
+
+#[test]
 fn views_keep_their_order_and_restarted_members_join_again() {
     let members = vec![member(9, 1), member(2, 1), member(5, 1)];
     let current = View { number: 3, members, ..View::default() };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::disk::sim::{Faults, SimDisk};
 
 fn files() -> (tempfile::TempDir, SnapshotFiles) {
     let dir = tempfile::tempdir().unwrap();
@@ -47,4 +48,19 @@ fn pruning_keeps_two_and_what_the_base_needs() {
     assert_eq!(files.list().unwrap(), [60, 50, 40, 30]);
     assert_eq!(files.prune(100).unwrap(), [40, 30]);
     assert_eq!(files.list().unwrap(), [60, 50]);
+}
+
+#[test]
+fn a_full_disk_leaves_the_snapshots_there_were_and_nothing_else() {
+    let disk = SimDisk::new(1);
+    let files = SnapshotFiles::on(Arc::new(disk.clone()));
+    files.save(5, b"meta", b"payload").unwrap();
+    let before = disk.files();
+    disk.inject(Faults { capacity: Some(10_000), ..Faults::default() });
+    let error = files.save(9, b"meta", &[7; 20_000]).unwrap_err();
+    assert!(matches!(error, WalError::Full { .. }), "{error}");
+    assert_eq!(disk.files(), before);
+    disk.inject(Faults::default());
+    files.save(9, b"meta", &[7; 20_000]).unwrap();
+    assert_eq!(files.list().unwrap(), [9, 5]);
 }
