@@ -187,3 +187,17 @@ fn a_donor_is_out_for_writers_and_alive_for_its_operator() -> Result<()> {
     }
     cluster.passed()
 }
+
+/// The server leaves the host out where `wsrep_node_address` is an IPv6 address without brackets.
+#[test]
+fn clients_are_told_where_a_node_with_an_ipv6_address_is() -> Result<()> {
+    let extra =
+        "wsrep_node_address = ::1\nwsrep_node_incoming_address = AUTO\nbind-address = 0.0.0.0";
+    let cluster = TestCluster::up(1, extra)?;
+    let mut conn = cluster.connect(1)?;
+    let port: Option<u16> = conn.query_first("SELECT @@port")?;
+    let told: Option<(String, String)> =
+        conn.query_first("SHOW STATUS LIKE 'wsrep_incoming_addresses'")?;
+    assert_eq!(told.context("a status")?.1, format!("[::1]:{}", port.context("a port")?));
+    cluster.passed()
+}

@@ -61,6 +61,17 @@ pub fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
+/// Where clients find a node: what the server says, `told`. It leaves the host out (`:3306`) where its
+/// `wsrep_node_address` is an IPv6 address without brackets.
+pub fn incoming(told: &str, node_address: &str) -> String {
+    let port = told.strip_prefix(':').and_then(|port| port.parse().ok());
+    let whole = port.and_then(|port| {
+        let node = with_port(node_address, port)?;
+        Some(format!("{}:{port}", host_of(&node)))
+    });
+    whole.unwrap_or_else(|| told.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +89,15 @@ mod tests {
     fn what_is_not_an_address_is_refused() {
         for bad in ["", "tcp://a", "gcomm://a:port", "gcomm://[::1", "gcomm://[::1]x"] {
             assert!(parse_url(bad, 1).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn clients_find_a_node_whose_host_the_server_leaves_out() {
+        assert_eq!(incoming(":3306", "::1"), "[::1]:3306");
+        assert_eq!(incoming(":3306", "[fd00::2]:4567"), "[fd00::2]:3306");
+        for told in ["AUTO", "", "10.0.0.1:3306", "[::1]:3306", "::1"] {
+            assert_eq!(incoming(told, "10.0.0.2:4567"), told);
         }
     }
 

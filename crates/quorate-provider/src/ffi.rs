@@ -8,6 +8,7 @@
 //!   (local) or the applying thread (remote) keeps alive through the call.
 
 use crate::abi::*;
+use crate::address;
 use crate::callbacks::Callbacks;
 use crate::connect::ConnectArgs;
 use crate::host::{Host, HostCtx};
@@ -247,7 +248,7 @@ unsafe extern "C" fn init(w: W, args: *const wsrep_init_args) -> wsrep_status_t 
             let config = NodeConfig {
                 name: text(args.node_name),
                 address: text(args.node_address),
-                incoming: text(args.node_incoming),
+                incoming: address::incoming(&text(args.node_incoming), &text(args.node_address)),
                 data_dir: PathBuf::from(text(args.data_dir)),
                 proto_ver: args.proto_ver,
                 start,
