@@ -7,7 +7,7 @@
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::WalError;
-use crate::options::{Recovered, Room, WalOptions};
+use crate::options::{Recovered, WalOptions};
 use crate::recycler;
 use crate::shared::Shared;
 use crate::writer::{Next, Writer};
@@ -20,24 +20,24 @@ const SEEDS: u64 = 1_000;
 
 /// What a log holds, by the operations so far.
 #[derive(Clone, Default, Debug)]
-struct Model {
+pub(crate) struct Model {
     base: LogPosition,
     entries: Vec<Entry>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Append(Entry),
     Truncate(u64),
     Reset(LogPosition),
 }
 
 impl Model {
-    fn last(&self) -> LogPosition {
+    pub(crate) fn last(&self) -> LogPosition {
         self.entries.last().map_or(self.base, Entry::position)
     }
 
-    fn apply(&mut self, step: &Step) {
+    pub(crate) fn apply(&mut self, step: &Step) {
         match step {
             Step::Append(entry) => self.entries.push(entry.clone()),
             Step::Truncate(from) => self.entries.retain(|e| e.index < *from),
@@ -64,15 +64,15 @@ impl Model {
 }
 
 /// One member's disk through all its lives, and what must be on it.
-struct History {
-    rng: fastrand::Rng,
-    disk: Arc<SimDisk>,
-    options: WalOptions,
+pub(crate) struct History {
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) disk: Arc<SimDisk>,
+    pub(crate) options: WalOptions,
     /// What is certainly on disk.
-    synced: Model,
+    pub(crate) synced: Model,
     /// Queued since; the first `taken` of them are with the writer.
-    pending: Vec<Step>,
-    taken: usize,
+    pub(crate) pending: Vec<Step>,
+    pub(crate) taken: usize,
     /// Highest index that was released.
     released: u64,
     /// Entries that a crash took away before they were reported: whoever sent them sends them again.
@@ -85,13 +85,13 @@ struct History {
     term: u64,
 }
 
-struct Life {
-    shared: Arc<Shared>,
-    writer: Writer,
+pub(crate) struct Life {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) writer: Writer,
 }
 
 impl History {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let options = WalOptions {
             segment_bytes: 16 << 10,
             cache_bytes: 8 << 10,
@@ -123,7 +123,7 @@ impl History {
     }
 
     /// Opens, and checks what is found. `None` if the disk died meanwhile.
-    fn open(&mut self) -> Option<Life> {
+    pub(crate) fn open(&mut self) -> Option<Life> {
         let disk = self.disk.clone();
         let (shared, writer, recovered) = match Shared::open(disk, self.options.clone(), true) {
             Ok(opened) => opened,
@@ -184,7 +184,7 @@ impl History {
     }
 
     /// Does things until `steps` are done or the log fails.
-    fn live(&mut self, life: &mut Life, steps: usize) -> Result<(), Arc<WalError>> {
+    pub(crate) fn live(&mut self, life: &mut Life, steps: usize) -> Result<(), Arc<WalError>> {
         for _ in 0..steps {
             match self.rng.u32(..20) {
                 0..8 => self.append(life),
@@ -209,7 +209,7 @@ impl History {
         Ok(())
     }
 
-    fn append(&mut self, life: &Life) {
+    pub(crate) fn append(&mut self, life: &Life) {
         if self.rng.u32(..5) == 0 {
             self.term += 1;
         }
@@ -294,28 +294,6 @@ impl History {
         Ok(())
     }
 
-    /// Tries in vain, and then there is room.
-    fn wait_for_room(&mut self, life: &mut Life) {
-        assert_eq!(life.shared.supply.room(), Room::Blocked);
-        let persisted = life.shared.state().persisted;
-        self.append(life);
-        for _ in 0..self.rng.u32(1..4) {
-            assert_eq!(life.writer.step().expect("only full"), None);
-            assert_eq!(life.writer.next(), Next::Full);
-        }
-        let still = life.shared.state().persisted;
-        assert!(still == persisted, "{still:?} without room, after {persisted:?}");
-        assert!(life.shared.supply.warning().is_some_and(|why| why.contains("no space")));
-        self.disk.inject(Faults::default());
-        life.writer.write_batch().expect("there is room");
-        assert_ne!(life.shared.supply.room(), Room::Blocked);
-        let rest = self.pending.split_off(self.taken);
-        self.pending.drain(..).for_each(|step| self.synced.apply(&step));
-        self.pending = rest;
-        self.taken = 0;
-        assert_eq!(life.shared.state().persisted, self.synced.last());
-    }
-
     fn read_something(&mut self, life: &Life) {
         let model = self.queued();
         let base = life.shared.state().base;
@@ -330,14 +308,14 @@ impl History {
         }
     }
 
-    fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         let crash = if self.rng.u32(..4) == 0 { Crash::Kill } else { Crash::Power };
         self.disk = Arc::new(self.disk.crash(crash));
     }
 }
 
 impl Life {
-    fn read_all(&self) -> Vec<Entry> {
+    pub(crate) fn read_all(&self) -> Vec<Entry> {
         let (base, last) = {
             let state = self.shared.state();
             (state.base.index, state.last.index)
@@ -352,7 +330,7 @@ impl Life {
     }
 }
 
-fn seeds() -> impl Iterator<Item = u64> {
+pub(crate) fn seeds() -> impl Iterator<Item = u64> {
     let one = std::env::var("QUORATE_WAL_SEED").ok().map(|s| s.parse().expect("a number"));
     let many = std::env::var("QUORATE_WAL_SEEDS").ok().map(|s| s.parse().expect("a number"));
     let range = one.map_or(0..many.unwrap_or(SEEDS), |seed| seed..seed + 1);
@@ -395,29 +373,4 @@ fn a_failed_sync_is_final_and_costs_nothing_reported() {
         }
         history.open().expect("nothing is wrong now");
     }
-}
-
-/// What was queued is neither lost nor acknowledged while there is no room, and goes on when there is.
-#[test]
-fn a_full_disk_blocks_the_log_until_there_is_room() {
-    let mut blocked = 0;
-    for seed in seeds().map(|s| s / 4) {
-        let mut history = History::new(seed);
-        let mut life = history.open().expect("there is room");
-        for _ in 0..3 {
-            let capacity = Some(history.rng.u64(40_000..200_000));
-            history.disk.inject(Faults { capacity, ..Faults::default() });
-            for _ in 0..100 {
-                history.live(&mut life, 1).expect("a full disk is no failure");
-                if life.writer.next() == Next::Full {
-                    blocked += 1;
-                    history.wait_for_room(&mut life);
-                    break;
-                }
-            }
-        }
-        history.crash();
-        history.open().expect("there is room again");
-    }
-    assert!(blocked > 100, "{blocked}");
 }

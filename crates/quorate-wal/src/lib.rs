@@ -32,6 +32,8 @@ mod damage_tests;
 mod directory;
 mod disk;
 mod error;
+#[cfg(test)]
+mod full_tests;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
@@ -44,6 +46,7 @@ mod recycler;
 mod replay;
 mod scan;
 mod segment;
+mod segment_files;
 mod shared;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -10,7 +10,7 @@ use crate::index::{Placement, SparseIndex};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
 use crate::segment::{file_name, parse_file_name, Segment, HEADER_BYTES};
-use crate::supply::is_leftover_name;
+use crate::segment_files::is_leftover_name;
 use crate::tail::End;
 use quorate_consensus::MemberId;
 use std::ops::Range;

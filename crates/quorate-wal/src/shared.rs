@@ -10,8 +10,9 @@ use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::replay::Replay;
 use crate::segment::{file_name, Segment, PAGE_BYTES};
+use crate::segment_files::{is_leftover_name, is_spare_name};
 use crate::state::{Op, State};
-use crate::supply::{is_leftover_name, is_spare_name, Supply};
+use crate::supply::Supply;
 use crate::tail::{End, Synced, Tail};
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
@@ -166,7 +167,8 @@ impl Shared {
         read_planned(&plan, from, bytes_max, out)
     }
 
-    /// Changes the meta file; durable when it returns. A failure is final for the log.
+    /// Changes the meta file; durable when it returns. A failure is final for the log. The file needs
+    /// no room, but where even overwriting does: there the reserve is given up for it.
     pub(crate) fn save_meta(&self, change: impl FnOnce(&mut Meta)) -> Result<(), Arc<WalError>> {
         let Ok(mut meta) = self.meta.lock() else {
             let dir = self.disk.dir().to_path_buf();
@@ -182,7 +184,12 @@ impl Shared {
             return Ok(());
         }
         content.synced = self.state().synced;
-        meta.save(content).map_err(|error| self.fail(error))
+        loop {
+            match meta.save(content) {
+                Err(WalError::Full { .. }) if self.supply.give_up_spare() => {}
+                done => return done.map_err(|error| self.fail(error)),
+            }
+        }
     }
 
     /// Has the meta file say how far the log is synced. A failure is final for the log.

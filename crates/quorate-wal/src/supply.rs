@@ -11,9 +11,8 @@
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
 use crate::options::Room;
-use crate::segment::{
-    file_name, Segment, SegmentHeader, HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_MAX,
-};
+use crate::segment::{file_name, Segment, HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_MAX};
+use crate::segment_files::{allocate, fill, spare_name, SegmentFiles};
 use crate::state::Released;
 use quorate_consensus::MemberId;
 use std::collections::VecDeque;
@@ -21,15 +20,11 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Zero-filling goes in steps of this, each synced, so that the log's own syncs do not queue
-/// behind the whole of it.
-const ZERO_STEP: usize = 256 << 10;
 /// What failed in the background is tried again after this, or when a segment was released.
 const RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Supply {
-    disk: Arc<dyn Disk>,
-    member: MemberId,
+    files: SegmentFiles,
     segment_bytes: u64,
     /// Files of the stock that are kept for a full disk.
     reserve: usize,
@@ -79,7 +74,8 @@ impl Supply {
         let segment_bytes = segment_bytes.clamp(4 * HEADER_BYTES, SEGMENT_BYTES_MAX);
         let segment_bytes = segment_bytes.next_multiple_of(PAGE_BYTES);
         let (state, changed) = Default::default();
-        Supply { disk, member, segment_bytes, reserve, state, changed }
+        let files = SegmentFiles { disk, member };
+        Supply { files, segment_bytes, reserve, state, changed }
     }
 
     pub(crate) fn segment_bytes(&self) -> u64 {
@@ -92,7 +88,7 @@ impl Supply {
 
     /// Since 1970.
     pub(crate) fn now(&self) -> Duration {
-        self.disk.now()
+        self.files.disk.now()
     }
 
     /// What recovery found: segments prepared behind the end of the log, and files to be reused.
@@ -174,6 +170,11 @@ impl Supply {
         } else {
             None
         }
+    }
+
+    /// Makes room for something that cannot wait, at the expense of the stock; false if that is empty.
+    pub(crate) fn give_up_spare(&self) -> bool {
+        self.take_spare(0).is_some_and(|name| self.files.disk.remove(&name).is_ok())
     }
 
     /// These are no longer part of the log.
@@ -263,13 +264,7 @@ impl Supply {
     pub(crate) fn prepare(&self, sequence: u64, spare: Option<String>) {
         let give_up = || self.lock().closing;
         let size = self.segment_bytes;
-        let made = self.make(sequence, size, spare, |file| {
-            // If there is not enough room, that is to be known before any of it is filled.
-            match file.allocate(size) {
-                Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-                _ => zero_fill(file, size, give_up),
-            }
-        });
+        let made = self.make(sequence, size, spare, |file| fill(file, size, give_up));
         let mut state = self.lock();
         state.making = false;
         state.tried(made.as_ref().err());
@@ -282,21 +277,12 @@ impl Supply {
 
     /// Carries out [`Job::Reserve`].
     pub(crate) fn add_to_reserve(&self) {
-        let added = self.new_spare();
+        let added = self.files.new_spare(self.segment_bytes);
         let mut state = self.lock();
         state.making = false;
         state.tried(added.as_ref().err());
         state.stock.extend(added.ok());
         self.changed.notify_all();
-    }
-
-    fn new_spare(&self) -> Result<String, WalError> {
-        let number = self.disk.random().doing("draw a random number for", self.disk.dir())? as u64;
-        let (name, spare) = (format!("{NEW_PREFIX}{number:016x}"), spare_name(number));
-        let file = self.new_file(&name, |file| allocate(file, self.segment_bytes))?;
-        file.sync_data().doing("sync", &self.disk.path(&name))?;
-        self.disk.rename(&name, &spare).doing("rename", &self.disk.path(&name))?;
-        Ok(spare)
     }
 
     /// Carries out [`Job::Retire`], once the meta file says that these files are garbage. A
@@ -318,10 +304,10 @@ impl Supply {
             let name = file_name(segment.sequence());
             if reusable && self.lock().stock.len() + kept.len() < self.stock_max() {
                 let spare = spare_name(segment.sequence());
-                self.disk.rename(&name, &spare).doing("rename", segment.path())?;
+                self.files.disk.rename(&name, &spare).doing("rename", segment.path())?;
                 kept.push(spare);
             } else {
-                self.disk.remove(&name).doing("delete", segment.path())?;
+                self.files.disk.remove(&name).doing("delete", segment.path())?;
             }
         }
         Ok(kept)
@@ -333,50 +319,13 @@ impl Supply {
         sequence: u64,
         size: u64,
         spare: Option<String>,
-        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+        prepare: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     ) -> Result<Arc<Segment>, WalError> {
-        let made = self.make_from(sequence, size, spare.clone(), fill);
+        let made = self.files.make(sequence, size, spare.clone(), prepare);
         if matches!(made, Err(WalError::Full { .. })) {
             self.lock().stock.extend(spare);
         }
         made
-    }
-
-    fn make_from(
-        &self,
-        sequence: u64,
-        size: u64,
-        spare: Option<String>,
-        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
-    ) -> Result<Arc<Segment>, WalError> {
-        let name = spare.clone().unwrap_or_else(|| format!("{NEW_PREFIX}{sequence:016x}"));
-        let path = self.disk.path(&name);
-        let file = match spare {
-            Some(_) => self.disk.open(&name).doing("open", &path)?,
-            None => self.new_file(&name, fill)?,
-        };
-        let nonce = self.disk.random().doing("draw a random number for", &path)? as u64;
-        let header = SegmentHeader { sequence, size, nonce, member: self.member };
-        file.write_all_at(&header.encode(), 0).doing("write", &path)?;
-        file.sync_data().doing("sync", &path)?;
-        self.disk.rename(&name, &file_name(sequence)).doing("rename", &path)?;
-        self.disk.sync_dir().doing("sync", self.disk.dir())?;
-        Ok(Arc::new(Segment::new(&*self.disk, header, file)))
-    }
-
-    fn new_file(
-        &self,
-        name: &str,
-        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
-    ) -> Result<Arc<dyn DiskFile>, WalError> {
-        let path = self.disk.path(name);
-        let file = self.disk.create(name).doing("create", &path)?;
-        if let Err(error) = fill(&*file) {
-            // What was filled so far would only take space; the error is what counts.
-            let _ = self.disk.remove(name);
-            return Err(error).doing("write", &path);
-        }
-        Ok(file)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -413,43 +362,3 @@ impl State {
         self.held = error.map(WalError::to_string);
     }
 }
-
-/// Takes the room for a file at once, where the file system can.
-fn allocate(file: &dyn DiskFile, size: u64) -> io::Result<()> {
-    match file.allocate(size) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => zero_fill(file, size, || false),
-        done => done,
-    }
-}
-
-fn zero_fill(file: &dyn DiskFile, size: u64, give_up: impl Fn() -> bool) -> io::Result<()> {
-    static ZEROS: [u8; ZERO_STEP] = [0; ZERO_STEP];
-    let mut at = 0;
-    while at < size {
-        if give_up() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let step = (size - at).min(ZERO_STEP as u64);
-        file.write_all_at(&ZEROS[..step as usize], at)?;
-        file.sync_data()?;
-        at += step;
-    }
-    Ok(())
-}
-
-fn spare_name(number: u64) -> String {
-    format!("{SPARE_PREFIX}{number:016x}")
-}
-
-/// A segment file without content, to be used again.
-pub(crate) fn is_spare_name(name: &str) -> bool {
-    name.starts_with(SPARE_PREFIX)
-}
-
-/// That, or a segment whose making was interrupted.
-pub(crate) fn is_leftover_name(name: &str) -> bool {
-    is_spare_name(name) || name.starts_with(NEW_PREFIX)
-}
-
-const SPARE_PREFIX: &str = "spare-";
-const NEW_PREFIX: &str = "new-";

@@ -39,6 +39,8 @@ pub struct Faults {
     pub sync_fails_after: Option<u64>,
     /// Files can grow to this many bytes together.
     pub capacity: Option<u64>,
+    /// Overwriting needs room, too, as on a file system that copies on write.
+    pub copies_on_write: bool,
     /// Whatever reads, writes or syncs gives an error.
     pub broken: bool,
 }
@@ -383,8 +385,9 @@ impl DiskFile for SimFile {
         if world.faults.broken {
             return Err(broken());
         }
-        let end = offset + buf.len() as u64;
-        world.room(end.saturating_sub(world.files[self.id].len()))?;
+        let bytes = buf.len() as u64;
+        let grows = (offset + bytes).saturating_sub(world.files[self.id].len());
+        world.room(if world.faults.copies_on_write { bytes } else { grows })?;
         let sector = world.sector;
         world.files[self.id].write(buf, offset, sector);
         world.survived()

@@ -1,0 +1,117 @@
+//! The log on a disk that runs full, and has room again.
+
+use crate::crash_tests::{seeds, History, Life};
+use crate::disk::sim::{Crash, Faults, SimDisk};
+use crate::options::{Room, WalOptions};
+use crate::recycler;
+use crate::shared::Shared;
+use crate::writer::Next;
+use bytes::Bytes;
+use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
+use std::sync::Arc;
+
+impl History {
+    /// Tries in vain, and then there is room.
+    fn wait_for_room(&mut self, life: &mut Life) {
+        assert_eq!(life.shared.supply.room(), Room::Blocked);
+        let persisted = life.shared.state().persisted;
+        self.append(life);
+        for _ in 0..self.rng.u32(1..4) {
+            assert_eq!(life.writer.step().expect("only full"), None);
+            assert_eq!(life.writer.next(), Next::Full);
+        }
+        let still = life.shared.state().persisted;
+        assert!(still == persisted, "{still:?} without room, after {persisted:?}");
+        assert!(life.shared.supply.warning().is_some_and(|why| why.contains("no space")));
+        self.disk.inject(Faults::default());
+        life.writer.write_batch().expect("there is room");
+        assert_ne!(life.shared.supply.room(), Room::Blocked);
+        let rest = self.pending.split_off(self.taken);
+        self.pending.drain(..).for_each(|step| self.synced.apply(&step));
+        self.pending = rest;
+        self.taken = 0;
+        assert_eq!(life.shared.state().persisted, self.synced.last());
+    }
+}
+
+/// What was queued is neither lost nor acknowledged while there is no room, and goes on when there is.
+#[test]
+fn a_full_disk_blocks_the_log_until_there_is_room() {
+    let mut blocked = 0;
+    for seed in seeds().map(|s| s / 4) {
+        let mut history = History::new(seed);
+        let mut life = history.open().expect("there is room");
+        for _ in 0..3 {
+            let capacity = Some(history.rng.u64(40_000..200_000));
+            history.disk.inject(Faults { capacity, ..Faults::default() });
+            for _ in 0..100 {
+                history.live(&mut life, 1).expect("a full disk is no failure");
+                if life.writer.next() == Next::Full {
+                    blocked += 1;
+                    history.wait_for_room(&mut life);
+                    break;
+                }
+            }
+        }
+        history.crash();
+        history.open().expect("there is room again");
+    }
+    assert!(blocked > 100, "{blocked}");
+}
+
+/// Where even overwriting needs room, a vote is saved at the expense of the reserve.
+#[test]
+fn a_vote_takes_from_the_reserve_what_it_needs() {
+    let disk = SimDisk::new(1);
+    let (shared, mut writer, _) =
+        Shared::open(Arc::new(disk.clone()), History::new(1).options, true).unwrap();
+    while let Some(job) = shared.supply.try_job() {
+        recycler::carry_out(&shared, job).unwrap();
+    }
+    let used = disk.files().iter().map(|(_, bytes)| bytes).sum();
+    let full = Faults { capacity: Some(used), copies_on_write: true, ..Faults::default() };
+    disk.inject(full);
+    let vote = HardState { term: 7, voted_for: Some(MemberId(7)) };
+    shared.save_meta(|meta| meta.hard_state = vote).unwrap();
+    let entry = Entry::new(1, 1, EntryKind::Data, Bytes::from(vec![7; 100]));
+    shared.state().append(&[entry]).unwrap();
+    writer.write_batch().unwrap();
+    assert_eq!(shared.state().persisted.index, 1, "there is the rest of what was given up");
+    let disk = Arc::new(disk.crash(Crash::Power));
+    let (_, _, found) = Shared::open(disk, WalOptions::new("/sim"), false).unwrap();
+    assert_eq!((found.hard_state, found.last.index), (vote, 1));
+}
+
+/// There, too, whatever is written waits for room, in any piece of it.
+#[test]
+fn a_write_that_finds_no_room_is_written_whole_later() {
+    for seed in seeds().take(25) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let disk = SimDisk::new(seed);
+        let options = WalOptions { reserve_segments: 0, ..History::new(seed).options };
+        let (shared, mut writer, _) =
+            Shared::open(Arc::new(disk.clone()), options.clone(), true).unwrap();
+        let mut entries = Vec::new();
+        for index in 1..20 {
+            let bytes = if rng.u32(..8) == 0 { rng.usize(..3 << 20) } else { rng.usize(..5000) };
+            entries.push(Entry::new(
+                index,
+                1,
+                EntryKind::Data,
+                Bytes::from(vec![index as u8; bytes]),
+            ));
+            shared.state().append(&entries[entries.len() - 1..]).unwrap();
+            while writer.next() != Next::Mark {
+                let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
+                let capacity = rng.bool().then(|| used + rng.u64(..5000));
+                disk.inject(Faults { capacity, copies_on_write: true, ..Faults::default() });
+                writer.step().unwrap();
+            }
+            assert_eq!(shared.state().persisted.index, index);
+        }
+        let disk = Arc::new(disk.crash(Crash::Power));
+        let (shared, writer, _) = Shared::open(disk, options, false).unwrap();
+        let found = Life { shared, writer }.read_all();
+        assert!(found == entries, "seed {seed}");
+    }
+}
