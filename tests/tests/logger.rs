@@ -44,7 +44,7 @@ impl Logger {
     }
 
     fn status(&self) -> Result<Vec<(String, String)>> {
-        Ok(quorate_group::query_status(&format!("127.0.0.1:{}", self.port), None)?)
+        Ok(quorate_live::query_status(&format!("127.0.0.1:{}", self.port), None)?)
     }
 
     /// It counts for a majority from then on.

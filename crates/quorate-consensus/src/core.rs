@@ -180,6 +180,20 @@ impl Consensus {
         self.options.id
     }
 
+    pub fn term(&self) -> Term {
+        self.hard.term
+    }
+
+    /// The end of the log.
+    pub fn last(&self) -> LogPosition {
+        self.log.last()
+    }
+
+    /// How far the log is on disk, as far as this member was told.
+    pub fn persisted(&self) -> Index {
+        self.log.persisted()
+    }
+
     pub fn is_leader(&self) -> bool {
         matches!(self.role, Role::Leader(_))
     }

@@ -1,69 +1,55 @@
-//! A live member of a group: threads that drive consensus, log and network.
-//! The layer above proposes, and is fed committed entries in order.
+//! A member of a group as a pure state machine: consensus, forwarding, admission, views, orders.
+//!
+//! [`Member::step`] takes one [`Input`] and adds to one [`Output`]. Nothing in this crate knows a
+//! thread, a socket, a clock, a file, a lock or a source of randomness: time comes in with each input
+//! (milliseconds of one monotonic clock), randomness from a seed. The shell (`quorate-live`, or a
+//! simulator) brings the inputs and carries the outputs out; it decides nothing.
+//!
+//! Each folder owns its state and is handed what it needs. A lower layer knows no higher one:
 //!
 //! ```text
-//!  client threads ─propose─▶ pending ─┐            ┌─▶ wal.append ─▶ log writer ─on_sync─┐
-//!  receivers ─────packets─────────────┼─▶ driver ──┤                                     │
-//!  log writer ◀───────────────────────┘  (a lock,  ├─▶ outboxes ─▶ sockets               │
-//!       └──────────────persisted──────▶   the core)└─▶ progress ─▶ sequencer ─▶ StateMachine
+//!  member        the machine: which input goes where, housekeeping
+//!  orders        what an operator or the layer above asks for, until it is answered
+//!  view  membership  alone  read  watch      what a leader keeps right, and what a member asks for
+//!  driver        the consensus core, the peers, proposals on their way to the leader
+//!  start  lineage  snapshot  feed  forward   pure parts, also used beside the machine
+//!  input  output  order  options  error      what is said
 //! ```
 //!
-//! There is no core thread: whoever has an event takes the core's lock, steps it, and carries out
-//! what it decides (`driver`). So a commit costs no hand-over between threads but those to the
-//! disk, to the network, and to the sequencer.
-//!
-//! Entry point: [`Group::open`].
+//! Beside the machine, without its lock, run [`Feed`] (committed entries for the layer above),
+//! [`Assembly`] and [`Parcel`] (snapshots on their way).
 
-mod admission;
-mod ballots;
-mod disk_watch;
+mod alone;
 mod driver;
 mod error;
-mod forced;
-mod founding;
-mod group;
-mod host_watch;
-mod join;
-mod keeper;
-mod leave;
+mod feed;
+mod forward;
+mod input;
 mod lineage;
-mod machine;
 mod member;
 mod membership;
-mod net;
-mod notices;
-mod open;
 mod options;
+mod order;
 mod orders;
-mod pending;
-mod policy;
-mod progress;
-mod query;
-mod reads;
-mod restore;
-mod room_watch;
-mod sequencer;
+mod output;
+mod read;
 mod snapshot;
+mod start;
 mod status;
-mod survive;
-mod switchover;
-mod threads;
 mod view;
-mod watches;
+mod watch;
 
-pub use error::GroupError;
-pub use forced::ForcePlan;
-pub use group::Group;
-pub use machine::{Committed, LogLevel, Observer, StateMachine};
-pub use net::tls::TlsOptions;
-pub use options::{GroupOptions, OpenInfo};
-pub use orders::Alteration;
-pub use query::query_status;
-pub use status::GroupStatus;
-pub use survive::isolate_process;
+pub use error::{memory_fault, OrderError, StartError};
+pub use feed::{Committed, Feed};
+pub use forward::{Intake, FORWARD_BYTES};
+pub use input::{refusal_proves_absence, Applied, AskAnswer, Input};
+pub use lineage::check_starts;
+pub use member::{Greeting, Member};
+pub use options::Options;
+pub use order::{Alteration, Answer, Done, ForcePlan, Order};
+pub use output::{Ask, Link, LogLevel, Notice, Output, SnapshotOrder};
+pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
+pub use start::{fit, founding, judge_seed, Directory, Fit, Founding, SeedAnswer};
+pub use status::{GroupStatus, LogFigures};
 pub use view::{View, ViewMember};
-
-#[cfg(test)]
-extern crate self as quorate_group;
-#[cfg(test)]
-mod tests;
+pub use watch::LogRoom;

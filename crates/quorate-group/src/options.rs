@@ -1,124 +1,60 @@
-//! What a member is opened with.
+//! What a member is, and how patient. Times are milliseconds.
 
-use crate::net::tls::TlsOptions;
-use quorate_consensus::{Charter, MemberId, MemberRole, Rules, WEIGHT_DEFAULT};
-use std::path::PathBuf;
-use std::time::Duration;
+use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
 
 #[derive(Clone, Debug)]
-pub struct GroupOptions {
-    /// Log directory.
-    pub dir: PathBuf,
+pub struct Options {
     pub group_name: String,
-    /// Where to listen, `host:port`.
-    pub listen: String,
-    /// What others are told to connect to.
-    pub advertise: String,
-    /// Peers to ask for admission (and to find the group at again), `host:port`.
-    pub seeds: Vec<String>,
-    /// Create a new group if (and only if) the directory holds no log.
-    pub bootstrap: bool,
-    /// Why this member must not found a group, should it be told to: [`GroupError::MustNotFound`].
-    ///
-    /// [`GroupError::MustNotFound`]: crate::GroupError::MustNotFound
-    pub objection: Option<String>,
-    /// Of a group that this member founds; a member that joins takes over its group's.
-    pub charter: Charter,
-    /// What holds first for a group that this member founds; later: [`Group::set_rules`].
-    ///
-    /// [`Group::set_rules`]: crate::Group::set_rules
-    pub rules: Rules,
     pub name: String,
+    /// Group address that others are told to connect to.
+    pub advertise: String,
     /// Client address to show in views.
     pub incoming: String,
-    /// What this node is to be in a group that does not know it yet (or that expelled it): a data
-    /// member, a learner, or a logger. The node that creates a group is a data member of it.
+    /// Peers to ask for admission (and to find the group at again).
+    pub seeds: Vec<String>,
+    /// Create a new group if (and only if) there is no log.
+    pub bootstrap: bool,
+    /// Why this member must not found a group, should it be told to.
+    pub objection: Option<String>,
+    /// Of a group that this member founds.
+    pub charter: Charter,
+    pub rules: Rules,
+    /// What this node is to be in a group that does not know it yet.
     pub role: MemberRole,
-    /// How much rather than others it should lead, 0 (never) to 100; as for `role`.
     pub weight: u8,
-    /// Where it stands, for the commit rule of zones; as for `role`.
     pub zone: String,
-    /// The state machine has no state yet (and none of the group's entries): should the log be
-    /// empty, too, a snapshot is as good as all entries from the first on.
+    /// The state machine has no state yet: a snapshot is as good as all entries from the first on.
     pub blank: bool,
-    pub election_timeout: Duration,
+    pub election_timeout_ms: u64,
     /// A leader whose log disk makes no progress for so long hands over.
-    pub disk_stall_timeout: Duration,
-    /// A voter gone for so long is removed from the group, if the others have a majority without
-    /// it; it is admitted again when it returns. Never without this.
-    pub expel_timeout: Option<Duration>,
-    /// Without a leader for this long the member reports that it is not primary.
-    pub primary_timeout: Duration,
-    /// A member silent for this long leaves the view (it stays a voter).
-    pub suspect_timeout: Duration,
+    pub disk_stall_ms: u64,
+    /// A voter gone for so long is removed, if the others have a majority without it.
+    pub expel_ms: Option<u64>,
+    /// Without a leader for so long the member reports that it is not primary.
+    pub primary_ms: u64,
+    /// A member silent for so long leaves the view (it stays a voter).
+    pub suspect_ms: u64,
+    /// So much log calls for a snapshot.
     pub segment_bytes: u64,
-    pub retain_bytes: u64,
-    /// Encrypted connections only, between nodes that know each other by certificate.
-    pub tls: Option<TlsOptions>,
-    /// Longest proposal, at most 2 GiB; the same on all members of a group.
-    pub proposal_bytes_max: usize,
+    /// Names the log directory in messages.
+    pub dir: String,
+    /// Must differ from start to start.
+    pub seed: u64,
 }
 
-impl GroupOptions {
-    /// Defaults for data members of one region: election timeout 1 s, hand-over after 1 s without
-    /// progress of the disk, not primary after 2 s without a leader, out of the view after 5 s of
-    /// silence, never expelled, segments of 64 MiB, at least 1 GiB of log kept, proposals up to
-    /// 1 GiB.
-    pub fn new(dir: impl Into<PathBuf>, group_name: &str, addr: &str) -> Self {
-        Self {
-            dir: dir.into(),
-            group_name: group_name.to_owned(),
-            listen: addr.to_owned(),
-            advertise: addr.to_owned(),
-            seeds: Vec::new(),
-            bootstrap: false,
-            objection: None,
-            charter: Charter::default(),
-            rules: Rules::default(),
-            name: addr.to_owned(),
-            incoming: String::new(),
-            role: MemberRole::Voter,
-            weight: WEIGHT_DEFAULT,
-            zone: String::new(),
-            blank: false,
-            election_timeout: Duration::from_secs(1),
-            disk_stall_timeout: Duration::from_secs(1),
-            expel_timeout: None,
-            primary_timeout: Duration::from_secs(2),
-            suspect_timeout: Duration::from_secs(5),
-            segment_bytes: 64 << 20,
-            retain_bytes: 1 << 30,
-            tls: None,
-            proposal_bytes_max: 1 << 30,
+impl Options {
+    pub fn heartbeat_interval_ms(&self) -> u64 {
+        (self.election_timeout_ms / 5).max(1)
+    }
+
+    pub(crate) fn consensus(&self, id: MemberId) -> quorate_consensus::Options {
+        let election_timeout_ms = self.election_timeout_ms.max(10);
+        quorate_consensus::Options {
+            election_timeout_ms,
+            heartbeat_interval_ms: self.heartbeat_interval_ms(),
+            clock_drift_ms: election_timeout_ms / 10,
+            disk_stall_ms: self.disk_stall_ms,
+            ..quorate_consensus::Options::new(id, self.seed)
         }
     }
-
-    /// What one record of the log and one field of a packet can hold is a little more than this.
-    pub(crate) fn longest_proposal(&self) -> usize {
-        const PROPOSAL_BYTES_MAX: usize = 2 << 30;
-        self.proposal_bytes_max.min(PROPOSAL_BYTES_MAX)
-    }
-
-    pub(crate) fn heartbeat_interval(&self) -> Duration {
-        (self.election_timeout / 5).max(Duration::from_millis(1))
-    }
-
-    /// Longest packet accepted from a member: one proposal, or many that add up to one append.
-    pub(crate) fn message_bytes_max(&self) -> usize {
-        const SLACK: usize = 16 << 20;
-        self.longest_proposal() + SLACK
-    }
-}
-
-/// Read from the directory before anything runs: what a restarted member can start from.
-#[derive(Clone, Debug)]
-pub struct OpenInfo {
-    pub member: MemberId,
-    pub incarnation: u32,
-    /// 0: belongs to no group yet.
-    pub group: u128,
-    /// True if the directory held no log before.
-    pub fresh: bool,
-    /// True if this opening made the group.
-    pub founded: bool,
 }

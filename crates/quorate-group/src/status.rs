@@ -2,6 +2,17 @@
 
 use quorate_consensus::{Config, Index, MemberId, Term};
 
+/// What the log says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct LogFigures {
+    pub bytes: u64,
+    pub first_index: Index,
+    pub syncs: u64,
+    pub sync_us_avg: f64,
+    pub sync_us_max: u64,
+    pub warning: Option<String>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct GroupStatus {
     pub member: MemberId,

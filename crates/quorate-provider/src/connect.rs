@@ -13,7 +13,7 @@ use crate::queue::Event;
 use crate::sequencer::Sequencer;
 use quorate_certify::{Constants, Limits, Sequenced};
 use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
-use quorate_group::{Group, GroupError, GroupOptions, OpenInfo};
+use quorate_live::{Group, GroupError, GroupOptions, OpenInfo};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `socket.ssl*`: which files encrypt the group's connections. Galera's names and rules.
 
 use crate::options::{OptionError, Options};
-use quorate_group::TlsOptions;
+use quorate_live::TlsOptions;
 use std::path::PathBuf;
 
 impl Options {

@@ -9,7 +9,7 @@
 
 use crate::link::Link;
 use crate::node::{LocalState, Node, Position};
-use quorate_group::View;
+use quorate_live::View;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};

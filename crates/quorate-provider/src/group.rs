@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 use quorate_consensus::Index;
-use quorate_group::{GroupError, GroupStatus, ViewMember};
+use quorate_live::{GroupError, GroupStatus, ViewMember};
 use std::time::Duration;
 
-/// See the methods of the same names of [`quorate_group::Group`].
+/// See the methods of the same names of [`quorate_live::Group`].
 pub trait Group: Send + Sync {
     fn group_id(&self) -> u128;
     fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError>;
@@ -20,7 +20,7 @@ pub trait Group: Send + Sync {
     fn close(&self);
 }
 
-impl Group for quorate_group::Group {
+impl Group for quorate_live::Group {
     fn group_id(&self) -> u128 {
         self.group_id()
     }

@@ -9,7 +9,7 @@ use crate::room::Room;
 use crate::trx::{Handle, Trx};
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
-use quorate_group::{GroupError, View};
+use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;

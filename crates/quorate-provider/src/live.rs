@@ -1,7 +1,7 @@
 //! Options that take effect while the server runs: what has to be told to whom.
 
 use crate::node::Node;
-use quorate_group::Group;
+use quorate_live::Group;
 use std::time::Duration;
 
 /// How long setting `pc.weight` waits until the group has taken it over.

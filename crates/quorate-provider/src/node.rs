@@ -19,7 +19,7 @@ use crate::toi::ToiTable;
 use crate::transfer::Transfer;
 use crate::trx::TrxTable;
 use crate::vote::Desk;
-use quorate_group::Group;
+use quorate_live::Group;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::queue::Event;
 use quorate_certify::Constants;
 use quorate_consensus::{Charter, MemberId, Rules};
-use quorate_group::{LogLevel, Observer};
+use quorate_live::{LogLevel, Observer};
 use std::sync::{Arc, Weak};
 
 /// Carries it to the node, as long as there is one.

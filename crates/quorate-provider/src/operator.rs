@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::node::Node;
 use crate::options::parse_bool;
 use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule, WEIGHT_MAX};
-use quorate_group::{Alteration, ForcePlan};
+use quorate_live::{Alteration, ForcePlan};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Node {
     pub fn order(&self, name: &str, text: &str) -> Result<String, String> {
         let link = self.link().ok_or("this node is not connected to its group")?;
         let group = self.controls().ok_or("this node is not connected to its group")?;
-        let said = |error: quorate_group::GroupError| error.to_string();
+        let said = |error: quorate_live::GroupError| error.to_string();
         match name {
             "quorate.member_set" => {
                 let (member, alteration) = parse_alteration(text)?;

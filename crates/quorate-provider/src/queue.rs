@@ -8,7 +8,7 @@
 
 use crate::blocking::{Condvar, Mutex};
 use bytes::Bytes;
-use quorate_group::View;
+use quorate_live::View;
 use std::collections::VecDeque;
 
 /// A write set to apply (or to record as failed).

@@ -17,7 +17,7 @@ use quorate_certify::votes::Answer;
 use quorate_certify::{
     flags, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
 };
-use quorate_group::{Committed, StateMachine, View};
+use quorate_live::{Committed, StateMachine, View};
 use std::sync::Arc;
 
 pub struct Sequencer {

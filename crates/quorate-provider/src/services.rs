@@ -33,7 +33,7 @@ pub extern "C" fn wsrep_node_isolation_mode_set_v1(mode: c_int) -> c_int {
     if !(NOT_ISOLATED..=FORCE_DISCONNECT).contains(&mode) {
         return 1;
     }
-    quorate_group::isolate_process(mode != NOT_ISOLATED);
+    quorate_live::isolate_process(mode != NOT_ISOLATED);
     0
 }
 

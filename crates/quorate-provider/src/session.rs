@@ -12,7 +12,7 @@ use crate::replicate::meta;
 use crate::sync;
 use crate::trx::{Fate, Handle, Remote, RemoteProgress};
 use quorate_certify::{flags, WriteSet};
-use quorate_group::{View, ViewMember};
+use quorate_live::{View, ViewMember};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 

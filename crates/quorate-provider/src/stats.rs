@@ -123,7 +123,7 @@ impl Node {
     }
 
     /// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.
-    fn weight(&self, status: &quorate_group::GroupStatus) -> i64 {
+    fn weight(&self, status: &quorate_live::GroupStatus) -> i64 {
         if !status.primary {
             return 0;
         }
@@ -153,12 +153,12 @@ impl Node {
 }
 
 /// About the first seqno that the log still has: each takes an entry, few entries take none.
-fn cached_downto(status: &quorate_group::GroupStatus, sequenced: i64) -> i64 {
+fn cached_downto(status: &quorate_live::GroupStatus, sequenced: i64) -> i64 {
     let entries = status.commit_index.saturating_sub(status.first_index) as i64;
     (sequenced - entries).max(1)
 }
 
-fn role(status: &quorate_group::GroupStatus) -> &'static str {
+fn role(status: &quorate_live::GroupStatus) -> &'static str {
     if status.is_leader {
         "Leader"
     } else if status.voters.contains(&status.member) {

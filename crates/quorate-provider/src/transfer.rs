@@ -30,7 +30,7 @@ use crate::session::Stop;
 use bytes::Bytes;
 use quorate_certify::{Asked, Kind, StateOutcome, StateRequest, WriteSetBuilder};
 use quorate_consensus::MemberId;
-use quorate_group::{View, ViewMember};
+use quorate_live::{View, ViewMember};
 use std::time::Duration;
 
 /// A donor that is busy: ask another.

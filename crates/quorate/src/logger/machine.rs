@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_certify::{process_uuid, Constants, Sequenced};
-use quorate_group::{Committed, StateMachine};
+use quorate_live::{Committed, StateMachine};
 
 pub struct LogMachine {
     constants: Constants,
@@ -28,7 +28,7 @@ impl StateMachine for LogMachine {
                 let _sequenced = self.state.entry(data, primary_term);
             }
             Committed::View { view, .. } => {
-                let uuid = |m: &quorate_group::ViewMember| process_uuid(m.id.0, m.incarnation);
+                let uuid = |m: &quorate_live::ViewMember| process_uuid(m.id.0, m.incarnation);
                 let members: Vec<u128> = view.members.iter().map(uuid).collect();
                 self.state.view(&members);
             }
@@ -51,7 +51,7 @@ impl StateMachine for LogMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_group::{View, ViewMember};
+    use quorate_live::{View, ViewMember};
 
     #[test]
     fn a_snapshot_restores_the_state_and_garbage_is_refused() {

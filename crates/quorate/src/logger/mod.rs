@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
-use quorate_group::{Group, GroupError, GroupOptions, LogLevel, Observer, TlsOptions};
+use quorate_live::{Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, TlsOptions};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::os::unix::fs::DirBuilderExt;
@@ -67,7 +67,7 @@ fn joined(group: &Group, args: &Logger, endings: &Receiver<Ending>) -> Result<Op
     loop {
         match group.wait_joined(PATIENCE) {
             Ok(()) => return Ok(None),
-            Err(GroupError::NotJoined { reason, .. }) => {
+            Err(GroupError::Order(OrderError::NotJoined { reason, .. })) => {
                 say(&format!("{} is not in the group yet: {reason}", args.name));
             }
             Err(error) => return Err(error.into()),

@@ -2,8 +2,8 @@
 
 use crate::cluster::{Cluster, Node};
 use anyhow::Result;
-use quorate_group::{query_status, TlsOptions};
 use quorate_lab::server::runnable_program;
+use quorate_live::{query_status, TlsOptions};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;

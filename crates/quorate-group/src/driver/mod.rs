@@ -1,0 +1,357 @@
+//! The consensus core, the peers, and proposals on their way to the leader: what all other parts
+//! stand on.
+//!
+//! Invariants:
+//! - what the sequencer may read (`fed`) is committed *and* on this member's own disk, and never
+//!   goes back: what the layer above has seen, the own log can show again after a crash;
+//! - a member whose log has failed steps its core no more.
+
+mod peers;
+mod propose;
+
+pub(crate) use peers::Peers;
+
+use crate::error::{memory_fault, StartError};
+use crate::forward::Pending;
+use crate::input::Applied;
+use crate::lineage::Lineage;
+use crate::options::Options;
+use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
+use crate::view::ViewMember;
+use quorate_consensus::follow::Writes;
+use quorate_consensus::{
+    Charter, Config, Consensus, Event, Index, LogPosition, MemberId, Proposal, ReadReady,
+    RoleState, Rules, Status, StepError, Term,
+};
+use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
+
+pub(crate) struct Driver {
+    pub options: Options,
+    pub id: MemberId,
+    pub incarnation: u32,
+    /// 0 until this member belongs to a group.
+    pub group: (u128, Charter),
+    pub peers: Peers,
+    pub config: Config,
+    pub leadership: Leadership,
+    /// Where the state machine stands, once it was started.
+    pub applied: Applied,
+    pub started: bool,
+    pub now_ms: u64,
+    /// Silence after which a member leaves the view; may be changed.
+    pub suspect_ms: u64,
+    /// The log failed, or a bug was met: nothing is acknowledged any more.
+    pub failed: bool,
+    pub closed: bool,
+    /// Taking leave: does not ask to be admitted again.
+    pub leaving: bool,
+    /// Why this member is not where it wants to be, for those who wait.
+    pub reason: String,
+    /// Something changed that housekeeping looks at.
+    pub due: bool,
+    /// Counts the leaders, terms and memberships seen.
+    pub changes: u64,
+    /// Answers of the core to reads, for whoever asked.
+    pub read_points: Vec<ReadReady>,
+    pub pending: Pending,
+    pub lineage: Lineage,
+    consensus: Consensus,
+    commit: Index,
+    fed: Index,
+    /// Others' proposals that came while leadership was on its way to somebody who may not take
+    /// it: proposed as soon as that is settled.
+    deferred: Vec<Proposal>,
+    pub writes: Writes,
+    /// What the observer knows.
+    rules_known: Option<Rules>,
+}
+
+/// Who leads, as far as this member knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leadership {
+    pub term: Term,
+    pub leader: Option<MemberId>,
+    pub is_leader: bool,
+    pub since_ms: u64,
+}
+
+/// Who this member is, and what group it belongs to.
+pub(crate) struct Own {
+    pub id: MemberId,
+    pub incarnation: u32,
+    pub group: (u128, Charter),
+}
+
+impl Driver {
+    pub fn new(
+        options: Options,
+        own: Own,
+        (consensus, commit): (Consensus, Index),
+        lineage: Lineage,
+        now_ms: u64,
+    ) -> Self {
+        let suspect_ms = options.suspect_ms;
+        let leadership = Leadership { since_ms: now_ms, ..Leadership::default() };
+        Self {
+            options,
+            id: own.id,
+            incarnation: own.incarnation,
+            group: own.group,
+            peers: Peers::default(),
+            config: Config::default(),
+            leadership,
+            applied: Applied::default(),
+            started: false,
+            now_ms,
+            suspect_ms,
+            failed: false,
+            closed: false,
+            leaving: false,
+            reason: String::new(),
+            due: true,
+            changes: 0,
+            read_points: Vec::new(),
+            pending: Pending::default(),
+            lineage,
+            consensus,
+            commit,
+            fed: 0,
+            deferred: Vec::new(),
+            writes: Writes::default(),
+            rules_known: None,
+        }
+    }
+
+    /// Steps the core. A member whose log has failed hears nothing.
+    pub fn step(&mut self, event: Event, out: &mut Output) -> Result<(), StepError> {
+        if self.failed {
+            return Err(StepError::NotLeader { leader: None });
+        }
+        let stepped = self.consensus.step(self.now_ms, event, &mut out.effects);
+        self.take_effects(out);
+        stepped
+    }
+
+    /// What a member says that starts with this configuration.
+    pub fn begin(&mut self, config: Config, out: &mut Output) {
+        self.config_changed(config, out);
+        self.take_effects(out);
+    }
+
+    /// For events that the core cannot refuse in a way that matters to the caller.
+    pub fn ignore_refusal(&mut self, event: Event, out: &mut Output) {
+        if let Err(refusal) = self.step(event, out) {
+            if !self.failed {
+                out.log(LogLevel::Debug, format!("not now: {refusal}"));
+            }
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        self.consensus.status(self.now_ms)
+    }
+
+    pub fn last(&self) -> LogPosition {
+        self.consensus.last()
+    }
+
+    /// Whether this member leads, as far as anybody should know.
+    pub fn leads(&self) -> bool {
+        self.leadership.is_leader && !self.failed
+    }
+
+    /// Who leads, as far as this member can rely on it.
+    pub fn leader(&self) -> Option<MemberId> {
+        self.leadership.leader.filter(|_| !self.failed)
+    }
+
+    pub fn led_ms(&self) -> u64 {
+        self.now_ms.saturating_sub(self.leadership.since_ms)
+    }
+
+    pub fn identity(&self) -> PeerIdentity {
+        let (group, charter) = self.group;
+        PeerIdentity {
+            member: self.id,
+            incarnation: self.incarnation,
+            group,
+            charter,
+            group_name: self.options.group_name.clone(),
+            name: self.options.name.clone(),
+            addr: self.options.advertise.clone(),
+            incoming: self.options.incoming.clone(),
+        }
+    }
+
+    /// This member belongs to the group of `from` from now on, unless it belongs to one already.
+    pub fn adopt_group(&mut self, from: &PeerIdentity, out: &mut Output) {
+        if self.group.0 == 0 && from.group != 0 {
+            self.group = (from.group, from.charter);
+            out.group = Some(self.group);
+        }
+    }
+
+    /// The log has failed, for good: lead no more, acknowledge nothing. Connections stay, so that
+    /// what the core says on its way out leaves.
+    pub fn log_failed(&mut self, error: String, out: &mut Output) {
+        let fatal = format!("the log of node {} failed: {error}", self.options.name);
+        self.withdraw(fatal, error, out);
+    }
+
+    /// `what` is in this member's memory, and is not what was proposed any more.
+    pub fn altered(&mut self, what: &str, out: &mut Output) {
+        let fatal = memory_fault(&self.options.name, what);
+        self.withdraw(fatal.clone(), fatal, out);
+    }
+
+    /// Another member refused a connection.
+    pub fn refused(&mut self, refusal: &Refusal, out: &mut Output) {
+        if refusal.code == RefusalCode::RolledBack {
+            self.rolled_back(refusal.text.clone(), out);
+        }
+    }
+
+    /// The others say that this member is an older state of itself: it stops, for good.
+    fn rolled_back(&mut self, reason: String, out: &mut Output) {
+        if !self.failed {
+            out.mark = Some(reason.clone());
+            let dir = self.options.dir.clone();
+            let error = StartError::RolledBack { dir, reason }.to_string();
+            self.withdraw(format!("node {} stops: {error}", self.options.name), error, out);
+        }
+    }
+
+    /// Takes no part any more, and says why, once.
+    fn withdraw(&mut self, fatal: String, reason: String, out: &mut Output) {
+        if self.failed {
+            return;
+        }
+        out.notices.push(Notice::Fatal(fatal));
+        self.reason = reason;
+        let stepped = self.step(Event::StepDown, out);
+        debug_assert!(stepped.is_ok());
+        self.failed = true;
+        self.due = true;
+    }
+
+    /// A bug was met: nothing that this member says can be relied on. The core, which may have been
+    /// met by it half-way through a step, is not asked any more.
+    pub fn broken(&mut self, what: &str, out: &mut Output) {
+        if std::mem::replace(&mut self.failed, true) {
+            return;
+        }
+        let node = &self.options.name;
+        out.notices.push(Notice::Fatal(format!("a bug stopped node {node}: {what}")));
+        self.peers.hang_up(out);
+        self.due = true;
+    }
+
+    pub fn config_changed(&mut self, config: Config, out: &mut Output) {
+        self.peers.configured(&config, self.id, self.now_ms, out);
+        let rules = config.rules;
+        self.config = config;
+        if self.rules_known.replace(rules) != Some(rules) {
+            out.notices.push(Notice::Rules(rules));
+        }
+        self.changes += 1;
+        self.due = true;
+    }
+
+    /// What of the core's effects is for this member itself; the rest stays in `out`.
+    fn take_effects(&mut self, out: &mut Output) {
+        if let Some(meta) = &out.effects.reset_log {
+            out.install = Some(meta.last.index);
+        }
+        if let Some(commit) = out.effects.commit.take() {
+            self.commit = self.commit.max(commit);
+        }
+        let fed = self.commit.min(self.consensus.persisted());
+        if fed > self.fed {
+            self.fed = fed;
+            out.feed = Some(fed);
+        }
+        let term = self.consensus.term();
+        let orders = out.effects.snapshots.drain(..).map(|to| SnapshotOrder { to, term });
+        out.snapshots.extend(orders);
+        self.read_points.append(&mut out.effects.reads);
+        self.refuse_losers(out);
+        if let Some(index) = out.effects.altered.take() {
+            self.altered(&format!("log index {index}"), out);
+        }
+        out.effects.stepped_down = false;
+        if let Some(config) = out.effects.config.take() {
+            self.config_changed(config, out);
+        }
+        if let Some(role) = out.effects.role.take() {
+            self.role_changed(role, out);
+        }
+    }
+
+    /// Members whose logs were rolled back are heard no more.
+    fn refuse_losers(&mut self, out: &mut Output) {
+        while let Some(id) = out.effects.lost_entries.pop() {
+            if self.lineage.lost_entries(id) {
+                let line = format!(
+                    "member {id} has less on disk than it had acknowledged: its log was rolled back \
+                     or lost writes; it does not count any more, and is told so"
+                );
+                out.log(LogLevel::Error, line);
+            }
+            out.links.push(Link::Cut(id));
+        }
+    }
+
+    fn role_changed(&mut self, role: RoleState, out: &mut Output) {
+        let (term, leader, is_leader) = match role {
+            RoleState::Leader { term } => (term, Some(self.id), true),
+            RoleState::Follower { term, leader } => (term, leader, false),
+            RoleState::PreCandidate { term } | RoleState::Candidate { term } => (term, None, false),
+        };
+        let before = self.leadership;
+        if (before.term, before.leader) == (term, leader) {
+            return;
+        }
+        self.log_leader(term, leader, out);
+        self.leadership = Leadership { term, leader, is_leader, since_ms: self.now_ms };
+        self.deferred.clear();
+        self.writes = Writes::default();
+        if leader.is_some() {
+            self.pending.requeue();
+        }
+        self.changes += 1;
+        self.due = true;
+        out.notices.push(Notice::Leader(term, leader));
+    }
+
+    /// One line for each leader, and one when there is none any more.
+    fn log_leader(&self, term: Term, leader: Option<MemberId>, out: &mut Output) {
+        let line = match leader {
+            Some(id) if id == self.id => format!("this node leads the group now (term {term})"),
+            Some(id) => {
+                let configured = self.config.members.get(&id).map(|info| info.name.clone());
+                let announced = || Some(self.peers.get(id)?.identity.as_ref()?.name.clone());
+                let name = configured.or_else(announced).unwrap_or_default();
+                format!("node {name} leads the group now (term {term}, member {id})")
+            }
+            None if self.leadership.leader.is_some() => {
+                "the group has no leader at present: one is being elected".to_owned()
+            }
+            None => return,
+        };
+        out.log(LogLevel::Info, line);
+    }
+
+    /// Everything that a view tells of this member.
+    pub fn view_member(&self) -> ViewMember {
+        self.identity().into()
+    }
+
+    /// Lets go of peers that are in no configuration and not connected.
+    pub fn drop_strangers(&mut self, out: &mut Output) {
+        let patience = self.suspect_ms;
+        for id in self.peers.strangers(&self.config, self.now_ms, patience) {
+            self.peers.remove(id);
+            out.links.push(Link::Drop(id));
+        }
+    }
+}

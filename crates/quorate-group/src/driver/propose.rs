@@ -1,0 +1,89 @@
+//! Proposals into the core of a leader, or to the leader there is.
+//!
+//! The core holds proposals back while leadership is on its way to somebody else: they stay queued
+//! here and go to whoever leads next, so that no client sees an error.
+
+use super::Driver;
+use crate::output::Output;
+use quorate_consensus::{Event, MemberId, Proposal, StepError};
+use quorate_wire::Packet;
+
+impl Driver {
+    /// Proposes, or forwards to the leader, what waits.
+    pub fn send_pending(&mut self, out: &mut Output) {
+        while self.pending.take_fresh() {
+            match self.leadership.leader {
+                Some(_) if self.leadership.is_leader => self.propose_pending(out),
+                Some(leader) => self.forward_pending(leader, out),
+                None => {}
+            }
+        }
+    }
+
+    /// Proposals of other members. Dropped if this member does not lead: their origin sends them
+    /// again to whoever does.
+    pub fn propose_for_others(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
+        self.writes.note(from, batch.len(), self.now_ms);
+        self.propose_or_defer(batch, out);
+    }
+
+    /// Tries again what a transfer of leadership held up.
+    pub fn retry_deferred(&mut self, out: &mut Output) {
+        if !self.deferred.is_empty() {
+            let batch = std::mem::take(&mut self.deferred);
+            self.propose_or_defer(batch, out);
+        }
+        if self.leadership.is_leader {
+            self.pending.retry();
+        }
+    }
+
+    fn propose_or_defer(&mut self, batch: Vec<Proposal>, out: &mut Output) {
+        let event = Event::Propose(batch.clone());
+        if let Err(StepError::Transferring { .. }) = self.step(event, out) {
+            self.deferred.extend(batch);
+        }
+    }
+
+    fn propose_pending(&mut self, out: &mut Output) {
+        loop {
+            let batch = self.pending.take();
+            if batch.is_empty() {
+                return;
+            }
+            self.writes.note(self.id, batch.len(), self.now_ms);
+            match self.step(Event::Propose(batch), out) {
+                Ok(()) => {}
+                Err(StepError::Transferring { .. }) => {
+                    // For the next leader, or for `retry_deferred` if none comes.
+                    self.pending.put_back();
+                    return;
+                }
+                // Leadership has just ended: the next leader gets everything.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn forward_pending(&mut self, leader: MemberId, out: &mut Output) {
+        if !self.peers.get(leader).is_some_and(|peer| peer.outgoing) {
+            return;
+        }
+        loop {
+            if self.pending.is_full() {
+                out.ask_room = Some(leader);
+                return;
+            }
+            let batch = self.pending.take();
+            if batch.is_empty() {
+                return;
+            }
+            // What the leader would refuse, again and again.
+            if let Some(serial) = self.pending.altered(&batch) {
+                return self.altered(&format!("its own proposal {serial}"), out);
+            }
+            self.pending.note_forwarded(&batch);
+            out.send(leader, Packet::Forward(batch));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What other threads hand in for the machine. A shell keeps it behind a small lock of its own, so
+//! that nobody has to wait for the machine to propose; whoever holds the machine takes it in.
+
+use crate::order::Order;
+use quorate_consensus::{MemberId, Proposal};
+
+#[derive(Debug, Default)]
+pub struct Intake {
+    pub(crate) proposals: Vec<(u64, Proposal)>,
+    pub(crate) decided: Vec<u64>,
+    pub(crate) orders: Vec<HandedIn>,
+    pub(crate) room: Option<MemberId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HandedIn {
+    pub id: u64,
+    pub order: Order,
+    pub deadline_ms: u64,
+}
+
+impl Intake {
+    /// Serials are unique and ascending.
+    pub fn push(&mut self, serial: u64, proposal: Proposal) {
+        self.proposals.push((serial, proposal));
+    }
+
+    /// This proposal was seen committed, or is given up.
+    pub fn decided(&mut self, serial: u64) {
+        self.decided.push(serial);
+    }
+
+    /// `id` is unique; `deadline_ms` a time of the machine's clock.
+    pub fn order(&mut self, id: u64, order: Order, deadline_ms: u64) {
+        self.orders.push(HandedIn { id, order, deadline_ms });
+    }
+
+    /// As [`crate::Input::Room`].
+    pub fn room(&mut self, peer: MemberId) {
+        self.room = Some(peer);
+    }
+
+    /// Empties it into `batch`, which is empty, for [`crate::Member::take_in`].
+    pub fn hand_over(&mut self, batch: &mut Intake) {
+        std::mem::swap(self, batch);
+    }
+}

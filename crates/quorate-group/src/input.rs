@@ -1,0 +1,128 @@
+//! What a member can be told.
+
+use crate::snapshot::Received;
+use crate::view::View;
+use crate::watch::LogRoom;
+use quorate_consensus::{Config, Entry, Index, LogPosition, MemberId};
+use quorate_wire::{Admission, Packet, PeerIdentity, Refusal, RefusalCode};
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Time passed. At least every quarter of the heartbeat interval.
+    Tick,
+    /// A packet of a peer, on a connection that [`crate::Member::greet`] accepted.
+    Packet {
+        from: MemberId,
+        packet: Packet,
+    },
+    /// Something came from a peer that is no packet for the machine: a piece of a snapshot.
+    Heard(MemberId),
+    /// This member dialled the peer, and was welcomed.
+    Connected(PeerIdentity),
+    /// That connection has ended.
+    Disconnected(MemberId),
+    /// A connection that the peer had dialled has ended.
+    IncomingClosed {
+        peer: MemberId,
+        connection: u64,
+    },
+    /// Every address of the peer was tried, and at none it is there: nobody listens, or the answer
+    /// was a refusal that [`refusal_proves_absence`].
+    NotThere(MemberId),
+    /// A peer that was dialled refused the connection.
+    Refused {
+        peer: MemberId,
+        refusal: Refusal,
+    },
+    /// What [`crate::Output::ask_room`] asked for.
+    Room(MemberId),
+    /// The answer to [`crate::Output::ask`].
+    Asked {
+        addr: String,
+        answer: AskAnswer,
+    },
+    /// The log is on disk up to here, as `quorate_consensus::Event::Persisted` wants it: asked of the
+    /// log with no output left to be carried out.
+    Persisted(LogPosition),
+    /// The log failed, for good.
+    LogFailed(String),
+    /// A thread ended by a panic, which is a bug: nothing that this process says can be relied on.
+    Broken(String),
+    /// The answer to a fetch: consecutive entries from `from` on (at least one).
+    Fetched {
+        to: MemberId,
+        from: Index,
+        entries: Vec<Entry>,
+    },
+    FetchUnavailable {
+        to: MemberId,
+    },
+    /// A leader's snapshot has come in whole and is durable.
+    SnapshotStored(Received),
+    SnapshotSent {
+        to: MemberId,
+        last: Index,
+        ok: bool,
+    },
+    /// An own snapshot was taken, and is durable if there was room for it. `needed`: the first index
+    /// that the state machine still needs; `files`: the indexes of all snapshots there are, newest
+    /// first.
+    SnapshotTaken {
+        needed: Index,
+        files: Vec<Index>,
+    },
+    /// The log now starts after `base`: it was released up to a snapshot with this configuration.
+    Released {
+        base: LogPosition,
+        config: Config,
+    },
+    /// The state machine starts, or starts anew, from here.
+    Started(Applied),
+    /// How far the state machine got: before each tick, and after each entry that is not data.
+    Applied(Applied),
+    /// The commit that the host is in the middle of: before each tick.
+    HostCommit(Option<i64>),
+    /// The room on the log's disk, and what the log says of it: before each tick.
+    LogRoom {
+        room: LogRoom,
+        warning: Option<String>,
+    },
+    /// Whether all members of this process are isolated: before each tick and each greeting.
+    ProcessIsolated(bool),
+    /// This member is going down.
+    Close,
+}
+
+/// Where the state machine stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub last: LogPosition,
+    pub view: View,
+}
+
+/// What came of asking for admission at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskAnswer {
+    Admission {
+        from: PeerIdentity,
+        admission: Admission,
+    },
+    /// The host of this member does not want to join the group found there.
+    Objection {
+        from: PeerIdentity,
+        reason: String,
+    },
+    /// The connection was refused.
+    Refused(Refusal),
+    /// There was no answer.
+    Failed {
+        reason: String,
+    },
+}
+
+/// Whether this refusal shows that the process that was looked for is not there (any more), or
+/// does not count itself in.
+pub fn refusal_proves_absence(code: RefusalCode) -> bool {
+    matches!(code, RefusalCode::OtherMember | RefusalCode::Yourself | RefusalCode::Isolated)
+}

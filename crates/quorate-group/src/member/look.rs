@@ -1,0 +1,113 @@
+//! Looks at a member, for its shell and for operators.
+
+use super::Member;
+use crate::order::ForcePlan;
+use crate::orders;
+use crate::status::{GroupStatus, LogFigures};
+use crate::view::ViewMember;
+use quorate_consensus::{Charter, MemberId, MemberInfo, MemberRole};
+use quorate_wire::PeerIdentity;
+
+impl Member {
+    pub fn id(&self) -> MemberId {
+        self.driver.id
+    }
+
+    /// How this member introduces itself.
+    pub fn identity(&self) -> PeerIdentity {
+        self.driver.identity()
+    }
+
+    /// The group this member belongs to, and what that was founded with; 0 as long as it belongs to
+    /// none.
+    pub fn group(&self) -> (u128, Charter) {
+        self.driver.group
+    }
+
+    /// Whether the log failed, or a bug was met.
+    pub fn has_failed(&self) -> bool {
+        self.driver.failed
+    }
+
+    /// A panic left this member in the middle of a step: it says nothing any more. Changes as little
+    /// as can be, for the panic may still be on its way.
+    pub fn mark_broken(&mut self) {
+        self.driver.failed = true;
+        self.driver.due = true;
+    }
+
+    pub fn is_isolated(&self) -> bool {
+        self.alone.is_isolated()
+    }
+
+    /// What [`crate::Order::ForceQuorum`] would do. Changes nothing.
+    pub fn plan_force(&self, keep: &[String]) -> ForcePlan {
+        orders::plan(&self.driver, keep)
+    }
+
+    /// Members of the newest view that this one hears from, itself included.
+    pub fn reachable(&mut self, now_ms: u64) -> Vec<ViewMember> {
+        self.at(now_ms);
+        let driver = &self.driver;
+        // Who lives asks for votes at least this often.
+        let silence_max_ms = driver.options.election_timeout_ms * 3;
+        let here = |id| {
+            let heard = |heard_ms| driver.now_ms.saturating_sub(heard_ms) < silence_max_ms;
+            let peer = driver.peers.get(id);
+            !self.is_isolated() && peer.is_some_and(|p| p.is_connected() && heard(p.heard_ms))
+        };
+        let members = driver.applied.view.members.iter();
+        members.filter(|member| member.id == driver.id || here(member.id)).cloned().collect()
+    }
+
+    pub fn status(&mut self, now_ms: u64, log: LogFigures) -> GroupStatus {
+        self.at(now_ms);
+        let driver = &self.driver;
+        let core = driver.status();
+        let those = |which: fn(&MemberInfo) -> bool| {
+            let members = core.config.members.iter();
+            members.filter(|(_, info)| which(info)).map(|(id, _)| *id).collect()
+        };
+        let leader = core.leader.filter(|_| !driver.failed);
+        GroupStatus {
+            member: driver.id,
+            leader,
+            is_leader: leader == Some(driver.id),
+            term: core.term,
+            last_index: core.last.index,
+            persisted_index: core.persisted,
+            commit_index: core.commit,
+            applied_index: driver.applied.last.index,
+            voters: those(MemberInfo::votes),
+            learners: those(|info| !info.votes()),
+            loggers: those(|info| info.role == MemberRole::Logger),
+            config: core.config.clone(),
+            log_bytes: log.bytes,
+            first_index: log.first_index,
+            syncs: log.syncs,
+            sync_us_avg: log.sync_us_avg,
+            sync_us_max: log.sync_us_max,
+            primary: self.contact.is_primary(),
+            proposals_pending: driver.pending.count(),
+            view_number: driver.applied.view.number,
+            log_warning: log.warning,
+        }
+    }
+
+    /// What a status request is answered with.
+    pub fn report(&mut self, now_ms: u64, log: LogFigures) -> Vec<(String, String)> {
+        let own = self.identity();
+        let head = [
+            ("name", own.name),
+            ("group_name", own.group_name),
+            ("group", format!("{:032x}", own.group)),
+            ("incarnation", own.incarnation.to_string()),
+            ("addr", own.addr),
+            ("incoming", own.incoming),
+        ];
+        let mut lines: Vec<_> =
+            head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        lines.extend(self.status(now_ms, log).lines());
+        lines
+    }
+}

@@ -1,0 +1,367 @@
+//! The machine: which input goes where, and what follows from it.
+//!
+//! Invariants:
+//! - an input is dealt with whole: reads, orders, housekeeping and proposals that it made possible
+//!   are in the same output;
+//! - a member that was closed, has failed or is isolated welcomes nobody.
+
+mod greet;
+mod housekeeping;
+mod look;
+
+pub use greet::Greeting;
+
+use crate::alone::Alone;
+use crate::driver::{Driver, Own};
+use crate::error::{OrderError, StartError};
+use crate::forward::Intake;
+use crate::input::Input;
+use crate::lineage::Lineage;
+use crate::membership::{admit, Departures, Joining, Membership, VoteWishes};
+use crate::options::Options;
+use crate::order::{Done, Order};
+use crate::orders::Orders;
+use crate::output::{LogLevel, Output};
+use crate::read::Reads;
+use crate::snapshot::Releases;
+use crate::start::{restored, Directory};
+use crate::view::{View, Views};
+use crate::watch::{Contact, DiskWatch, HostWatch, LogRoom, RoomWatch};
+use quorate_consensus::{Config, Consensus, Event, MemberId, Restored, SnapshotMeta};
+use quorate_wire::{Admission, JoinRequest, LeaveAnswer, Packet, PeerIdentity};
+use std::time::Duration;
+
+/// One member of a group. See the crate documentation for how to drive it.
+pub struct Member {
+    driver: Driver,
+    membership: Membership,
+    orders: Orders,
+    reads: Reads,
+    views: Views,
+    alone: Alone,
+    contact: Contact,
+    disk: DiskWatch,
+    room: RoomWatch,
+    log_room: LogRoom,
+    /// What the log was last told of how much this member is needed.
+    needed: Option<bool>,
+    releases: Releases,
+    host: HostWatch,
+    /// The commit that the host is in the middle of.
+    host_commit: Option<i64>,
+    kept_house_ms: u64,
+    pinged_ms: u64,
+}
+
+impl Member {
+    /// A member as its directory left it, after [`crate::founding`], [`crate::check_starts`] and
+    /// [`crate::fit`]. `newest` is the newest snapshot beside the log.
+    pub fn new(
+        options: Options,
+        directory: Directory,
+        newest: Option<(SnapshotMeta, View)>,
+        now_ms: u64,
+        out: &mut Output,
+    ) -> Result<Member, StartError> {
+        let own = Own {
+            id: directory.member,
+            incarnation: directory.incarnation,
+            group: (directory.group, directory.charter),
+        };
+        let (newest, view) = newest.unzip();
+        let lineage = Lineage::of(&directory, view.as_ref());
+        let restored = restored(directory, newest, &options.dir)?;
+        let (config, commit) = (latest_config(&restored), restored.commit);
+        let consensus = Consensus::new(options.consensus(own.id), restored, now_ms);
+        let mut driver = Driver::new(options, own, (consensus, commit), lineage, now_ms);
+        driver.begin(config, out);
+        Ok(Member {
+            driver,
+            membership: Membership {
+                joining: Joining::default(),
+                departures: Departures::default(),
+                votes: VoteWishes::default(),
+            },
+            orders: Orders::default(),
+            reads: Reads::default(),
+            views: Views::default(),
+            alone: Alone::default(),
+            contact: Contact::new(now_ms),
+            disk: DiskWatch::new(now_ms),
+            room: RoomWatch::default(),
+            log_room: LogRoom::Enough,
+            needed: None,
+            releases: Releases::default(),
+            host: HostWatch::new(now_ms),
+            host_commit: None,
+            kept_house_ms: now_ms,
+            pinged_ms: now_ms,
+        })
+    }
+
+    /// One thing that happened at `now_ms`, of a monotonic clock. `out` may hold the output of
+    /// earlier steps, but see [`Input::Persisted`].
+    pub fn step(&mut self, now_ms: u64, input: Input, out: &mut Output) {
+        self.at(now_ms);
+        self.dispatch(input, out);
+        self.settle(out);
+    }
+
+    /// Takes what was handed in, and empties it.
+    pub fn take_in(&mut self, now_ms: u64, intake: &mut Intake, out: &mut Output) {
+        self.at(now_ms);
+        for (serial, data) in intake.proposals.drain(..) {
+            self.driver.pending.push(serial, data);
+        }
+        for serial in intake.decided.drain(..) {
+            self.driver.pending.decided(serial);
+        }
+        if let Some(peer) = intake.room.take() {
+            self.room(peer);
+        }
+        for order in intake.orders.drain(..) {
+            self.order((order.id, order.order, order.deadline_ms), out);
+        }
+        self.settle(out);
+    }
+
+    /// The answer to somebody who wants to be a member.
+    pub fn admit(
+        &mut self,
+        now_ms: u64,
+        guest: PeerIdentity,
+        request: &JoinRequest,
+        out: &mut Output,
+    ) -> Admission {
+        self.at(now_ms);
+        let admission = admit(&mut self.driver, guest, request, out);
+        self.settle(out);
+        admission
+    }
+
+    fn at(&mut self, now_ms: u64) {
+        self.driver.now_ms = self.driver.now_ms.max(now_ms);
+    }
+
+    fn dispatch(&mut self, input: Input, out: &mut Output) {
+        let Self { driver, views, .. } = self;
+        match input {
+            Input::Tick => self.tick(out),
+            Input::Packet { from, packet } => self.packet(from, packet, out),
+            Input::Heard(peer) => {
+                driver.peers.heard(peer, driver.now_ms);
+                driver.ignore_refusal(Event::Heard(peer), out);
+            }
+            Input::Connected(identity) => self.connected(identity, out),
+            Input::Disconnected(peer) => {
+                driver.peers.disconnected(peer, driver.now_ms);
+                if !driver.closed {
+                    out.log(LogLevel::Info, format!("connection to member {peer} lost"));
+                }
+                driver.due = true;
+            }
+            Input::IncomingClosed { peer, connection } => {
+                driver.due |= driver.peers.incoming_closed(peer, connection, driver.now_ms, out);
+            }
+            Input::NotThere(peer) => {
+                if driver.peers.absent(peer) {
+                    driver.ignore_refusal(Event::Unreachable(peer), out);
+                    driver.due = true;
+                }
+            }
+            Input::Refused { refusal, .. } => driver.refused(&refusal, out),
+            Input::Room(peer) => self.room(peer),
+            Input::Asked { addr, answer } => {
+                self.membership.joining.answered(addr, answer, driver, out);
+                self.look_at_orders(out);
+            }
+            Input::Persisted(position) => {
+                self.disk.moved(driver.now_ms);
+                driver.ignore_refusal(Event::Persisted(position), out);
+            }
+            Input::LogFailed(error) => driver.log_failed(error, out),
+            Input::Broken(what) => driver.broken(&what, out),
+            Input::Fetched { to, from, entries } => {
+                driver.ignore_refusal(Event::Fetched { to, from, entries }, out);
+            }
+            Input::FetchUnavailable { to } => {
+                driver.ignore_refusal(Event::FetchUnavailable { to }, out);
+            }
+            Input::SnapshotStored(received) => {
+                let (from, term, meta) = (received.from, received.term, received.meta);
+                driver.ignore_refusal(Event::InstallSnapshot { from, term, meta }, out);
+            }
+            Input::SnapshotSent { to, last, ok } => {
+                driver.ignore_refusal(Event::SnapshotSent { to, last, ok }, out);
+            }
+            Input::SnapshotTaken { needed, files } => {
+                self.releases.note(files, needed);
+                out.release = self.releases.due();
+            }
+            Input::Released { base, config } => {
+                driver.ignore_refusal(Event::Compacted(base, config), out);
+                out.log(LogLevel::Debug, format!("the log now starts after {}", base.index));
+            }
+            Input::Started(applied) => {
+                driver.lineage.learn(&applied.view);
+                (driver.applied, driver.started) = (applied, true);
+                views.started(driver);
+                driver.due = true;
+            }
+            // Threads that look at the same time may tell in any order.
+            Input::Applied(applied) if applied.last.index < driver.applied.last.index => {}
+            Input::Applied(applied) => {
+                let other_view = driver.applied.view.number != applied.view.number;
+                if other_view {
+                    driver.lineage.learn(&applied.view);
+                }
+                driver.due |= other_view || driver.applied.last.term != applied.last.term;
+                driver.applied = applied;
+            }
+            Input::HostCommit(commit) => self.host_commit = commit,
+            Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
+            Input::ProcessIsolated(isolated) => {
+                self.alone.isolate_process(isolated, driver, out);
+            }
+            Input::Close => self.close(out),
+        }
+    }
+
+    fn packet(&mut self, from: MemberId, packet: Packet, out: &mut Output) {
+        let Self { driver, membership, views, .. } = self;
+        driver.peers.heard(from, driver.now_ms);
+        match packet {
+            Packet::Consensus(message) => driver.ignore_refusal(Event::Receive(message), out),
+            Packet::Forward(batch) => driver.propose_for_others(from, batch, out),
+            Packet::LeaveRequest => {
+                membership.departures.ask(from, driver.now_ms);
+                driver.due = true;
+            }
+            Packet::LeaveAnswer(LeaveAnswer::Done) => {
+                membership.departures.set_left();
+                driver.changes += 1;
+            }
+            Packet::LeaveAnswer(LeaveAnswer::Later { reason }) => driver.reason = reason,
+            Packet::ViewRefresh { number } => {
+                views.ask(number);
+                driver.due = true;
+            }
+            Packet::Ballots { ballots } => {
+                membership.votes.asked(from, ballots);
+                driver.due = true;
+            }
+            Packet::Ping => {}
+            other => {
+                let kind = other.frame_type();
+                let line = format!("member {from} sent a packet of type {kind:?} out of place");
+                out.log(LogLevel::Warn, line);
+            }
+        }
+    }
+
+    fn connected(&mut self, identity: PeerIdentity, out: &mut Output) {
+        let driver = &mut self.driver;
+        let peer = identity.member;
+        out.log(LogLevel::Info, format!("connected to member {peer}"));
+        driver.peers.connected(identity, driver.now_ms, out);
+        driver.ignore_refusal(Event::Connected(peer), out);
+        if driver.leadership.leader == Some(peer) {
+            driver.pending.requeue();
+        }
+        driver.due = true;
+    }
+
+    fn room(&mut self, peer: MemberId) {
+        if self.driver.leadership.leader == Some(peer) {
+            self.driver.pending.room();
+        }
+    }
+
+    fn order(&mut self, (id, order, deadline_ms): (u64, Order, u64), out: &mut Output) {
+        let Self { driver, alone, views, .. } = self;
+        let node = || driver.options.name.clone();
+        let done = match order {
+            _ if driver.closed => Err(OrderError::Closed),
+            Order::ReadPoint => return self.reads.join(id, driver.now_ms, deadline_ms),
+            // With a quorum there is nothing to do.
+            Order::GoOnAlone if self.contact.is_primary() => Ok(()),
+            Order::GoOnAlone => {
+                let node = node();
+                let gone_on = alone.go_on(driver, out);
+                gone_on.map_err(|reason| OrderError::NotAlone { node, reason })
+            }
+            Order::Isolate(isolated) => {
+                alone.isolate(isolated, driver, out);
+                Ok(())
+            }
+            Order::AllowAlone(allowed) => {
+                alone.allow(allowed);
+                Ok(())
+            }
+            Order::RefreshView => {
+                views.want_after(driver.applied.view.number);
+                driver.due = true;
+                Ok(())
+            }
+            Order::SuspectAfter(suspect_ms) => {
+                driver.suspect_ms = suspect_ms;
+                Ok(())
+            }
+            other => {
+                let order = (id, other, deadline_ms);
+                return self.orders.begin(order, driver, &mut self.membership, alone, out);
+            }
+        };
+        out.answers.push((id, done.map(|()| Done::Nothing)));
+    }
+
+    /// Everybody who waits is told so.
+    fn close(&mut self, out: &mut Output) {
+        self.driver.closed = true;
+        self.look_at_orders(out);
+        let closed = |id, _| out.answers.push((id, Err(OrderError::Closed)));
+        self.reads.expire(u64::MAX, closed);
+    }
+
+    fn look_at_orders(&mut self, out: &mut Output) {
+        self.orders.look(&mut self.driver, &mut self.membership, out);
+    }
+
+    /// What an input made possible.
+    fn settle(&mut self, out: &mut Output) {
+        self.answer_reads(out);
+        if self.driver.due {
+            self.keep_house(out);
+        }
+        if self.orders.is_due(&self.driver) {
+            self.look_at_orders(out);
+        }
+        self.driver.send_pending(out);
+    }
+
+    fn answer_reads(&mut self, out: &mut Output) {
+        loop {
+            for ready in std::mem::take(&mut self.driver.read_points) {
+                let answer = |id, index| out.answers.push((id, Ok(Done::ReadPoint(index))));
+                self.reads.answered(ready, answer);
+            }
+            let Some(ctx) = self.reads.start_round(self.driver.now_ms) else { return };
+            self.driver.ignore_refusal(Event::ReadIndex { ctx }, out);
+        }
+    }
+
+    fn expire_reads(&mut self, out: &mut Output) {
+        let Self { driver, reads, .. } = self;
+        reads.give_up(driver.now_ms, driver.options.election_timeout_ms / 2);
+        reads.expire(driver.now_ms, |id, waited_ms| {
+            let what = format!("node {} has no read point", driver.options.name);
+            let waited = Duration::from_millis(waited_ms);
+            out.answers.push((id, Err(OrderError::NoLeader { waited, what })));
+        });
+    }
+}
+
+fn latest_config(restored: &Restored) -> Config {
+    let latest = restored.configs.last().map(|(_, config)| config);
+    latest.unwrap_or(&restored.snapshot.config).clone()
+}

@@ -1,0 +1,61 @@
+//! Answering those who want to be members.
+
+use super::policy;
+use crate::driver::Driver;
+use crate::output::{LogLevel, Output};
+use quorate_consensus::{Event, StepError};
+use quorate_wire::{Admission, JoinRequest, PeerIdentity};
+
+/// The answer to a join request: the leader admits, everybody else knows whom to ask.
+pub(crate) fn admit(
+    driver: &mut Driver,
+    guest: PeerIdentity,
+    request: &JoinRequest,
+    out: &mut Output,
+) -> Admission {
+    let node = &driver.options.name;
+    if driver.group.0 == 0 {
+        let reason = format!("node {node} belongs to no group itself yet");
+        return Admission::Later { reason };
+    }
+    // Where to find it, should it be one of us that moved.
+    if driver.config.members.contains_key(&guest.member) {
+        driver.peers.announced(guest.clone(), driver.now_ms, out);
+    }
+    if !driver.leadership.is_leader {
+        let Some(leader) = driver.leadership.leader else {
+            let reason = format!("node {node} knows no leader at present");
+            return Admission::Later { reason };
+        };
+        let addr = driver.config.members.get(&leader).map(|info| info.addr.clone());
+        return match addr {
+            Some(addr) => Admission::AskLeader { addr },
+            None => Admission::Later { reason: "the leader's address is not known".into() },
+        };
+    }
+    let alive = |id| id == driver.id || driver.peers.is_connected(id);
+    let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {
+        Ok(None) => return Admission::Granted,
+        Ok(Some(change)) => change,
+        Err(holder) => {
+            let addr = &guest.addr;
+            let reason = format!("member {holder} has the address {addr} and still lives");
+            return Admission::Later { reason };
+        }
+    };
+    let PeerIdentity { member: id, name, addr, .. } = &guest;
+    let line = format!("node {name} at {addr} asks for admission as member {id}: {change:?}");
+    match driver.step(Event::ChangeMembership(change), out) {
+        Ok(()) => {
+            out.log(LogLevel::Info, line);
+            if request.blank && request.last_index == 0 {
+                driver.ignore_refusal(Event::SnapshotWelcome(*id), out);
+            }
+            Admission::Granted
+        }
+        Err(refusal @ StepError::BadChange(_)) => {
+            Admission::Refused { reason: refusal.to_string() }
+        }
+        Err(refusal) => Admission::Later { reason: refusal.to_string() },
+    }
+}

@@ -1,0 +1,54 @@
+//! What a leader changes of its own accord: full members out of joining ones that caught up, new
+//! addresses of known members, votes that were asked for, expulsion of those gone for long.
+
+use super::policy;
+use super::votes::VoteWishes;
+use crate::driver::Driver;
+use crate::output::{LogLevel, Output};
+use quorate_consensus::{ConfigChange, Event, MemberId, Status};
+
+/// Where this member leads: the next change, if one is due.
+pub(crate) fn keep_up(
+    driver: &mut Driver,
+    votes: &mut VoteWishes,
+    status: &Status,
+    out: &mut Output,
+) {
+    if status.config.is_joint() || status.commit < status.config_index {
+        return;
+    }
+    let own = driver.identity();
+    let connected = driver.peers.iter().filter(|(_, peer)| peer.is_connected());
+    let identities = connected.filter_map(|(_, peer)| peer.identity.as_ref()).chain([&own]);
+    let alive = |id| id == driver.id || driver.peers.is_connected(id);
+    let change = policy::promotion(status, driver.options.election_timeout_ms)
+        .or_else(|| policy::readdress(&status.config, identities))
+        .or_else(|| votes.change(&status.config, alive))
+        .or_else(|| expulsion(driver, status));
+    if let Some(change) = change {
+        propose(driver, change, out);
+    }
+}
+
+pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) {
+    let line = format!("membership: {change:?}");
+    match driver.step(Event::ChangeMembership(change), out) {
+        Ok(()) => out.log(LogLevel::Info, line),
+        Err(refusal) => out.log(LogLevel::Debug, format!("{line}: {refusal}")),
+    }
+}
+
+/// Only what this leader saw itself counts: it waits for `expel_ms` after its election.
+fn expulsion(driver: &Driver, status: &Status) -> Option<ConfigChange> {
+    let patience_ms = driver.options.expel_ms?;
+    let silent_ms = |id: MemberId| {
+        let peer = status.peers.iter().find(|peer| peer.id == id);
+        peer.map_or(0, |peer| peer.silent_ms).min(driver.led_ms())
+    };
+    let gone_for_long = |id| id != driver.id && silent_ms(id) >= patience_ms;
+    let alive = |id| {
+        id == driver.id
+            || (driver.peers.is_connected(id) && silent_ms(id) < driver.options.suspect_ms)
+    };
+    policy::expulsion(&status.config, gone_for_long, alive)
+}

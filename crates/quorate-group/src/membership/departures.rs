@@ -1,0 +1,78 @@
+//! Those who asked to be removed. Requests to this member, as the leader it is or was, are repeated
+//! by their senders until they are met.
+
+use super::{changes, policy};
+use crate::driver::Driver;
+use crate::output::Output;
+use quorate_consensus::{MemberId, Status};
+use quorate_wire::{LeaveAnswer, Packet};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+pub(crate) struct Departures {
+    /// Who wants to leave, and since when.
+    leaving: BTreeMap<MemberId, u64>,
+    /// The removal of this member is committed.
+    left: bool,
+}
+
+impl Departures {
+    pub fn ask(&mut self, leaver: MemberId, now_ms: u64) {
+        self.leaving.entry(leaver).or_insert(now_ms);
+    }
+
+    pub fn set_left(&mut self) {
+        self.left = true;
+    }
+
+    pub fn has_left(&self) -> bool {
+        self.left
+    }
+
+    /// Removes those who asked for it, and tells them once that is committed.
+    pub fn serve(&mut self, driver: &mut Driver, status: &Status, out: &mut Output) {
+        let committed = status.commit >= status.config_index && !status.config.is_joint();
+        for (id, since_ms) in self.leaving.clone() {
+            if !status.config.members.contains_key(&id) {
+                if committed {
+                    self.leaving.remove(&id);
+                    self.done(id, driver, out);
+                }
+            } else if driver.leads() && committed {
+                remove(driver, status, id, since_ms, out);
+            } else if !driver.leads() && id != driver.id {
+                // It asks the next leader.
+                self.leaving.remove(&id);
+            }
+        }
+    }
+
+    fn done(&mut self, id: MemberId, driver: &mut Driver, out: &mut Output) {
+        if id == driver.id {
+            self.left = true;
+            driver.changes += 1;
+        } else {
+            out.send(id, Packet::LeaveAnswer(LeaveAnswer::Done));
+        }
+    }
+}
+
+fn remove(driver: &mut Driver, status: &Status, id: MemberId, since_ms: u64, out: &mut Output) {
+    let waited_ms = driver.now_ms.saturating_sub(since_ms);
+    // A connection may outlive its process for a moment: whoever was heard since the request
+    // lives, the others get a while to be heard or to disconnect.
+    let heard = |id: MemberId| {
+        let peer = status.peers.iter().find(|peer| peer.id == id);
+        peer.is_some_and(|peer| peer.silent_ms < waited_ms)
+    };
+    let connected = |id: MemberId| driver.peers.is_connected(id);
+    let unclear =
+        |other: MemberId| other != id && other != driver.id && connected(other) && !heard(other);
+    let patient = waited_ms < 2 * driver.options.election_timeout_ms;
+    if patient && status.config.voters().any(unclear) {
+        return;
+    }
+    let alive = |id: MemberId| id == driver.id || (connected(id) && heard(id));
+    let change = policy::removal(&status.config, id, alive);
+    changes::propose(driver, change, out);
+}

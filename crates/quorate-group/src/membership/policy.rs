@@ -1,0 +1,141 @@
+//! What a leader decides about its group, as pure functions of what it knows.
+
+use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo, MemberRole, Status};
+use quorate_wire::{PeerIdentity, Wish};
+
+/// A joining member this close (in entries) to the end of the leader's log becomes a full one.
+const CAUGHT_UP_ENTRIES: u64 = 256;
+
+/// Whether a majority is to go on with this member where others may stop, because all disks fill
+/// together: it leads, or is among the first after the leader, by id, that make a majority with it.
+pub(crate) fn needed(config: &Config, leader: Option<MemberId>, own: MemberId) -> bool {
+    let mut majority: Vec<MemberId> = leader.into_iter().collect();
+    for id in config.voters() {
+        if config.is_quorum(|member| majority.contains(&member)) {
+            break;
+        }
+        majority.push(id);
+    }
+    majority.contains(&own)
+}
+
+/// The next joining member that has caught up, as a full one.
+pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
+    let caught_up = |id: &MemberId| {
+        status.peers.iter().any(|peer| {
+            peer.id == *id
+                && peer.matched >= status.config_index
+                && peer.matched + CAUGHT_UP_ENTRIES >= status.last.index
+                && peer.silent_ms <= silent_ms_max
+        })
+    };
+    let mut joining = status.config.members.iter().filter(|(_, info)| info.joining);
+    let (id, info) = joining.find(|(id, _)| caught_up(id))?;
+    Some(put(*id, MemberInfo { joining: false, ..info.clone() }))
+}
+
+/// A member that announces another address or name than the configuration has.
+pub(crate) fn readdress<'a>(
+    config: &Config,
+    known: impl Iterator<Item = &'a PeerIdentity>,
+) -> Option<ConfigChange> {
+    let mut moved = known.filter_map(|identity| {
+        let info = config.members.get(&identity.member)?;
+        let now = announced(info, identity);
+        (*info != now).then(|| put(identity.member, now))
+    });
+    moved.next()
+}
+
+/// How to admit `identity`: `None` if the configuration has it as it is. It replaces a member
+/// that does not live any more and had its address, or its name (if names tell members apart in
+/// this group): the same node, whose disk was lost. A new one is what it wishes to be, but
+/// joining; a known one stays what it is. While the other one at its address lives, or
+/// seems to, it has to wait: the id of that is the error.
+pub(crate) fn admission(
+    config: &Config,
+    identity: &PeerIdentity,
+    wish: &Wish,
+    alive: impl Fn(MemberId) -> bool,
+) -> Result<Option<ConfigChange>, MemberId> {
+    let id = identity.member;
+    let info = match config.members.get(&id) {
+        Some(info) => announced(info, identity),
+        None => MemberInfo {
+            joining: wish.role != MemberRole::Learner,
+            weight: wish.weight,
+            zone: wish.zone.clone(),
+            ..MemberInfo::new(wish.role, &identity.addr, &identity.name)
+        },
+    };
+    if config.members.get(&id) == Some(&info) {
+        return Ok(None);
+    }
+    let others = || config.members.iter().filter(|(other, _)| **other != id);
+    if let Some((holder, _)) =
+        others().find(|(other, held)| held.addr == info.addr && alive(**other))
+    {
+        return Err(*holder);
+    }
+    let namesakes = others().filter(|(_, other)| other.name == info.name).count();
+    let remove = others()
+        .filter(|(_, other)| other.addr == info.addr || (namesakes == 1 && other.name == info.name))
+        .map(|(other, _)| *other)
+        .filter(|other| !alive(*other))
+        .collect();
+    Ok(Some(ConfigChange::Update { put: vec![(id, info)], remove }))
+}
+
+/// Whether the others decide without `own`, which they do only when the change is complete: in the
+/// middle of it, its vote is still needed.
+pub(crate) fn is_out(config: &Config, own: MemberId) -> bool {
+    !config.is_joint() && !config.members.contains_key(&own)
+}
+
+/// Whether `own` is the whole group.
+pub(crate) fn is_all(config: &Config, own: MemberId) -> bool {
+    !config.is_joint() && config.members.len() == 1 && config.is_voter(own)
+}
+
+/// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to
+/// have a majority that lives.
+pub(crate) fn removal(
+    config: &Config,
+    leaver: MemberId,
+    alive: impl Fn(MemberId) -> bool,
+) -> ConfigChange {
+    let mut after = Config { outgoing: Vec::new(), ..config.clone() };
+    after.members.remove(&leaver);
+    let mut remove = vec![leaver];
+    for dead in config.voters().filter(|id| *id != leaver && !alive(*id)) {
+        if after.is_quorum(&alive) {
+            break;
+        }
+        after.members.remove(&dead);
+        remove.push(dead);
+    }
+    ConfigChange::Update { put: Vec::new(), remove }
+}
+
+/// The voter to expel: gone for long, where those that live are a majority even with it.
+pub(crate) fn expulsion(
+    config: &Config,
+    gone_for_long: impl Fn(MemberId) -> bool,
+    alive: impl Fn(MemberId) -> bool,
+) -> Option<ConfigChange> {
+    let expelled = config.voters().find(|id| gone_for_long(*id))?;
+    let change = ConfigChange::Update { put: Vec::new(), remove: vec![expelled] };
+    config.is_quorum(|id| id != expelled && alive(id)).then_some(change)
+}
+
+/// A known member with the address and name it has now.
+fn announced(info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
+    MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), ..info.clone() }
+}
+
+fn put(id: MemberId, info: MemberInfo) -> ConfigChange {
+    ConfigChange::Update { put: vec![(id, info)], remove: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+use super::*;
+
+fn info(id: u128, role: MemberRole) -> MemberInfo {
+    MemberInfo::new(role, format!("host{id}:1"), format!("n{id}"))
+}
+
+fn voters(ids: &[u128]) -> Config {
+    let members = ids.iter().map(|id| (MemberId(*id), info(*id, MemberRole::Voter))).collect();
+    Config { members, ..Config::default() }
+}
+
+fn identity(id: u128, addr: &str, name: &str) -> PeerIdentity {
+    PeerIdentity {
+        member: MemberId(id),
+        addr: addr.into(),
+        name: name.into(),
+        ..PeerIdentity::default()
+    }
+}
+
+fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
+    match change {
+        ConfigChange::Update { put, remove } => (put, remove),
+        ConfigChange::Rules(rules) => panic!("no members, but {rules:?}"),
+    }
+}
+
+#[test]
+fn just_a_majority_with_the_leader_is_needed() {
+    let needed = |config: &Config, leader: Option<u128>| -> Vec<u128> {
+        let leader = leader.map(MemberId);
+        let is = |id: &MemberId| needed(config, leader, *id);
+        config.members.keys().filter(|id| is(id)).map(|id| id.0).collect()
+    };
+    assert_eq!(needed(&voters(&[1, 2, 3]), Some(3)), [1, 3]);
+    assert_eq!(needed(&voters(&[1, 2, 3]), Some(1)), [1, 2]);
+    assert_eq!(needed(&voters(&[1, 2, 3]), None), [1, 2]);
+    assert_eq!(needed(&voters(&[1, 2, 3, 4, 5]), Some(2)), [1, 2, 3]);
+    assert_eq!(needed(&voters(&[1, 2]), Some(2)), [1, 2]);
+    let mut config = voters(&[2, 3, 4]);
+    config.members.insert(MemberId(1), info(1, MemberRole::Learner));
+    assert_eq!(needed(&config, Some(4)), [2, 4]);
+}
+
+#[test]
+fn a_wiped_node_replaces_its_dead_predecessor_only() {
+    let config = voters(&[1, 2, 3]);
+    let alive = |id: MemberId| id != MemberId(3);
+
+    let admit = |addr, name| admission(&config, &identity(8, addr, name), &Wish::default(), alive);
+    assert_eq!(parts(admit("host3:1", "new").unwrap().unwrap()).1, [MemberId(3)]);
+    assert_eq!(parts(admit("elsewhere:1", "n3").unwrap().unwrap()).1, [MemberId(3)]);
+    let (put, remove) = parts(admit("elsewhere:1", "n2").unwrap().unwrap());
+    assert!(remove.is_empty());
+    assert_eq!((put[0].0, put[0].1.role), (MemberId(8), MemberRole::Voter));
+    assert!(put[0].1.joining, "until it has caught up");
+    // Two processes cannot both be there: the one in the configuration is waited for.
+    assert_eq!(admit("host2:1", "new"), Err(MemberId(2)));
+}
+
+#[test]
+fn a_name_that_several_share_tells_nobody_apart() {
+    let mut config = voters(&[1, 2, 3]);
+    config.members.values_mut().for_each(|info| info.name = "localhost".into());
+    let change =
+        admission(&config, &identity(8, "host8:1", "localhost"), &Wish::default(), |_| false);
+    assert!(parts(change.unwrap().unwrap()).1.is_empty());
+}
+
+#[test]
+fn a_known_member_keeps_its_role_when_its_address_changes() {
+    let config = voters(&[1, 2]);
+    let wish = Wish { role: MemberRole::Logger, weight: 3, zone: "z".into() };
+    assert_eq!(admission(&config, &identity(2, "host2:1", "n2"), &wish, |_| true), Ok(None));
+    let moved = admission(&config, &identity(2, "host2:9", "n2"), &wish, |_| true);
+    let (put, remove) = parts(moved.unwrap().unwrap());
+    assert_eq!(put[0].1, MemberInfo { addr: "host2:9".into(), ..info(2, MemberRole::Voter) });
+    assert!(remove.is_empty());
+    let known = [identity(1, "host1:1", "n1"), identity(2, "host2:9", "n2")];
+    assert_eq!(parts(readdress(&config, known.iter()).unwrap()).0, put);
+    assert_eq!(readdress(&config, known[..1].iter()), None);
+}
+
+#[test]
+fn a_leaver_takes_dead_voters_along_as_far_as_needed() {
+    let removed = |config: &Config, leaver, living: &[u128]| {
+        parts(removal(config, MemberId(leaver), |id| living.contains(&id.0))).1
+    };
+    assert_eq!(removed(&voters(&[1, 2, 3]), 3, &[1, 2, 3]), [MemberId(3)]);
+    assert_eq!(removed(&voters(&[1, 2, 3]), 3, &[1, 3]), [MemberId(3), MemberId(2)]);
+    assert_eq!(removed(&voters(&[1, 2]), 2, &[1, 2]), [MemberId(2)]);
+    // Four of five live; without the leaver three of four: a majority.
+    assert_eq!(removed(&voters(&[1, 2, 3, 4, 5]), 5, &[1, 2, 3, 5]), [MemberId(5)]);
+    assert_eq!(removed(&voters(&[1, 2, 3, 4, 5]), 5, &[1, 2, 5]), [MemberId(5), MemberId(3)]);
+}
+
+#[test]
+fn a_new_member_is_what_it_wishes_but_votes_only_when_it_has_caught_up() {
+    let admitted = |role| {
+        let wish = Wish { role, weight: 7, zone: "z".into() };
+        let change = admission(&voters(&[1]), &identity(8, "host8:1", "n8"), &wish, |_| true);
+        parts(change.unwrap().unwrap()).0.remove(0).1
+    };
+    let logger = admitted(MemberRole::Logger);
+    assert!(logger.joining && !logger.votes());
+    assert_eq!((logger.role, logger.weight, logger.zone.as_str()), (MemberRole::Logger, 7, "z"));
+    assert!(!admitted(MemberRole::Learner).joining, "it has nothing to wait for");
+}
+
+#[test]
+fn a_voter_is_expelled_only_by_a_majority() {
+    let expelled = |config: &Config, living: &[u128], long: &[u128]| {
+        let change = expulsion(config, |id| long.contains(&id.0), |id| living.contains(&id.0));
+        change.map(|change| parts(change).1)
+    };
+    let three = voters(&[1, 2, 3]);
+    assert_eq!(expelled(&three, &[1, 2], &[]), None);
+    assert_eq!(expelled(&three, &[1, 2], &[3]), Some(vec![MemberId(3)]));
+    // One of two cannot tell whether the other lives.
+    assert_eq!(expelled(&voters(&[1, 2]), &[1], &[2]), None);
+    assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2, 3], &[4, 5]), Some(vec![MemberId(4)]));
+    assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2], &[3, 4, 5]), None);
+}
+
+#[test]
+fn who_still_counts_in_a_change_stays() {
+    let mut config = voters(&[1]);
+    assert!(is_all(&config, MemberId(1)) && is_out(&config, MemberId(3)));
+    // 2 and 3 are being removed: until that is done, one of them has to agree.
+    config.outgoing = vec![MemberId(1), MemberId(2), MemberId(3)];
+    for id in [1, 2, 3].map(MemberId) {
+        assert!(!is_all(&config, id) && !is_out(&config, id), "{id}");
+    }
+    assert!(!is_all(&voters(&[1, 2]), MemberId(1)));
+}

@@ -1,0 +1,142 @@
+//! What an operator orders of the membership. The leader carries it out, and says when it is done.
+
+use super::target::{find, not_leading};
+use super::Context;
+use crate::error::OrderError;
+use crate::order::{Alteration, Answer, Done};
+use crate::output::LogLevel;
+use quorate_consensus::{
+    Config, ConfigChange, Event, MemberId, MemberInfo, MemberRole, Rules, StepError,
+};
+use std::time::Duration;
+
+pub(super) struct Change {
+    wanted: Wanted,
+    asked: bool,
+}
+
+enum Wanted {
+    Alteration {
+        name: String,
+        alteration: Alteration,
+    },
+    /// Asked again after it went, the name is not known any more.
+    Removal {
+        name: String,
+        gone: Option<MemberId>,
+    },
+    Rules(Rules),
+}
+
+impl Change {
+    pub fn alter(name: String, alteration: Alteration) -> Self {
+        Self { wanted: Wanted::Alteration { name, alteration }, asked: false }
+    }
+
+    pub fn remove(name: String) -> Self {
+        Self { wanted: Wanted::Removal { name, gone: None }, asked: false }
+    }
+
+    pub fn rules(rules: Rules) -> Self {
+        Self { wanted: Wanted::Rules(rules), asked: false }
+    }
+
+    /// Asks the core for whatever is to be done, until that is nothing, and the membership is
+    /// committed. What has been asked for may cost this member the leadership (its own vote, say):
+    /// then it is done once this member sees it committed, and lost if another leads without it.
+    pub fn look(&mut self, context: &mut Context<'_>) -> Option<Answer> {
+        match self.proceed(context) {
+            Ok(true) => Some(Ok(Done::Nothing)),
+            Ok(false) if context.is_late() => {
+                let waited: Duration = context.patience();
+                let reason = format!("nothing was committed within {waited:?}; it may still be");
+                Some(Err(OrderError::Membership { node: context.node(), reason }))
+            }
+            Ok(false) => None,
+            Err(reason) => Some(Err(OrderError::Membership { node: context.node(), reason })),
+        }
+    }
+
+    /// True when it is done; an error is why it cannot be.
+    fn proceed(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
+        let status = context.driver.status();
+        let leads = status.leader == Some(context.driver.id);
+        if !leads && !self.asked {
+            return Err(not_leading(&status.config, status.leader));
+        }
+        let settled = status.commit >= status.config_index && !status.config.is_joint();
+        match self.wanted.next(&status.config)? {
+            None => return Ok(settled),
+            Some(_) if !leads && status.leader.is_some() => {
+                return Err(not_leading(&status.config, status.leader));
+            }
+            Some(change) if leads => {
+                let line = format!("an operator changes the membership: {change:?}");
+                match context.driver.step(Event::ChangeMembership(change), context.out) {
+                    Ok(()) => {
+                        self.asked = true;
+                        context.out.log(LogLevel::Info, line);
+                    }
+                    Err(StepError::BadChange(reason)) => return Err(reason),
+                    // Another change, or a transfer, is under way.
+                    Err(_) => {}
+                }
+            }
+            // It is on its way, or nobody leads at the moment.
+            Some(_) => {}
+        }
+        Ok(false)
+    }
+}
+
+impl Wanted {
+    /// What is still to be done; an error is why it cannot be.
+    fn next(&mut self, config: &Config) -> Result<Option<ConfigChange>, String> {
+        match self {
+            Wanted::Alteration { name, alteration } => alter(config, name, alteration),
+            Wanted::Removal { name, gone } => {
+                let id = match *gone {
+                    Some(id) if !config.members.contains_key(&id) => return Ok(None),
+                    _ => find(config, name)?.0,
+                };
+                *gone = Some(id);
+                Ok(Some(ConfigChange::Update { put: Vec::new(), remove: vec![id] }))
+            }
+            Wanted::Rules(rules) => {
+                Ok((config.rules != *rules).then_some(ConfigChange::Rules(*rules)))
+            }
+        }
+    }
+}
+
+fn alter(
+    config: &Config,
+    name: &str,
+    alteration: &Alteration,
+) -> Result<Option<ConfigChange>, String> {
+    let (id, info) = find(config, name)?;
+    let is_logger = |role| role == MemberRole::Logger;
+    if alteration.role.is_some_and(|role| is_logger(role) != is_logger(info.role)) {
+        let what = if is_logger(info.role) { "logger" } else { "server" };
+        return Err(format!(
+            "{name} is a {what}: a logger has no database and never becomes a server, nor a \
+             server a logger; remove it, and start the other in its place"
+        ));
+    }
+    let altered = altered(info, alteration);
+    let change = ConfigChange::Update { put: vec![(id, altered.clone())], remove: Vec::new() };
+    Ok((*info != altered).then_some(change))
+}
+
+fn altered(info: &MemberInfo, alteration: &Alteration) -> MemberInfo {
+    let role = alteration.role.unwrap_or(info.role);
+    // Whoever had no vote has to catch up first.
+    let joining = role != MemberRole::Learner && !info.votes();
+    MemberInfo {
+        role,
+        joining,
+        weight: alteration.weight.unwrap_or(info.weight),
+        zone: alteration.zone.clone().unwrap_or_else(|| info.zone.clone()),
+        ..info.clone()
+    }
+}

@@ -1,0 +1,120 @@
+//! What a member wants done.
+
+use crate::order::Answer;
+use quorate_consensus::{Charter, Effects, Index, MemberId, Rules, Term};
+use quorate_wire::{JoinRequest, Packet};
+
+/// The output of one step, or of several in a row. It is carried out in the order of the fields,
+/// cleared, and used again.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// The group this member belongs to from now on: durable before anything else is done.
+    pub group: Option<(u128, Charter)>,
+    /// This member is an older state of itself: leave this reason as a mark in the log directory,
+    /// which is not to be opened any more. It stops in any case.
+    pub mark: Option<String>,
+    /// Of the consensus core: `hard_state` is to be durable before anything behind it is done;
+    /// `reset_log`, `truncate_from` and `append` are queued for the log; `messages` go to the peers;
+    /// `fetches` are read from the log, away from here. All else in it is the machine's.
+    pub effects: Effects,
+    /// Lost without a connection.
+    pub packets: Vec<(MemberId, Packet)>,
+    /// Say [`crate::Input::Room`] as soon as less than [`crate::FORWARD_BYTES`] wait for this peer.
+    pub ask_room: Option<MemberId>,
+    /// The state machine continues from the snapshot of this index: goes with `effects.reset_log`.
+    pub install: Option<Index>,
+    /// Entries up to here are committed *and* on this member's own disk: the state machine may see
+    /// them. Never goes back: what the layer above has seen, the own log can show again.
+    pub feed: Option<Index>,
+    pub snapshots: Vec<SnapshotOrder>,
+    pub links: Vec<Link>,
+    /// One question at a time; the next follows the answer.
+    pub ask: Option<Ask>,
+    /// See that the snapshot of this index is readable, release the log up to it, delete the
+    /// snapshots that are needless then, and say [`crate::Input::Released`].
+    pub release: Option<Index>,
+    /// Whether a majority is to go on with this member where others may stop, because all disks fill
+    /// together: the log may use its reserve then.
+    pub needed: Option<bool>,
+    pub answers: Vec<(u64, Answer)>,
+    /// For the observer, in order.
+    pub notices: Vec<Notice>,
+}
+
+/// Send the newest snapshot to a peer whose next entry is purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotOrder {
+    pub to: MemberId,
+    pub term: Term,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Keep a connection to this peer, at one of these addresses (the first that works; none: do
+    /// not dial). Do not wait with the next attempt.
+    Connect { peer: MemberId, addrs: Vec<String> },
+    /// End the connection dialled to this peer.
+    Break(MemberId),
+    /// End both connections with this peer.
+    Cut(MemberId),
+    /// No connection to this peer is wanted any more.
+    Drop(MemberId),
+    /// End every connection of this process, of strangers too.
+    CutAll,
+}
+
+/// Ask for admission at `addr`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    pub addr: String,
+    pub request: JoinRequest,
+    /// This member belongs to no group yet: the host is to agree to the one found there.
+    pub agree: bool,
+}
+
+/// For the observer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    Leader(Term, Option<MemberId>),
+    Rules(Rules),
+    /// Lost (false) or regained (true) contact with a quorum.
+    Primary(bool),
+    Fatal(String),
+    Log(LogLevel, String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl Output {
+    pub(crate) fn log(&mut self, level: LogLevel, message: String) {
+        self.notices.push(Notice::Log(level, message));
+    }
+
+    pub(crate) fn send(&mut self, to: MemberId, packet: Packet) {
+        self.packets.push((to, packet));
+    }
+
+    /// Empties it, keeping the allocations.
+    pub fn clear(&mut self) {
+        self.group = None;
+        self.mark = None;
+        self.effects.clear();
+        self.packets.clear();
+        self.ask_room = None;
+        self.install = None;
+        self.feed = None;
+        self.snapshots.clear();
+        self.links.clear();
+        self.ask = None;
+        self.release = None;
+        self.needed = None;
+        self.answers.clear();
+        self.notices.clear();
+    }
+}

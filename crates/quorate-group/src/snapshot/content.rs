@@ -1,0 +1,95 @@
+//! What a snapshot's file holds.
+
+use crate::view::View;
+use bytes::Bytes;
+use quorate_consensus::{Config, LogPosition, SnapshotMeta};
+use quorate_wire::{BodyReader, BodyWriter, WireError};
+
+const VERSION: u8 = 1;
+/// Of the meta: since 2 it says where the snapshot came from.
+const META_VERSION: u8 = 2;
+
+/// What the file of a snapshot says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub meta: SnapshotMeta,
+    /// From a leader; else this member took it itself, of entries that it had on disk. Files of
+    /// version 1 do not say: they count as the latter, which forbids more.
+    pub received: bool,
+}
+
+/// What a snapshot holds: the group's own part, and the state machine's.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Content {
+    pub view: View,
+    pub machine: Bytes,
+}
+
+impl Content {
+    pub fn encode(&self) -> Bytes {
+        let mut out = BodyWriter::default();
+        out.u8(VERSION);
+        out.data(&self.view.encode());
+        out.rest(&self.machine);
+        out.finish().to_bytes()
+    }
+
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut body = BodyReader::new(bytes, "snapshot");
+        match body.u8()? {
+            VERSION => Ok(Self { view: View::decode(body.data()?)?, machine: body.rest() }),
+            other => Err(unknown_version(other)),
+        }
+    }
+}
+
+impl Stored {
+    pub fn encode(&self) -> Bytes {
+        let mut out = BodyWriter::default();
+        out.u8(META_VERSION);
+        out.u64(self.meta.last.term);
+        out.u64(self.meta.last.index);
+        out.u8(self.received.into());
+        out.rest(&self.meta.config.encode());
+        out.finish().to_bytes()
+    }
+
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut body = BodyReader::new(bytes, "snapshot meta");
+        let version = body.u8()?;
+        if ![VERSION, META_VERSION].contains(&version) {
+            return Err(unknown_version(version));
+        }
+        let last = LogPosition { term: body.u64()?, index: body.u64()? };
+        let received = version == META_VERSION && body.u8()? != 0;
+        let config = Config::decode(&body.rest());
+        let config = config.map_err(|error| WireError::BadConfig(error.to_string()))?;
+        Ok(Self { meta: SnapshotMeta { last, config }, received })
+    }
+}
+
+fn unknown_version(version: u8) -> WireError {
+    WireError::BadValue { what: "snapshot version", value: version.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_where_its_snapshot_came_from_and_an_old_one_counts_as_own() {
+        let meta =
+            SnapshotMeta { last: LogPosition { term: 3, index: 70 }, config: Config::default() };
+        for received in [false, true] {
+            let stored = Stored { meta: meta.clone(), received };
+            assert_eq!(Stored::decode(stored.encode()), Ok(stored));
+        }
+        let mut old = BodyWriter::default();
+        old.u8(1);
+        old.u64(3);
+        old.u64(70);
+        old.rest(&meta.config.encode());
+        let read = Stored::decode(old.finish().to_bytes());
+        assert_eq!(read, Ok(Stored { meta, received: false }));
+    }
+}

@@ -1,0 +1,12 @@
+//! Snapshots of the state after a log index: what their files say, their way between members, and
+//! how much of the log they make needless.
+
+mod assembly;
+mod content;
+mod parcel;
+mod release;
+
+pub use assembly::{Assembly, Received};
+pub use content::{Content, Stored};
+pub use parcel::Parcel;
+pub(crate) use release::Releases;

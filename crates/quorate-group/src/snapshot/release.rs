@@ -1,0 +1,44 @@
+//! How much of the log is needless.
+//!
+//! Invariant: the log is purged only up to the newest snapshot but one, so log and files together
+//! reach from a whole state to the end of the log, even should the newest file be damaged.
+
+use quorate_consensus::Index;
+
+/// The snapshots there are, newest first, and the first index that the state machine still needs, as
+/// it last said.
+#[derive(Default)]
+pub(crate) struct Releases {
+    files: Vec<Index>,
+    needed: Index,
+}
+
+impl Releases {
+    pub fn note(&mut self, files: Vec<Index>, needed: Index) {
+        (self.files, self.needed) = (files, needed);
+    }
+
+    /// Up to where the log may go.
+    pub fn due(&self) -> Option<Index> {
+        self.files.iter().skip(1).find(|index| **index < self.needed).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_reaches_back_to_the_newest_snapshot_but_one_and_to_what_is_needed() {
+        let releasable = |files: &[Index], needed| {
+            let mut releases = Releases::default();
+            releases.note(files.to_vec(), needed);
+            releases.due()
+        };
+        assert_eq!(releasable(&[], Index::MAX), None);
+        assert_eq!(releasable(&[30], Index::MAX), None);
+        assert_eq!(releasable(&[30, 20, 10], Index::MAX), Some(20));
+        assert_eq!(releasable(&[30, 20, 10], 20), Some(10));
+        assert_eq!(releasable(&[30, 20, 10], 5), None);
+    }
+}

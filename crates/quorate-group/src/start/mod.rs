@@ -1,0 +1,11 @@
+//! From what the log directory says to a member: whether to found a group, and what the core starts
+//! from.
+
+mod directory;
+mod founding;
+mod restore;
+
+pub use directory::Directory;
+pub use founding::{founding, judge_seed, Founding, SeedAnswer};
+pub(crate) use restore::restored;
+pub use restore::{fit, Fit};

@@ -1,0 +1,6 @@
+//! Groups of machines in virtual time, joined by a little network in memory.
+
+mod membership;
+mod orders;
+mod quorum;
+mod world;

@@ -1,0 +1,81 @@
+use crate::world::World;
+use quorate_consensus::MemberId;
+use quorate_group::{Done, Order, OrderError, Output};
+use quorate_wire::{Hello, RefusalCode, Want};
+
+#[test]
+fn members_are_admitted_one_after_the_other_and_apply_the_same() {
+    let mut world = World::started(5);
+    (0..5).for_each(|at| world.propose(at, &format!("from {at}")));
+    let all = ["from 0", "from 1", "from 2", "from 3", "from 4"];
+    world.await_applied(&[0, 1, 2, 3, 4], &all);
+    for at in 1..5 {
+        assert_eq!(world.nodes[at].applied, world.nodes[0].applied);
+        assert_eq!(world.nodes[at].views.last(), world.nodes[0].views.last());
+    }
+    let order: Vec<_> =
+        world.nodes[0].views.last().unwrap().members.iter().map(|m| m.id.0).collect();
+    assert_eq!(order, [1, 2, 3, 4, 5], "in the order in which they joined");
+}
+
+#[test]
+fn who_leaves_is_out_of_configuration_and_view_and_may_return() {
+    let mut world = World::started(3);
+    assert_eq!(world.order(2, Order::Leave, 5_000), Ok(Done::Nothing));
+    world.kill(2);
+    world.await_view(&[0, 1]);
+    world.start(2);
+    world.await_view(&[0, 1, 2]);
+    let leader = world.leader();
+    assert_eq!(world.order(leader, Order::Leave, 5_000), Ok(Done::Nothing), "the leader, too");
+    world.kill(leader);
+    let rest: Vec<_> = (0..3).filter(|at| *at != leader).collect();
+    world.await_view(&rest);
+    world.propose(rest[0], "later");
+    world.await_applied(&rest, &["later"]);
+}
+
+#[test]
+fn the_last_member_just_stops() {
+    let mut world = World::started(1);
+    assert_eq!(world.order(0, Order::Leave, 1_000), Ok(Done::Nothing));
+    assert!(world.nodes[0].lines.iter().any(|line| line.contains("the last member")));
+}
+
+#[test]
+fn a_voter_gone_for_long_is_expelled_and_admitted_again() {
+    let mut world = World::with(3, |_, options| options.expel_ms = Some(2_000));
+    let leader = world.leader();
+    let gone = (leader + 1) % 3;
+    let rest: Vec<_> = (0..3).filter(|at| *at != gone).collect();
+    world.kill(gone);
+    world.await_view(&rest);
+    assert_eq!(world.status(leader).voters.len(), 3, "only silent");
+    world.await_voters(2);
+    world.start(gone);
+    world.await_view(&[0, 1, 2]);
+}
+
+#[test]
+fn a_node_of_another_group_is_refused() {
+    let mut world = World::started(1);
+    let mut from = world.nodes[0].machine.as_ref().unwrap().identity();
+    (from.member, from.group_name) = (MemberId(9), "other".into());
+    let hello = Hello { versions: (1, u16::MAX), want: Want::Join, from, expects: None };
+    let now_ms = world.now_ms;
+    let machine = world.nodes[0].machine.as_mut().unwrap();
+    let greeted = machine.greet(now_ms, &hello, &mut Output::default());
+    assert_eq!(greeted.unwrap_err().code, RefusalCode::OtherGroup);
+}
+
+#[test]
+fn who_has_nobody_to_ask_is_told_at_the_deadline() {
+    let mut world = World::started(2);
+    world.kill(0);
+    world.kill(1);
+    world.nodes[1].wipe(MemberId(99));
+    world.start(1);
+    let answer = world.order(1, Order::AwaitJoined, 500);
+    let Err(OrderError::NotJoined { reason, .. }) = answer else { panic!("{answer:?}") };
+    assert!(reason.contains("node0"), "{reason}");
+}

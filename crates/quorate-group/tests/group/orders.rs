@@ -1,0 +1,100 @@
+use crate::world::World;
+use quorate_consensus::{MemberRole, Rules};
+use quorate_group::{Alteration, Done, Input, Order, OrderError};
+
+#[test]
+fn leadership_goes_where_it_is_told_to_and_proposals_go_with_it() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let to = (leader + 1) % 3;
+    world.propose(leader, "before");
+    let id = world.begin(leader, Order::Switchover { to: Some(format!("n{to}")) }, 5_000);
+    world.propose(leader, "meanwhile");
+    world.propose((leader + 2) % 3, "elsewhere");
+    world.until("the answer", |world| world.nodes[leader].answers.contains_key(&id));
+    assert_eq!(world.nodes[leader].answers[&id], Ok(Done::Leader(format!("n{to}"))));
+    assert_eq!(world.leader(), to);
+    world.await_applied(&[0, 1, 2], &["before", "meanwhile", "elsewhere"]);
+    let refused = world.order(leader, Order::Switchover { to: None }, 1_000);
+    let Err(OrderError::Switchover { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains(&format!("ask n{to}")), "{reason}");
+}
+
+#[test]
+fn the_leader_changes_the_membership_as_it_is_told() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let other = format!("n{}", (leader + 1) % 3);
+    let alteration = Alteration { weight: Some(7), ..Alteration::default() };
+    let order = Order::Alter { name: other.clone(), alteration };
+    assert_eq!(world.order(leader, order.clone(), 2_000), Ok(Done::Nothing));
+    assert_eq!(world.order(leader, order.clone(), 2_000), Ok(Done::Nothing), "nothing to do");
+    let elsewhere = world.order((leader + 2) % 3, order, 2_000);
+    assert!(matches!(elsewhere, Err(OrderError::Membership { .. })));
+    let logger = Alteration { role: Some(MemberRole::Logger), ..Alteration::default() };
+    let refused = world.order(leader, Order::Alter { name: other.clone(), alteration: logger }, 1);
+    assert!(matches!(refused, Err(OrderError::Membership { .. })));
+    let rules = Rules { follows_writes: true, ..Rules::default() };
+    assert_eq!(world.order(leader, Order::SetRules(rules), 2_000), Ok(Done::Nothing));
+    assert_eq!(world.order(leader, Order::Remove { name: other }, 2_000), Ok(Done::Nothing));
+}
+
+#[test]
+fn read_points_cover_what_was_applied_before_on_any_member() {
+    let mut world = World::started(3);
+    for at in 0..3 {
+        world.propose(at, &format!("{at}"));
+        world.await_applied(&[0], &[&format!("{at}")]);
+        let last = world.nodes[0].applied().last.index;
+        let answer = world.order(at, Order::ReadPoint, 2_000);
+        let Ok(Done::ReadPoint(index)) = answer else { panic!("{answer:?}") };
+        assert!(index >= last, "{index} < {last}");
+    }
+}
+
+#[test]
+fn every_order_is_answered_at_its_deadline_and_at_the_close() {
+    let mut world = World::started(3);
+    world.kill(1);
+    world.kill(2);
+    world.run_ms(2_000);
+    let orders = [
+        Order::ReadPoint,
+        Order::Switchover { to: None },
+        Order::SetRules(Rules { zones_min: 1, ..Rules::default() }),
+        Order::Leave,
+        Order::GoOnAlone,
+        Order::ForceQuorum { keep: vec!["n0".into(), "n1".into()], reason: "test".into() },
+    ];
+    for order in orders {
+        assert!(world.order(0, order.clone(), 400).is_err(), "{order:?}");
+    }
+    let waiting = [world.begin(0, Order::ReadPoint, 9_000), world.begin(0, Order::Leave, 9_000)];
+    world.step(0, Input::Close);
+    let late = world.begin(0, Order::ReadPoint, 9_000);
+    for id in waiting.into_iter().chain([late]) {
+        assert_eq!(world.nodes[0].answers[&id], Err(OrderError::Closed));
+    }
+}
+
+#[test]
+fn a_majority_given_up_for_lost_is_left_behind() {
+    let mut world = World::started(3);
+    world.kill(1);
+    world.kill(2);
+    world.until("the loss", |world| world.nodes[0].primary.last() == Some(&false));
+    let order = Order::ForceQuorum { keep: vec!["n0".into()], reason: "both burnt".into() };
+    let answer = world.order(0, order, 5_000);
+    let Ok(Done::Forced(plan)) = answer else { panic!("{answer:?}") };
+    assert_eq!((plan.kept, plan.lost), (vec!["n0".into()], vec!["n1".into(), "n2".into()]));
+    world.propose(0, "on");
+    world.await_applied(&[0], &["on"]);
+}
+
+#[test]
+fn votes_that_are_wanted_are_given() {
+    let mut world = World::started(3);
+    let at = (world.leader() + 1) % 3;
+    assert_eq!(world.order(at, Order::WantVotes(3), 5_000), Ok(Done::Nothing));
+    assert_eq!(world.status(at).config.ballots().count(), 5);
+}

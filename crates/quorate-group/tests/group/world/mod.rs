@@ -1,0 +1,354 @@
+//! Time, a network that delivers after a millisecond, and a disk that syncs after one: enough of a
+//! shell to run the machine, and nothing that goes wrong but what a test wants.
+
+mod node;
+
+use node::Node;
+use quorate_consensus::{EntryKind, MemberId, Proposal};
+use quorate_group::{
+    Answer, Ask, AskAnswer, GroupStatus, Input, Link, LogFigures, Options, Order, Output, View,
+};
+use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
+use std::collections::{BTreeMap, BTreeSet};
+
+const TICK_MS: u64 = 10;
+const REDIAL_MS: u64 = 50;
+
+pub struct World {
+    pub now_ms: u64,
+    pub nodes: Vec<Node>,
+    /// What is to happen, in order.
+    events: BTreeMap<(u64, u64), Event>,
+    next: u64,
+    /// Connections that stand: from whom to whom.
+    links: BTreeSet<(usize, usize)>,
+    /// Links that deliver nothing, and on which nothing can be dialled, without anybody being told.
+    pub cut: BTreeSet<(usize, usize)>,
+    next_order: u64,
+}
+
+enum Event {
+    Tick(usize),
+    Dial(usize, usize),
+    Deliver(usize, usize, Packet),
+    Synced(usize),
+    Asked(usize, Ask),
+}
+
+impl World {
+    /// A group of so many, all in the view.
+    pub fn started(count: usize) -> Self {
+        Self::with(count, |_, _| {})
+    }
+
+    pub fn with(count: usize, change: impl Fn(usize, &mut Options)) -> Self {
+        let (nodes, links, cut) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let events = BTreeMap::new();
+        let mut world = World { now_ms: 0, nodes, events, next: 0, links, cut, next_order: 0 };
+        for at in 0..count {
+            world.nodes.push(Node::new(at, count, &change));
+            world.start(at);
+            world.order(at, Order::AwaitJoined, 10_000).unwrap();
+            world.await_view(&(0..=at).collect::<Vec<_>>());
+            world.await_voters(at + 1);
+        }
+        world
+    }
+
+    pub fn start(&mut self, at: usize) {
+        let now_ms = self.now_ms;
+        let out = self.nodes[at].start(now_ms);
+        self.carry_out(at, out);
+        self.later(TICK_MS, Event::Tick(at));
+    }
+
+    /// Its process ends, and its host refuses connections.
+    pub fn kill(&mut self, at: usize) {
+        self.nodes[at].machine = None;
+        self.cut_links(at);
+    }
+
+    pub fn step(&mut self, at: usize, input: Input) {
+        let mut out = Output::default();
+        if let Some(machine) = &mut self.nodes[at].machine {
+            machine.step(self.now_ms, input, &mut out);
+        }
+        self.carry_out(at, out);
+    }
+
+    /// Hands in an order; its answer comes into `Node::answers`.
+    pub fn begin(&mut self, at: usize, order: Order, timeout_ms: u64) -> u64 {
+        self.next_order += 1;
+        let (id, deadline_ms) = (self.next_order, self.now_ms + timeout_ms);
+        self.nodes[at].intake.order(id, order, deadline_ms);
+        self.take_in(at);
+        id
+    }
+
+    /// Hands in an order, and waits for the answer.
+    pub fn order(&mut self, at: usize, order: Order, timeout_ms: u64) -> Answer {
+        let id = self.begin(at, order, timeout_ms);
+        let deadline_ms = self.now_ms + timeout_ms + 2 * TICK_MS;
+        while !self.nodes[at].answers.contains_key(&id) {
+            assert!(self.now_ms <= deadline_ms, "no answer in time");
+            self.run_ms(1);
+        }
+        self.nodes[at].answers.remove(&id).unwrap()
+    }
+
+    /// Proposes what its text says.
+    pub fn propose(&mut self, at: usize, text: &str) {
+        let serial = self.nodes[at].next_serial();
+        let proposal = Proposal::new(EntryKind::Data, text.to_owned().into());
+        self.nodes[at].intake.push(serial, proposal);
+        self.take_in(at);
+    }
+
+    pub fn leader(&mut self) -> usize {
+        self.until("a leader", |world| world.find_leader().is_some());
+        self.find_leader().unwrap()
+    }
+
+    pub fn await_view(&mut self, members: &[usize]) {
+        let ids: BTreeSet<_> = members.iter().map(|at| self.nodes[*at].id).collect();
+        let shown = |view: &View| view.members.iter().map(|m| m.id).collect::<BTreeSet<_>>() == ids;
+        self.until("the view", |world| {
+            members.iter().all(|at| world.nodes[*at].views.last().is_some_and(&shown))
+        });
+    }
+
+    /// Waits until the leader has so many voters, for good.
+    pub fn await_voters(&mut self, count: usize) {
+        let deadline_ms = self.now_ms + 20_000;
+        loop {
+            let leader = self.leader();
+            let status = self.status(leader);
+            let settled = !status.config.is_joint() && status.commit_index == status.last_index;
+            if settled && status.voters.len() == count {
+                return;
+            }
+            assert!(self.now_ms < deadline_ms, "{status:?}");
+            self.run_ms(1);
+        }
+    }
+
+    pub fn status(&mut self, at: usize) -> GroupStatus {
+        let machine = self.nodes[at].machine.as_mut().expect("it runs");
+        machine.status(self.now_ms, LogFigures::default())
+    }
+
+    pub fn await_applied(&mut self, members: &[usize], texts: &[&str]) {
+        self.until("proposals", |world| {
+            let all = |at: &usize| {
+                texts.iter().all(|text| world.nodes[*at].applied.iter().any(|a| a == text))
+            };
+            members.iter().all(all)
+        });
+    }
+
+    pub fn until(&mut self, what: &str, done: impl Fn(&World) -> bool) {
+        let deadline_ms = self.now_ms + 20_000;
+        while !done(self) {
+            let lines = || self.nodes.iter().map(|node| &node.lines).collect::<Vec<_>>();
+            assert!(self.now_ms < deadline_ms, "waited in vain for {what}: {:#?}", lines());
+            self.run_ms(1);
+        }
+    }
+
+    pub fn run_ms(&mut self, ms: u64) {
+        let end_ms = self.now_ms + ms;
+        while let Some(entry) = self.events.first_entry().filter(|e| e.key().0 <= end_ms) {
+            self.now_ms = entry.key().0;
+            let event = entry.remove();
+            self.happen(event);
+        }
+        self.now_ms = end_ms;
+    }
+
+    fn find_leader(&self) -> Option<usize> {
+        let leads = |node: &Node| node.leaders.last().is_some_and(|l| *l == Some(node.id));
+        self.nodes.iter().position(|node| node.machine.is_some() && leads(node))
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Tick(at) if self.nodes[at].machine.is_some() => {
+                let applied = self.nodes[at].applied();
+                self.step(at, Input::Applied(applied));
+                self.step(at, Input::Tick);
+                self.later(TICK_MS, Event::Tick(at));
+            }
+            Event::Deliver(from, to, packet) if self.links.contains(&(from, to)) => {
+                let from = self.nodes[from].id;
+                self.step(to, Input::Packet { from, packet });
+            }
+            Event::Synced(at) => {
+                let position = self.nodes[at].log.synced();
+                self.step(at, Input::Persisted(position));
+            }
+            Event::Dial(from, to) => self.dial(from, to),
+            Event::Asked(at, ask) => self.ask(at, ask),
+            Event::Tick(_) | Event::Deliver(..) => {}
+        }
+    }
+
+    fn dial(&mut self, from: usize, to: usize) {
+        let wanted = self.nodes[from].machine.is_some() && self.nodes[from].dials.contains(&to);
+        if !wanted || self.links.contains(&(from, to)) {
+            return;
+        }
+        let peer = self.nodes[to].id;
+        self.later(REDIAL_MS, Event::Dial(from, to));
+        if self.cut.contains(&(from, to)) {
+            return;
+        }
+        match self.greet(from, to, Want::Peer) {
+            None => self.step(from, Input::NotThere(peer)),
+            Some(Ok(welcome)) => {
+                self.links.insert((from, to));
+                self.step(from, Input::Connected(welcome));
+            }
+            Some(Err(refusal)) if quorate_group::refusal_proves_absence(refusal.code) => {
+                self.step(from, Input::NotThere(peer));
+            }
+            Some(Err(refusal)) => self.step(from, Input::Refused { peer, refusal }),
+        }
+    }
+
+    /// `None`: nobody listens.
+    fn greet(
+        &mut self,
+        from: usize,
+        to: usize,
+        want: Want,
+    ) -> Option<Result<quorate_wire::PeerIdentity, Refusal>> {
+        let identity = self.nodes[from].machine.as_ref()?.identity();
+        let expects = (want == Want::Peer).then_some(self.nodes[to].id);
+        let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
+        let hello = Hello { versions, want, from: identity, expects };
+        let mut out = Output::default();
+        let greeting = self.nodes[to].machine.as_mut()?.greet(self.now_ms, &hello, &mut out);
+        self.carry_out(to, out);
+        Some(greeting.map(|greeting| {
+            if let Some(connection) = greeting.connection {
+                self.nodes[to].incoming.insert(from, connection);
+            }
+            greeting.welcome.from
+        }))
+    }
+
+    fn ask(&mut self, at: usize, Ask { addr, request, .. }: Ask) {
+        let to = addr.strip_prefix("node").and_then(|number| number.parse().ok()).unwrap();
+        let failed = |reason: &str| AskAnswer::Failed { reason: reason.to_owned() };
+        let greeted = match self.cut.contains(&(at, to)) {
+            true => None,
+            false => self.greet(at, to, Want::Join),
+        };
+        let answer = match greeted {
+            None => failed("nobody answers"),
+            Some(Err(refusal)) => AskAnswer::Refused(refusal),
+            Some(Ok(from)) => {
+                let guest = self.nodes[at].machine.as_ref().unwrap().identity();
+                let mut out = Output::default();
+                let machine = self.nodes[to].machine.as_mut().unwrap();
+                let admission = machine.admit(self.now_ms, guest, &request, &mut out);
+                self.carry_out(to, out);
+                AskAnswer::Admission { from, admission }
+            }
+        };
+        self.step(at, Input::Asked { addr, answer });
+    }
+
+    fn take_in(&mut self, at: usize) {
+        let mut out = Output::default();
+        let Node { machine, intake, .. } = &mut self.nodes[at];
+        if let Some(machine) = machine {
+            machine.take_in(self.now_ms, intake, &mut out);
+        }
+        self.carry_out(at, out);
+    }
+
+    fn carry_out(&mut self, at: usize, mut out: Output) {
+        if self.nodes[at].log.write(&mut out) {
+            self.later(1, Event::Synced(at));
+        }
+        let messages = out.effects.messages.drain(..).map(|m| (m.to, Packet::Consensus(m)));
+        let packets: Vec<_> = messages.chain(out.packets.drain(..)).collect();
+        for (to, packet) in packets {
+            let Some(to) = self.find(to) else { continue };
+            if !self.cut.contains(&(at, to)) {
+                self.later(1, Event::Deliver(at, to, packet));
+            }
+        }
+        for fetch in out.effects.fetches.drain(..) {
+            let entries = self.nodes[at].log.from(fetch.from);
+            self.step(at, Input::Fetched { to: fetch.to, from: fetch.from, entries });
+        }
+        if let Some(peer) = out.ask_room {
+            self.nodes[at].intake.room(peer);
+        }
+        for link in out.links.drain(..) {
+            self.link(at, link);
+        }
+        if let Some(ask) = out.ask.take() {
+            self.later(1, Event::Asked(at, ask));
+        }
+        self.nodes[at].answers.extend(out.answers.drain(..));
+        self.nodes[at].note(out.notices.drain(..));
+        for input in self.nodes[at].feed(out.feed) {
+            self.step(at, input);
+        }
+    }
+
+    fn link(&mut self, at: usize, link: Link) {
+        match link {
+            Link::Connect { peer, addrs } => {
+                let Some(to) = self.find(peer) else { return };
+                if addrs.is_empty() {
+                    self.nodes[at].dials.remove(&to);
+                } else if self.nodes[at].dials.insert(to) || !self.links.contains(&(at, to)) {
+                    self.later(1, Event::Dial(at, to));
+                }
+            }
+            Link::Break(peer) | Link::Drop(peer) => {
+                if let Some(to) = self.find(peer) {
+                    self.end_link(at, to);
+                }
+            }
+            Link::Cut(peer) => {
+                if let Some(to) = self.find(peer) {
+                    self.end_link(at, to);
+                    self.end_link(to, at);
+                }
+            }
+            Link::CutAll => self.cut_links(at),
+        }
+    }
+
+    fn cut_links(&mut self, at: usize) {
+        let those = self.links.iter().filter(|(from, to)| *from == at || *to == at);
+        let those: Vec<_> = those.copied().collect();
+        those.into_iter().for_each(|(from, to)| self.end_link(from, to));
+    }
+
+    fn end_link(&mut self, from: usize, to: usize) {
+        if !self.links.remove(&(from, to)) {
+            return;
+        }
+        let (from_id, to_id) = (self.nodes[from].id, self.nodes[to].id);
+        if let Some(connection) = self.nodes[to].incoming.remove(&from) {
+            self.step(to, Input::IncomingClosed { peer: from_id, connection });
+        }
+        self.step(from, Input::Disconnected(to_id));
+        self.later(1, Event::Dial(from, to));
+    }
+
+    fn find(&self, id: MemberId) -> Option<usize> {
+        self.nodes.iter().position(|node| node.id == id)
+    }
+
+    fn later(&mut self, ms: u64, event: Event) {
+        self.next += 1;
+        self.events.insert((self.now_ms + ms, self.next), event);
+    }
+}

@@ -1,0 +1,204 @@
+//! One machine with what it is fed to, and its log in memory.
+
+use quorate_consensus::{
+    Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta,
+};
+use quorate_group::{
+    founding, Answer, Applied, Committed, Directory, Feed, Input, Intake, Member, Notice, Options,
+    Output, View,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Node {
+    pub id: MemberId,
+    pub machine: Option<Member>,
+    pub log: Log,
+    pub intake: Intake,
+    pub answers: BTreeMap<u64, Answer>,
+    /// What its state machine has seen.
+    pub applied: Vec<String>,
+    pub views: Vec<View>,
+    /// What its observer was told.
+    pub leaders: Vec<Option<MemberId>>,
+    pub primary: Vec<bool>,
+    pub fatal: Vec<String>,
+    pub lines: Vec<String>,
+    /// Whom it wants to be connected to, and the connections it has accepted.
+    pub dials: BTreeSet<usize>,
+    pub incoming: BTreeMap<usize, u64>,
+    options: Options,
+    incarnation: u32,
+    serial: u64,
+    feed: Option<Feed>,
+}
+
+/// Entries from index 1 on; all that was appended is on disk with the next sync.
+#[derive(Default)]
+pub struct Log {
+    entries: Vec<Entry>,
+    hard_state: HardState,
+    group: (u128, Charter),
+}
+
+impl Log {
+    /// True if a sync is to follow.
+    pub fn write(&mut self, out: &mut Output) -> bool {
+        if let Some(group) = out.group {
+            self.group = group;
+        }
+        if let Some(state) = out.effects.hard_state {
+            self.hard_state = state;
+        }
+        assert!(out.effects.reset_log.is_none(), "there are no snapshots here");
+        if let Some(from) = out.effects.truncate_from {
+            self.entries.truncate(from as usize - 1);
+        }
+        self.entries.append(&mut out.effects.append.clone());
+        !out.effects.append.is_empty()
+    }
+
+    pub fn from(&self, index: Index) -> Vec<Entry> {
+        self.entries[index as usize - 1..].to_vec()
+    }
+
+    pub fn synced(&self) -> LogPosition {
+        self.entries.last().map(Entry::position).unwrap_or_default()
+    }
+
+    fn directory(&self, member: MemberId, incarnation: u32) -> Directory {
+        let mut term_runs: Vec<(Index, u64)> = Vec::new();
+        for entry in &self.entries {
+            if term_runs.last().is_none_or(|(_, term)| *term != entry.term) {
+                term_runs.push((entry.index, entry.term));
+            }
+        }
+        let special = |entry: &&Entry| entry.kind != quorate_consensus::EntryKind::Data;
+        Directory {
+            member,
+            incarnation,
+            group: self.group.0,
+            charter: self.group.1,
+            hard_state: self.hard_state,
+            base: LogPosition::default(),
+            last: self.synced(),
+            term_runs,
+            special: self.entries.iter().filter(special).cloned().collect(),
+        }
+    }
+}
+
+impl Node {
+    pub fn new(at: usize, count: usize, change: &impl Fn(usize, &mut Options)) -> Self {
+        let mut options = Options {
+            group_name: "group".into(),
+            name: format!("n{at}"),
+            advertise: format!("node{at}"),
+            incoming: String::new(),
+            seeds: (0..count).map(|at| format!("node{at}")).collect(),
+            bootstrap: at == 0,
+            objection: None,
+            charter: Charter::default(),
+            rules: Rules::default(),
+            role: MemberRole::Voter,
+            weight: 50,
+            zone: String::new(),
+            blank: false,
+            election_timeout_ms: 200,
+            disk_stall_ms: 1_000,
+            expel_ms: None,
+            primary_ms: 500,
+            suspect_ms: 600,
+            segment_bytes: 1 << 20,
+            dir: format!("dir{at}"),
+            seed: at as u64,
+        };
+        change(at, &mut options);
+        Self {
+            id: MemberId(at as u128 + 1),
+            machine: None,
+            log: Log::default(),
+            intake: Intake::default(),
+            answers: BTreeMap::new(),
+            applied: Vec::new(),
+            views: Vec::new(),
+            leaders: Vec::new(),
+            primary: Vec::new(),
+            fatal: Vec::new(),
+            lines: Vec::new(),
+            dials: BTreeSet::new(),
+            incoming: BTreeMap::new(),
+            options,
+            incarnation: 0,
+            serial: 0,
+            feed: None,
+        }
+    }
+
+    /// Starts from what is on disk, with an empty state machine.
+    pub fn start(&mut self, now_ms: u64) -> Output {
+        self.incarnation += 1;
+        (self.applied, self.views) = (Vec::new(), Vec::new());
+        (self.leaders, self.primary) = (Vec::new(), Vec::new());
+        (self.dials, self.incoming) = (BTreeSet::new(), BTreeMap::new());
+        let mut directory = self.log.directory(self.id, self.incarnation);
+        let founding = founding(&self.options, &directory, 77).unwrap();
+        if let Some((state, entry)) = &founding.write {
+            self.log.hard_state = *state;
+            self.log.entries.push(entry.clone());
+        }
+        self.log.group = founding.group.unwrap_or(self.log.group);
+        founding.apply(&mut directory);
+        let mut out = Output::default();
+        let mut options = self.options.clone();
+        options.seed += 1_000 * u64::from(self.incarnation);
+        let mut machine = Member::new(options, directory, None, now_ms, &mut out).unwrap();
+        let feed = Feed::new(&self.options.name, 1 << 20, SnapshotMeta::default(), View::default());
+        machine.step(now_ms, Input::Started(feed.applied()), &mut out);
+        (self.feed, self.machine) = (Some(feed), Some(machine));
+        out
+    }
+
+    /// It comes back as somebody else, with nothing.
+    pub fn wipe(&mut self, id: MemberId) {
+        (self.id, self.log, self.incarnation) = (id, Log::default(), 0);
+    }
+
+    pub fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub fn applied(&self) -> Applied {
+        self.feed.as_ref().map(Feed::applied).unwrap_or_default()
+    }
+
+    pub fn note(&mut self, notices: impl Iterator<Item = Notice>) {
+        for notice in notices {
+            match notice {
+                Notice::Leader(_, leader) => self.leaders.push(leader),
+                Notice::Primary(primary) => self.primary.push(primary),
+                Notice::Fatal(line) => self.fatal.push(line),
+                Notice::Log(_, line) => self.lines.push(line),
+                Notice::Rules(_) => {}
+            }
+        }
+    }
+
+    /// Feeds up to here; what the machine is to be told of it.
+    pub fn feed(&mut self, up_to: Option<Index>) -> Vec<Input> {
+        let (Some(up_to), Some(feed)) = (up_to, &mut self.feed) else { return Vec::new() };
+        let mut inputs = Vec::new();
+        while feed.position().index < up_to {
+            let entry = self.log.entries[feed.position().index as usize].clone();
+            match feed.entry(entry).unwrap() {
+                Some(Committed::Data { data, .. }) => {
+                    self.applied.push(String::from_utf8(data.to_vec()).unwrap());
+                }
+                Some(Committed::View { view, .. }) => self.views.push(view),
+                None => {}
+            }
+            inputs.push(Input::Applied(feed.applied()));
+        }
+        inputs
+    }
+}

@@ -1,0 +1,35 @@
+//! The thread that is the machine's clock, and looks at what the machine cannot see by itself.
+
+use crate::live::Live;
+use crate::process;
+use quorate_group::{Input, LogRoom};
+use quorate_wal::Room;
+use std::time::Duration;
+
+pub(crate) fn run(live: &Live) {
+    let interval = Duration::from_millis(live.tick_ms);
+    while live.pause(interval) {
+        let commit = live.observer.commit_under_way();
+        let isolated = process::is_isolated();
+        let applied = live.gate.applied();
+        let (room, warning) = log_room(live);
+        live.with_machine(|machine, now_ms, out| {
+            machine.step(now_ms, Input::HostCommit(commit), out);
+            machine.step(now_ms, Input::ProcessIsolated(isolated), out);
+            machine.step(now_ms, Input::LogRoom { room, warning }, out);
+            if let Some(applied) = applied {
+                machine.step(now_ms, Input::Applied(applied), out);
+            }
+            machine.step(now_ms, Input::Tick, out);
+        });
+    }
+}
+
+fn log_room(live: &Live) -> (LogRoom, Option<String>) {
+    let room = match live.wal.room() {
+        Room::Enough => return (LogRoom::Enough, None),
+        Room::Reserve { segments } => LogRoom::Reserve { segments: segments as u64 },
+        Room::Blocked => LogRoom::Blocked,
+    };
+    (room, live.wal.stats().warning)
+}

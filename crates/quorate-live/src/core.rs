@@ -1,0 +1,173 @@
+//! The machine behind its lock. Nothing else in this crate can reach it.
+//!
+//! There is no thread of its own: whichever thread has an event locks the machine, steps it and carries
+//! its output out; packets are put into outboxes under the lock and written after it is released.
+//!
+//! Invariants:
+//! - whoever held the machine drains what others handed in while they found it taken, before and after
+//!   it lets go ([`Core::with`] is the only way to it): so nothing handed in waits for the next event;
+//! - a panic while the machine is stepped, or its output carried out, on whatever thread, is the end of
+//!   this member: nothing of the half-made output leaves, and nothing after it.
+//!
+//! Lock order: the machine → (an outbox | intake | gate | notices | answers | jobs of a thread); a
+//! peer's writer before its outbox. No two others are held together.
+
+use crate::carry::carry_out;
+use crate::live::Live;
+use crate::net::links::Links;
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
+use quorate_group::{Intake, Member, Order, Output};
+use std::sync::atomic::{fence, AtomicBool, Ordering};
+
+pub(crate) struct Core {
+    machine: Mutex<Locked>,
+    /// What other threads hand in.
+    intake: Mutex<Intake>,
+    /// Something is in the intake that somebody waits for.
+    fresh: AtomicBool,
+}
+
+pub(crate) struct Locked {
+    pub machine: Member,
+    pub out: Output,
+    pub links: Links,
+    /// How far entries may be read, if that has moved.
+    pub feed: Option<Index>,
+    batch: Intake,
+}
+
+impl Core {
+    /// `out` is what the machine wanted done so far.
+    pub fn new(machine: Member, out: Output) -> Self {
+        let (links, batch) = (Links::default(), Intake::default());
+        let locked = Locked { machine, out, links, feed: None, batch };
+        Self {
+            machine: Mutex::new(locked),
+            intake: Mutex::default(),
+            fresh: AtomicBool::new(false),
+        }
+    }
+
+    /// Locks the machine, runs `work` at the present time, and carries out what that caused.
+    pub fn with<T>(&self, live: &Live, work: impl FnOnce(&mut Member, u64, &mut Output) -> T) -> T {
+        self.with_links(live, |locked| {
+            let result = work(&mut locked.machine, live.now_ms(), &mut locked.out);
+            carry_out(locked, live);
+            result
+        })
+    }
+
+    /// The same, for a look at the connections.
+    pub fn with_links<T>(&self, live: &Live, work: impl FnOnce(&mut Locked) -> T) -> T {
+        let mut held = Held { locked: self.machine.lock(), live, whole: false };
+        let result = work(&mut held.locked);
+        self.finish(held);
+        result
+    }
+
+    /// Queues a proposal, and sends it, unless another thread holds the machine: that one looks again
+    /// when it lets go.
+    pub fn propose(&self, live: &Live, serial: u64, data: Bytes) {
+        let proposal = Proposal::new(EntryKind::Data, data);
+        self.intake.lock().push(serial, proposal);
+        self.set_fresh();
+        self.kick(live);
+    }
+
+    /// Nobody waits for this to be taken in: whoever holds the machine next does it.
+    pub fn decided(&self, serial: u64) {
+        self.intake.lock().decided(serial);
+        self.fresh.store(true, Ordering::Relaxed);
+    }
+
+    pub fn order(&self, live: &Live, id: u64, order: Order, deadline_ms: u64) {
+        self.intake.lock().order(id, order, deadline_ms);
+        self.set_fresh();
+        self.kick(live);
+    }
+
+    /// There is room (again) in the outbox of the leader.
+    pub fn room(&self, peer: MemberId) {
+        self.intake.lock().room(peer);
+        self.set_fresh();
+    }
+
+    /// Takes in what waits, unless another thread holds the machine.
+    pub fn kick(&self, live: &Live) {
+        if let Some(locked) = self.machine.try_lock() {
+            self.finish(Held { locked, live, whole: false });
+        }
+    }
+
+    /// Releases the machine: wakes the feeder, writes to the peers, and takes care of what other
+    /// threads handed in while they found the lock taken.
+    fn finish<'a>(&'a self, mut held: Held<'a>) {
+        let live = held.live;
+        loop {
+            self.drain(&mut held);
+            let (feed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
+            held.whole = true;
+            drop(held);
+            if let Some(feed) = feed {
+                live.gate.advance(feed);
+            }
+            touched.iter().for_each(|peer| live.flush(peer));
+            if !self.is_fresh() {
+                return;
+            }
+            match self.machine.try_lock() {
+                Some(locked) => held = Held { locked, live, whole: false },
+                None => return,
+            }
+        }
+    }
+
+    fn drain(&self, held: &mut Held<'_>) {
+        let live = held.live;
+        while self.take_fresh() {
+            let locked = &mut *held.locked;
+            self.intake.lock().hand_over(&mut locked.batch);
+            locked.machine.take_in(live.now_ms(), &mut locked.batch, &mut locked.out);
+            carry_out(locked, live);
+        }
+    }
+
+    fn take_fresh(&self) -> bool {
+        self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::SeqCst)
+    }
+
+    /// For the thread that has just let go of the machine. The fences here and in `set_fresh` order
+    /// the flag against that lock: either who handed in finds the lock free afterwards, or the holder
+    /// finds the flag set after letting go.
+    fn is_fresh(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.fresh.load(Ordering::Relaxed)
+    }
+
+    fn set_fresh(&self) {
+        self.fresh.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The machine, held by this thread.
+struct Held<'a> {
+    locked: MutexGuard<'a, Locked>,
+    live: &'a Live,
+    /// Nothing was left half-done.
+    whole: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.whole {
+            self.locked.machine.mark_broken();
+            self.locked.out.clear();
+            self.locked.feed = None;
+            self.locked.links.break_all();
+            self.live.stepped_half();
+        }
+    }
+}

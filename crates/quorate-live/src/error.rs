@@ -1,0 +1,94 @@
+//! What can go wrong with a member, grouped by where the remedy lies: its configuration, its disk,
+//! the group, or the caller.
+
+use quorate_consensus::Index;
+use quorate_group::{OrderError, StartError};
+use quorate_wal::{ReadError, WalError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    // The configuration.
+    #[error(
+        "cannot listen on {addr}: {source}. Another process (perhaps another node) uses this \
+         group port, or the address is not this host's. Stop that process, or change the listen \
+         address (base_host, base_port or gmcast.listen_addr) of this node; its data is not \
+         affected"
+    )]
+    Listen { addr: String, source: io::Error },
+    #[error(
+        "the file {} cannot be used for encryption: {reason}. Mend it, or the option that names it \
+         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca); no data is affected", .path.display()
+    )]
+    TlsFile { path: PathBuf, reason: String },
+    #[error(
+        "this processor lacks '{feature}', which encryption (socket.ssl) needs here. Run the node on \
+         a newer one, or the group without socket.ssl inside a protected network"
+    )]
+    TlsUnsupported { feature: &'static str },
+    #[error(transparent)]
+    Start(#[from] StartError),
+
+    // The disk.
+    #[error("cannot read or write {path}: {source}. Check the disk and its permissions", path = .path.display())]
+    Mark { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Wal(#[from] Arc<WalError>),
+    #[error("cannot {action} the snapshot: {reason}")]
+    Snapshot { action: &'static str, reason: String },
+    #[error("the log of this node has failed: {0}")]
+    LogFailed(String),
+    #[error("log index {index} was purged (the log starts after {base})")]
+    Purged { index: Index, base: Index },
+
+    // The group.
+    #[error(transparent)]
+    Order(OrderError),
+    #[error("the member at {addr} does not say how it is: {reason}")]
+    NoAnswer { addr: String, reason: String },
+    #[error(
+        "this node's own state cannot be continued from the log: the log starts after index \
+         {log_base} and no snapshot of it fits the state. The state has to come from another node"
+    )]
+    NeedsStateTransfer { log_base: Index },
+
+    // The caller.
+    #[error("a proposal of {bytes} bytes is longer than the {limit} bytes of proposal_bytes_max")]
+    TooLarge { bytes: usize, limit: usize },
+    #[error("the state machine was started already")]
+    AlreadyStarted,
+    #[error("log index {index} is not written yet")]
+    NotWritten { index: Index },
+    #[error("the system has no thread to give (see the limits of the process)")]
+    NoThreads,
+    #[error("this member is closed")]
+    Closed,
+}
+
+impl From<WalError> for GroupError {
+    fn from(error: WalError) -> Self {
+        GroupError::Wal(Arc::new(error))
+    }
+}
+
+impl From<ReadError> for GroupError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Purged { index, base } => GroupError::Purged { index, base },
+            ReadError::Wal(error) => GroupError::Wal(error),
+        }
+    }
+}
+
+impl From<OrderError> for GroupError {
+    fn from(error: OrderError) -> Self {
+        match error {
+            OrderError::Closed => GroupError::Closed,
+            OrderError::LogFailed(what) => GroupError::LogFailed(what),
+            other => GroupError::Order(other),
+        }
+    }
+}

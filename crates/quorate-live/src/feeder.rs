@@ -1,0 +1,97 @@
+//! The one thread that feeds committed entries, in log order, to the layer above. What is fed is
+//! `Feed`'s to say (quorate-group).
+//!
+//! Invariant: an entry is fed once, after all before it, and only when it is committed and on this
+//! member's disk.
+
+use crate::host::StateMachine;
+use crate::live::Live;
+use quorate_consensus::{Entry, EntryKind, Index};
+use quorate_group::{Committed, Content, Feed, Input, LogLevel};
+use quorate_wal::ReadError;
+
+/// Bytes of entries read at once.
+const READ_BYTES: usize = 4 << 20;
+
+pub(crate) struct Feeder {
+    machine: Box<dyn StateMachine>,
+    feed: Feed,
+}
+
+impl Feeder {
+    /// With the state that `feed` goes on from already in `machine`.
+    pub fn new(machine: Box<dyn StateMachine>, feed: Feed) -> Self {
+        Self { machine, feed }
+    }
+
+    pub fn run(mut self, live: &Live) {
+        self.started(live);
+        let mut entries = Vec::new();
+        loop {
+            let done = match live.gate.next(self.feed.position().index) {
+                crate::gate::Next::Stop => return,
+                crate::gate::Next::Install(index) => self.install(live, index),
+                crate::gate::Next::UpTo(index) => self.feed(live, index, &mut entries),
+            };
+            if let Err(reason) = done {
+                let node = &live.options.name;
+                let index = self.feed.position().index;
+                live.notices
+                    .fatal(format!("node {node} cannot go on after log index {index}: {reason}"));
+                return;
+            }
+        }
+    }
+
+    fn feed(&mut self, live: &Live, up_to: Index, entries: &mut Vec<Entry>) -> Result<(), String> {
+        entries.clear();
+        match live.wal.read(self.feed.position().index + 1, READ_BYTES, entries) {
+            Ok(()) => {}
+            // Only a snapshot from the leader takes away what was not applied.
+            Err(ReadError::Purged { .. }) if live.gate.install_waits() => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
+        for entry in entries.drain(..) {
+            if entry.index > up_to {
+                break;
+            }
+            self.apply(live, entry)?;
+        }
+        if self.feed.is_snapshot_due() {
+            let (meta, content) = self.feed.snapshot(self.machine.snapshot());
+            live.snapshots.save(meta, content, self.machine.needs_from());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, live: &Live, entry: Entry) -> Result<(), String> {
+        let (index, kind) = (entry.index, entry.kind);
+        if let Some(committed) = self.feed.entry(entry)? {
+            if let Committed::View { view, .. } = &committed {
+                live.gate.set_view(view.clone());
+            }
+            self.machine.apply(committed);
+        }
+        self.machine.passed(index);
+        live.gate.set_applied(self.feed.position());
+        if kind != EntryKind::Data {
+            live.step(Input::Applied(self.feed.applied()));
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, live: &Live, index: Index) -> Result<(), String> {
+        let (stored, content) = live.snapshots.load(index).map_err(|error| error.to_string())?;
+        let content = Content::decode(content).map_err(|error| error.to_string())?;
+        self.machine.restore(index, content.machine)?;
+        self.feed.install(stored.meta, content.view);
+        self.started(live);
+        live.log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
+        Ok(())
+    }
+
+    fn started(&self, live: &Live) {
+        live.gate.start(self.feed.applied());
+        live.step(Input::Started(self.feed.applied()));
+    }
+}

@@ -1,0 +1,290 @@
+//! The handle of a running member.
+
+use crate::error::GroupError;
+use crate::feeder::Feeder;
+use crate::host::{Observer, StateMachine};
+use crate::live::Live;
+use crate::open;
+use crate::options::{GroupOptions, OpenInfo};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_consensus::{Charter, Index, Rules, SnapshotMeta};
+use quorate_group::{
+    memory_fault, Alteration, Content, Done, Feed, ForcePlan, GroupStatus, Order, View, ViewMember,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an order may take that is carried out at once: only the machine's own thread of events is
+/// waited for.
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// A running member. All methods may be called from any thread. Dropping it closes it, without
+/// taking leave: to the others that is a crash.
+pub struct Group {
+    pub(crate) live: Arc<Live>,
+    started: Mutex<bool>,
+}
+
+impl Group {
+    /// Opens the log directory, starts listening and all threads except the feeder.
+    pub fn open(
+        options: GroupOptions,
+        observer: Arc<dyn Observer>,
+    ) -> Result<(Group, OpenInfo), GroupError> {
+        let (live, info) = open::open(options, observer)?;
+        Ok((Group { live, started: Mutex::new(false) }, info))
+    }
+
+    /// The group this member belongs to; 0 as long as it belongs to none.
+    pub fn group_id(&self) -> u128 {
+        self.live.with_machine(|machine, _, _| machine.group().0)
+    }
+
+    /// What the group was founded with; all zero as long as this member belongs to none.
+    pub fn charter(&self) -> Charter {
+        self.live.with_machine(|machine, _, _| machine.group().1)
+    }
+
+    /// Blocks until this member belongs to a group (its configuration contains it) or `timeout`.
+    /// Fails at once with `OrderError::Refused` when everybody asked refuses for good, as another
+    /// group does. It goes on asking in either case.
+    pub fn wait_joined(&self, timeout: Duration) -> Result<(), GroupError> {
+        self.order(Order::AwaitJoined, timeout)
+    }
+
+    /// Starts the feeder thread: restores the newest local snapshot that `accept` takes (it
+    /// decodes the snapshot bytes, newest first; index 0 and no bytes = the empty state, offered
+    /// last if the log reaches back to index 1), then feeds committed entries after it. Returns
+    /// the index it starts from.
+    ///
+    /// [`GroupError::NeedsStateTransfer`] if `accept` takes none: the caller may try again with
+    /// another state machine and an `accept` that takes any.
+    pub fn start(
+        &self,
+        mut machine: Box<dyn StateMachine>,
+        accept: &mut dyn FnMut(Index, &Bytes) -> bool,
+    ) -> Result<Index, GroupError> {
+        let mut started = self.started.lock();
+        if *started {
+            return Err(GroupError::AlreadyStarted);
+        }
+        let (meta, content) = self.starting_point(accept)?;
+        let index = meta.last.index;
+        let view = match content {
+            Some(content) => {
+                let restored = machine.restore(index, content.machine);
+                restored
+                    .map_err(|reason| GroupError::Snapshot { action: "continue from", reason })?;
+                content.view
+            }
+            None => View::default(),
+        };
+        let options = &self.live.options;
+        let feed = Feed::new(&options.name, options.segment_bytes, meta, view);
+        let feeder = Feeder::new(machine, feed);
+        let live = self.live.clone();
+        if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {
+            return Err(GroupError::NoThreads);
+        }
+        *started = true;
+        Ok(index)
+    }
+
+    /// Queues a proposal and returns at once. It is sent again (same bytes) to each new leader
+    /// until `decided(serial)`; so it may be committed more than once: the layer above drops
+    /// duplicates by (member, incarnation, serial), which it puts into `data` itself.
+    /// Serials are unique within this incarnation and ascending.
+    ///
+    /// The bytes are kept until then, however many: whoever proposes bounds them.
+    pub fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError> {
+        self.live.propose(serial, data)
+    }
+
+    /// The feeder saw this proposal committed, or the caller gives it up: stop sending it.
+    pub fn decided(&self, serial: u64) {
+        self.live.core.decided(serial);
+    }
+
+    /// A linearizable read point: every entry committed before the call is at or below the
+    /// returned index. Callers at the same time share one round.
+    pub fn barrier(&self, timeout: Duration) -> Result<Index, GroupError> {
+        match self.live.order(Order::ReadPoint, timeout)? {
+            Done::ReadPoint(index) => Ok(index),
+            other => unreachable!("{other:?} is no read point"),
+        }
+    }
+
+    /// Reads the data of a committed entry back from the log (cache or disk): for appliers far
+    /// behind.
+    pub fn read(&self, index: Index) -> Result<Bytes, GroupError> {
+        let mut entries = Vec::with_capacity(1);
+        self.live.wal.read(index, 1, &mut entries)?;
+        match entries.into_iter().next() {
+            Some(entry) if entry.index == index && !entry.is_intact() => {
+                let what = format!("log index {index}");
+                Err(GroupError::LogFailed(memory_fault(&self.live.options.name, &what)))
+            }
+            Some(entry) if entry.index == index => Ok(entry.data),
+            _ => Err(GroupError::NotWritten { index }),
+        }
+    }
+
+    /// Members of the newest view that this one hears from, itself included.
+    pub fn reachable(&self) -> Vec<ViewMember> {
+        self.live.with_machine(|machine, now_ms, _| machine.reachable(now_ms))
+    }
+
+    /// The state machine is to see a view after the present one, even if nobody comes or goes.
+    pub fn refresh_view(&self) {
+        self.tell(Order::RefreshView);
+    }
+
+    /// Reads the files of [`TlsOptions`](crate::TlsOptions) again; connections made from now on use
+    /// them. Those that stand stay. On an error the former certificates stay in use.
+    pub fn reload_tls(&self) -> Result<(), GroupError> {
+        self.live.reload_tls()
+    }
+
+    pub fn status(&self) -> GroupStatus {
+        self.live.status()
+    }
+
+    /// Hands leadership to the member of that name (`None`: to whoever is furthest), waits until it
+    /// leads and gives back its name. Proposals wait meanwhile; none is lost or refused. Only the
+    /// leader can: `OrderError::Switchover` says who that is.
+    pub fn switchover(&self, to: Option<&str>, timeout: Duration) -> Result<String, GroupError> {
+        match self.live.order(Order::Switchover { to: to.map(str::to_owned) }, timeout)? {
+            Done::Leader(name) => Ok(name),
+            other => unreachable!("{other:?} is no leader"),
+        }
+    }
+
+    /// Silence after which a member leaves the view, from now on.
+    pub fn set_suspect_timeout(&self, timeout: Duration) {
+        self.tell(Order::SuspectAfter(timeout.as_millis() as u64));
+    }
+
+    /// This member wants to have so many votes (`pc.weight`); waits up to `patience` until it has.
+    /// It goes on asking after that.
+    pub fn want_ballots(&self, ballots: u8, patience: Duration) {
+        // That it took longer, or that the member closes, is no failure.
+        let _asked = self.live.order(Order::WantVotes(ballots), patience);
+    }
+
+    /// Cuts this member off from the others (`gmcast.isolate`), or lets it go on.
+    pub fn isolate(&self, isolated: bool) {
+        self.tell(Order::Isolate(isolated));
+    }
+
+    /// Whether this member, one of two, may go on alone when the other one's process is gone
+    /// (`pc.ignore_sb`). For why that is safe, and when it is refused, see `alone` in quorate-group.
+    pub fn allow_alone(&self, allowed: bool) {
+        self.tell(Order::AllowAlone(allowed));
+    }
+
+    /// Goes on alone now (`pc.bootstrap`), or says why that could lose acknowledged commits.
+    /// Fine if there is a quorum.
+    pub fn bootstrap(&self) -> Result<(), GroupError> {
+        self.order(Order::GoOnAlone, AT_ONCE)
+    }
+
+    /// Gives the member of this name another role, weight or zone. A learner that is to vote does so
+    /// when it has caught up. Returns when that is committed. Only the leader can.
+    pub fn alter_member(
+        &self,
+        name: &str,
+        alteration: &Alteration,
+        timeout: Duration,
+    ) -> Result<(), GroupError> {
+        let (name, alteration) = (name.to_owned(), alteration.clone());
+        self.order(Order::Alter { name, alteration }, timeout)
+    }
+
+    /// Removes the member of this name, running or not. Only the leader can.
+    pub fn remove_member(&self, name: &str, timeout: Duration) -> Result<(), GroupError> {
+        self.order(Order::Remove { name: name.to_owned() }, timeout)
+    }
+
+    /// Sets the rules of the group: zones a commit needs, how weights count. Only the leader can.
+    pub fn set_rules(&self, rules: Rules, timeout: Duration) -> Result<(), GroupError> {
+        self.order(Order::SetRules(rules), timeout)
+    }
+
+    /// What [`Group::force_quorum`] would do, and what may be lost by it. Changes nothing.
+    pub fn plan_force_quorum(&self, keep: &[&str]) -> ForcePlan {
+        let keep = owned(keep);
+        self.live.with_machine(|machine, _, _| machine.plan_force(&keep))
+    }
+
+    /// A majority is lost for good: makes the members of these names (this one among them) the
+    /// group. Each must run and agree; if one has more in its log, it is the one to be told. The
+    /// others never come back with their logs. `reason` stands in the log with the change.
+    pub fn force_quorum(
+        &self,
+        keep: &[&str],
+        reason: &str,
+        timeout: Duration,
+    ) -> Result<ForcePlan, GroupError> {
+        let order = Order::ForceQuorum { keep: owned(keep), reason: reason.to_owned() };
+        match self.live.order(order, timeout)? {
+            Done::Forced(plan) => Ok(plan),
+            other => unreachable!("{other:?} is no plan"),
+        }
+    }
+
+    /// Leaves the group: removed from the voters (dead voters first, where the rest would have no
+    /// majority), and from the view. Then `close`. Past the timeout it stays a (dead) voter.
+    pub fn leave(&self, timeout: Duration) -> Result<(), GroupError> {
+        self.order(Order::Leave, timeout)
+    }
+
+    /// Stops and joins all threads. Idempotent.
+    pub fn close(&self) {
+        self.live.close();
+    }
+
+    fn order(&self, order: Order, timeout: Duration) -> Result<(), GroupError> {
+        self.live.order(order, timeout).map(|_| ())
+    }
+
+    /// An order that cannot be refused, but by a member that is closed.
+    fn tell(&self, order: Order) {
+        let told = self.live.order(order, AT_ONCE);
+        debug_assert!(told.is_ok() || self.live.is_stopping() || self.live.has_failed());
+    }
+
+    fn starting_point(
+        &self,
+        accept: &mut dyn FnMut(Index, &Bytes) -> bool,
+    ) -> Result<(SnapshotMeta, Option<Content>), GroupError> {
+        let live = &self.live;
+        let failed = |reason: String| GroupError::Snapshot { action: "read", reason };
+        for index in live.snapshots.list()? {
+            // A file of which the log does not go on is of no use, a damaged one was reported.
+            let usable = index >= live.wal.base().index;
+            let Some((stored, content)) = live.snapshots.load(index).ok().filter(|_| usable) else {
+                continue;
+            };
+            let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
+            if accept(index, &content.machine) {
+                return Ok((stored.meta, Some(content)));
+            }
+        }
+        let log_base = live.wal.base().index;
+        if log_base == 0 && accept(0, &Bytes::new()) {
+            return Ok((SnapshotMeta::default(), None));
+        }
+        Err(GroupError::NeedsStateTransfer { log_base })
+    }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

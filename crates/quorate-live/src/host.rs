@@ -1,0 +1,50 @@
+//! The layer above: what it is fed, and what it is told.
+
+use bytes::Bytes;
+use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
+use quorate_group::{Committed, LogLevel};
+
+/// The layer above: everything is called on the one feeder thread, in log order.
+pub trait StateMachine: Send {
+    fn apply(&mut self, entry: Committed);
+    /// Everything up to `index` has been fed, entries that are not shown included: what
+    /// `Group::barrier` returned is reached here.
+    fn passed(&mut self, _index: Index) {}
+    /// The whole state after the last applied entry, for members that must start from it and for
+    /// this member's own restart.
+    fn snapshot(&mut self) -> Bytes;
+    /// The first log index whose entry may still be read back (`Group::read`): the log is not
+    /// purged from there on, however much there is. Asked together with each snapshot.
+    fn needs_from(&mut self) -> Index {
+        Index::MAX
+    }
+    /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
+    /// is the log index the snapshot stands for. A view that lists this member follows, even if
+    /// nobody comes or goes.
+    fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
+}
+
+/// Local happenings, not part of the log; called on group threads, must not block, and must not
+/// close the group.
+pub trait Observer: Send + Sync {
+    /// May this member, which belongs to no group yet, join the one with this id and charter? The
+    /// reason why not is what [`crate::Group::wait_joined`] then fails with.
+    fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
+        Ok(())
+    }
+    /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
+    /// for seconds means that the host hangs, and should not lead. Asked several times a second.
+    fn commit_under_way(&self) -> Option<i64> {
+        None
+    }
+    /// Other rules hold for the group; also told at the start.
+    fn rules(&self, _rules: Rules) {}
+    /// `None`: no leader known. `leads`: this member does.
+    fn leader(&self, term: Term, leader: Option<MemberId>, leads: bool);
+    /// This member lost (false) or regained (true) contact with a quorum; see `primary_timeout`.
+    /// After `true` a fresh View entry follows in the log.
+    fn primary(&self, primary: bool);
+    /// The log failed for good: this member has stepped down and acknowledges nothing any more.
+    fn fatal(&self, message: String);
+    fn log(&self, level: LogLevel, message: String);
+}

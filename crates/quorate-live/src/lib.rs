@@ -1,0 +1,55 @@
+//! A live member of a group: the threads, sockets and files around the machine of `quorate-group`.
+//! It carries out, and decides nothing. The layer above proposes, and is fed committed entries in
+//! order.
+//!
+//! ```text
+//!  client threads ─propose─▶ intake ──┐            ┌─▶ wal.append ─▶ log writer ─on_sync─┐
+//!  receivers ─────packets─────────────┼─▶  core  ──┤                                     │
+//!  log writer ◀───────────────────────┘  (a lock,  ├─▶ outboxes ─▶ sockets               │
+//!       └──────────────persisted──────▶ the machine)└─▶ gate ─▶ feeder ─▶ StateMachine
+//! ```
+//!
+//! There is no core thread: whoever has an event takes the machine's lock, steps it, and carries out
+//! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk, to
+//! the network, and to the feeder.
+//!
+//! Entry point: [`Group::open`].
+
+mod answers;
+mod asker;
+mod carry;
+mod clock;
+mod core;
+mod error;
+mod feeder;
+mod gate;
+mod group;
+mod host;
+mod live;
+mod mark;
+mod net;
+mod notices;
+mod open;
+mod options;
+mod process;
+mod query;
+mod snapshots;
+mod syncs;
+mod threads;
+
+pub use error::GroupError;
+pub use group::Group;
+pub use host::{Observer, StateMachine};
+pub use net::tls::TlsOptions;
+pub use options::{GroupOptions, OpenInfo};
+pub use process::isolate_process;
+pub use query::query_status;
+pub use quorate_group::{
+    Alteration, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
+    ViewMember,
+};
+
+#[cfg(test)]
+extern crate self as quorate_live;
+#[cfg(test)]
+mod tests;

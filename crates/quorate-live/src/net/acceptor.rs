@@ -1,0 +1,115 @@
+//! The group port: accepts connections, and keeps strangers from doing harm. Complaints about them
+//! are at most one line a second.
+
+use super::connections::Connections;
+use super::{dial, receiver, socket};
+use crate::error::GroupError;
+use crate::live::Live;
+use parking_lot::Mutex;
+use quorate_group::LogLevel;
+use std::io;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a connection takes from this host to itself at most.
+const ARRIVAL: Duration = Duration::from_millis(100);
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+
+pub(crate) struct Acceptor {
+    listener: TcpListener,
+    complaints: Mutex<Complaints>,
+    pub connections: Connections,
+}
+
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl Acceptor {
+    pub fn bind(addr: &str) -> Result<Self, GroupError> {
+        let bound = addr.to_socket_addrs().and_then(|addrs| {
+            let addrs: Vec<_> = addrs.collect();
+            TcpListener::bind(&addrs[..])
+        });
+        let listener =
+            bound.map_err(|source| GroupError::Listen { addr: addr.to_owned(), source })?;
+        let (complaints, connections) = (Mutex::default(), Connections::default());
+        Ok(Self { listener, complaints, connections })
+    }
+
+    /// Whether `addr` is this port under another name: a connection to it arrives here. For the
+    /// time before [`Acceptor::run`]. Strangers that come meanwhile are turned away.
+    pub fn is_at(&self, addr: &str) -> io::Result<bool> {
+        let Ok(probe) = dial::connect(addr) else { return Ok(false) };
+        let (wanted, there) = (probe.local_addr()?, probe.peer_addr()?);
+        // On this host: then it is here as good as at once.
+        let local = wanted.ip() == there.ip() || there.ip().is_loopback();
+        let patience = if local { ARRIVAL } else { Duration::ZERO };
+        while socket::has_news(self.listener.as_fd(), patience) {
+            if self.listener.accept()?.1 == wanted {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The thread.
+    pub fn run(&self, live: &Arc<Live>) {
+        loop {
+            let accepted = self.listener.accept();
+            if self.connections.is_closed() {
+                return;
+            }
+            match accepted {
+                Ok((stream, addr)) => {
+                    if let Err(error) = receive(live, stream) {
+                        self.complain(live, format!("connection from {addr} dropped: {error}"));
+                    }
+                }
+                Err(error) => {
+                    self.complain(live, format!("cannot accept connections: {error}"));
+                    // Out of file descriptors, most likely: do not spin until some are free.
+                    if !live.pause(Duration::from_millis(100)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A line about a stranger, unless there was one within a second.
+    pub fn complain(&self, live: &Live, message: String) {
+        let mut complaints = self.complaints.lock();
+        if complaints.last.is_some_and(|at| at.elapsed() < COMPLAINT_INTERVAL) {
+            complaints.suppressed += 1;
+            return;
+        }
+        complaints.last = Some(Instant::now());
+        let suppressed = std::mem::take(&mut complaints.suppressed);
+        drop(complaints);
+        let more = match suppressed {
+            0 => String::new(),
+            count => format!(" ({count} similar lines were left out)"),
+        };
+        live.log(LogLevel::Warn, message + &more);
+    }
+
+    /// Stops accepting, and ends every connection.
+    pub fn close(&self) {
+        self.connections.close();
+        let _woken = socket::wake_acceptor(&self.listener);
+    }
+}
+
+fn receive(live: &Arc<Live>, stream: TcpStream) -> io::Result<()> {
+    socket::configure(&stream, live.options.suspect_timeout)?;
+    let served = live.clone();
+    match live.threads.spawn("recv", move || receiver::run(&served, stream)) {
+        true => Ok(()),
+        false => Err(io::Error::other("no thread for it")),
+    }
+}

@@ -1,0 +1,148 @@
+//! Connecting to an address and introducing oneself.
+
+use super::channel::Channel;
+use super::connections::Connections;
+use super::socket;
+use super::tls::Tls;
+use quorate_consensus::MemberId;
+use quorate_group::refusal_proves_absence;
+use quorate_wire::{
+    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, Want, Welcome,
+    WireError, PROTOCOL_MAX, PROTOCOL_MIN,
+};
+use std::io::{self, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a host may take to answer a connection attempt, and a process a question.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest packet before both sides know each other.
+pub(crate) const GREETING_BYTES_MAX: usize = 32 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DialError {
+    /// There is no connection.
+    #[error("{0}")]
+    Connect(io::Error),
+    /// There was one, but what was needed on it could not be said or heard.
+    #[error("{0}")]
+    Handshake(io::Error),
+    #[error("refused: {}", .0.text)]
+    Refused(Refusal),
+    #[error("{0}")]
+    Protocol(#[from] ReadFailure),
+}
+
+impl DialError {
+    /// The process that was there is not there (any more), or does not count itself in.
+    pub fn nobody_there(&self) -> bool {
+        match self {
+            DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            DialError::Refused(refusal) => refusal_proves_absence(refusal.code),
+            DialError::Handshake(_) | DialError::Protocol(_) => false,
+        }
+    }
+}
+
+/// A connection on which both sides know each other.
+pub(crate) struct Dialled {
+    pub reader: FrameReader<Channel>,
+    pub welcome: Welcome,
+}
+
+/// Who dials.
+pub(crate) struct Caller<'a> {
+    pub identity: PeerIdentity,
+    /// Without a sign of life for so long, a connection ends.
+    pub silence: Duration,
+    pub connections: &'a Connections,
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl Dialled {
+    pub fn socket(&self) -> &TcpStream {
+        self.reader.stream().socket()
+    }
+
+    /// One question, one answer.
+    pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
+        write_packet(self.reader.stream_mut(), question).map_err(DialError::Handshake)?;
+        read_packet(&mut self.reader, self.welcome.from.member, own)
+    }
+}
+
+pub(crate) fn dial(
+    caller: Caller<'_>,
+    addr: &str,
+    want: Want,
+    expects: Option<MemberId>,
+) -> Result<Dialled, DialError> {
+    let tls = caller.tls.as_deref();
+    match attempt(&caller, addr, want, expects, tls) {
+        // It may not be switched over yet.
+        Err(DialError::Handshake(_)) if tls.is_some_and(|tls| tls.dynamic) => {
+            attempt(&caller, addr, want, expects, None)
+        }
+        other => other,
+    }
+}
+
+fn attempt(
+    caller: &Caller<'_>,
+    addr: &str,
+    want: Want,
+    expects: Option<MemberId>,
+    tls: Option<&Tls>,
+) -> Result<Dialled, DialError> {
+    let stream = connect(addr).map_err(DialError::Connect)?;
+    // Until the answer is here: closing the member ends the wait for it.
+    let _listed = caller.connections.list(&stream, false).map_err(DialError::Connect)?;
+    let prepared = socket::configure(&stream, caller.silence)
+        .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
+        .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
+    let mut channel =
+        prepared.and_then(|()| Channel::dial(stream, tls)).map_err(DialError::Handshake)?;
+    let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
+    let own = caller.identity.member;
+    let hello = Hello { versions, want, from: caller.identity.clone(), expects };
+    write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Handshake)?;
+    let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
+    match read_packet(&mut reader, MemberId(0), own)? {
+        Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
+        Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
+        other => {
+            let value = (other.frame_type() as u8).into();
+            let error = WireError::BadValue { what: "the answer to hello", value };
+            Err(DialError::Protocol(error.into()))
+        }
+    }
+}
+
+pub(crate) fn write_packet(channel: &mut Channel, packet: &Packet) -> io::Result<()> {
+    let mut frames = Vec::new();
+    let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
+    while fragmenter.next_frame(&mut frames) {}
+    channel.write_all(&frames).and_then(|()| channel.flush())
+}
+
+fn read_packet(
+    reader: &mut FrameReader<Channel>,
+    from: MemberId,
+    to: MemberId,
+) -> Result<Packet, DialError> {
+    let (frame_type, body) = reader.next_packet()?;
+    Packet::decode(frame_type, body, from, to).map_err(|error| DialError::Protocol(error.into()))
+}
+
+pub(crate) fn connect(addr: &str) -> io::Result<TcpStream> {
+    let mut last = None;
+    for socket_addr in addr.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&socket_addr, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address")))
+}

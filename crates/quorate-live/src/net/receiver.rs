@@ -1,0 +1,201 @@
+//! The receiver thread of one accepted connection: lets the machine say who is welcome, then hands it
+//! the packets.
+
+use super::channel::Channel;
+use super::dial::{write_packet, GREETING_BYTES_MAX};
+use crate::live::Live;
+use crate::process;
+use quorate_consensus::MemberId;
+use quorate_group::{Assembly, Greeting, Input};
+use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// How long a stranger may take to introduce itself, and a guest to ask.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(live: &Live, stream: TcpStream) {
+    let addr = stream.peer_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
+    if let Err(failure) = serve(live, stream) {
+        if !live.is_stopping() && !live.with_machine(|machine, _, _| machine.is_isolated()) {
+            let node = &live.options.name;
+            let line = format!("node {node} closed a connection from {addr}: {failure}");
+            live.acceptor.complain(live, line);
+        }
+    }
+}
+
+/// `Ok` when the connection ended as connections do.
+fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
+    let listed = live.acceptor.connections.list(&stream, true)?;
+    stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
+    stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
+    let channel = Channel::accept(stream, live.tls().as_deref())?;
+    let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
+    let Some(Packet::Hello(hello)) = next(&mut reader, MemberId(0), live.id)? else {
+        return Ok(());
+    };
+    match greet(live, &hello) {
+        Ok(Greeting { welcome, connection: Some(connection) }) => {
+            listed.known();
+            serve_peer(live, reader, welcome, hello.from.member, connection)
+        }
+        Ok(Greeting { welcome, connection: None }) => answer(live, reader, welcome, hello),
+        Err(refusal) => {
+            // Whoever asks around for the leader may be sent to itself.
+            if !matches!(refusal.code, RefusalCode::Yourself | RefusalCode::Isolated) {
+                let Hello { from, .. } = &hello;
+                let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
+                live.acceptor.complain(live, line);
+            }
+            Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?)
+        }
+    }
+}
+
+fn greet(live: &Live, hello: &Hello) -> Result<Greeting, Refusal> {
+    let isolated = process::is_isolated();
+    let greeting = live.with_machine(|machine, now_ms, out| {
+        machine.step(now_ms, Input::ProcessIsolated(isolated), out);
+        machine.greet(now_ms, hello, out)
+    })?;
+    match live.has_failed() && hello.want != Want::Status {
+        // Just now: what the answer stands on could not be saved.
+        true => {
+            let text = format!("node {} is out of service", live.options.name);
+            Err(Refusal { code: RefusalCode::Busy, text })
+        }
+        false => Ok(greeting),
+    }
+}
+
+fn serve_peer(
+    live: &Live,
+    mut reader: FrameReader<Channel>,
+    welcome: Welcome,
+    from: MemberId,
+    connection: u64,
+) -> Result<(), ReadFailure> {
+    let handle = reader.stream().socket().try_clone()?;
+    let Some(peer) = live.peer(from) else { return Ok(()) };
+    peer.incoming_opened(connection, handle);
+    let ended = write_packet(reader.stream_mut(), &Packet::Welcome(welcome))
+        .map_err(ReadFailure::from)
+        .and_then(|()| Receiver::new(live, from).run(&mut reader));
+    peer.incoming_closed(connection);
+    live.step(Input::IncomingClosed { peer: from, connection });
+    match ended {
+        // The end of a peer's process, or a newer connection: the peer's sender tells.
+        Err(ReadFailure::Closed | ReadFailure::Io(_)) => Ok(()),
+        ended => ended,
+    }
+}
+
+/// One question of a guest, one answer.
+fn answer(
+    live: &Live,
+    mut reader: FrameReader<Channel>,
+    welcome: Welcome,
+    hello: Hello,
+) -> Result<(), ReadFailure> {
+    write_packet(reader.stream_mut(), &Packet::Welcome(welcome))?;
+    let answer = match next(&mut reader, hello.from.member, live.id)? {
+        Some(Packet::JoinRequest(request)) if hello.want == Want::Join => {
+            let guest = hello.from;
+            let admit = |machine: &mut quorate_group::Member, now_ms, out: &mut _| {
+                machine.admit(now_ms, guest, &request, out)
+            };
+            Packet::Admission(live.with_machine(admit))
+        }
+        Some(Packet::StatusRequest) => {
+            let figures = live.log_figures();
+            Packet::StatusReport(
+                live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures)),
+            )
+        }
+        _ => return Ok(()),
+    };
+    Ok(write_packet(reader.stream_mut(), &answer)?)
+}
+
+/// `None` at the end of the stream.
+fn next(
+    reader: &mut FrameReader<Channel>,
+    from: MemberId,
+    to: MemberId,
+) -> Result<Option<Packet>, ReadFailure> {
+    match reader.next_packet() {
+        Ok((frame_type, body)) => Ok(Some(Packet::decode(frame_type, body, from, to)?)),
+        Err(ReadFailure::Closed) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A peer's packets, until its connection ends.
+struct Receiver<'a> {
+    live: &'a Live,
+    from: MemberId,
+    packets: Vec<Packet>,
+    snapshot: Assembly,
+    /// When the machine last heard of something long that is coming.
+    reported: Instant,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(live: &'a Live, from: MemberId) -> Self {
+        let (packets, snapshot) = (Vec::new(), Assembly::new(from));
+        Self { live, from, packets, snapshot, reported: Instant::now() }
+    }
+
+    fn run(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
+        reader.stream().socket().set_read_timeout(None)?;
+        reader.raise_limit(self.live.options.message_bytes_max());
+        loop {
+            let gathered = self.gather(reader);
+            self.deliver();
+            gathered?;
+        }
+    }
+
+    /// Waits for a packet for the machine, and takes those that came with it.
+    fn gather(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
+        while self.packets.is_empty() {
+            while let Some((frame_type, body)) = reader.buffered_packet()? {
+                let packet = Packet::decode(frame_type, body, self.from, self.live.id)?;
+                if !Assembly::takes(&packet) {
+                    self.packets.push(packet);
+                } else if let Some((received, content)) = self.snapshot.take(packet)? {
+                    self.live.snapshots.store(received, content);
+                }
+            }
+            if self.packets.is_empty() {
+                reader.fill()?;
+                self.came(reader.is_inside_packet());
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes came. In the midst of something `long` that is a sign of life: what else there is to say
+    /// may be stuck behind it.
+    fn came(&mut self, long: bool) {
+        let due = Duration::from_millis(4 * self.live.tick_ms);
+        if (long || self.snapshot.is_begun()) && self.reported.elapsed() >= due {
+            self.reported = Instant::now();
+            self.live.step(Input::Heard(self.from));
+        }
+    }
+
+    /// All under one lock.
+    fn deliver(&mut self) {
+        if self.packets.is_empty() {
+            return;
+        }
+        let (from, packets) = (self.from, &mut self.packets);
+        self.live.with_machine(|machine, now_ms, out| {
+            for packet in packets.drain(..) {
+                machine.step(now_ms, Input::Packet { from, packet }, out);
+            }
+        });
+    }
+}

@@ -1,0 +1,183 @@
+//! The sender thread of one peer: keeps a connection to it, writes what the others could not, and
+//! reads the log and snapshots for it, away from the commit path.
+//!
+//! A connection that ends says nothing of the process at its other end: a device between may have
+//! cut it. So it is dialled again at once. If nobody listens there any more, the process is gone,
+//! and the machine hears of it, a round trip after the end; if the new connection succeeds, nothing
+//! has happened; without any answer its timeouts decide.
+
+use super::dial::{dial, DialError, Dialled};
+use super::peer::{Peer, Work};
+use super::socket;
+use crate::live::Live;
+use quorate_consensus::{Fetch, Index, Term};
+use quorate_group::{Input, LogLevel, Parcel};
+use quorate_wal::ReadError;
+use quorate_wire::Want;
+use std::time::{Duration, Instant};
+
+/// A process that is being killed may be reached while its port is not closed yet.
+const BACKOFF_MIN: Duration = Duration::from_millis(5);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// How long to look for the end of our connection when theirs has ended.
+const PROBE: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(live: &Live, peer: &Peer) {
+    let mut backoff = BACKOFF_MIN;
+    let mut complaint = String::new();
+    let mut at_once = true;
+    while !peer.is_stopped() && !live.is_stopping() {
+        if let Some(dialled) = dial_any(live, peer, &mut complaint) {
+            complaint.clear();
+            let connected = Instant::now();
+            serve(live, peer, dialled);
+            if connected.elapsed() >= BACKOFF_MAX {
+                backoff = BACKOFF_MIN;
+                at_once = true;
+            }
+            // What became of it is to be known now. One that never stays is not dialled in a loop.
+            if std::mem::take(&mut at_once) {
+                continue;
+            }
+        } else {
+            answer_requests(live, peer);
+        }
+        if !peer.wait_redial(backoff) {
+            return;
+        }
+        backoff = (backoff * 2).min(BACKOFF_MAX);
+        at_once = true;
+    }
+}
+
+/// Tries the addresses that the machine knows.
+fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled> {
+    if live.has_failed() {
+        return None;
+    }
+    let addrs = peer.addrs();
+    let mut refused = !addrs.is_empty();
+    for addr in addrs {
+        match dial(live.caller(), &addr, Want::Peer, Some(peer.id)) {
+            Ok(dialled) if dialled.welcome.from.member == peer.id => {
+                match live.with_machine(|m, _, _| m.accepts(&dialled.welcome.from)) {
+                    Ok(()) => return Some(dialled),
+                    Err(refusal) => complain(live, peer, &addr, refusal.text, complaint),
+                }
+                refused = false;
+            }
+            Ok(dialled) => {
+                let found = dialled.welcome.from.member;
+                complain(live, peer, &addr, format!("{found} answers there"), complaint);
+            }
+            Err(error) => {
+                refused &= error.nobody_there();
+                complain(live, peer, &addr, error.to_string(), complaint);
+                if let DialError::Refused(refusal) = error {
+                    live.step(Input::Refused { peer: peer.id, refusal });
+                }
+            }
+        }
+    }
+    if refused {
+        live.step(Input::NotThere(peer.id));
+    }
+    None
+}
+
+/// One line for each new reason, not for each attempt.
+fn complain(live: &Live, peer: &Peer, addr: &str, reason: String, last: &mut String) {
+    let id = peer.id;
+    let line = format!("cannot connect to member {id} at {addr}: {reason}");
+    if line != *last {
+        live.log(LogLevel::Info, line.clone());
+        *last = line;
+    }
+}
+
+fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
+    let ready = dialled
+        .socket()
+        .set_write_timeout(None)
+        .and_then(|()| dialled.socket().set_read_timeout(None))
+        .and_then(|()| dialled.socket().try_clone());
+    let Ok(probe) = ready else { return };
+    let (stream, session) = dialled.reader.into_stream().into_writer();
+    if !peer.connect(stream, session) {
+        return;
+    }
+    live.step(Input::Connected(dialled.welcome.from));
+    loop {
+        match peer.next_work() {
+            Work::Stop | Work::Reconnect => break,
+            Work::Probe => {
+                if socket::has_ended(&probe, PROBE) {
+                    break;
+                }
+            }
+            Work::Write => live.flush_waiting(peer),
+            Work::Fetch(fetch) => serve_fetch(live, fetch),
+            Work::Snapshot(term) => send_snapshot(live, peer, term),
+        }
+    }
+    peer.disconnect();
+    live.step(Input::Disconnected(peer.id));
+    answer_requests(live, peer);
+}
+
+fn serve_fetch(live: &Live, fetch: Fetch) {
+    let Fetch { to, from, bytes_max } = fetch;
+    let mut entries = Vec::new();
+    live.step(match live.wal.read(from, bytes_max, &mut entries) {
+        Ok(()) if !entries.is_empty() => Input::Fetched { to, from, entries },
+        Ok(()) | Err(ReadError::Purged { .. }) => Input::FetchUnavailable { to },
+        // A snapshot may get it past what cannot be read.
+        Err(error) => {
+            live.log(LogLevel::Error, format!("cannot read the log for member {to}: {error}"));
+            Input::FetchUnavailable { to }
+        }
+    });
+}
+
+/// Sends the newest snapshot file: the log reaches back to it.
+fn send_snapshot(live: &Live, peer: &Peer, term: Term) {
+    let skipped = |damaged| live.log(LogLevel::Warn, damaged);
+    let (last, ok) = match live.snapshots.newest(&skipped) {
+        Ok(Some((stored, content))) => {
+            let last = stored.meta.last.index;
+            let line = format!("sending a snapshot of index {last} to member {}", peer.id);
+            live.log(LogLevel::Info, line);
+            (last, push_snapshot(live, peer, Parcel::new(term, stored.meta, content)))
+        }
+        Ok(None) => (0, false),
+        Err(error) => {
+            live.log(LogLevel::Error, format!("no snapshot for member {}: {error}", peer.id));
+            (0, false)
+        }
+    };
+    snapshot_sent(live, peer, last, ok);
+}
+
+fn push_snapshot(live: &Live, peer: &Peer, parcel: Parcel) -> bool {
+    for packet in parcel {
+        if !peer.push(packet) {
+            return false;
+        }
+        live.flush_waiting(peer);
+    }
+    peer.is_connected()
+}
+
+fn snapshot_sent(live: &Live, peer: &Peer, last: Index, ok: bool) {
+    live.step(Input::SnapshotSent { to: peer.id, last, ok });
+}
+
+/// What the machine asked for and cannot have without a connection. Entries it gets nevertheless:
+/// its messages with them go nowhere, and it finds out like with any lost message.
+fn answer_requests(live: &Live, peer: &Peer) {
+    let (fetches, snapshot) = peer.take_requests();
+    fetches.into_iter().for_each(|fetch| serve_fetch(live, fetch));
+    if snapshot {
+        snapshot_sent(live, peer, 0, false);
+    }
+}

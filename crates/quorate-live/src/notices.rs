@@ -1,0 +1,67 @@
+//! What the observer is to be told, in order, and the thread that tells it. Notices are queued under
+//! any lock; the observer is called under none.
+
+use crate::host::Observer;
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::MemberId;
+use quorate_group::{LogLevel, Notice};
+
+#[derive(Default)]
+pub(crate) struct Notices {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: Vec<Notice>,
+    stop: bool,
+}
+
+impl Notices {
+    pub fn push(&self, notices: &mut Vec<Notice>) {
+        self.state.lock().queue.append(notices);
+        self.bell.notify_one();
+    }
+
+    pub fn log(&self, level: LogLevel, message: String) {
+        self.push(&mut vec![Notice::Log(level, message)]);
+    }
+
+    pub fn fatal(&self, message: String) {
+        self.push(&mut vec![Notice::Fatal(message)]);
+    }
+
+    pub fn stop(&self) {
+        self.state.lock().stop = true;
+        self.bell.notify_one();
+    }
+
+    /// The thread. What was queued before [`Notices::stop`] is told.
+    pub fn run(&self, own: MemberId, observer: &dyn Observer) {
+        let mut notices = Vec::new();
+        while self.wait(&mut notices) {
+            for notice in notices.drain(..) {
+                match notice {
+                    Notice::Leader(term, leader) => {
+                        observer.leader(term, leader, leader == Some(own));
+                    }
+                    Notice::Rules(rules) => observer.rules(rules),
+                    Notice::Primary(primary) => observer.primary(primary),
+                    Notice::Fatal(message) => observer.fatal(message),
+                    Notice::Log(level, message) => observer.log(level, message),
+                }
+            }
+        }
+    }
+
+    /// False when there will be no more.
+    fn wait(&self, notices: &mut Vec<Notice>) -> bool {
+        let mut state = self.state.lock();
+        while state.queue.is_empty() && !state.stop {
+            self.bell.wait(&mut state);
+        }
+        notices.append(&mut state.queue);
+        !notices.is_empty()
+    }
+}

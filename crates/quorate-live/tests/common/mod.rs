@@ -1,0 +1,374 @@
+//! Real members in one process, on loopback, with real directories.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::{Index, MemberId, Term};
+use quorate_live::{
+    Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
+    StateMachine, View,
+};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What one member's state machine has seen: the distinct proposals, in order.
+#[derive(Default, Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub applied: Vec<String>,
+    seen: BTreeSet<String>,
+    pub duplicates: usize,
+    pub views: Vec<(Index, View)>,
+    pub last: Index,
+}
+
+#[derive(Default)]
+pub struct Shared {
+    pub state: Mutex<State>,
+    changed: Condvar,
+    group: Mutex<Option<Arc<Group>>>,
+    own: Mutex<String>,
+    panic: AtomicBool,
+    /// What the host is said to be in the middle of; 0: nothing.
+    pub commit: AtomicI64,
+    pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
+    pub primary: Mutex<Vec<bool>>,
+    pub fatal: Mutex<Vec<String>>,
+    pub passed: AtomicU64,
+    pub lines: Mutex<Vec<(LogLevel, String)>>,
+}
+
+impl Shared {
+    pub fn panic_on_next(&self) {
+        self.panic.store(true, Ordering::SeqCst);
+    }
+}
+
+struct Machine(Arc<Shared>);
+
+impl StateMachine for Machine {
+    fn apply(&mut self, entry: Committed) {
+        assert!(!self.0.panic.load(Ordering::SeqCst), "as the test wants it");
+        let mut state = self.0.state.lock();
+        match entry {
+            Committed::Data { index, data, .. } => {
+                assert!(index > state.last, "index {index} after {}", state.last);
+                state.last = index;
+                let text = String::from_utf8(data[..data.len().min(64)].to_vec()).unwrap();
+                let text = text.trim_end_matches('.').to_owned();
+                if state.seen.insert(text.clone()) {
+                    if let Some(serial) = text.strip_prefix(&*self.0.own.lock()) {
+                        let group = self.0.group.lock().clone();
+                        if let Some(group) = group {
+                            group.decided(serial.parse().unwrap());
+                        }
+                    }
+                    state.applied.push(text);
+                } else {
+                    state.duplicates += 1;
+                }
+            }
+            Committed::View { index, view } => {
+                assert!(index > state.last);
+                state.last = index;
+                if let Some((_, before)) = state.views.last() {
+                    assert_eq!(view.number, before.number + 1);
+                }
+                state.views.push((index, view));
+            }
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+
+    fn passed(&mut self, index: Index) {
+        self.0.passed.store(index, Ordering::SeqCst);
+        self.0.changed.notify_all();
+    }
+
+    fn snapshot(&mut self) -> Bytes {
+        Bytes::from(self.0.state.lock().applied.join("\n"))
+    }
+
+    fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String> {
+        let text = String::from_utf8(snapshot.to_vec()).map_err(|error| error.to_string())?;
+        let applied: Vec<_> = text.lines().map(str::to_owned).collect();
+        let seen = applied.iter().cloned().collect();
+        *self.0.state.lock() = State { applied, seen, last: index, ..State::default() };
+        self.0.changed.notify_all();
+        Ok(())
+    }
+}
+
+struct Ear(Arc<Shared>);
+
+impl Observer for Ear {
+    fn commit_under_way(&self) -> Option<i64> {
+        Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
+    }
+    fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
+        self.0.leaders.lock().push((term, leader));
+        self.0.changed.notify_all();
+    }
+    fn primary(&self, primary: bool) {
+        self.0.primary.lock().push(primary);
+        self.0.changed.notify_all();
+    }
+    fn fatal(&self, message: String) {
+        if std::env::var_os("QUORATE_TEST_LOG").is_some() {
+            eprintln!("FATAL {message}");
+        }
+        self.0.fatal.lock().push(message);
+    }
+    fn log(&self, level: LogLevel, message: String) {
+        if std::env::var_os("QUORATE_TEST_LOG").is_some() {
+            eprintln!("{:?} {level:?} {}", Instant::now(), message);
+        }
+        self.0.lines.lock().push((level, message));
+    }
+}
+
+/// Below the ports that the kernel hands out for outgoing connections, and given out once only: a
+/// node that is down keeps its address.
+fn free_address() -> String {
+    const PORTS: std::ops::Range<u64> = 10_000..19_000;
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let size = PORTS.end - PORTS.start;
+    let first = u64::from(std::process::id()) * 61;
+    (0..size)
+        .map(|_| PORTS.start + (first + NEXT.fetch_add(1, Ordering::SeqCst)) % size)
+        .map(|port| format!("127.0.0.1:{port}"))
+        .find(|addr| TcpListener::bind(addr).is_ok())
+        .expect("a free port")
+}
+
+/// One node: its directory and address outlive its members.
+pub struct Node {
+    pub options: GroupOptions,
+    pub group: Option<Arc<Group>>,
+    pub shared: Arc<Shared>,
+    pub info: Option<OpenInfo>,
+    serial: AtomicU64,
+}
+
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    root: PathBuf,
+}
+
+impl Cluster {
+    /// `count` nodes; nothing runs yet.
+    pub fn new(name: &str, count: usize) -> Self {
+        let root = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+        let _absent = std::fs::remove_dir_all(&root);
+        let addrs: Vec<_> = (0..count).map(|_| free_address()).collect();
+        let node = |at: usize| {
+            let mut options = GroupOptions::new(root.join(format!("n{at}")), name, &addrs[at]);
+            options.seeds = addrs.clone();
+            options.bootstrap = at == 0;
+            options.name = format!("n{at}");
+            options.incoming = format!("client{at}");
+            options.election_timeout = Duration::from_millis(500);
+            options.primary_timeout = Duration::from_millis(1000);
+            options.suspect_timeout = Duration::from_millis(1500);
+            options.segment_bytes = 1 << 20;
+            options.retain_bytes = 1 << 20;
+            options.proposal_bytes_max = 64 << 20;
+            Node {
+                options,
+                group: None,
+                shared: Arc::default(),
+                info: None,
+                serial: AtomicU64::new(0),
+            }
+        };
+        Self { nodes: (0..count).map(node).collect(), root }
+    }
+
+    /// Nodes that form a group, all in the view.
+    pub fn started(name: &str, count: usize) -> Self {
+        let mut cluster = Self::new(name, count);
+        for at in 0..count {
+            cluster.nodes[at].start().unwrap();
+            cluster.nodes[at].joined();
+        }
+        let all: Vec<_> = (0..count).collect();
+        cluster.await_members(&all);
+        cluster
+    }
+
+    /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
+    /// view), and all are voters, with no change under way.
+    pub fn await_members(&self, nodes: &[usize]) {
+        let ids: BTreeSet<_> = nodes.iter().map(|at| self.nodes[*at].id()).collect();
+        for at in nodes {
+            self.nodes[*at].wait("view and voters", |node| {
+                let status = node.status();
+                let voters = status.voters.into_iter().collect::<BTreeSet<_>>();
+                let loggers = status.loggers.into_iter().collect::<BTreeSet<_>>();
+                let shown = node.view().members.iter().map(|m| m.id).collect::<BTreeSet<_>>();
+                let settled = !status.config.is_joint();
+                voters == ids && settled && shown == &ids - &loggers
+            });
+        }
+        // A node that was away may show the same members by a view from before.
+        let newest = nodes.iter().map(|at| self.nodes[*at].view().number).max();
+        for at in nodes {
+            self.nodes[*at].wait("newest view", |node| Some(node.view().number) >= newest);
+        }
+    }
+
+    pub fn leader(&self) -> usize {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            for (at, node) in self.nodes.iter().enumerate() {
+                if node.group.is_some() && node.status().is_leader {
+                    return at;
+                }
+            }
+            assert!(Instant::now() < deadline, "no leader");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn follower(&self) -> usize {
+        let leader = self.leader();
+        (0..self.nodes.len()).find(|at| *at != leader && self.nodes[*at].group.is_some()).unwrap()
+    }
+
+    /// Waits until all running nodes have applied all of these, and compares their orders.
+    pub fn await_applied(&self, proposals: &[String]) {
+        let running: Vec<_> = self.nodes.iter().filter(|node| node.group.is_some()).collect();
+        for node in &running {
+            node.await_applied(proposals);
+        }
+        let last = running.iter().map(|node| node.shared.state.lock().last).max().unwrap();
+        for node in &running {
+            node.wait("the last index", |node| node.shared.state.lock().last >= last);
+        }
+        let first = running[0].shared.state.lock().applied.clone();
+        for node in &running[1..] {
+            let other = node.shared.state.lock().applied.clone();
+            let common = first.len().min(other.len());
+            assert_eq!(first[..common], other[..common]);
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            node.kill();
+        }
+        let _left = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Node {
+    pub fn start(&mut self) -> Result<(), GroupError> {
+        self.start_with(&mut |_, _| true)
+    }
+
+    pub fn start_with(
+        &mut self,
+        accept: &mut dyn FnMut(Index, &Bytes) -> bool,
+    ) -> Result<(), GroupError> {
+        self.shared = Arc::default();
+        let ear = Arc::new(Ear(self.shared.clone()));
+        let (group, info) = Group::open(self.options.clone(), ear)?;
+        let group = Arc::new(group);
+        *self.shared.own.lock() = format!("{}/{}/", self.options.name, info.incarnation);
+        *self.shared.group.lock() = Some(group.clone());
+        self.serial.store(0, Ordering::SeqCst);
+        self.info = Some(info);
+        self.group = Some(group.clone());
+        group.start(Box::new(Machine(self.shared.clone())), accept)?;
+        Ok(())
+    }
+
+    pub fn joined(&self) {
+        self.group().wait_joined(PATIENCE).unwrap();
+    }
+
+    /// Ends without taking leave.
+    pub fn kill(&mut self) {
+        if let Some(group) = self.group.take() {
+            group.close();
+            self.shared.group.lock().take();
+        }
+    }
+
+    pub fn wipe(&mut self) {
+        self.kill();
+        std::fs::remove_dir_all(&self.options.dir).unwrap();
+    }
+
+    pub fn group(&self) -> &Arc<Group> {
+        self.group.as_ref().expect("the node runs")
+    }
+
+    pub fn id(&self) -> MemberId {
+        self.info.as_ref().unwrap().member
+    }
+
+    pub fn status(&self) -> GroupStatus {
+        self.group().status()
+    }
+
+    pub fn view(&self) -> View {
+        let state = self.shared.state.lock();
+        state.views.last().map(|(_, view)| view.clone()).unwrap_or_default()
+    }
+
+    /// Proposes one; gives back what will be applied.
+    pub fn propose(&self) -> String {
+        self.propose_padded(0)
+    }
+
+    pub fn propose_padded(&self, bytes: usize) -> String {
+        let serial = self.serial.fetch_add(1, Ordering::SeqCst) + 1;
+        let incarnation = self.info.as_ref().unwrap().incarnation;
+        let text = format!("{}/{incarnation}/{serial}", self.options.name);
+        let mut data = text.clone().into_bytes();
+        data.resize(data.len().max(bytes), b'.');
+        self.group().propose(serial, Bytes::from(data)).unwrap();
+        text
+    }
+
+    pub fn await_applied(&self, proposals: &[String]) {
+        self.wait("its proposals", |node| {
+            let state = node.shared.state.lock();
+            proposals.iter().all(|proposal| state.seen.contains(proposal))
+        });
+    }
+
+    pub fn has_line(&self, part: &str) -> bool {
+        self.shared.lines.lock().iter().any(|(_, line)| line.contains(part))
+    }
+
+    pub fn wait(&self, what: &str, done: impl Fn(&Node) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !done(self) {
+            if Instant::now() >= deadline {
+                let state = self.shared.state.lock().clone();
+                let lines = self.shared.lines.lock().clone();
+                panic!(
+                    "node {} waited in vain for {what}: {:?}\nviews {:?}\napplied {}\nlog {:#?}",
+                    self.options.name,
+                    self.status(),
+                    state.views,
+                    state.applied.len(),
+                    &lines[lines.len().saturating_sub(30)..]
+                );
+            }
+            let mut state = self.shared.state.lock();
+            self.shared.changed.wait_for(&mut state, Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Encrypted groups: who is let in, who is not, and how a running group is switched over.
+
+mod common;
+
+use common::{Cluster, Node};
+use quorate_live::{GroupError, OrderError, TlsOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A directory with one CA and what it signs, made as an administrator would.
+struct Authority {
+    dir: PathBuf,
+}
+
+const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+const VALID: [&str; 2] = ["-days", "3650"];
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir()
+            .join(format!("quorate-certificates-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("extensions"), "basicConstraints=CA:FALSE\n").unwrap();
+        let made = Self { dir };
+        let own = ["req", "-x509", "-subj", "/CN=ca", "-keyout", "ca-key.pem", "-out", "ca.pem"];
+        made.openssl(&[&own[..], &NEW_KEY, &VALID].concat());
+        made
+    }
+
+    /// A new key and certificate, in files of this name.
+    fn issue(&self, name: &str) -> TlsOptions {
+        self.sign(name, &["-extfile", "extensions"])
+    }
+
+    fn sign(&self, name: &str, more: &[&str]) -> TlsOptions {
+        let tls = self.files(name, Some("ca.pem"));
+        let (cert, key) = (text(&tls.cert), text(&tls.key));
+        let request = ["req", "-subj", "/CN=node", "-keyout", key, "-out", "request.pem"];
+        self.openssl(&[&request[..], &NEW_KEY].concat());
+        let sign = ["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca-key.pem"];
+        let out = ["-CAcreateserial", "-out", cert];
+        self.openssl(&[&sign[..], &out, &VALID, more].concat());
+        tls
+    }
+
+    fn self_signed(&self) -> TlsOptions {
+        let tls = self.files("self", None);
+        let (cert, key) = (text(&tls.cert), text(&tls.key));
+        let own = ["req", "-x509", "-subj", "/CN=all", "-keyout", key, "-out", cert];
+        self.openssl(&[&own[..], &NEW_KEY, &VALID].concat());
+        tls
+    }
+
+    fn files(&self, name: &str, ca: Option<&str>) -> TlsOptions {
+        let path = |end: &str| self.dir.join(format!("{name}-{end}.pem"));
+        let ca = ca.map(|name| self.dir.join(name));
+        TlsOptions { cert: path("cert"), key: path("key"), ca, dynamic: false }
+    }
+
+    fn openssl(&self, arguments: &[&str]) {
+        let done = Command::new("openssl").args(arguments).current_dir(&self.dir).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
+    let mut cluster = Cluster::new(name, 3);
+    for (at, node) in cluster.nodes.iter_mut().enumerate() {
+        node.options.tls = tls(at);
+        node.start().unwrap();
+        node.joined();
+    }
+    cluster.await_members(&[0, 1, 2]);
+    cluster
+}
+
+fn cannot_join(node: &Node) {
+    let refused = node.group().wait_joined(Duration::from_secs(2));
+    assert!(matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))), "{refused:?}");
+}
+
+#[test]
+fn an_encrypted_group_works_and_returns() {
+    let authority = Authority::new("works");
+    let mut cluster = started("tls", |at| Some(authority.issue(&format!("n{at}"))));
+    let mut proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
+    proposals.push(cluster.nodes[1].propose_padded(20 << 20));
+    cluster.await_applied(&proposals);
+    for at in 0..3 {
+        cluster.nodes[at].kill();
+        cluster.nodes[at].start().unwrap();
+        cluster.await_members(&[0, 1, 2]);
+        proposals.push(cluster.nodes[at].propose());
+        cluster.await_applied(&proposals);
+    }
+}
+
+#[test]
+fn one_self_signed_certificate_for_all_is_enough() {
+    let authority = Authority::new("self");
+    let shared = authority.self_signed();
+    let cluster = started("tls-self", |_| Some(shared.clone()));
+    let proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
+    cluster.await_applied(&proposals);
+}
+
+#[test]
+fn strangers_stay_outside_and_the_log_says_why() {
+    let (authority, other) = (Authority::new("own"), Authority::new("foreign"));
+    let mut cluster = Cluster::new("tls-strangers", 3);
+    cluster.nodes[0].options.tls = Some(authority.issue("n0"));
+    cluster.nodes[1].options.tls = Some(other.issue("n1"));
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    for at in [1, 2] {
+        cluster.nodes[at].start().unwrap();
+        cannot_join(&cluster.nodes[at]);
+        cluster.nodes[at].kill();
+    }
+    let proposal = cluster.nodes[0].propose();
+    cluster.nodes[0].await_applied(&[proposal]);
+    let lines = cluster.nodes[0].shared.lines.lock().clone();
+    let complaints: Vec<_> = lines.iter().filter(|(_, line)| line.contains("TLS")).collect();
+    assert!(!complaints.is_empty(), "{lines:?}");
+}
+
+#[test]
+fn a_running_group_is_switched_over_node_by_node() {
+    let authority = Authority::new("dynamic");
+    let mut cluster = started("tls-dynamic", |_| None);
+    let mut proposals = Vec::new();
+    for (round, dynamic) in [true, false].into_iter().enumerate() {
+        for at in 0..3 {
+            let tls = TlsOptions { dynamic, ..authority.issue(&format!("n{at}-{round}")) };
+            cluster.nodes[at].kill();
+            cluster.nodes[at].options.tls = Some(tls);
+            cluster.nodes[at].start().unwrap();
+            cluster.await_members(&[0, 1, 2]);
+            proposals.push(cluster.nodes[at].propose());
+            cluster.await_applied(&proposals);
+        }
+    }
+}
+
+#[test]
+fn certificates_are_read_again_on_demand_and_bad_files_are_named() {
+    let authority = Authority::new("reload");
+    let cluster = started("tls-reload", |at| Some(authority.issue(&format!("n{at}"))));
+    let group = cluster.nodes[0].group();
+    authority.issue("n0");
+    group.reload_tls().unwrap();
+    std::fs::write(authority.dir.join("n0-cert.pem"), "no certificate").unwrap();
+    let error = group.reload_tls().unwrap_err();
+    assert!(error.to_string().contains("n0-cert.pem"), "{error}");
+    let proposal = cluster.nodes[0].propose();
+    cluster.await_applied(&[proposal]);
+}
+
+#[test]
+fn a_certificate_of_the_first_version_is_refused_with_the_remedy() {
+    let authority = Authority::new("v1");
+    let mut cluster = Cluster::new("tls-v1", 1);
+    let tls = authority.sign("old", &[]);
+    let version = Command::new("openssl")
+        .args(["x509", "-noout", "-text", "-in", text(&tls.cert)])
+        .output()
+        .unwrap();
+    if String::from_utf8_lossy(&version.stdout).contains("Version: 1 ") {
+        cluster.nodes[0].options.tls = Some(tls);
+        let error = cluster.nodes[0].start().unwrap_err();
+        assert!(error.to_string().contains("-extfile"), "{error}");
+    }
+}
