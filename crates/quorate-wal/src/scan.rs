@@ -16,7 +16,8 @@
 //! What remains: damage inside the *last* synced write looks like a torn one if nothing was
 //! written after it. The writer narrows this by a `Mark` record, on a page of its own, when it
 //! becomes idle, when it is closed, and at each open. It remains for the last batch before a crash
-//! under load: that the tail was never acknowledged is then likely, not known.
+//! under load, and for the end of the one before, where both stand in the sector that is lost: that
+//! the tail was never acknowledged is then likely, not known.
 
 use crate::record::{decode_head, Head, RecordKind, HEAD_BYTES};
 use crate::segment::HEADER_BYTES;

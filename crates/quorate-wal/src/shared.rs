@@ -1,4 +1,4 @@
-//! What the handle, the writer and the keeper share, and how a log is opened.
+//! What the handle, the writer and the recycler share, and how a log is opened.
 
 use crate::directory::{classify, Contents};
 use crate::disk::Disk;

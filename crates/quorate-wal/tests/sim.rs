@@ -208,6 +208,72 @@ fn rot_is_refused_and_an_older_image_is_found_as_it_was() {
     assert!(matches!(error, WalError::Damaged { .. }), "{error}");
 }
 
+/// One sector of the log rots, or cannot be read, after a crash: whoever is let in has everything that
+/// it acknowledged, but for the last batch where nothing came after it, and what of the one before
+/// shares a sector with it.
+#[test]
+fn rot_after_a_crash_costs_at_most_what_was_written_last() {
+    let (mut refused, mut found_all, mut found_less) = (0, 0, 0);
+    for seed in 0..1500 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let disk = SimDisk::new(seed);
+        let (wal, mut steps) = open(&disk);
+        let (mut acknowledged, mut before, mut least) = (0, 0, 0);
+        for _ in 0..rng.u32(1..12) {
+            for _ in 0..rng.u32(1..4) {
+                // So long that no sector holds more than the end of one and the begin of the next.
+                wal.append(&[entry(1, wal.last().index + 1, rng.usize(600..4000))]);
+            }
+            (least, before) = (before, acknowledged);
+            settle(&mut steps);
+            acknowledged = wal.persisted().index;
+            match rng.u32(..6) {
+                0 => {
+                    while steps.next() != Next::Idle {
+                        steps.step().unwrap();
+                        least = acknowledged;
+                    }
+                }
+                1 => {
+                    let term = rng.u64(..);
+                    wal.save_hard_state(HardState { term, voted_for: None }).unwrap();
+                    least = acknowledged;
+                }
+                _ => {}
+            }
+            before = before.max(least);
+        }
+        // Something under way, perhaps.
+        wal.append(&[entry(1, acknowledged + 1, rng.usize(..4000))]);
+        (0..rng.u32(..2)).for_each(|_| drop(steps.step().unwrap()));
+        let disk = disk.crash(Crash::Power);
+        let logs: Vec<_> =
+            disk.files().into_iter().filter(|(name, _)| name.starts_with("log-")).collect();
+        let (name, bytes) = &logs[rng.usize(..logs.len())];
+        let sector = rng.u64(..bytes / 512);
+        let harmed = if rng.u32(..4) == 0 { SimDisk::set_unreadable } else { SimDisk::rot };
+        assert!(harmed(&disk, name, sector));
+        match sim::open(&disk, options(), false) {
+            Err(_) => refused += 1,
+            Ok((wal, _, recovered)) => {
+                assert!(!recovered.closed);
+                let last = recovered.last.index;
+                assert!(last >= least, "seed {seed}: {last} of {acknowledged}, not {least}");
+                assert_eq!(read_all(&wal).len() as u64, last);
+                if last >= acknowledged {
+                    found_all += 1
+                } else {
+                    found_less += 1
+                }
+            }
+        }
+    }
+    assert!(
+        refused > 100 && found_all > 100 && found_less > 0,
+        "{refused} {found_all} {found_less}"
+    );
+}
+
 #[test]
 fn a_broken_disk_is_final_for_the_log() {
     let disk = SimDisk::new(6);
