@@ -2,7 +2,6 @@
 
 use crate::snapshot::Received;
 use crate::view::View;
-use crate::watch::LogRoom;
 use quorate_consensus::{Config, Entry, Index, LogPosition, MemberId};
 use quorate_wire::{Admission, Packet, PeerIdentity, Refusal, RefusalCode};
 
@@ -92,6 +91,18 @@ pub enum Input {
     ProcessIsolated(bool),
     /// This member is going down.
     Close,
+}
+
+/// What the log says of the room on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRoom {
+    Enough,
+    /// The disk is full; so many segments were prepared before.
+    Reserve {
+        segments: u64,
+    },
+    /// The log stands still, and waits for room.
+    Blocked,
 }
 
 /// Where the state machine stands.

@@ -10,10 +10,10 @@
 //! ```text
 //!  member        the machine: which input goes where, housekeeping
 //!  orders        what an operator or the layer above asks for, until it is answered
-//!  view  membership  alone  read  watch      what a leader keeps right, and what a member asks for
+//!  membership  alone  read  watch            what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
-//!  start  lineage  snapshot  feed  forward   pure parts, also used beside the machine
-//!  input  output  order  options  error      what is said
+//!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
+//!  input  output  snapshot  order  view  options  error      what is said
 //! ```
 //!
 //! Beside the machine, without its lock, run [`Feed`] (committed entries for the layer above),
@@ -42,7 +42,7 @@ mod watch;
 pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed};
 pub use forward::{Intake, FORWARD_BYTES};
-pub use input::{refusal_proves_absence, Applied, AskAnswer, Input};
+pub use input::{refusal_proves_absence, Applied, AskAnswer, Input, LogRoom};
 pub use lineage::check_starts;
 pub use member::{Greeting, Member};
 pub use options::Options;
@@ -52,4 +52,3 @@ pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, founding, judge_seed, Directory, Fit, Founding, SeedAnswer};
 pub use status::{GroupStatus, LogFigures};
 pub use view::{View, ViewMember};
-pub use watch::LogRoom;

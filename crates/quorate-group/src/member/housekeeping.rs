@@ -2,9 +2,10 @@
 //! others, and, where this member leads, kept as it should be.
 
 use super::Member;
+use crate::input::LogRoom;
 use crate::membership::{keep_up, needed};
 use crate::output::{LogLevel, Notice, Output};
-use crate::watch::{Change, LogRoom};
+use crate::watch::Change;
 use quorate_consensus::{follow, Event, Status};
 use quorate_wire::Packet;
 

@@ -1,8 +1,7 @@
-//! Who is here: views as entries of the log, when the next one is due, and who asks for one.
+//! Who is here: views as entries of the log, and who is to be in the next one.
 
 mod next;
-mod rounds;
 mod types;
 
-pub(crate) use rounds::Views;
+pub(crate) use next::{next_view, Presence};
 pub use types::{View, ViewMember};

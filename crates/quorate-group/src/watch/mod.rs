@@ -8,5 +8,4 @@ mod room;
 pub(crate) use contact::{Change, Contact};
 pub(crate) use disk::DiskWatch;
 pub(crate) use host::HostWatch;
-pub use room::LogRoom;
 pub(crate) use room::RoomWatch;

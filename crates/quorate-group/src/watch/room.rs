@@ -2,19 +2,8 @@
 //!
 //! The log waits for room by itself; this says so, and has it let go of what only retention keeps.
 
+use crate::input::LogRoom;
 use crate::output::LogLevel;
-
-/// What the log says of the room on its disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogRoom {
-    Enough,
-    /// The disk is full; so many segments were prepared before.
-    Reserve {
-        segments: u64,
-    },
-    /// The log stands still, and waits for room.
-    Blocked,
-}
 
 #[derive(Default)]
 pub(crate) struct RoomWatch {

@@ -2,9 +2,9 @@
 //! stands; a member that was cut off, or starts from a state that has it in the view already, asks for
 //! one.
 
-use super::next::{next_view, Presence};
 use crate::driver::Driver;
 use crate::output::Output;
+use crate::view::{next_view, Presence};
 use quorate_consensus::{EntryKind, Event, MemberId, Proposal, Status, Term};
 use quorate_wire::Packet;
 

@@ -1,0 +1,97 @@
+//! The parts of a crate stand on each other in one order, without circles: each knows only those below
+//! it. What a part imports is read from its sources.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the lowest on; parts of one line do not know each other.
+const GROUP: &[&str] = &[
+    "error options view",
+    "order snapshot",
+    "output input",
+    "forward start status",
+    "feed lineage",
+    "driver",
+    "alone membership read watch",
+    "orders",
+    "member",
+];
+
+#[test]
+fn the_parts_of_the_group_know_only_those_below_them() {
+    assert_eq!(violations("quorate-group", GROUP), Vec::<String>::new());
+}
+
+#[test]
+fn an_import_of_a_higher_part_is_noticed() {
+    let upside_down: Vec<&str> = GROUP.iter().rev().copied().collect();
+    let found = violations("quorate-group", &upside_down);
+    assert!(found.iter().any(|line| line.contains("driver imports forward")), "{found:#?}");
+    let forgotten = violations("quorate-group", &GROUP[1..]);
+    assert!(forgotten.iter().any(|line| line.contains("view stands nowhere")), "{forgotten:#?}");
+}
+
+/// What breaks the order of `layers`, in words.
+fn violations(package: &str, layers: &[&str]) -> Vec<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates").join(package).join("src");
+    let mut level = BTreeMap::new();
+    for (height, parts) in layers.iter().enumerate() {
+        level.extend(parts.split_whitespace().map(|part| (part.to_owned(), height)));
+    }
+    let mut found = Vec::new();
+    for (part, files) in parts(&sources) {
+        let Some(own) = level.get(&part) else {
+            found.push(format!("{package}: {part} stands nowhere in the order"));
+            continue;
+        };
+        for file in files {
+            for import in imports(&fs::read_to_string(&file).expect("a source that can be read")) {
+                let below = import == part || level.get(&import).is_some_and(|other| other < own);
+                if !below {
+                    let file = file.display();
+                    found
+                        .push(format!("{package}: {part} imports {import}, not below it ({file})"));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The modules of the crate's root, with their files.
+fn parts(sources: &Path) -> BTreeMap<String, Vec<PathBuf>> {
+    let mut parts = BTreeMap::new();
+    for entry in fs::read_dir(sources).expect("a crate with sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if name != "lib" {
+            files(&path, parts.entry(name).or_insert_with(Vec::new));
+        }
+    }
+    parts
+}
+
+fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).expect("a folder") {
+            files(&entry.expect("an entry").path(), found);
+        }
+    } else {
+        found.push(path.to_owned());
+    }
+}
+
+/// What stands behind `crate::`, outside of comments.
+fn imports(source: &str) -> Vec<String> {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut names: Vec<String> = code
+        .flat_map(|line| line.split("crate::").skip(1).map(str::to_owned).collect::<Vec<_>>())
+        .map(|rest| {
+            rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '{').collect()
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
