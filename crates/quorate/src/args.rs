@@ -514,7 +514,7 @@ pub struct Chaos {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// A server option; wins over the defaults (innodb_snapshot_isolation=ON is one)
+    /// A server option; wins over those that `quorate up` sets, too
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 

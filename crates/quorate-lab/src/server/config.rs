@@ -5,6 +5,24 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 
+/// What every server of a group is to have: `quorate up`, all tests and measurements run with it, and
+/// README.md tells users to. (What a test changes, its extra options say.)
+pub const SERVER_OPTIONS: [(&str, &str); 8] = [
+    // What replication by write sets needs.
+    ("wsrep_on", "ON"),
+    ("binlog_format", "ROW"),
+    ("default_storage_engine", "InnoDB"),
+    ("innodb_autoinc_lock_mode", "2"),
+    // Write sets that do not touch the same rows are applied at the same time.
+    ("wsrep_slave_threads", "4"),
+    // Without it, REPEATABLE READ loses updates, on a single server too.
+    ("innodb_snapshot_isolation", "ON"),
+    // The group's log is durable on a majority before a commit is acknowledged, so the server need
+    // not flush its own at each commit: what a crash takes from it, the log gives back.
+    ("innodb_flush_log_at_trx_commit", "0"),
+    ("sync_binlog", "0"),
+];
+
 /// What is the same for all nodes of a cluster.
 pub struct Settings<'a> {
     /// `wsrep_cluster_name`.
@@ -53,17 +71,7 @@ skip-name-resolve
 max_connections = 500
 innodb_buffer_pool_size = 128M
 
-# The group's log is durable on a majority before a commit is acknowledged, so the server
-# need not flush its own at each commit: what a crash takes from it, the log gives back.
-innodb_flush_log_at_trx_commit = 0
-sync_binlog = 0
-
-# What replication by write sets needs.
-binlog_format = ROW
-default_storage_engine = InnoDB
-innodb_autoinc_lock_mode = 2
-
-wsrep_on = ON
+{server_options}
 wsrep_provider = {provider}
 wsrep_cluster_name = {name}
 wsrep_cluster_address = gcomm://{group}
@@ -71,7 +79,6 @@ wsrep_node_name = {node_name}
 wsrep_node_address = {host}:{group_port}
 wsrep_node_incoming_address = {host}:{client}
 wsrep_provider_options = \"{options}\"
-wsrep_slave_threads = 4
 wsrep_sst_method = mariabackup
 wsrep_sst_receive_address = {host}:{sst}
 wsrep_sst_auth = {account}:
@@ -89,6 +96,7 @@ wsrep_sst_auth = {account}:
             transfer_logs = show(&node.dir.join("transfer-logs")),
             client = node.ports.client,
             provider = show(self.provider),
+            server_options = lines(&SERVER_OPTIONS),
             name = self.cluster,
             group = self.group.join(","),
             node_name = node.name,
@@ -116,5 +124,57 @@ wsrep_sst_auth = {account}:
             options.push(own.to_owned());
         }
         options.join(";")
+    }
+}
+
+fn lines(options: &[(&str, &str)]) -> String {
+    options.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Options of README.md's my.cnf that are a node's or a site's own.
+    const OWN: [&str; 8] = [
+        "wsrep_provider",
+        "wsrep_cluster_name",
+        "wsrep_cluster_address",
+        "wsrep_node_address",
+        "wsrep_provider_options",
+        "wsrep_sst_method",
+        "wsrep_sst_auth",
+        "bind-address",
+    ];
+
+    /// The options of the my.cnf that a document shows.
+    fn shown(document: &str) -> BTreeMap<&str, &str> {
+        let (_, rest) = document.split_once("```ini\n[mariadbd]\n").expect("a my.cnf");
+        let (block, _) = rest.split_once("```").expect("its end");
+        let uncommented = |line| str::split(line, '#').next().unwrap_or_default();
+        let lines = block.lines().map(uncommented).filter(|line| !line.trim().is_empty());
+        let options = lines.map(|line| line.split_once('=').expect("name = value"));
+        options.map(|(name, value)| (name.trim(), value.trim())).collect()
+    }
+
+    #[test]
+    fn users_are_told_the_options_that_are_tested() {
+        let readme = include_str!("../../../../README.md");
+        let mut told = shown(readme);
+        for own in OWN {
+            assert!(told.remove(own).is_some(), "README.md has no {own}");
+        }
+        assert_eq!(told, BTreeMap::from(SERVER_OPTIONS));
+        let others = [
+            ("operations.md", include_str!("../../../../docs/operations.md")),
+            ("from-galera.md", include_str!("../../../../docs/from-galera.md")),
+        ];
+        for (name, document) in others {
+            for (option, value) in shown(document) {
+                let tested = SERVER_OPTIONS.iter().find(|(name, _)| *name == option);
+                assert_eq!(tested, Some(&(option, value)), "{name}");
+            }
+        }
     }
 }

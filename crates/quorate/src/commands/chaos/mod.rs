@@ -61,8 +61,7 @@ pub fn chaos(args: &Chaos) -> Result<u8> {
 }
 
 fn target(args: &Chaos) -> Result<Box<dyn Target>> {
-    let mut server_options = String::from("innodb_snapshot_isolation = ON\n");
-    server_options.extend(args.set.iter().map(|option| format!("{option}\n")));
+    let server_options: String = args.set.iter().map(|option| format!("{option}\n")).collect();
     if args.loopback {
         if args.loggers + args.learners > 0 {
             let message = "--loggers and --learners need the lab: leave out --loopback";
