@@ -40,7 +40,8 @@ impl Sequenced {
         Self { certifier, votes: Votes::default(), transfers: Transfers::default() }
     }
 
-    /// The next entry. One that cannot be read is passed over by every member alike. For
+    /// The next entry. An error that [`ParseError::is_newer`] stops this member: others may be able
+    /// to read the entry. Any other is passed over by every member alike. For
     /// `primary_term` see [`Certifier::sequence_under`].
     pub fn entry(
         &mut self,
@@ -80,7 +81,7 @@ impl Sequenced {
                 }
                 None => Sequencing::Message(write_set),
             },
-            _ => Sequencing::Message(write_set),
+            Kind(unknown) => return Err(ParseError::Kind(unknown)),
         })
     }
 
@@ -142,6 +143,7 @@ fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Header, WriteSetBuilder};
 
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
@@ -162,6 +164,32 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Sequenced::restore(&bytes[..cut]).is_err());
         }
+    }
+
+    #[test]
+    fn what_a_newer_release_proposed_is_told_apart_from_what_nobody_can_read() {
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
+        let mut entry = |kind: Kind, version: Option<u8>| {
+            let header = Header { kind, ..Header::transaction(1, 1, 0) };
+            let mut data = WriteSetBuilder::new().finish(&header).to_vec();
+            if let Some(version) = version {
+                data[0] = version;
+            }
+            state.entry(data.into(), None).map(|_| ()).map_err(|error| error.is_newer())
+        };
+        assert_eq!(entry(Kind::WRITE_SET, None), Ok(()));
+        assert_eq!(entry(Kind::VOTE, None), Ok(()), "no vote, and so for everybody");
+        assert_eq!(entry(Kind(99), None), Err(true));
+        assert_eq!(entry(Kind::WRITE_SET, Some(99)), Err(true));
+        assert_eq!(
+            state.entry(Bytes::from_static(b"noise"), None).err().map(|e| e.is_newer()),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn its_version_is_that_of_the_newest_level() {
+        assert_eq!(VERSION, quorate_consensus::level::NEWEST.sequenced);
     }
 
     #[test]

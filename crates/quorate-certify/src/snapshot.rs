@@ -239,6 +239,11 @@ mod tests {
     }
 
     #[test]
+    fn its_version_is_that_of_the_newest_level() {
+        assert_eq!(VERSION, quorate_consensus::level::NEWEST.certifier);
+    }
+
+    #[test]
     fn a_snapshot_without_epochs_is_read() {
         let now = grown().snapshot();
         let members = 2 * MEMBER_LEN + CHECKSUM_LEN;

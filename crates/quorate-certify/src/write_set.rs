@@ -259,12 +259,31 @@ pub enum ParseError {
     Truncated { bytes: usize },
     #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_TERM}: it was proposed by a newer member; upgrade this one")]
     Version(u8),
+    #[error("proposal is a message of kind {0}, which this release does not know: a newer member proposed it; upgrade this one")]
+    Kind(u8),
     #[error("proposal header has no kind, unknown flags or a term of 0")]
     Header,
     #[error("proposal is {bytes} bytes long but announces {data_len} payload bytes and {key_count} keys")]
     Length { bytes: usize, data_len: u64, key_count: u32 },
 }
 
+impl ParseError {
+    /// Whether a newer release may read what this one cannot.
+    pub fn is_newer(&self) -> bool {
+        matches!(self, ParseError::Version(_) | ParseError::Kind(_))
+    }
+}
+
 fn field<const N: usize>(head: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
     head[at..at + N].try_into().expect("fields lie within the header")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_version_is_that_of_the_newest_level() {
+        assert_eq!(VERSION_WITH_TERM, quorate_consensus::level::NEWEST.write_set);
+    }
 }

@@ -1,5 +1,6 @@
 //! Who belongs to the group, who votes, and how that changes.
 
+use crate::level::{self, Level, LEVEL};
 use crate::quorum::{self, Tally};
 use crate::types::MemberId;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -87,6 +88,8 @@ pub struct Config {
     /// before.
     pub outgoing: Vec<MemberId>,
     pub rules: Rules,
+    /// At which the group works (see [`crate::level`]).
+    pub level: Level,
     /// Members given up for lost by force (see [`crate::Event::ForceQuorum`]), ascending. Their
     /// logs may hold what the group has lost: they are never members again.
     pub lost: Vec<MemberId>,
@@ -103,19 +106,17 @@ pub enum ConfigChange {
     Update { put: Vec<(MemberId, MemberInfo)>, remove: Vec<MemberId> },
     /// Other rules for the same members.
     Rules(Rules),
+    /// The next level, which all members know.
+    Level(Level),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a membership entry: {0}")]
 pub struct ConfigDecodeError(pub String);
 
-/// Layout version written. Version 1 knew no more of a member than role, address and name, version 2
-/// nothing of ballots and lost members, version 3 nothing of primaries; they are read with the
-/// defaults for the rest.
-const VERSION: u8 = 4;
-const VERSION_WITHOUT_PRIMARIES: u8 = 3;
-const VERSION_WITHOUT_BALLOTS: u8 = 2;
-const VERSION_WITHOUT_RULES: u8 = 1;
+/// Layout version written and read.
+const VERSION: u8 = 5;
+const _: () = assert!(VERSION == level::NEWEST.config);
 const BALLOTS_DEFAULT: u8 = 1;
 /// Flag of a member.
 const JOINING: u8 = 1;
@@ -177,7 +178,7 @@ impl Rules {
 }
 
 impl Config {
-    /// Little-endian: version `u8` = 4; member count `u32`; per member, ascending by id: id
+    /// Little-endian: version `u8` = 5; level `u16`; member count `u32`; per member, ascending by id: id
     /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, ballots `u8`, zone, address and name each as
     /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
     /// of the commit rule `u8`, weight rule `u8`, flags of the rules `u8` (1: single primary, 2:
@@ -185,6 +186,7 @@ impl Config {
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);
+        out.put_u16_le(self.level);
         out.put_u32_le(self.members.len() as u32);
         for (id, info) in &self.members {
             out.put_u128_le(id.0);
@@ -205,37 +207,45 @@ impl Config {
         out.freeze()
     }
 
-    /// Never panics, whatever the bytes are. Takes exactly what `encode` makes (or made, in an
-    /// earlier version): ids ascending, no bytes left over.
+    /// Never panics, whatever the bytes are. Takes exactly what `encode` makes: ids ascending, no
+    /// bytes left over.
     pub fn decode(data: &[u8]) -> Result<Config, ConfigDecodeError> {
         let mut input = Input(data);
         let version = input.u8()?;
-        if !(VERSION_WITHOUT_RULES..=VERSION).contains(&version) {
-            return Err(ConfigDecodeError(format!("layout version {version} is unknown")));
+        if version != VERSION {
+            let upgrade = level::upgrade(LEVEL + 1);
+            let what = format!("its layout has version {version}, not {VERSION}: {upgrade}");
+            return Err(ConfigDecodeError(what));
         }
-        let mut config = Config::default();
+        let mut config = Config { level: u16::from_le_bytes(input.array()?), ..Config::default() };
         for _ in 0..input.u32()? {
             let id = input.member_id()?;
             if config.members.last_key_value().is_some_and(|(before, _)| *before >= id) {
                 return Err(ConfigDecodeError(format!("member {id:?} is out of order")));
             }
-            config.members.insert(id, input.member_info(version)?);
+            config.members.insert(id, input.member_info()?);
         }
         config.outgoing = input.ids("outgoing voter", true)?;
-        if version != VERSION_WITHOUT_RULES {
-            let (zones_min, weights) = (input.u8()?, input.weight_rule()?);
-            config.rules = Rules { zones_min, weights, ..Rules::default() };
-            if version > VERSION_WITHOUT_PRIMARIES {
-                config.rules.set_flags(input.u8()?)?;
-            }
-            if version > VERSION_WITHOUT_BALLOTS {
-                config.lost = input.ids("lost member", false)?;
-            }
-            config.audit = input.text()?;
-        }
+        let (zones_min, weights) = (input.u8()?, input.weight_rule()?);
+        config.rules = Rules { zones_min, weights, ..Rules::default() };
+        config.rules.set_flags(input.u8()?)?;
+        config.lost = input.ids("lost member", false)?;
+        config.audit = input.text()?;
         match input.0.len() {
             0 => Ok(config),
             left => Err(ConfigDecodeError(format!("{left} bytes too many"))),
+        }
+    }
+
+    /// Like [`Config::decode`], for a member that knows levels up to `known`.
+    pub fn decode_up_to(known: Level, data: &[u8]) -> Result<Config, ConfigDecodeError> {
+        let config = Self::decode(data)?;
+        match config.level {
+            level if level > known => {
+                let what = format!("the group works at level {level}: {}", level::upgrade(level));
+                Err(ConfigDecodeError(what))
+            }
+            _ => Ok(config),
         }
     }
 
@@ -360,26 +370,19 @@ impl<'a> Input<'a> {
         Ok(ids)
     }
 
-    fn member_info(&mut self, version: u8) -> Result<MemberInfo, ConfigDecodeError> {
+    fn member_info(&mut self) -> Result<MemberInfo, ConfigDecodeError> {
         let role = match self.u8()? {
             0 => MemberRole::Voter,
             1 => MemberRole::Learner,
-            2 if version != VERSION_WITHOUT_RULES => MemberRole::Logger,
+            2 => MemberRole::Logger,
             role => return Err(ConfigDecodeError(format!("member role {role} is unknown"))),
         };
-        if version == VERSION_WITHOUT_RULES {
-            return Ok(MemberInfo::new(role, self.text()?, self.text()?));
-        }
         let joining = match self.u8()? {
             0 => false,
             JOINING => true,
             flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
         };
-        let weight = self.u8()?;
-        let ballots = match version {
-            VERSION_WITHOUT_BALLOTS => BALLOTS_DEFAULT,
-            _ => self.u8()?,
-        };
+        let (weight, ballots) = (self.u8()?, self.u8()?);
         let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
         Ok(MemberInfo { role, joining, weight, ballots, zone, addr, name })
     }

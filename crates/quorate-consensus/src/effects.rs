@@ -35,12 +35,20 @@ pub struct Effects {
     pub role: Option<RoleState>,
     /// The configuration in force changed (appended, committed, or rolled back by truncation).
     pub config: Option<Config>,
-    /// This entry is not what was proposed any more: this member's memory is at fault, and the
-    /// driver takes it out of service.
-    pub altered: Option<Index>,
+    /// This member cannot go on: the driver takes it out of service and says so.
+    pub fault: Option<Fault>,
     /// Proposals refused because leadership ended are simply lost: the driver proposes them again
     /// to the next leader. This only says that it happened.
     pub stepped_down: bool,
+}
+
+/// Why a member cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The entry is in this member's memory, and is not what was proposed any more.
+    Altered { index: Index },
+    /// A membership came that this release cannot read, or whose level it does not know.
+    Unreadable { index: Index, reason: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +132,7 @@ impl Effects {
             && self.lost_entries.is_empty()
             && self.role.is_none()
             && self.config.is_none()
-            && self.altered.is_none()
+            && self.fault.is_none()
             && !self.stepped_down
     }
 
@@ -142,7 +150,7 @@ impl Effects {
         self.lost_entries.clear();
         self.role = None;
         self.config = None;
-        self.altered = None;
+        self.fault = None;
         self.stepped_down = false;
     }
 }

@@ -1,6 +1,7 @@
 //! What a member can be told.
 
 use crate::config::{Config, ConfigChange};
+use crate::level::{Level, LEVEL};
 use crate::message::Message;
 use crate::types::{Entry, HardState, Index, LogPosition, MemberId, Proposal, SnapshotMeta, Term};
 
@@ -26,6 +27,8 @@ pub struct Options {
     /// the group. It has a price: a lease is a promise of the followers not to elect anybody else
     /// for an election timeout, so with it [`Event::Unreachable`] cannot cut a failover short.
     pub lease_reads: bool,
+    /// The highest level that this member knows.
+    pub level: Level,
     /// Must differ from start to start (it also numbers forwarded reads).
     pub seed: u64,
 }
@@ -45,6 +48,7 @@ impl Options {
             disk_stall_ms: 1000,
             clock_drift_ms: 100,
             lease_reads: false,
+            level: LEVEL,
             seed,
         }
     }

@@ -26,6 +26,7 @@ mod effects;
 mod event;
 pub mod follow;
 mod history;
+pub mod level;
 mod log;
 mod message;
 mod progress;
@@ -38,8 +39,9 @@ pub use crate::config::{
     WEIGHT_DEFAULT, WEIGHT_MAX,
 };
 pub use crate::core::Consensus;
-pub use crate::effects::{Effects, Fetch, PeerStatus, ReadReady, RoleState, Status};
+pub use crate::effects::{Effects, Fault, Fetch, PeerStatus, ReadReady, RoleState, Status};
 pub use crate::event::{Event, Options, Restored, StepError};
+pub use crate::level::{Level, LEVEL, LEVEL_MIN};
 pub use crate::message::{Message, MessageBody};
 pub use crate::types::{
     checksum, Charter, Entry, EntryKind, HardState, Index, LogPosition, MemberId, Proposal,

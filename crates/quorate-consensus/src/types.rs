@@ -21,16 +21,18 @@ pub struct Charter(pub [u64; 5]);
 
 /// What an entry carries. The core interprets `Noop` and `Config`; the others are opaque to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum EntryKind {
     /// Appended by a new leader so that entries of former terms can commit.
-    Noop = 0,
+    Noop,
     /// A [`crate::Config`], in force from the moment it is appended.
-    Config = 1,
+    Config,
     /// A proposal of the layer above.
-    Data = 2,
+    Data,
     /// A view of the group (who is here), proposed by the leader's driver.
-    View = 3,
+    View,
+    /// Of a later release. It is carried like any other, for it may be committed; whoever is to
+    /// apply it stops (see [`crate::level`]).
+    Unknown(u8),
 }
 
 /// What is to become an entry. The checksum is made here, once, by whoever proposes, and goes with
@@ -56,7 +58,7 @@ pub struct Entry {
 
 /// Of the kind and the data of an entry: crc32c of the data, begun with the kind's code.
 pub fn checksum(kind: EntryKind, data: &[u8]) -> u32 {
-    crc32c::crc32c_append(kind as u32, data)
+    crc32c::crc32c_append(kind.code().into(), data)
 }
 
 /// The end of a log, or a point in it.
@@ -81,14 +83,25 @@ pub struct SnapshotMeta {
 }
 
 impl EntryKind {
-    pub fn from_u8(value: u8) -> Option<Self> {
-        Some(match value {
+    pub fn from_code(code: u8) -> Self {
+        match code {
             0 => Self::Noop,
             1 => Self::Config,
             2 => Self::Data,
             3 => Self::View,
-            _ => return None,
-        })
+            code => Self::Unknown(code),
+        }
+    }
+
+    /// As it stands in the log and on the wire.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Noop => 0,
+            Self::Config => 1,
+            Self::Data => 2,
+            Self::View => 3,
+            Self::Unknown(code) => code,
+        }
     }
 }
 

@@ -79,6 +79,14 @@ pub enum StartError {
     RolledBack { dir: String, reason: String },
 }
 
+/// Whoever passes over what others apply has another state than they.
+pub(crate) fn unreadable(node: &str, index: Index, reason: &str) -> String {
+    format!(
+        "node {node} cannot read log index {index}, and stops rather than pass over it: {reason}. \
+         Nothing is lost, and the other members are not affected"
+    )
+}
+
 /// Nothing that a host with such a memory says can be relied on.
 pub fn memory_fault(node: &str, what: &str) -> String {
     format!(

@@ -4,13 +4,13 @@
 //! Invariant: view, configuration and position after an index are the same on every member that got
 //! there, by entries or by a snapshot.
 
-use crate::error::memory_fault;
+use crate::error::{memory_fault, unreadable};
 use crate::input::Applied;
 use crate::snapshot::Content;
 use crate::view::View;
 use bytes::Bytes;
 use quorate_consensus::{
-    Config, Entry, EntryKind, Index, LogPosition, Primaries, SnapshotMeta, Term,
+    level, Config, Entry, EntryKind, Index, Level, LogPosition, Primaries, SnapshotMeta, Term,
 };
 
 /// What an entry is counted for beside its data when the growth of the log is estimated.
@@ -40,6 +40,8 @@ pub struct Feed {
     applied: LogPosition,
     config: Config,
     view: View,
+    /// The highest that this member knows.
+    level: Level,
     /// Bytes of log since the last snapshot.
     grown: u64,
     segment_bytes: u64,
@@ -47,13 +49,19 @@ pub struct Feed {
 
 impl Feed {
     /// After the state of `meta` (default: the empty state before index 1).
-    pub fn new(node: &str, segment_bytes: u64, meta: SnapshotMeta, view: View) -> Self {
+    pub fn new(
+        node: &str,
+        level: Level,
+        segment_bytes: u64,
+        meta: SnapshotMeta,
+        view: View,
+    ) -> Self {
         let (node, applied, config) = (node.to_owned(), meta.last, meta.config);
-        Self { node, applied, config, view, grown: 0, segment_bytes }
+        Self { node, applied, config, view, level, grown: 0, segment_bytes }
     }
 
     /// The next entry: what the state machine is to see of it. `Err`: the state machine can see
-    /// nothing more.
+    /// nothing more. What cannot be read is not passed over: others may be able to read it.
     pub fn entry(&mut self, entry: Entry) -> Result<Option<Committed>, String> {
         let index = entry.index;
         if index != self.applied.index + 1 {
@@ -63,12 +71,13 @@ impl Feed {
             return Err(memory_fault(&self.node, &format!("log index {index}")));
         }
         let position = entry.position();
+        let stop = |reason: String| unreadable(&self.node, index, &reason);
         self.grown += entry.data.len() as u64 + ENTRY_OVERHEAD;
         let committed = match entry.kind {
             EntryKind::Noop => None,
             EntryKind::Config => {
-                self.config = Config::decode(&entry.data)
-                    .map_err(|error| format!("the membership at {index}: {error}"))?;
+                let config = Config::decode_up_to(self.level, &entry.data);
+                self.config = config.map_err(|error| stop(error.to_string()))?;
                 None
             }
             EntryKind::Data => {
@@ -76,13 +85,25 @@ impl Feed {
                 let primary_term = single.then_some(entry.term);
                 Some(Committed::Data { index, data: entry.data, primary_term })
             }
-            EntryKind::View => self.view.advance(&entry.data, &self.config).map(|view| {
-                self.view = view.clone();
-                Committed::View { index, view }
-            }),
+            EntryKind::View => {
+                let next = self.view.advance(&entry.data, &self.config);
+                next.map_err(|error| stop(error.to_string()))?.map(|view| {
+                    self.view = view.clone();
+                    Committed::View { index, view }
+                })
+            }
+            EntryKind::Unknown(kind) => {
+                let upgrade = level::upgrade(self.level + 1);
+                return Err(stop(format!("it is of kind {kind}; {upgrade}")));
+            }
         };
         self.applied = position;
         Ok(committed)
+    }
+
+    /// The state machine cannot read an entry that it was given: why this member stops.
+    pub fn unreadable(&self, index: Index, reason: &str) -> String {
+        unreadable(&self.node, index, reason)
     }
 
     /// Whether the log has grown by so much that the state is to be saved.
@@ -99,7 +120,7 @@ impl Feed {
 
     /// Goes on after a snapshot of this, whose content the state machine has.
     pub fn install(&mut self, meta: SnapshotMeta, view: View) {
-        *self = Self::new(&self.node, self.segment_bytes, meta, view);
+        *self = Self::new(&self.node, self.level, self.segment_bytes, meta, view);
     }
 
     pub fn applied(&self) -> Applied {

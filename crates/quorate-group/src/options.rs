@@ -1,6 +1,6 @@
 //! What a member is, and how patient. Times are milliseconds.
 
-use quorate_consensus::{Charter, MemberId, MemberRole, Rules};
+use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules};
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -36,6 +36,8 @@ pub struct Options {
     pub suspect_ms: u64,
     /// So much log calls for a snapshot.
     pub segment_bytes: u64,
+    /// The highest feature level that this member knows (see `quorate_consensus::level`).
+    pub level: Level,
     /// Names the log directory in messages.
     pub dir: String,
     /// Must differ from start to start.
@@ -54,6 +56,7 @@ impl Options {
             heartbeat_interval_ms: self.heartbeat_interval_ms(),
             clock_drift_ms: election_timeout_ms / 10,
             disk_stall_ms: self.disk_stall_ms,
+            level: self.level,
             ..quorate_consensus::Options::new(id, self.seed)
         }
     }

@@ -63,6 +63,7 @@ impl GroupStatus {
             ("voters", ids(&self.voters)),
             ("learners", ids(&self.learners)),
             ("loggers", ids(&self.loggers)),
+            ("level", self.config.level.to_string()),
             ("primary", self.primary.to_string()),
             ("proposals_pending", self.proposals_pending.to_string()),
             ("log_bytes", self.log_bytes.to_string()),

@@ -167,12 +167,12 @@ struct Machine {
 }
 
 impl StateMachine for Machine {
-    fn apply(&mut self, entry: Committed) {
-        let Committed::Data { data, .. } = entry else { return };
+    fn apply(&mut self, entry: Committed) -> Result<(), String> {
+        let Committed::Data { data, .. } = entry else { return Ok(()) };
         let (Some(member), Some(serial)) =
             (data.first_chunk::<16>(), data.get(16..24).and_then(|b| b.first_chunk::<8>()))
         else {
-            return;
+            return Ok(());
         };
         if u128::from_le_bytes(*member) == *self.waiters.own.lock() {
             let serial = u64::from_le_bytes(*serial);
@@ -181,6 +181,7 @@ impl StateMachine for Machine {
                 thread.unpark();
             }
         }
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Bytes {

@@ -70,7 +70,7 @@ impl Feeder {
             if let Committed::View { view, .. } = &committed {
                 live.gate.set_view(view.clone());
             }
-            self.machine.apply(committed);
+            self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
         }
         self.machine.passed(index);
         live.gate.set_applied(self.feed.position());

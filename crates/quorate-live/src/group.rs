@@ -81,7 +81,7 @@ impl Group {
             None => View::default(),
         };
         let options = &self.live.options;
-        let feed = Feed::new(&options.name, options.segment_bytes, meta, view);
+        let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
         let feeder = Feeder::new(machine, feed);
         let live = self.live.clone();
         if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {

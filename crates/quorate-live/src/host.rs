@@ -6,7 +6,8 @@ use quorate_group::{Committed, LogLevel};
 
 /// The layer above: everything is called on the one feeder thread, in log order.
 pub trait StateMachine: Send {
-    fn apply(&mut self, entry: Committed);
+    /// An error stops the member: an entry that cannot be read is not passed over.
+    fn apply(&mut self, entry: Committed) -> Result<(), String>;
     /// Everything up to `index` has been fed, entries that are not shown included: what
     /// `Group::barrier` returned is reached here.
     fn passed(&mut self, _index: Index) {}

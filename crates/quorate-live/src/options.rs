@@ -1,7 +1,7 @@
 //! What a member is opened with.
 
 use crate::net::tls::TlsOptions;
-use quorate_consensus::{Charter, MemberId, MemberRole, Rules, WEIGHT_DEFAULT};
+use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, WEIGHT_DEFAULT};
 use quorate_group::Options;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +58,8 @@ pub struct GroupOptions {
     pub tls: Option<TlsOptions>,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
+    /// The highest feature level that this member knows (see `quorate_consensus::level`).
+    pub level: Level,
 }
 
 impl GroupOptions {
@@ -91,6 +93,7 @@ impl GroupOptions {
             retain_bytes: 1 << 30,
             tls: None,
             proposal_bytes_max: 1 << 30,
+            level: LEVEL,
         }
     }
 
@@ -123,6 +126,7 @@ impl GroupOptions {
             primary_ms: ms(self.primary_timeout),
             suspect_ms: ms(self.suspect_timeout),
             segment_bytes: self.segment_bytes,
+            level: self.level,
             dir: self.dir.display().to_string(),
             seed,
         }

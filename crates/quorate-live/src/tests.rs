@@ -89,6 +89,32 @@ fn a_member_whose_memory_alters_an_entry_goes_out_of_service_and_nobody_applies_
 }
 
 #[test]
+fn an_entry_of_an_unknown_kind_stops_whoever_is_to_apply_it() {
+    let cluster = Cluster::started("unknown", 3);
+    let leader = cluster.leader();
+    let before = cluster.nodes[0].propose();
+    cluster.await_applied(&[before]);
+    let proposal = Proposal::new(EntryKind::Unknown(9), Bytes::from_static(b"of tomorrow"));
+    let (live, from) = (&cluster.nodes[leader].group().live, cluster.nodes[(leader + 1) % 3].id());
+    live.step(Input::Packet { from, packet: Packet::Forward(vec![proposal]) });
+    for node in &cluster.nodes {
+        node.wait("the news", |node| !node.shared.fatal.lock().is_empty());
+        let fatal = node.shared.fatal.lock().join(" ");
+        let node = format!("node {} ", node.options.name);
+        for part in [&node, "of kind 9", "run a release on this node that knows level"] {
+            assert!(fatal.contains(part), "{part}: {fatal}");
+        }
+    }
+    let applied: Vec<_> = cluster.nodes.iter().map(|node| node.status().applied_index).collect();
+    let after = cluster.nodes[leader].group().status().commit_index + 1;
+    cluster.nodes[leader].propose();
+    cluster.nodes[leader].wait("its commit", |node| node.status().commit_index >= after);
+    for (node, applied) in cluster.nodes.iter().zip(applied) {
+        assert_eq!(node.status().applied_index, applied, "nothing after it is applied");
+    }
+}
+
+#[test]
 fn a_panicking_state_machine_takes_its_member_out_and_nobody_else() {
     let cluster = Cluster::started("panic", 3);
     let broken = cluster.leader();

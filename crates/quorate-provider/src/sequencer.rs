@@ -39,7 +39,7 @@ impl Sequencer {
         Self { node, link, state, start, limits, left: false }
     }
 
-    fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) {
+    fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
         match self.state.entry(data, primary_term) {
             Ok(Sequencing::WriteSet(write_set, verdict)) => {
                 self.write_set(index, &write_set, &verdict);
@@ -61,14 +61,17 @@ impl Sequencer {
                 }
             }
             Ok(Sequencing::Message(write_set)) => self.node.warn(&format!(
-                "Log entry {index} is of kind {}, which this version does not know: passed over",
+                "Log entry {index}, a message of kind {}, cannot be read: passed over",
                 write_set.header().kind.0
             )),
+            // Others may be able to read it, and would have another state.
+            Err(e) if e.is_newer() => return Err(e.to_string()),
             // Committed, so every member sees the same bytes and passes over them alike.
             Err(e) => {
                 self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"))
             }
         }
+        Ok(())
     }
 
     fn write_set(&mut self, index: u64, write_set: &WriteSet, verdict: &Verdict) {
@@ -197,12 +200,15 @@ impl Sequencer {
 }
 
 impl StateMachine for Sequencer {
-    fn apply(&mut self, entry: Committed) {
+    fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
-            Committed::Data { index, data, primary_term } => self.data(index, data, primary_term),
+            Committed::Data { index, data, primary_term } => {
+                self.data(index, data, primary_term)?;
+            }
             Committed::View { view, .. } => self.view(view),
         }
         self.count_certifier();
+        Ok(())
     }
 
     fn passed(&mut self, index: u64) {

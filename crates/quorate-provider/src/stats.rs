@@ -104,6 +104,7 @@ impl Node {
             ),
             ("quorate_member", uuid(status.member.0)),
             ("quorate_term", int(status.term)),
+            ("quorate_level", int(status.config.level.into())),
             ("quorate_last_index", int(status.last_index)),
             ("quorate_persisted_index", int(status.persisted_index)),
             ("quorate_commit_index", int(status.commit_index)),

@@ -110,6 +110,7 @@ impl Machine {
             }
             EntryKind::View => self.apply_view(&entry.data),
             EntryKind::Data => self.apply_write(&entry.data, entry.term),
+            EntryKind::Unknown(kind) => unreachable!("no member makes an entry of kind {kind}"),
         }
     }
 

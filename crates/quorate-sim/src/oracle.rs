@@ -440,7 +440,7 @@ pub fn show(position: LogPosition) -> String {
 }
 
 fn hash(entry: &Entry) -> u64 {
-    mix_bytes(mix(entry.term, u64::from(entry.kind as u8)), &entry.data)
+    mix_bytes(mix(entry.term, u64::from(entry.kind.code())), &entry.data)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn put(bytes: &mut Vec<u8>, fields: &[u8], prev: u32) -> u32 {
     let first = offset == HEADER_BYTES && fields[1] < 200;
     let head = Head {
         kind: if first { RecordKind::Start } else { KINDS[usize::from(fields[0] % 8)] },
-        entry_kind: EntryKind::from_u8(fields[2] % 4).expect("one of four"),
+        entry_kind: EntryKind::from_code(fields[2] % 5),
         incarnation: u32::from(fields[3] / 64),
         prev: if fields[4] == 255 { 0 } else { prev },
         synced: (u64::from(fields[5]) * 64) & !7,

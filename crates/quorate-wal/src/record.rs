@@ -108,7 +108,7 @@ pub(crate) fn encode_head(
     bytes[16..20].copy_from_slice(&head.incarnation.to_le_bytes());
     bytes[20..24].copy_from_slice(&((head.synced / ALIGN as u64) as u32).to_le_bytes());
     bytes[24] = head.kind as u8;
-    bytes[25] = head.entry_kind as u8;
+    bytes[25] = head.entry_kind.code();
     bytes[32..40].copy_from_slice(&head.position.term.to_le_bytes());
     bytes[40..48].copy_from_slice(&head.position.index.to_le_bytes());
     let crc = head_crc(nonce, offset, &bytes);
@@ -122,7 +122,7 @@ pub(crate) fn decode_head(bytes: &[u8], nonce: u64, offset: u64) -> Option<Decod
     let bytes: &[u8; HEAD_BYTES] = bytes.get(..HEAD_BYTES)?.try_into().ok()?;
     // Cheap tests first: recovery tries this at every aligned offset behind a bad record.
     let kind = RecordKind::from_u8(bytes[24])?;
-    let entry_kind = EntryKind::from_u8(bytes[25])?;
+    let entry_kind = EntryKind::from_code(bytes[25]);
     let crc = u32_at(bytes, 0);
     if bytes[26..32] != [0; 6] || crc != head_crc(nonce, offset, bytes) {
         return None;

@@ -13,6 +13,7 @@
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
 use crc32c::crc32c;
+use quorate_consensus::level::NEWEST;
 use quorate_consensus::MemberId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 32 << 30;
 const MAGIC: &[u8; 8] = b"QUORSEG1";
 pub(crate) const VERSION: u32 = 2;
+const _: () = assert!(VERSION == NEWEST.segment);
 const LEN: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

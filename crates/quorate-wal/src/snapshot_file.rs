@@ -12,12 +12,14 @@ use crate::disk::{Disk, RealDisk};
 use crate::error::{IoContext, WalError};
 use bytes::Bytes;
 use crc32c::crc32c_append;
+use quorate_consensus::level::NEWEST;
 use quorate_consensus::Index;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 const MAGIC: &[u8; 8] = b"QUORSNAP";
 const VERSION: u32 = 1;
+const _: () = assert!(VERSION == NEWEST.snapshot_file);
 const HEADER_BYTES: usize = 40;
 const TMP_NAME: &str = "snap.tmp";
 

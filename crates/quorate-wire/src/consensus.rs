@@ -143,16 +143,14 @@ pub(crate) fn read_position(body: &mut BodyReader) -> Result<LogPosition, WireEr
 fn entry(entry: &Entry, out: &mut BodyWriter) {
     out.u64(entry.index);
     out.u64(entry.term);
-    out.u8(entry.kind as u8);
+    out.u8(entry.kind.code());
     out.u32(entry.sum);
     out.data(&entry.data);
 }
 
 fn read_entry(body: &mut BodyReader) -> Result<Entry, WireError> {
     let (index, term) = (body.u64()?, body.u64()?);
-    let code = body.u8()?;
-    let kind = EntryKind::from_u8(code)
-        .ok_or(WireError::BadValue { what: "entry kind", value: code.into() })?;
+    let kind = EntryKind::from_code(body.u8()?);
     let (sum, data) = (body.u32()?, body.data()?);
     let entry = Entry { index, term, kind, data, sum };
     match entry.is_intact() {

@@ -43,4 +43,7 @@ pub enum WireError {
     BadText { what: &'static str },
     #[error("{0}")]
     BadConfig(String),
+    /// A later release wrote it.
+    #[error("{0}")]
+    Newer(String),
 }

@@ -6,11 +6,13 @@
 
 use crate::body::{BodyReader, BodyWriter};
 use crate::error::WireError;
-use quorate_consensus::{Charter, MemberId};
+use quorate_consensus::level::NEWEST;
+use quorate_consensus::{Charter, Level, MemberId};
 
 /// Oldest and newest protocol this build speaks.
 pub const PROTOCOL_MIN: u16 = 2;
 pub const PROTOCOL_MAX: u16 = 2;
+const _: () = assert!(PROTOCOL_MAX == NEWEST.protocol);
 
 /// What the dialling side wants of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +35,8 @@ pub struct PeerIdentity {
     pub group: u128,
     /// That group's.
     pub charter: Charter,
+    /// The lowest and the highest feature level that it knows.
+    pub levels: (Level, Level),
     pub group_name: String,
     /// Node name.
     pub name: String,
@@ -159,11 +163,35 @@ impl Refusal {
 }
 
 impl PeerIdentity {
+    /// Whether it can be in a group that works at `level` (0: this is none yet).
+    pub fn check_level(&self, level: Level) -> Result<(), Refusal> {
+        let (lowest, highest) = self.levels;
+        if level == 0 || (lowest..=highest).contains(&level) {
+            return Ok(());
+        }
+        let node = &self.name;
+        let remedy = if highest < level {
+            format!("its release is too old: install one on node {node} that knows level {level}")
+        } else {
+            format!(
+                "its release is too new: first run a release on all other nodes that knows level \
+                 {lowest}; the group goes there by itself"
+            )
+        };
+        let text = format!(
+            "the group works at level {level}, node {node} knows the levels {lowest} to {highest}: \
+             {remedy}"
+        );
+        Err(Refusal { code: RefusalCode::Version, text })
+    }
+
     pub(crate) fn encode(&self, out: &mut BodyWriter) {
         out.u128(self.member.0);
         out.u32(self.incarnation);
         out.u128(self.group);
         self.charter.0.iter().for_each(|field| out.u64(*field));
+        out.u16(self.levels.0);
+        out.u16(self.levels.1);
         out.text(&self.group_name);
         out.text(&self.name);
         out.text(&self.addr);
@@ -176,6 +204,7 @@ impl PeerIdentity {
             incarnation: body.u32()?,
             group: body.u128()?,
             charter: read_charter(body)?,
+            levels: (body.u16()?, body.u16()?),
             group_name: body.text()?,
             name: body.text()?,
             addr: body.text()?,
@@ -204,6 +233,17 @@ mod tests {
     fn the_newest_common_version_is_chosen() {
         assert_eq!(hello((2, 7)).agree(), Ok(2));
         assert_eq!(hello((0, 2)).agree(), Ok(2));
+    }
+
+    #[test]
+    fn a_member_too_old_or_too_new_for_the_group_is_told_what_to_run() {
+        let peer = PeerIdentity { levels: (2, 4), name: "n7".into(), ..PeerIdentity::default() };
+        for level in [0, 2, 3, 4] {
+            assert_eq!(peer.check_level(level), Ok(()));
+        }
+        let told = |level| peer.check_level(level).unwrap_err().text;
+        assert!(told(5).contains("too old") && told(5).contains("node n7 that knows level 5"));
+        assert!(told(1).contains("too new") && told(1).contains("knows level 2"));
     }
 
     #[test]

@@ -37,6 +37,7 @@ fn identity() -> PeerIdentity {
         incarnation: 3,
         group: 5,
         charter: Charter([1, 2, 3, 4, u64::MAX]),
+        levels: (1, 3),
         group_name: "cluster".into(),
         name: "n1".into(),
         addr: "127.0.0.1:4567".into(),

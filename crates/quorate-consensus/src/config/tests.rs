@@ -27,6 +27,7 @@ fn sample() -> Config {
             failover_waits: true,
             follows_writes: true,
         },
+        level: 1,
         lost: vec![MemberId(2), MemberId(3)],
         audit: "why".into(),
     }
@@ -57,43 +58,34 @@ fn versions_roles_and_order_are_checked() {
         change(&mut bytes);
         Config::decode(&bytes).unwrap_err().0
     };
-    assert!(refusal(|b| b[0] = 5).contains("version 5"));
-    assert!(refusal(|b| b[21] = 9).contains("role 9"));
-    assert!(refusal(|b| b[22] = 2).contains("flags 2"));
-    assert!(refusal(|b| b[5] = 8).contains("out of order"));
-    assert!(refusal(|b| b[33] = 0xff).contains("UTF-8"));
+    assert!(refusal(|b| b[0] = 6).contains("version 6"));
+    assert!(refusal(|b| b[0] = 4).contains("version 4"));
+    assert!(refusal(|b| b[23] = 9).contains("role 9"));
+    assert!(refusal(|b| b[24] = 2).contains("flags 2"));
+    assert!(refusal(|b| b[7] = 8).contains("out of order"));
+    assert!(refusal(|b| b[35] = 0xff).contains("UTF-8"));
 }
 
 #[test]
-fn the_layout_before_weights_and_zones_is_still_read() {
-    let mut bytes = vec![1, 1, 0, 0, 0];
-    bytes.extend([7; 16]);
-    bytes.extend([1, 1, 0, 0, 0, b'a', 1, 0, 0, 0, b'n', 0, 0, 0, 0]);
-    let config = Config::decode(&bytes).unwrap();
-    let known = MemberId(u128::from_le_bytes([7; 16]));
-    assert_eq!(config.members[&known], info(MemberRole::Learner, "a", "n"));
-    assert_eq!((config.rules, config.audit.as_str()), (Rules::default(), ""));
-    bytes[21] = 2;
-    assert!(Config::decode(&bytes).is_err(), "it had no loggers");
-}
-
-#[test]
-fn the_layout_before_primaries_is_still_read() {
+fn rules_survive_and_unknown_ones_are_refused() {
     let one_of_each = Rules { primaries: Primaries::Multi, ..sample().rules };
     for rules in [one_of_each, Rules { failover_waits: false, ..one_of_each }, Rules::default()] {
         let config = Config { rules, ..sample() };
         assert_eq!(Config::decode(&config.encode()).unwrap(), config);
     }
-    let plain = Config { rules: Rules { zones_min: 2, ..Rules::default() }, ..sample() };
-    let mut bytes = plain.encode().to_vec();
+    let mut bytes = sample().encode().to_vec();
     let lost_and_audit = 4 + 2 * 16 + 4 + "why".len();
     let flags_at = bytes.len() - lost_and_audit - 1;
-    let mut unknown = bytes.clone();
-    unknown[flags_at] = 8;
-    assert!(Config::decode(&unknown).unwrap_err().0.contains("flags 8"));
-    assert_eq!(bytes.remove(flags_at), 0);
-    bytes[0] = 3;
-    assert_eq!(Config::decode(&bytes).unwrap(), plain);
+    bytes[flags_at] = 8;
+    assert!(Config::decode(&bytes).unwrap_err().0.contains("flags 8"));
+}
+
+#[test]
+fn a_level_that_is_not_known_is_told_with_what_to_run() {
+    let config = Config { level: 7, ..sample() };
+    assert_eq!(Config::decode_up_to(7, &config.encode()).unwrap(), config);
+    let told = Config::decode_up_to(6, &config.encode()).unwrap_err().0;
+    assert!(told.contains("works at level 7") && told.contains("run a release"), "{told}");
 }
 
 #[test]
@@ -115,7 +107,7 @@ fn random_and_mutated_bytes_never_panic_and_never_alias() {
     for round in 0..200_000 {
         let bytes: Vec<u8> = if round % 2 == 0 {
             let len = rng.between(0, 64) as usize;
-            (0..len).map(|i| if i == 0 { 2 } else { rng.next() as u8 & 3 }).collect()
+            (0..len).map(|i| if i == 0 { VERSION } else { rng.next() as u8 & 3 }).collect()
         } else {
             let mut bytes = valid.to_vec();
             for _ in 0..rng.between(1, 4) {
@@ -124,7 +116,7 @@ fn random_and_mutated_bytes_never_panic_and_never_alias() {
             }
             bytes
         };
-        if let (Ok(config), true) = (Config::decode(&bytes), bytes.first() == Some(&VERSION)) {
+        if let Ok(config) = Config::decode(&bytes) {
             assert_eq!(config.encode(), bytes);
         }
     }

@@ -6,8 +6,9 @@
 
 use super::Consensus;
 use crate::config::Config;
-use crate::effects::Effects;
+use crate::effects::{Effects, Fault};
 use crate::history::ConfigHistory;
+use crate::level;
 use crate::message::{MessageBody, INDEX_MAX, TERM_MAX};
 use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, SnapshotMeta, Term};
 
@@ -24,6 +25,10 @@ impl Consensus {
             return;
         }
         self.hear_leader(from, fx);
+        if let Some(fault) = self.unreadable(&entries) {
+            fx.fault = Some(fault);
+            return;
+        }
         let end = prev.index + entries.len() as Index;
         if prev.index >= self.commit && !self.log.contains(prev) {
             let limit = LogPosition { term: prev.term, index: prev.index.saturating_sub(1) };
@@ -84,6 +89,15 @@ impl Consensus {
             return;
         }
         self.hear_leader(from, fx);
+        if meta.config.level > self.options.level {
+            let reason = format!(
+                "the group works at level {}: {}",
+                meta.config.level,
+                level::upgrade(meta.config.level)
+            );
+            fx.fault = Some(Fault::Unreadable { index: last.index, reason });
+            return;
+        }
         if last.index > self.commit {
             if self.log.contains(last) {
                 self.verified = self.verified.max(last.index);
@@ -120,9 +134,18 @@ impl Consensus {
         }
     }
 
+    /// A membership among these that this release cannot go by.
+    fn unreadable(&self, entries: &[Entry]) -> Option<Fault> {
+        entries.iter().filter(|entry| entry.kind == EntryKind::Config).find_map(|entry| {
+            let decoded = Config::decode_up_to(self.options.level, &entry.data);
+            let reason = decoded.err()?.to_string();
+            Some(Fault::Unreadable { index: entry.index, reason })
+        })
+    }
+
     fn append_received(&mut self, entry: Entry, fx: &mut Effects) {
         if entry.kind == EntryKind::Config {
-            // Soundness was checked on arrival; an unreadable entry cannot get here.
+            // An unreadable entry cannot get here (see `unreadable`).
             if let Ok(config) = Config::decode(&entry.data) {
                 fx.config = Some(config.clone());
                 self.configs.push(entry.index, config);

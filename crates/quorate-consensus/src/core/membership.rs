@@ -17,8 +17,9 @@ use super::{Consensus, Role};
 use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
 use crate::effects::Effects;
 use crate::event::StepError;
+use crate::level::Level;
 use crate::progress::Progress;
-use crate::types::{EntryKind, Index, MemberId, Proposal};
+use crate::types::{EntryKind, MemberId, Proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest address or name, in bytes.
@@ -38,10 +39,12 @@ impl Consensus {
             // there be: where zones are lost for good, only another rule lets anything commit.
             ConfigChange::Rules(rules) => ruled(self.config(), rules),
             ConfigChange::Update { put, remove } => {
-                if let Some(index) = self.pending_change() {
-                    return Err(StepError::ChangePending { index });
-                }
+                self.check_no_change_pends()?;
                 updated(self.config(), put, remove)
+            }
+            ConfigChange::Level(level) => {
+                self.check_no_change_pends()?;
+                raised(self.config(), level, self.options.level)
             }
         };
         let config = config.map_err(StepError::BadChange)?;
@@ -102,13 +105,15 @@ impl Consensus {
         }
     }
 
-    /// The index that has to be committed before the next change.
-    fn pending_change(&self) -> Option<Index> {
+    fn check_no_change_pends(&self) -> Result<(), StepError> {
         let Role::Leader(leadership) = &self.role else {
-            return None;
+            return Ok(());
         };
-        let needed = self.configs.index().max(leadership.noop);
-        (self.commit < needed || self.config().is_joint()).then_some(needed)
+        let index = self.configs.index().max(leadership.noop);
+        match self.commit < index || self.config().is_joint() {
+            true => Err(StepError::ChangePending { index }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -122,6 +127,7 @@ fn updated(
     let mut next = Config {
         members: config.members.clone(),
         rules: config.rules,
+        level: config.level,
         lost: config.lost.clone(),
         ..Config::default()
     };
@@ -176,6 +182,18 @@ fn ruled(config: &Config, rules: Rules) -> Result<Config, String> {
     let next = Config { rules, audit: String::new(), ..config.clone() };
     check_governable(&next)?;
     Ok(next)
+}
+
+/// The same members at the next level. That each knows it is what the driver has seen.
+fn raised(config: &Config, level: Level, known: Level) -> Result<Config, String> {
+    if level != config.level + 1 || level > known {
+        let now = config.level;
+        return Err(format!(
+            "the group works at level {now} and this member knows levels up to {known}: it cannot go \
+             to {level}"
+        ));
+    }
+    Ok(Config { level, audit: String::new(), ..config.clone() })
 }
 
 /// Whether somebody may lead, and something can be committed.

@@ -5,7 +5,7 @@
 
 use super::{Consensus, Leadership, Role, Rounds};
 use crate::config::Config;
-use crate::effects::{Effects, Fetch};
+use crate::effects::{Effects, Fault, Fetch};
 use crate::event::{Options, StepError};
 use crate::log::{self, Log};
 use crate::message::{follow_each_other, Message, MessageBody};
@@ -281,7 +281,7 @@ impl Sender<'_> {
         }
         // Perhaps sent before, and refused: then the fault may be in this member's memory.
         if let Some(altered) = entries.iter().find(|entry| !entry.is_intact()) {
-            fx.altered = Some(altered.index);
+            fx.fault = Some(Fault::Altered { index: altered.index });
             return;
         }
         self.append_message(peer, prev, entries, fx);

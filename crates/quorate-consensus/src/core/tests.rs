@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::config::{ConfigChange, MemberInfo, MemberRole};
+use crate::effects::Fault;
+use crate::level::LEVEL;
 use crate::types::{Entry, EntryKind, Proposal, SnapshotMeta};
 use bytes::Bytes;
 
@@ -71,10 +73,58 @@ fn what_was_altered_in_memory_is_not_sent_again() {
             MessageBody::AppendReject { rejected: 1, hint: LogPosition { term: 1, index: 1 } },
         ),
     );
-    assert_eq!(effects.altered.or(retried.altered), Some(2));
+    assert_eq!(effects.fault.or(retried.fault), Some(Fault::Altered { index: 2 }));
     let sent = effects.messages.iter().chain(&retried.messages);
     let mut appends = sent.filter(|message| matches!(message.body, MessageBody::Append { .. }));
     assert_eq!(appends.next(), None);
+}
+
+#[test]
+fn a_level_is_raised_one_at_a_time_and_no_higher_than_the_leader_knows() {
+    let options = Options { level: 3, ..Options::new(id(1), 7) };
+    let config = Config { level: 1, ..voters(&[1]) };
+    let snapshot = SnapshotMeta { last: LogPosition::default(), config };
+    let mut leader = Consensus::new(options, Restored { snapshot, ..Restored::default() }, 0);
+    let mut change = |level| {
+        let mut effects = Effects::default();
+        step(&mut leader, 5000, Event::Tick);
+        let last = leader.status(5000).last;
+        step(&mut leader, 5000, Event::Persisted(last));
+        let change = Event::ChangeMembership(ConfigChange::Level(level));
+        let taken = leader.step(5000, change, &mut effects).is_ok();
+        (taken, leader.status(5000).config.level)
+    };
+    assert_eq!(
+        [3, 1, 2, 2, 3, 4].map(&mut change),
+        [(false, 1), (false, 1), (true, 2), (false, 2), (true, 3), (false, 3),]
+    );
+}
+
+#[test]
+fn a_membership_of_a_level_that_is_not_known_stops_a_follower_before_it_takes_it() {
+    let append = |config: Bytes| {
+        let prev = LogPosition::default();
+        let entries = vec![
+            Entry::new(1, 1, EntryKind::Noop, Bytes::new()),
+            Entry::new(2, 1, EntryKind::Config, config),
+        ];
+        from_peer(1, MessageBody::Append { prev, entries, commit: 0 })
+    };
+    let known = Config { level: LEVEL, ..voters(&[1, 2, 3]) };
+    let newer = Config { level: LEVEL + 1, ..known.clone() };
+    for (config, stops) in
+        [(known.encode(), false), (newer.encode(), true), (Bytes::from_static(b"\xff"), true)]
+    {
+        let mut follower = member(voters(&[1, 2, 3]));
+        let effects = step(&mut follower, 100, append(config));
+        assert_eq!(effects.append.is_empty(), stops);
+        match effects.fault {
+            Some(Fault::Unreadable { index: 2, reason }) => {
+                assert!(stops && reason.contains("run a release on this node"), "{reason}");
+            }
+            fault => assert!(fault.is_none() && !stops, "{fault:?}"),
+        }
+    }
 }
 
 #[test]

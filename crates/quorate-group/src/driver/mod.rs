@@ -11,7 +11,7 @@ mod propose;
 
 pub(crate) use peers::Peers;
 
-use crate::error::{memory_fault, StartError};
+use crate::error::{memory_fault, unreadable, StartError};
 use crate::forward::Pending;
 use crate::input::Applied;
 use crate::lineage::Lineage;
@@ -20,8 +20,8 @@ use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
 use crate::view::ViewMember;
 use quorate_consensus::follow::Writes;
 use quorate_consensus::{
-    Charter, Config, Consensus, Event, Index, LogPosition, MemberId, Proposal, ReadReady,
-    RoleState, Rules, Status, StepError, Term,
+    Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, Proposal, ReadReady,
+    RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
 };
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
 
@@ -176,6 +176,7 @@ impl Driver {
             incarnation: self.incarnation,
             group,
             charter,
+            levels: (LEVEL_MIN, self.options.level),
             group_name: self.options.group_name.clone(),
             name: self.options.name.clone(),
             addr: self.options.advertise.clone(),
@@ -275,8 +276,13 @@ impl Driver {
         out.snapshots.extend(orders);
         self.read_points.append(&mut out.effects.reads);
         self.refuse_losers(out);
-        if let Some(index) = out.effects.altered.take() {
-            self.altered(&format!("log index {index}"), out);
+        match out.effects.fault.take() {
+            Some(Fault::Altered { index }) => self.altered(&format!("log index {index}"), out),
+            Some(Fault::Unreadable { index, reason }) => {
+                let fatal = unreadable(&self.options.name, index, &reason);
+                self.withdraw(fatal.clone(), fatal, out);
+            }
+            None => {}
         }
         out.effects.stepped_down = false;
         if let Some(config) = out.effects.config.take() {

@@ -29,7 +29,8 @@ impl Member {
 
     /// Whether a peer that was dialled, and that answered with this, is to be talked to.
     pub fn accepts(&self, found: &PeerIdentity) -> Result<(), Refusal> {
-        self.driver.lineage.check(found)
+        self.driver.lineage.check(found)?;
+        found.check_level(self.driver.config.level)
     }
 
     fn welcome(&mut self, hello: &Hello, out: &mut Output) -> Result<Greeting, Refusal> {
@@ -91,6 +92,7 @@ impl Member {
             return refuse(RefusalCode::OtherGroup, text);
         }
         driver.lineage.check(from)?;
+        from.check_level(driver.config.level)?;
         if hello.expects.is_some_and(|expected| expected != own.member) {
             let text =
                 format!("here is member {} ({}), not the one expected", own.member, own.name);

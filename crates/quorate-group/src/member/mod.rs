@@ -70,7 +70,7 @@ impl Member {
         };
         let (newest, view) = newest.unzip();
         let lineage = Lineage::of(&directory, view.as_ref());
-        let restored = restored(directory, newest, &options.dir)?;
+        let restored = restored(directory, newest, &options.dir, options.level)?;
         let (config, commit) = (latest_config(&restored), restored.commit);
         let consensus = Consensus::new(options.consensus(own.id), restored, now_ms);
         let mut driver = Driver::new(options, own, (consensus, commit), lineage, now_ms);

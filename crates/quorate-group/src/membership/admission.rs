@@ -33,6 +33,9 @@ pub(crate) fn admit(
             None => Admission::Later { reason: "the leader's address is not known".into() },
         };
     }
+    if let Err(refusal) = guest.check_level(driver.config.level) {
+        return Admission::Refused { reason: refusal.text };
+    }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
     let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {
         Ok(None) => return Admission::Granted,

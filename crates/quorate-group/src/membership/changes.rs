@@ -1,5 +1,6 @@
 //! What a leader changes of its own accord: full members out of joining ones that caught up, new
-//! addresses of known members, votes that were asked for, expulsion of those gone for long.
+//! addresses of known members, votes that were asked for, expulsion of those gone for long, the next
+//! feature level.
 
 use super::policy;
 use super::votes::VoteWishes;
@@ -20,11 +21,17 @@ pub(crate) fn keep_up(
     let own = driver.identity();
     let connected = driver.peers.iter().filter(|(_, peer)| peer.is_connected());
     let identities = connected.filter_map(|(_, peer)| peer.identity.as_ref()).chain([&own]);
+    let level = |id| match driver.peers.get(id) {
+        _ if id == driver.id => Some(driver.options.level),
+        Some(peer) if peer.is_connected() => Some(peer.identity.as_ref()?.levels.1),
+        _ => None,
+    };
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
     let change = policy::promotion(status, driver.options.election_timeout_ms)
         .or_else(|| policy::readdress(&status.config, identities))
         .or_else(|| votes.change(&status.config, alive))
-        .or_else(|| expulsion(driver, status));
+        .or_else(|| expulsion(driver, status))
+        .or_else(|| policy::raise(&status.config, level));
     if let Some(change) = change {
         propose(driver, change, out);
     }

@@ -1,6 +1,6 @@
 //! What a leader decides about its group, as pure functions of what it knows.
 
-use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo, MemberRole, Status};
+use quorate_consensus::{Config, ConfigChange, Level, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::{PeerIdentity, Wish};
 
 /// A joining member this close (in entries) to the end of the leader's log becomes a full one.
@@ -32,6 +32,16 @@ pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigCha
     let mut joining = status.config.members.iter().filter(|(_, info)| info.joining);
     let (id, info) = joining.find(|(id, _)| caught_up(id))?;
     Some(put(*id, MemberInfo { joining: false, ..info.clone() }))
+}
+
+/// To the next level, once the present process of each member (`known`: up to which level) knows it.
+pub(crate) fn raise(
+    config: &Config,
+    known: impl Fn(MemberId) -> Option<Level>,
+) -> Option<ConfigChange> {
+    let next = config.level + 1;
+    let all = config.members.keys().all(|id| known(*id).is_some_and(|level| level >= next));
+    all.then_some(ConfigChange::Level(next))
 }
 
 /// A member that announces another address or name than the configuration has.

@@ -2,12 +2,15 @@
 
 use crate::view::View;
 use bytes::Bytes;
+use quorate_consensus::level::{self, LEVEL, NEWEST};
 use quorate_consensus::{Config, LogPosition, SnapshotMeta};
 use quorate_wire::{BodyReader, BodyWriter, WireError};
 
 const VERSION: u8 = 1;
+const _: () = assert!(VERSION == NEWEST.snapshot);
 /// Of the meta: since 2 it says where the snapshot came from.
 const META_VERSION: u8 = 2;
+const _: () = assert!(META_VERSION == NEWEST.snapshot_meta);
 
 /// What the file of a snapshot says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +72,8 @@ impl Stored {
 }
 
 fn unknown_version(version: u8) -> WireError {
-    WireError::BadValue { what: "snapshot version", value: version.into() }
+    let upgrade = level::upgrade(LEVEL + 1);
+    WireError::Newer(format!("the snapshot's layout has version {version}: {upgrade}"))
 }
 
 #[cfg(test)]

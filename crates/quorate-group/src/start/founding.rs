@@ -121,8 +121,12 @@ fn first_entry(options: &Options, own: MemberId) -> (HardState, Entry) {
         zone: options.zone.clone(),
         ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
     };
-    let config =
-        Config { members: [(own, info)].into(), rules: options.rules, ..Config::default() };
+    let config = Config {
+        members: [(own, info)].into(),
+        rules: options.rules,
+        level: options.level,
+        ..Config::default()
+    };
     let entry = Entry::new(1, 1, EntryKind::Config, config.encode());
     (HardState { term: 1, voted_for: Some(own) }, entry)
 }

@@ -13,7 +13,7 @@
 use super::directory::Directory;
 use crate::error::StartError;
 use crate::snapshot::Stored;
-use quorate_consensus::{Config, EntryKind, Restored, SnapshotMeta};
+use quorate_consensus::{level, Config, EntryKind, Level, Restored, SnapshotMeta};
 use std::cmp::Ordering;
 
 /// How the newest snapshot and the log fit together.
@@ -53,20 +53,22 @@ pub(crate) fn restored(
     directory: Directory,
     newest: Option<SnapshotMeta>,
     dir: &str,
+    known: Level,
 ) -> Result<Restored, StartError> {
+    let unreadable =
+        |index, reason| StartError::UnreadableMembership { dir: dir.to_owned(), index, reason };
     let covered = newest.filter(|meta| meta.last.index >= directory.base.index);
+    if let Some(meta) = covered.as_ref().filter(|meta| meta.config.level > known) {
+        return Err(unreadable(meta.last.index, level::upgrade(meta.config.level)));
+    }
     let commit = covered.as_ref().map_or(directory.base.index, |meta| meta.last.index);
     let configs = directory
         .special
         .iter()
         .filter(|entry| entry.kind == EntryKind::Config)
-        .map(|entry| match Config::decode(&entry.data) {
+        .map(|entry| match Config::decode_up_to(known, &entry.data) {
             Ok(config) => Ok((entry.index, config)),
-            Err(error) => Err(StartError::UnreadableMembership {
-                dir: dir.to_owned(),
-                index: entry.index,
-                reason: error.to_string(),
-            }),
+            Err(error) => Err(unreadable(entry.index, error.to_string())),
         })
         .collect::<Result<_, _>>()?;
     Ok(Restored {

@@ -6,7 +6,7 @@
 //! - a view lists only members of the configuration in force at its log index.
 
 use bytes::Bytes;
-use quorate_consensus::{Config, MemberId};
+use quorate_consensus::{level, Config, MemberId, LEVEL};
 use quorate_wire::{BodyReader, BodyWriter, PeerIdentity, WireError};
 
 /// Who is here, in join order; the same on every member at the same log index.
@@ -33,18 +33,23 @@ pub struct ViewMember {
 const VERSION: u8 = 1;
 /// With a single primary, whose id stands at the end.
 const VERSION_WITH_PRIMARY: u8 = 2;
+const _: () = assert!(VERSION_WITH_PRIMARY == level::NEWEST.view);
 /// Least bytes of an encoded member.
 const MEMBER_LEAST: usize = 16 + 4 + 3 * 2;
 
 impl View {
     /// The view after a committed entry, or `None` if the entry counts for nothing.
-    pub(crate) fn advance(&self, entry: &Bytes, config: &Config) -> Option<View> {
-        let mut next = View::decode(entry.clone()).ok()?;
+    pub(crate) fn advance(
+        &self,
+        entry: &Bytes,
+        config: &Config,
+    ) -> Result<Option<View>, WireError> {
+        let mut next = View::decode(entry.clone())?;
         if next.number != self.number + 1 {
-            return None;
+            return Ok(None);
         }
         next.members.retain(|member| config.members.contains_key(&member.id));
-        Some(next)
+        Ok(Some(next))
     }
 
     pub(crate) fn encode(&self) -> Bytes {
@@ -69,7 +74,10 @@ impl View {
         let mut body = BodyReader::new(bytes, "view");
         let version = body.u8()?;
         if ![VERSION, VERSION_WITH_PRIMARY].contains(&version) {
-            return Err(WireError::BadValue { what: "view version", value: version.into() });
+            return Err(WireError::Newer(format!(
+                "its layout has version {version}: {}",
+                level::upgrade(LEVEL + 1)
+            )));
         }
         let number = body.u64()?;
         let count = body.count(MEMBER_LEAST)?;
@@ -125,9 +133,11 @@ mod tests {
         let current = View { number: 4, members: vec![member(1)], primary: None };
         let primary = Some(MemberId(2));
         let next = View { number: 5, members: vec![member(2), member(1), member(3)], primary };
-        let seen = current.advance(&next.encode(), &config(&[1, 2])).unwrap();
+        let advanced = |view: &View| view.advance(&next.encode(), &config(&[1, 2])).unwrap();
+        let seen = advanced(&current).unwrap();
         assert_eq!(seen, View { number: 5, members: vec![member(2), member(1)], primary });
-        assert_eq!(seen.advance(&next.encode(), &config(&[1, 2])), None);
-        assert_eq!(current.advance(&Bytes::from_static(b"noise"), &config(&[1])), None);
+        assert_eq!(advanced(&seen), None);
+        let newer = current.advance(&Bytes::from_static(b"\xff"), &config(&[1])).unwrap_err();
+        assert!(newer.to_string().contains("run a release on this node"), "{newer}");
     }
 }

@@ -53,7 +53,7 @@ impl Shared {
 struct Machine(Arc<Shared>);
 
 impl StateMachine for Machine {
-    fn apply(&mut self, entry: Committed) {
+    fn apply(&mut self, entry: Committed) -> Result<(), String> {
         assert!(!self.0.panic.load(Ordering::SeqCst), "as the test wants it");
         let mut state = self.0.state.lock();
         match entry {
@@ -85,6 +85,7 @@ impl StateMachine for Machine {
         }
         drop(state);
         self.0.changed.notify_all();
+        Ok(())
     }
 
     fn passed(&mut self, index: Index) {

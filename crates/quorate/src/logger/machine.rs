@@ -21,11 +21,14 @@ fn beginning(constants: &Constants) -> Sequenced {
 }
 
 impl StateMachine for LogMachine {
-    fn apply(&mut self, entry: Committed) {
+    fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
             Committed::Data { data, primary_term, .. } => {
-                // What cannot be read is passed over by every member alike.
-                let _sequenced = self.state.entry(data, primary_term);
+                match self.state.entry(data, primary_term) {
+                    Err(error) if error.is_newer() => return Err(error.to_string()),
+                    // What else cannot be read is passed over by every member alike.
+                    Ok(_) | Err(_) => {}
+                }
             }
             Committed::View { view, .. } => {
                 let uuid = |m: &quorate_live::ViewMember| process_uuid(m.id.0, m.incarnation);
@@ -33,6 +36,7 @@ impl StateMachine for LogMachine {
                 self.state.view(&members);
             }
         }
+        Ok(())
     }
 
     fn snapshot(&mut self) -> Bytes {
@@ -57,12 +61,14 @@ mod tests {
     fn a_snapshot_restores_the_state_and_garbage_is_refused() {
         let mut machine = LogMachine::new(Constants::default());
         let members = vec![ViewMember { incarnation: 1, ..ViewMember::default() }];
-        machine.apply(Committed::View {
-            index: 1,
-            view: View { number: 1, members, ..View::default() },
-        });
+        machine
+            .apply(Committed::View {
+                index: 1,
+                view: View { number: 1, members, ..View::default() },
+            })
+            .unwrap();
         let data = Bytes::from_static(b"no write set");
-        machine.apply(Committed::Data { index: 2, data, primary_term: None });
+        machine.apply(Committed::Data { index: 2, data, primary_term: None }).unwrap();
         let snapshot = machine.snapshot();
         let mut other = LogMachine::new(Constants::default());
         assert_ne!(other.snapshot(), snapshot);

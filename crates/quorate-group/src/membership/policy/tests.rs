@@ -21,7 +21,7 @@ fn identity(id: u128, addr: &str, name: &str) -> PeerIdentity {
 fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
     match change {
         ConfigChange::Update { put, remove } => (put, remove),
-        ConfigChange::Rules(rules) => panic!("no members, but {rules:?}"),
+        other => panic!("no members, but {other:?}"),
     }
 }
 
@@ -132,4 +132,18 @@ fn who_still_counts_in_a_change_stays() {
         assert!(!is_all(&config, id) && !is_out(&config, id), "{id}");
     }
     assert!(!is_all(&voters(&[1, 2]), MemberId(1)));
+}
+
+#[test]
+fn a_level_is_raised_once_every_member_has_said_that_it_knows_it() {
+    let mut config = voters(&[1, 2, 3]);
+    config.level = 1;
+    config.members.insert(MemberId(4), info(4, MemberRole::Logger));
+    config.members.insert(MemberId(5), info(5, MemberRole::Learner));
+    let raised =
+        |fifth: Option<Level>| raise(&config, |id| if id == MemberId(5) { fifth } else { Some(3) });
+    assert_eq!(raised(None), None, "it was not heard of");
+    assert_eq!(raised(Some(1)), None);
+    assert_eq!(raised(Some(2)), Some(ConfigChange::Level(2)));
+    assert_eq!(raised(Some(9)), Some(ConfigChange::Level(2)), "one at a time");
 }

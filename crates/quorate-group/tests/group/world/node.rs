@@ -1,7 +1,7 @@
 //! One machine with what it is fed to, and its log in memory.
 
 use quorate_consensus::{
-    Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta,
+    Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, LEVEL,
 };
 use quorate_group::{
     founding, Answer, Applied, Committed, Directory, Feed, Input, Intake, Member, Notice, Options,
@@ -108,6 +108,7 @@ impl Node {
             expel_ms: None,
             primary_ms: 500,
             suspect_ms: 600,
+            level: LEVEL,
             segment_bytes: 1 << 20,
             dir: format!("dir{at}"),
             seed: at as u64,
@@ -152,7 +153,8 @@ impl Node {
         let mut options = self.options.clone();
         options.seed += 1_000 * u64::from(self.incarnation);
         let mut machine = Member::new(options, directory, None, now_ms, &mut out).unwrap();
-        let feed = Feed::new(&self.options.name, 1 << 20, SnapshotMeta::default(), View::default());
+        let feed =
+            Feed::new(&self.options.name, LEVEL, 1 << 20, SnapshotMeta::default(), View::default());
         machine.step(now_ms, Input::Started(feed.applied()), &mut out);
         (self.feed, self.machine) = (Some(feed), Some(machine));
         out
