@@ -18,6 +18,23 @@ const GROUP: &[&str] = &[
     "member",
 ];
 
+const LIVE: &[&str] = &[
+    "error host process spawn",
+    "net",
+    "options query",
+    "core",
+    "live",
+    "threads syncs",
+    "open",
+    "group",
+    "tests",
+];
+
+#[test]
+fn the_parts_of_the_live_shell_know_only_those_below_them() {
+    assert_eq!(violations("quorate-live", LIVE), Vec::<String>::new());
+}
+
 #[test]
 fn the_parts_of_the_group_know_only_those_below_them() {
     assert_eq!(violations("quorate-group", GROUP), Vec::<String>::new());

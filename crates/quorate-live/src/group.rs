@@ -1,11 +1,11 @@
 //! The handle of a running member.
 
 use crate::error::GroupError;
-use crate::feeder::Feeder;
 use crate::host::{Observer, StateMachine};
 use crate::live::Live;
 use crate::open;
 use crate::options::{GroupOptions, OpenInfo};
+use crate::threads::Feeder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, Rules, SnapshotMeta};
@@ -119,7 +119,7 @@ impl Group {
     /// behind.
     pub fn read(&self, index: Index) -> Result<Bytes, GroupError> {
         let mut entries = Vec::with_capacity(1);
-        self.live.wal.read(index, 1, &mut entries)?;
+        self.live.hands.wal.read(index, 1, &mut entries)?;
         match entries.into_iter().next() {
             Some(entry) if entry.index == index && !entry.is_intact() => {
                 let what = format!("log index {index}");
@@ -260,10 +260,11 @@ impl Group {
     ) -> Result<(SnapshotMeta, Option<Content>), GroupError> {
         let live = &self.live;
         let failed = |reason: String| GroupError::Snapshot { action: "read", reason };
-        for index in live.snapshots.list()? {
+        for index in live.hands.snapshots.list()? {
             // A file of which the log does not go on is of no use, a damaged one was reported.
-            let usable = index >= live.wal.base().index;
-            let Some((stored, content)) = live.snapshots.load(index).ok().filter(|_| usable) else {
+            let usable = index >= live.hands.wal.base().index;
+            let Some((stored, content)) = live.hands.snapshots.load(index).ok().filter(|_| usable)
+            else {
                 continue;
             };
             let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
@@ -271,7 +272,7 @@ impl Group {
                 return Ok((stored.meta, Some(content)));
             }
         }
-        let log_base = live.wal.base().index;
+        let log_base = live.hands.wal.base().index;
         if log_base == 0 && accept(0, &Bytes::new()) {
             return Ok((SnapshotMeta::default(), None));
         }

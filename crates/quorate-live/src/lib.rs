@@ -13,27 +13,30 @@
 //! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk, to
 //! the network, and to the feeder.
 //!
+//! Each part knows only those below it:
+//!
+//! ```text
+//!  group                 the handle
+//!  open                  from a directory to a running member
+//!  threads  syncs        what each thread does
+//!  live                  what the threads share
+//!  core                  the machine behind its lock, and what its output is carried out with
+//!  net  host  spawn ...  connections, the layer above, threads as such
+//! ```
+//!
 //! Entry point: [`Group::open`].
 
-mod answers;
-mod asker;
-mod carry;
-mod clock;
 mod core;
 mod error;
-mod feeder;
-mod gate;
 mod group;
 mod host;
 mod live;
-mod mark;
 mod net;
-mod notices;
 mod open;
 mod options;
 mod process;
 mod query;
-mod snapshots;
+mod spawn;
 mod syncs;
 mod threads;
 

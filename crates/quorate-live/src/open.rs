@@ -1,22 +1,17 @@
 //! From a directory to a running member.
 
-use crate::answers::Answers;
-use crate::asker::Asker;
-use crate::clock;
-use crate::core::Core;
+use crate::core::{mark, Answers, Asks, Core, Gate, Hands, Notices, Snapshots, StartSender};
 use crate::error::GroupError;
-use crate::gate::Gate;
 use crate::host::Observer;
 use crate::live::Live;
-use crate::mark;
-use crate::net::acceptor::Acceptor;
 use crate::net::dial::{dial, Caller, DialError};
+use crate::net::listener::Acceptor;
+use crate::net::peer::Peer;
 use crate::net::tls::Tls;
-use crate::notices::Notices;
 use crate::options::{GroupOptions, OpenInfo};
-use crate::snapshots::Snapshots;
+use crate::spawn::Threads;
 use crate::syncs::Syncs;
-use crate::threads::Threads;
+use crate::threads::{acceptor, asker, clock, sender, snapshots};
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{MemberId, SnapshotMeta};
 use quorate_group::{
@@ -80,24 +75,30 @@ pub(crate) fn open(
                 live.broken(what);
             }
         };
-        Live {
-            this: this.clone(),
-            options,
-            id,
-            tick_ms,
+        let hands = Arc::new(Hands {
+            node: options.name.clone(),
+            dir: options.dir.clone(),
+            suspect_timeout: options.suspect_timeout,
+            opened: Instant::now(),
             wal,
             snapshots,
-            core: Core::new(machine, out),
             gate: Gate::default(),
             notices: Notices::default(),
             answers: Answers::default(),
-            asker: Asker::default(),
+            asks: Asks::default(),
             acceptor,
+            start_sender: sender_starter(this.clone()),
+            failed: AtomicBool::new(false),
+        });
+        Live {
+            options,
+            id,
+            tick_ms,
+            core: Core::new(hands.clone(), machine, out),
+            hands,
             tls: RwLock::new(tls),
             observer,
             threads: Threads::new(Box::new(on_panic)),
-            opened: Instant::now(),
-            failed: AtomicBool::new(false),
             stopping: Mutex::new(false),
             stopped: Condvar::new(),
             closing: Mutex::new(false),
@@ -113,11 +114,11 @@ fn start_threads(live: &Arc<Live>) -> Result<(), GroupError> {
         let served = live.clone();
         live.threads.spawn(name, move || body(&served))
     };
-    let started = spawn("notices", |live| live.notices.run(live.id, &*live.observer))
-        && spawn("accept", |live| live.acceptor.run(live))
+    let started = spawn("notices", |live| live.hands.notices.run(live.id, &*live.observer))
+        && spawn("accept", acceptor::run)
         && spawn("tick", |live| clock::run(live))
-        && spawn("join", |live| live.asker.run(live))
-        && spawn("snapshot", |live| live.snapshots.run(live));
+        && spawn("join", |live| asker::run(live))
+        && spawn("snapshot", |live| snapshots::run(live));
     if !started {
         live.close();
         return Err(GroupError::NoThreads);
@@ -125,6 +126,16 @@ fn start_threads(live: &Arc<Live>) -> Result<(), GroupError> {
     // What the machine wants at its start.
     live.with_machine(|_, _, _| ());
     Ok(())
+}
+
+fn sender_starter(live: Weak<Live>) -> StartSender {
+    Box::new(move |peer: Arc<Peer>| {
+        let Some(live) = live.upgrade() else { return false };
+        let served = live.clone();
+        // The system shows six digits of it; the first of an id are those of its time.
+        let name = format!("send-{:06x}", peer.id.0 & 0xff_ffff);
+        live.threads.spawn(&name, move || sender::run(&served, &peer))
+    })
 }
 
 fn directory(recovered: Recovered) -> Directory {

@@ -4,7 +4,6 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use crate::{GroupError, StartError, View};
 use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
@@ -12,6 +11,7 @@ use quorate_consensus::{
     Proposal, SnapshotMeta, Term,
 };
 use quorate_group::{Content, Input, Stored};
+use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
 use std::sync::{mpsc, Arc};
@@ -239,11 +239,11 @@ fn a_proposal_that_finds_the_machine_taken_is_sent_when_it_is_free() {
     let cluster = Cluster::started("stranded", 1);
     let (node, live) = (&cluster.nodes[0], &cluster.nodes[0].group().live);
     for _ in 0..100 {
-        let before = live.wal.last();
+        let before = live.hands.wal.last();
         live.with_machine(|_, _, _| {
             std::thread::scope(|scope| scope.spawn(|| node.propose()).join().unwrap());
         });
-        assert!(live.wal.last() > before, "it waits for the next event");
+        assert!(live.hands.wal.last() > before, "it waits for the next event");
     }
 }
 

@@ -10,14 +10,11 @@
 //!  acceptor thread ──▶ receiver thread, one a connection: handshake, packets ──▶ machine
 //! ```
 
-pub(crate) mod acceptor;
 pub(crate) mod channel;
 pub(crate) mod connections;
 pub(crate) mod dial;
-pub(crate) mod links;
+pub(crate) mod listener;
 pub(crate) mod peer;
-pub(crate) mod receiver;
-pub(crate) mod sender;
 pub(crate) mod socket;
 pub(crate) mod tls;
 pub(crate) mod writer;

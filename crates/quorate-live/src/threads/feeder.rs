@@ -4,6 +4,7 @@
 //! Invariant: an entry is fed once, after all before it, and only when it is committed and on this
 //! member's disk.
 
+use crate::core::Next;
 use crate::host::StateMachine;
 use crate::live::Live;
 use quorate_consensus::{Entry, EntryKind, Index};
@@ -28,15 +29,16 @@ impl Feeder {
         self.started(live);
         let mut entries = Vec::new();
         loop {
-            let done = match live.gate.next(self.feed.position().index) {
-                crate::gate::Next::Stop => return,
-                crate::gate::Next::Install(index) => self.install(live, index),
-                crate::gate::Next::UpTo(index) => self.feed(live, index, &mut entries),
+            let done = match live.hands.gate.next(self.feed.position().index) {
+                Next::Stop => return,
+                Next::Install(index) => self.install(live, index),
+                Next::UpTo(index) => self.feed(live, index, &mut entries),
             };
             if let Err(reason) = done {
                 let node = &live.options.name;
                 let index = self.feed.position().index;
-                live.notices
+                live.hands
+                    .notices
                     .fatal(format!("node {node} cannot go on after log index {index}: {reason}"));
                 return;
             }
@@ -45,10 +47,10 @@ impl Feeder {
 
     fn feed(&mut self, live: &Live, up_to: Index, entries: &mut Vec<Entry>) -> Result<(), String> {
         entries.clear();
-        match live.wal.read(self.feed.position().index + 1, READ_BYTES, entries) {
+        match live.hands.wal.read(self.feed.position().index + 1, READ_BYTES, entries) {
             Ok(()) => {}
             // Only a snapshot from the leader takes away what was not applied.
-            Err(ReadError::Purged { .. }) if live.gate.install_waits() => return Ok(()),
+            Err(ReadError::Purged { .. }) if live.hands.gate.install_waits() => return Ok(()),
             Err(error) => return Err(error.to_string()),
         }
         for entry in entries.drain(..) {
@@ -59,7 +61,7 @@ impl Feeder {
         }
         if self.feed.is_snapshot_due() {
             let (meta, content) = self.feed.snapshot(self.machine.snapshot());
-            live.snapshots.save(meta, content, self.machine.needs_from());
+            live.hands.snapshots.save(meta, content, self.machine.needs_from());
         }
         Ok(())
     }
@@ -68,12 +70,12 @@ impl Feeder {
         let (index, kind) = (entry.index, entry.kind);
         if let Some(committed) = self.feed.entry(entry)? {
             if let Committed::View { view, .. } = &committed {
-                live.gate.set_view(view.clone());
+                live.hands.gate.set_view(view.clone());
             }
             self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
         }
         self.machine.passed(index);
-        live.gate.set_applied(self.feed.position());
+        live.hands.gate.set_applied(self.feed.position());
         if kind != EntryKind::Data {
             live.step(Input::Applied(self.feed.applied()));
         }
@@ -81,7 +83,8 @@ impl Feeder {
     }
 
     fn install(&mut self, live: &Live, index: Index) -> Result<(), String> {
-        let (stored, content) = live.snapshots.load(index).map_err(|error| error.to_string())?;
+        let (stored, content) =
+            live.hands.snapshots.load(index).map_err(|error| error.to_string())?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
         self.feed.install(stored.meta, content.view);
@@ -91,7 +94,7 @@ impl Feeder {
     }
 
     fn started(&self, live: &Live) {
-        live.gate.start(self.feed.applied());
+        live.hands.gate.start(self.feed.applied());
         live.step(Input::Started(self.feed.applied()));
     }
 }

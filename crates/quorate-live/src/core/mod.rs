@@ -12,16 +12,35 @@
 //! Lock order: the machine → (an outbox | intake | gate | notices | answers | jobs of a thread); a
 //! peer's writer before its outbox. No two others are held together.
 
-use crate::carry::carry_out;
-use crate::live::Live;
-use crate::net::links::Links;
+mod answers;
+mod asks;
+mod carry;
+mod gate;
+mod hands;
+mod links;
+pub(crate) mod mark;
+mod notices;
+mod snapshots;
+
+pub(crate) use answers::Answers;
+pub(crate) use asks::Asks;
+pub(crate) use gate::{Gate, Next};
+pub(crate) use hands::{Hands, StartSender};
+pub(crate) use notices::Notices;
+pub(crate) use snapshots::{Job, SnapshotError, Snapshots};
+
+use crate::net::peer::Peer;
 use bytes::Bytes;
+use carry::carry_out;
+use links::Links;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
 use quorate_group::{Intake, Member, Order, Output};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
+use std::sync::Arc;
 
 pub(crate) struct Core {
+    hands: Arc<Hands>,
     machine: Mutex<Locked>,
     /// What other threads hand in.
     intake: Mutex<Intake>,
@@ -29,21 +48,22 @@ pub(crate) struct Core {
     fresh: AtomicBool,
 }
 
-pub(crate) struct Locked {
-    pub machine: Member,
-    pub out: Output,
-    pub links: Links,
+struct Locked {
+    machine: Member,
+    out: Output,
+    links: Links,
     /// How far entries may be read, if that has moved.
-    pub feed: Option<Index>,
+    feed: Option<Index>,
     batch: Intake,
 }
 
 impl Core {
     /// `out` is what the machine wanted done so far.
-    pub fn new(machine: Member, out: Output) -> Self {
+    pub fn new(hands: Arc<Hands>, machine: Member, out: Output) -> Self {
         let (links, batch) = (Links::default(), Intake::default());
         let locked = Locked { machine, out, links, feed: None, batch };
         Self {
+            hands,
             machine: Mutex::new(locked),
             intake: Mutex::default(),
             fresh: AtomicBool::new(false),
@@ -51,17 +71,26 @@ impl Core {
     }
 
     /// Locks the machine, runs `work` at the present time, and carries out what that caused.
-    pub fn with<T>(&self, live: &Live, work: impl FnOnce(&mut Member, u64, &mut Output) -> T) -> T {
-        self.with_links(live, |locked| {
-            let result = work(&mut locked.machine, live.now_ms(), &mut locked.out);
-            carry_out(locked, live);
+    pub fn with<T>(&self, work: impl FnOnce(&mut Member, u64, &mut Output) -> T) -> T {
+        self.with_links(|locked| {
+            let result = work(&mut locked.machine, self.hands.now_ms(), &mut locked.out);
+            carry_out(locked, &self.hands);
             result
         })
     }
 
-    /// The same, for a look at the connections.
-    pub fn with_links<T>(&self, live: &Live, work: impl FnOnce(&mut Locked) -> T) -> T {
-        let mut held = Held { locked: self.machine.lock(), live, whole: false };
+    /// The connections with this peer.
+    pub fn peer(&self, id: MemberId) -> Option<Arc<Peer>> {
+        self.with_links(|locked| locked.links.get(id))
+    }
+
+    /// Ends all connections, for good.
+    pub fn close_links(&self) {
+        self.with_links(|locked| locked.links.close());
+    }
+
+    fn with_links<T>(&self, work: impl FnOnce(&mut Locked) -> T) -> T {
+        let mut held = Held { locked: self.machine.lock(), hands: &self.hands, whole: false };
         let result = work(&mut held.locked);
         self.finish(held);
         result
@@ -69,11 +98,11 @@ impl Core {
 
     /// Queues a proposal, and sends it, unless another thread holds the machine: that one looks again
     /// when it lets go.
-    pub fn propose(&self, live: &Live, serial: u64, data: Bytes) {
+    pub fn propose(&self, serial: u64, data: Bytes) {
         let proposal = Proposal::new(EntryKind::Data, data);
         self.intake.lock().push(serial, proposal);
         self.set_fresh();
-        self.kick(live);
+        self.kick();
     }
 
     /// Nobody waits for this to be taken in: whoever holds the machine next does it.
@@ -82,55 +111,70 @@ impl Core {
         self.fresh.store(true, Ordering::Relaxed);
     }
 
-    pub fn order(&self, live: &Live, id: u64, order: Order, deadline_ms: u64) {
+    pub fn order(&self, id: u64, order: Order, deadline_ms: u64) {
         self.intake.lock().order(id, order, deadline_ms);
         self.set_fresh();
-        self.kick(live);
+        self.kick();
     }
 
     /// There is room (again) in the outbox of the leader.
-    pub fn room(&self, peer: MemberId) {
+    fn room(&self, peer: MemberId) {
         self.intake.lock().room(peer);
         self.set_fresh();
     }
 
     /// Takes in what waits, unless another thread holds the machine.
-    pub fn kick(&self, live: &Live) {
+    pub fn kick(&self) {
         if let Some(locked) = self.machine.try_lock() {
-            self.finish(Held { locked, live, whole: false });
+            self.finish(Held { locked, hands: &self.hands, whole: false });
         }
     }
 
     /// Releases the machine: wakes the feeder, writes to the peers, and takes care of what other
     /// threads handed in while they found the lock taken.
     fn finish<'a>(&'a self, mut held: Held<'a>) {
-        let live = held.live;
         loop {
             self.drain(&mut held);
             let (feed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
             held.whole = true;
             drop(held);
             if let Some(feed) = feed {
-                live.gate.advance(feed);
+                self.hands.gate.advance(feed);
             }
-            touched.iter().for_each(|peer| live.flush(peer));
+            touched.iter().for_each(|peer| self.flush(peer));
             if !self.is_fresh() {
                 return;
             }
             match self.machine.try_lock() {
-                Some(locked) => held = Held { locked, live, whole: false },
+                Some(locked) => held = Held { locked, hands: &self.hands, whole: false },
                 None => return,
             }
         }
     }
 
+    /// Writes what a thread with other things to do can write in passing.
+    fn flush(&self, peer: &Peer) {
+        peer.flush();
+        if peer.take_room() {
+            self.room(peer.id);
+        }
+    }
+
+    /// Writes everything that waits for this peer. For its sender thread.
+    pub fn flush_waiting(&self, peer: &Peer) {
+        peer.flush_waiting();
+        if peer.take_room() {
+            self.room(peer.id);
+            self.kick();
+        }
+    }
+
     fn drain(&self, held: &mut Held<'_>) {
-        let live = held.live;
         while self.take_fresh() {
             let locked = &mut *held.locked;
             self.intake.lock().hand_over(&mut locked.batch);
-            locked.machine.take_in(live.now_ms(), &mut locked.batch, &mut locked.out);
-            carry_out(locked, live);
+            locked.machine.take_in(self.hands.now_ms(), &mut locked.batch, &mut locked.out);
+            carry_out(locked, &self.hands);
         }
     }
 
@@ -155,7 +199,7 @@ impl Core {
 /// The machine, held by this thread.
 struct Held<'a> {
     locked: MutexGuard<'a, Locked>,
-    live: &'a Live,
+    hands: &'a Hands,
     /// Nothing was left half-done.
     whole: bool,
 }
@@ -167,7 +211,7 @@ impl Drop for Held<'_> {
             self.locked.out.clear();
             self.locked.feed = None;
             self.locked.links.break_all();
-            self.live.stepped_half();
+            self.hands.stepped_half();
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The receiver thread of one accepted connection: lets the machine say who is welcome, then hands it
 //! the packets.
 
-use super::channel::Channel;
-use super::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::live::Live;
+use crate::net::channel::Channel;
+use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
 use quorate_consensus::MemberId;
 use quorate_group::{Assembly, Greeting, Input};
@@ -20,14 +20,14 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
         if !live.is_stopping() && !live.with_machine(|machine, _, _| machine.is_isolated()) {
             let node = &live.options.name;
             let line = format!("node {node} closed a connection from {addr}: {failure}");
-            live.acceptor.complain(live, line);
+            live.complain(line);
         }
     }
 }
 
 /// `Ok` when the connection ended as connections do.
 fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
-    let listed = live.acceptor.connections.list(&stream, true)?;
+    let listed = live.hands.acceptor.connections.list(&stream, true)?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
     let channel = Channel::accept(stream, live.tls().as_deref())?;
@@ -46,7 +46,7 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
             if !matches!(refusal.code, RefusalCode::Yourself | RefusalCode::Isolated) {
                 let Hello { from, .. } = &hello;
                 let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
-                live.acceptor.complain(live, line);
+                live.complain(line);
             }
             Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?)
         }
@@ -77,7 +77,7 @@ fn serve_peer(
     connection: u64,
 ) -> Result<(), ReadFailure> {
     let handle = reader.stream().socket().try_clone()?;
-    let Some(peer) = live.peer(from) else { return Ok(()) };
+    let Some(peer) = live.core.peer(from) else { return Ok(()) };
     peer.incoming_opened(connection, handle);
     let ended = write_packet(reader.stream_mut(), &Packet::Welcome(welcome))
         .map_err(ReadFailure::from)
@@ -165,7 +165,7 @@ impl<'a> Receiver<'a> {
                 if !Assembly::takes(&packet) {
                     self.packets.push(packet);
                 } else if let Some((received, content)) = self.snapshot.take(packet)? {
-                    self.live.snapshots.store(received, content);
+                    self.live.hands.snapshots.store(received, content);
                 }
             }
             if self.packets.is_empty() {

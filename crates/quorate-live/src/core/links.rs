@@ -1,8 +1,7 @@
 //! The connections to the other members, as the machine wants them. Kept under its lock.
 
-use super::peer::Peer;
-use super::sender;
-use crate::live::Live;
+use super::hands::Hands;
+use crate::net::peer::Peer;
 use quorate_consensus::{Fetch, MemberId};
 use quorate_group::{LogLevel, SnapshotOrder};
 use quorate_wire::Packet;
@@ -35,23 +34,18 @@ impl Links {
     }
 
     /// There is to be a connection to this peer; its sender thread is made if there was none.
-    pub fn connect(&mut self, live: &Live, id: MemberId, addrs: Vec<String>) {
+    pub fn connect(&mut self, hands: &Hands, id: MemberId, addrs: Vec<String>) {
         if let Some(peer) = self.peers.get(&id) {
             return peer.dial(addrs);
         }
         if self.closed {
             return;
         }
-        let peer = Arc::new(Peer::new(id, live.options.suspect_timeout));
+        let peer = Arc::new(Peer::new(id, hands.suspect_timeout));
         peer.dial(addrs);
         self.peers.insert(id, peer.clone());
-        if let Some(live) = live.this.upgrade() {
-            let served = live.clone();
-            // The system shows six digits of it; the first of an id are those of its time.
-            let name = format!("send-{:06x}", id.0 & 0xff_ffff);
-            if !live.threads.spawn(&name, move || sender::run(&served, &peer)) {
-                live.log(LogLevel::Warn, format!("no thread to send to member {id}"));
-            }
+        if !(hands.start_sender)(peer) {
+            hands.notices.log(LogLevel::Warn, format!("no thread to send to member {id}"));
         }
     }
 

@@ -1,27 +1,26 @@
 //! Carrying out what the machine wants, under its lock, in the order that [`Output`] demands.
 
-use crate::core::Locked;
-use crate::live::Live;
-use crate::mark;
+use super::hands::Hands;
+use super::{mark, Locked};
 use quorate_group::{Input, Link, LogLevel, Output};
 use quorate_wal::WalError;
 use quorate_wire::Packet;
 use std::sync::Arc;
 
-pub(crate) fn carry_out(locked: &mut Locked, live: &Live) {
+pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
     let Locked { machine, out, links, feed, .. } = locked;
     if let Some(reason) = &out.mark {
-        if let Err(error) = mark::leave(&live.options.dir, reason) {
-            live.log(LogLevel::Error, error.to_string());
+        if let Err(error) = mark::leave(&hands.dir, reason) {
+            hands.notices.log(LogLevel::Error, error.to_string());
         }
     }
-    if let Err(error) = write_log(out, live) {
+    if let Err(error) = write_log(out, hands) {
         if !machine.has_failed() {
             // Nothing that stands on what was not written leaves.
             out.effects.clear();
             out.packets.clear();
             (out.feed, out.ask_room) = (None, None);
-            machine.step(live.now_ms(), Input::LogFailed(error.to_string()), out);
+            machine.step(hands.now_ms(), Input::LogFailed(error.to_string()), out);
         }
     }
     for message in out.effects.messages.drain(..) {
@@ -38,54 +37,54 @@ pub(crate) fn carry_out(locked: &mut Locked, live: &Live) {
     out.snapshots.drain(..).for_each(|order| links.request_snapshot(order));
     for link in out.links.drain(..) {
         match link {
-            Link::Connect { peer, addrs } => links.connect(live, peer, addrs),
+            Link::Connect { peer, addrs } => links.connect(hands, peer, addrs),
             Link::Cut(peer) => links.cut(peer),
             Link::Break(peer) => links.break_off(peer),
             Link::Drop(peer) => links.remove(peer),
-            Link::CutAll => live.acceptor.connections.cut(),
+            Link::CutAll => hands.acceptor.connections.cut(),
         }
     }
     if let Some(ask) = out.ask.take() {
-        live.asker.ask(ask);
+        hands.asks.ask(ask);
     }
     if let Some(index) = out.release {
-        live.snapshots.release(index);
+        hands.snapshots.release(index);
     }
     if let Some(needed) = out.needed {
-        live.wal.set_needed(needed);
+        hands.wal.set_needed(needed);
     }
     if !out.answers.is_empty() {
-        live.answers.put(out.answers.drain(..));
+        hands.answers.put(out.answers.drain(..));
     }
     if !out.notices.is_empty() {
-        live.notices.push(&mut out.notices);
+        hands.notices.push(&mut out.notices);
     }
-    live.note_failed(machine.has_failed());
+    hands.note_failed(machine.has_failed());
     out.clear();
 }
 
 /// What has to be durable, or in the log's queue, before anything else is done. A log that has failed
 /// or is closed takes nothing.
-fn write_log(out: &Output, live: &Live) -> Result<(), Arc<WalError>> {
+fn write_log(out: &Output, hands: &Hands) -> Result<(), Arc<WalError>> {
     if let Some((group, charter)) = out.group {
-        live.wal.save_group(group, charter)?;
+        hands.wal.save_group(group, charter)?;
     }
     let effects = &out.effects;
     if let Some(state) = effects.hard_state {
-        live.wal.save_hard_state(state)?;
+        hands.wal.save_hard_state(state)?;
     }
     if let Some(index) = out.install {
         // Before the entries go that may not be fed yet.
-        live.gate.install(index);
+        hands.gate.install(index);
     }
     if let Some(meta) = &effects.reset_log {
-        live.wal.reset(meta.last);
+        hands.wal.reset(meta.last);
     }
     if let Some(from) = effects.truncate_from {
-        live.wal.truncate(from);
+        hands.wal.truncate(from);
     }
     if !effects.append.is_empty() {
-        live.wal.append(&effects.append);
+        hands.wal.append(&effects.append);
     }
     Ok(())
 }

@@ -2,15 +2,12 @@
 //! are at most one line a second.
 
 use super::connections::Connections;
-use super::{dial, receiver, socket};
+use super::{dial, socket};
 use crate::error::GroupError;
-use crate::live::Live;
 use parking_lot::Mutex;
-use quorate_group::LogLevel;
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a connection takes from this host to itself at most.
@@ -42,7 +39,7 @@ impl Acceptor {
     }
 
     /// Whether `addr` is this port under another name: a connection to it arrives here. For the
-    /// time before [`Acceptor::run`]. Strangers that come meanwhile are turned away.
+    /// time before [`Acceptor::accept`]. Strangers that come meanwhile are turned away.
     pub fn is_at(&self, addr: &str) -> io::Result<bool> {
         let Ok(probe) = dial::connect(addr) else { return Ok(false) };
         let (wanted, there) = (probe.local_addr()?, probe.peer_addr()?);
@@ -57,59 +54,27 @@ impl Acceptor {
         Ok(false)
     }
 
-    /// The thread.
-    pub fn run(&self, live: &Arc<Live>) {
-        loop {
-            let accepted = self.listener.accept();
-            if self.connections.is_closed() {
-                return;
-            }
-            match accepted {
-                Ok((stream, addr)) => {
-                    if let Err(error) = receive(live, stream) {
-                        self.complain(live, format!("connection from {addr} dropped: {error}"));
-                    }
-                }
-                Err(error) => {
-                    self.complain(live, format!("cannot accept connections: {error}"));
-                    // Out of file descriptors, most likely: do not spin until some are free.
-                    if !live.pause(Duration::from_millis(100)) {
-                        return;
-                    }
-                }
-            }
-        }
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        self.listener.accept()
     }
 
-    /// A line about a stranger, unless there was one within a second.
-    pub fn complain(&self, live: &Live, message: String) {
+    /// A line about a stranger, unless there was one a while ago.
+    pub fn complaint(&self, message: String) -> Option<String> {
         let mut complaints = self.complaints.lock();
         if complaints.last.is_some_and(|at| at.elapsed() < COMPLAINT_INTERVAL) {
             complaints.suppressed += 1;
-            return;
+            return None;
         }
         complaints.last = Some(Instant::now());
-        let suppressed = std::mem::take(&mut complaints.suppressed);
-        drop(complaints);
-        let more = match suppressed {
-            0 => String::new(),
-            count => format!(" ({count} similar lines were left out)"),
-        };
-        live.log(LogLevel::Warn, message + &more);
+        Some(match std::mem::take(&mut complaints.suppressed) {
+            0 => message,
+            count => format!("{message} ({count} similar lines were left out)"),
+        })
     }
 
     /// Stops accepting, and ends every connection.
     pub fn close(&self) {
         self.connections.close();
         let _woken = socket::wake_acceptor(&self.listener);
-    }
-}
-
-fn receive(live: &Arc<Live>, stream: TcpStream) -> io::Result<()> {
-    socket::configure(&stream, live.options.suspect_timeout)?;
-    let served = live.clone();
-    match live.threads.spawn("recv", move || receiver::run(&served, stream)) {
-        true => Ok(()),
-        false => Err(io::Error::other("no thread for it")),
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn run(live: &Live) {
     while live.pause(interval) {
         let commit = live.observer.commit_under_way();
         let isolated = process::is_isolated();
-        let applied = live.gate.applied();
+        let applied = live.hands.gate.applied();
         let (room, warning) = log_room(live);
         live.with_machine(|machine, now_ms, out| {
             machine.step(now_ms, Input::HostCommit(commit), out);
@@ -26,10 +26,10 @@ pub(crate) fn run(live: &Live) {
 }
 
 fn log_room(live: &Live) -> (LogRoom, Option<String>) {
-    let room = match live.wal.room() {
+    let room = match live.hands.wal.room() {
         Room::Enough => return (LogRoom::Enough, None),
         Room::Reserve { segments } => LogRoom::Reserve { segments: segments as u64 },
         Room::Blocked => LogRoom::Blocked,
     };
-    (room, live.wal.stats().warning)
+    (room, live.hands.wal.stats().warning)
 }

@@ -6,10 +6,10 @@
 //! and the machine hears of it, a round trip after the end; if the new connection succeeds, nothing
 //! has happened; without any answer its timeouts decide.
 
-use super::dial::{dial, DialError, Dialled};
-use super::peer::{Peer, Work};
-use super::socket;
 use crate::live::Live;
+use crate::net::dial::{dial, DialError, Dialled};
+use crate::net::peer::{Peer, Work};
+use crate::net::socket;
 use quorate_consensus::{Fetch, Index, Term};
 use quorate_group::{Input, LogLevel, Parcel};
 use quorate_wal::ReadError;
@@ -115,7 +115,7 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
                     break;
                 }
             }
-            Work::Write => live.flush_waiting(peer),
+            Work::Write => live.core.flush_waiting(peer),
             Work::Fetch(fetch) => serve_fetch(live, fetch),
             Work::Snapshot(term) => send_snapshot(live, peer, term),
         }
@@ -128,7 +128,7 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
 fn serve_fetch(live: &Live, fetch: Fetch) {
     let Fetch { to, from, bytes_max } = fetch;
     let mut entries = Vec::new();
-    live.step(match live.wal.read(from, bytes_max, &mut entries) {
+    live.step(match live.hands.wal.read(from, bytes_max, &mut entries) {
         Ok(()) if !entries.is_empty() => Input::Fetched { to, from, entries },
         Ok(()) | Err(ReadError::Purged { .. }) => Input::FetchUnavailable { to },
         // A snapshot may get it past what cannot be read.
@@ -142,7 +142,7 @@ fn serve_fetch(live: &Live, fetch: Fetch) {
 /// Sends the newest snapshot file: the log reaches back to it.
 fn send_snapshot(live: &Live, peer: &Peer, term: Term) {
     let skipped = |damaged| live.log(LogLevel::Warn, damaged);
-    let (last, ok) = match live.snapshots.newest(&skipped) {
+    let (last, ok) = match live.hands.snapshots.newest(&skipped) {
         Ok(Some((stored, content))) => {
             let last = stored.meta.last.index;
             let line = format!("sending a snapshot of index {last} to member {}", peer.id);
@@ -163,7 +163,7 @@ fn push_snapshot(live: &Live, peer: &Peer, parcel: Parcel) -> bool {
         if !peer.push(packet) {
             return false;
         }
-        live.flush_waiting(peer);
+        live.core.flush_waiting(peer);
     }
     peer.is_connected()
 }

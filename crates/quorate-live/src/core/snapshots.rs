@@ -1,0 +1,120 @@
+//! Snapshots of the state after a log index: their files, and what the thread that writes them has to
+//! do. How much of the log they make needless is the machine's to say.
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use quorate_consensus::{Index, SnapshotMeta};
+use quorate_group::{Received, Stored};
+use quorate_wal::{SnapshotFiles, WalError};
+use std::path::Path;
+
+pub(crate) struct Snapshots {
+    files: SnapshotFiles,
+    jobs: Mutex<Jobs>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    /// With the first index that the state machine still needs.
+    save: Option<(SnapshotMeta, Bytes, Index)>,
+    store: Option<(Received, Bytes)>,
+    release: Option<Index>,
+    stop: bool,
+}
+
+pub(crate) enum Job {
+    Save(SnapshotMeta, Bytes, Index),
+    Store(Received, Bytes),
+    Release(Index),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    #[error(transparent)]
+    File(#[from] WalError),
+    #[error("the snapshot of index {index} cannot be read: {reason}")]
+    Meta { index: Index, reason: String },
+}
+
+impl Snapshots {
+    pub fn new(dir: &Path) -> Self {
+        Self { files: SnapshotFiles::new(dir), jobs: Mutex::default(), work: Condvar::new() }
+    }
+
+    /// Hands a new snapshot to the thread. One that still waits is superseded.
+    pub fn save(&self, meta: SnapshotMeta, content: Bytes, needed: Index) {
+        self.jobs.lock().save = Some((meta, content, needed));
+        self.work.notify_one();
+    }
+
+    /// Hands one that came from a leader to the thread.
+    pub fn store(&self, received: Received, content: Bytes) {
+        self.jobs.lock().store = Some((received, content));
+        self.work.notify_one();
+    }
+
+    /// Has the thread release the log up to the snapshot of this index.
+    pub fn release(&self, index: Index) {
+        self.jobs.lock().release = Some(index);
+        self.work.notify_one();
+    }
+
+    pub fn stop(&self) {
+        self.jobs.lock().stop = true;
+        self.work.notify_all();
+    }
+
+    /// Durable when it returns.
+    pub fn write(&self, stored: &Stored, content: &Bytes) -> Result<(), WalError> {
+        self.files.save(stored.meta.last.index, &stored.encode(), content)
+    }
+
+    /// Deletes those that a log which starts after `base` does not continue.
+    pub fn prune(&self, base: Index) -> Result<(), WalError> {
+        self.files.prune(base).map(|_| ())
+    }
+
+    /// Indexes of the files, newest first.
+    pub fn list(&self) -> Result<Vec<Index>, WalError> {
+        self.files.list()
+    }
+
+    pub fn load(&self, index: Index) -> Result<(Stored, Bytes), SnapshotError> {
+        let file = self.files.load(index)?;
+        let stored = Stored::decode(file.meta)
+            .map_err(|error| SnapshotError::Meta { index, reason: error.to_string() })?;
+        Ok((stored, file.payload))
+    }
+
+    /// The newest that can be read; `skipped` is told why a newer one cannot.
+    pub fn newest(&self, skipped: &dyn Fn(String)) -> Result<Option<(Stored, Bytes)>, WalError> {
+        for index in self.files.list()? {
+            match self.load(index) {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) => skipped(error.to_string()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for the next job; `None` when there will be no more.
+    pub fn next(&self) -> Option<Job> {
+        let mut jobs = self.jobs.lock();
+        loop {
+            if jobs.stop {
+                return None;
+            }
+            if let Some((meta, content, needed)) = jobs.save.take() {
+                return Some(Job::Save(meta, content, needed));
+            }
+            if let Some((received, content)) = jobs.store.take() {
+                return Some(Job::Store(received, content));
+            }
+            if let Some(index) = jobs.release.take() {
+                return Some(Job::Release(index));
+            }
+            self.work.wait(&mut jobs);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What each thread of a member does.
+
+pub(crate) mod acceptor;
+pub(crate) mod asker;
+pub(crate) mod clock;
+mod feeder;
+mod receiver;
+pub(crate) mod sender;
+pub(crate) mod snapshots;
+
+pub(crate) use feeder::Feeder;

@@ -1,0 +1,70 @@
+//! The thread that writes snapshots: those that the feeder takes, and those that come from a leader.
+
+use crate::core::{Job, SnapshotError};
+use crate::live::Live;
+use bytes::Bytes;
+use quorate_consensus::{Index, SnapshotMeta};
+use quorate_group::{Input, LogLevel, Received, Stored};
+
+pub(crate) fn run(live: &Live) {
+    while let Some(job) = live.hands.snapshots.next() {
+        match job {
+            Job::Save(meta, content, needed) => write(live, meta, &content, needed),
+            Job::Store(received, content) => take_over(live, received, &content),
+            Job::Release(index) => {
+                if let Err(error) = release(live, index) {
+                    live.log(LogLevel::Warn, format!("the log was not purged: {error}"));
+                }
+            }
+        }
+    }
+}
+
+fn write(live: &Live, meta: SnapshotMeta, content: &Bytes, needed: Index) {
+    let index = meta.last.index;
+    let stored = Stored { meta, received: false };
+    match live.hands.snapshots.write(&stored, content) {
+        Ok(()) => {
+            let bytes = content.len();
+            let line = format!("snapshot of index {index} saved, {bytes} bytes");
+            live.log(LogLevel::Debug, line);
+            // What it was made from was synced here: a log that ends before it is not to be opened.
+            if let Err(error) = live.hands.wal.save_synced() {
+                let line = format!("the end of the log was not noted: {error}");
+                live.log(LogLevel::Warn, line);
+            }
+        }
+        Err(error) => {
+            live.log(LogLevel::Warn, format!("no snapshot of index {index}: {error}"));
+        }
+    }
+    // Also if there was no room for the new one: an older one serves as well.
+    match live.hands.snapshots.list() {
+        Ok(files) => live.step(Input::SnapshotTaken { needed, files }),
+        Err(error) => live.log(LogLevel::Warn, format!("the log was not purged: {error}")),
+    }
+}
+
+/// Lets the log go up to the snapshot of `index`, which must be readable, and then the snapshots
+/// that the log does not continue any more.
+fn release(live: &Live, index: Index) -> Result<(), SnapshotError> {
+    let (stored, _) = live.hands.snapshots.load(index)?;
+    if let Some(base) = live.hands.wal.release(index) {
+        live.step(Input::Released { base, config: stored.meta.config });
+    }
+    live.hands.snapshots.prune(live.hands.wal.base().index)?;
+    Ok(())
+}
+
+/// Saves what the leader sent, then lets the machine replace the log by it.
+fn take_over(live: &Live, received: Received, content: &Bytes) {
+    let index = received.meta.last.index;
+    let stored = Stored { meta: received.meta.clone(), received: true };
+    if let Err(error) = live.hands.snapshots.write(&stored, content) {
+        let line = format!("the leader's snapshot of index {index} was not taken: {error}");
+        return live.log(LogLevel::Error, line);
+    }
+    let line = format!("received a snapshot of index {index}, {} bytes", content.len());
+    live.log(LogLevel::Info, line);
+    live.step(Input::SnapshotStored(received));
+}
