@@ -66,7 +66,9 @@ impl Member {
     }
 
     fn weigh_need(&mut self, status: &Status, out: &mut Output) {
-        let needed = needed(&status.config, self.driver.leader(), self.driver.id);
+        let log = (status.last.index, status.commit);
+        let needed = needed(&status.config, self.driver.leader(), self.driver.id)
+            | self.stand_still.look(self.log_room, log, self.driver.now_ms);
         if self.needed.replace(needed) != Some(needed) {
             out.needed = Some(needed);
         }

@@ -26,7 +26,7 @@ use crate::read::Reads;
 use crate::snapshot::Releases;
 use crate::start::{restored, Directory};
 use crate::view::View;
-use crate::watch::{Contact, DiskWatch, HostWatch, RoomWatch};
+use crate::watch::{Contact, DiskWatch, HostWatch, RoomWatch, StandStill};
 use quorate_consensus::{Config, Consensus, Event, MemberId, Restored, SnapshotMeta};
 use quorate_wire::{Admission, JoinRequest, LeaveAnswer, Packet, PeerIdentity};
 use std::time::Duration;
@@ -43,6 +43,7 @@ pub struct Member {
     disk: DiskWatch,
     room: RoomWatch,
     log_room: LogRoom,
+    stand_still: StandStill,
     /// What the log was last told of how much this member is needed.
     needed: Option<bool>,
     releases: Releases,
@@ -90,6 +91,7 @@ impl Member {
             disk: DiskWatch::new(now_ms),
             room: RoomWatch::default(),
             log_room: LogRoom::Enough,
+            stand_still: StandStill::default(),
             needed: None,
             releases: Releases::default(),
             host: HostWatch::new(now_ms),

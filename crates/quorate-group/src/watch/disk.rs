@@ -58,6 +58,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_long_entry_is_no_standstill() {
+        let mut watch = DiskWatch::new(0);
+        for second in 1..20 {
+            watch.moved(second * 1000);
+            assert_eq!(watch.look((5, 4), ("/log", 1000), second * 1000 + 900), None);
+        }
+        assert!(watch.look((5, 4), ("/log", 1000), 21_000).is_some());
+    }
+
+    #[test]
     fn a_disk_that_stands_still_is_reported_once() {
         let at = |tenths: u64| tenths * 100;
         let log = ("/log", 1000);

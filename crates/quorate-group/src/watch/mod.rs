@@ -8,4 +8,4 @@ mod room;
 pub(crate) use contact::{Change, Contact};
 pub(crate) use disk::DiskWatch;
 pub(crate) use host::HostWatch;
-pub(crate) use room::RoomWatch;
+pub(crate) use room::{RoomWatch, StandStill};

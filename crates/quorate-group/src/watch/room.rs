@@ -4,6 +4,7 @@
 
 use crate::input::LogRoom;
 use crate::output::LogLevel;
+use quorate_consensus::Index;
 
 #[derive(Default)]
 pub(crate) struct RoomWatch {
@@ -41,9 +42,50 @@ impl RoomWatch {
     }
 }
 
+/// A member that no majority needs stops before its reserve is used up. Should the group then commit
+/// nothing for so long, although something waits, one that was needed is gone: this one goes on.
+const PATIENCE_MS: u64 = 3000;
+
+/// How long a member without room has seen nothing committed.
+#[derive(Default)]
+pub(crate) struct StandStill {
+    /// The commit index, and since when it is that.
+    since: Option<(Index, u64)>,
+}
+
+impl StandStill {
+    /// Whether this member is to go on, if it has a log up to `last`, committed up to `commit`.
+    pub fn look(&mut self, room: LogRoom, (last, commit): (Index, Index), now_ms: u64) -> bool {
+        if room != LogRoom::Blocked || commit >= last {
+            self.since = None;
+            return false;
+        }
+        match self.since {
+            Some((before, since_ms)) if before == commit => now_ms >= since_ms + PATIENCE_MS,
+            _ => {
+                self.since = Some((commit, now_ms));
+                false
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_not_needed_goes_on_when_nothing_is_committed_any_more() {
+        let mut stand = StandStill::default();
+        let mut look = |room, commit, now_ms| stand.look(room, (9, commit), now_ms);
+        assert!(!look(LogRoom::Reserve { segments: 1 }, 5, 0));
+        assert!(!look(LogRoom::Blocked, 5, 9000));
+        assert!(!look(LogRoom::Blocked, 6, 11_900), "others go on");
+        assert!(!look(LogRoom::Blocked, 6, 14_000));
+        assert!(look(LogRoom::Blocked, 6, 14_900));
+        assert!(!look(LogRoom::Blocked, 9, 20_000), "nothing waits");
+        assert!(!look(LogRoom::Blocked, 6, 20_100));
+    }
 
     #[test]
     fn each_change_is_reported_once() {
