@@ -1,30 +1,20 @@
 //! What a thread can wait for: locks, conditions, time and other threads. All of the node's code takes
-//! them from here, and from nowhere else, so that a simulation can put its own in their place. The
-//! exceptions are the library's own locks, one a process, which are held for a moment and never while
-//! anything is awaited.
+//! them from here, and from nowhere else.
+//!
+//! In the product these are `parking_lot`'s and the standard library's, by other names. Built with
+//! `--cfg simulated` (only the node's simulation is, see `quorate-node-sim`) they have the same
+//! interface on top of a scheduler that runs one thread at a time, chosen from a seed, and whose clock
+//! is moved by the simulation: so that what the node does when its threads meet can be replayed.
+//!
+//! Not here: atomics, which wait for nothing, and the library's own locks, one a process, which are held
+//! for a moment and never while anything is awaited.
 
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-pub use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+#[cfg(not(simulated))]
+mod real;
+#[cfg(simulated)]
+pub mod simulated;
 
-/// The time for deadlines: never goes back.
-#[inline]
-pub fn now() -> Instant {
-    Instant::now()
-}
-
-/// The wall clock, in nanoseconds since 1970; 0 if it stands before that.
-pub fn unix_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-}
-
-/// Starts a thread.
-///
-/// # Errors
-/// The operating system has no room for it.
-pub fn spawn(
-    name: String,
-    body: impl FnOnce() + Send + 'static,
-) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name).spawn(body)
-}
+#[cfg(not(simulated))]
+pub use real::{now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock};
+#[cfg(simulated)]
+pub use simulated::{now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock};

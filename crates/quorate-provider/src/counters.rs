@@ -160,7 +160,7 @@ impl Counters {
     pub fn progress_due(&self, at: i64) -> Option<i64> {
         let mut progress = self.progress.lock();
         let (from, said) = *progress.get_or_insert_with(|| (at, blocking::now()));
-        let due = said.elapsed() >= PROGRESS_INTERVAL;
+        let due = blocking::now() - said >= PROGRESS_INTERVAL;
         if due {
             *progress = Some((from, blocking::now()));
         }

@@ -19,6 +19,8 @@
 //! - `blocking`: the locks, conditions, clock and threads that all of this uses.
 //! - `helpers`, `pause`, `wait`, `options`, `command`, `operator`, `encryption`, `stats`, `counters`, `address`: what the names say.
 
+#![cfg_attr(simulated, allow(clippy::new_without_default, clippy::len_without_is_empty))]
+
 pub mod abi;
 mod address;
 mod arrival;
@@ -65,3 +67,16 @@ mod trx;
 mod vote;
 mod wait;
 mod withdraw;
+
+/// What the node's simulation (`quorate-node-sim`) takes of this, beside the raw interface.
+#[cfg(simulated)]
+pub mod simulation {
+    pub use crate::blocking::{now, simulated, Condvar, Mutex, MutexGuard};
+    pub use crate::genesis::Genesis;
+    pub use crate::group::Group;
+    pub use crate::host::{ApplyCall, Host, HostCtx, HostView};
+    pub use crate::node::{LocalState, Node, NodeConfig};
+    pub use crate::observer::NodeObserver;
+    pub use crate::session::RecvEnd;
+    pub use crate::trx::Handle;
+}

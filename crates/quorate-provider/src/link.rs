@@ -159,8 +159,12 @@ impl Link {
 
     /// Wakes all who wait for a fate, to look whether they still should.
     pub fn nudge_all(&self) {
-        let waiting: Vec<_> = self.pending.lock().values().cloned().collect();
-        waiting.iter().filter_map(|h| h.local()).for_each(Trx::nudge);
+        let pending = self.pending.lock();
+        let mut waiting: Vec<_> = pending.iter().map(|(s, h)| (*s, h.clone())).collect();
+        drop(pending);
+        // Oldest first, and in a simulation always the same first.
+        waiting.sort_unstable_by_key(|(serial, _)| *serial);
+        waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
         self.room.nudge();
     }
 
@@ -173,7 +177,9 @@ impl Link {
     pub fn barrier(&self, deadline: Instant) -> Result<Option<i64>, GroupError> {
         let left = deadline.saturating_duration_since(blocking::now());
         let index = self.group.barrier(left)?;
-        Ok(self.progress.wait_index(index, deadline, || self.closing()))
+        let reached = self.progress.wait_index(index, deadline, || self.closing());
+        // What came after this node took leave is not given out here: there is no telling.
+        Ok(reached.filter(|_| !self.closing()))
     }
 }
 

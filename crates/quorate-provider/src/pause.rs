@@ -46,14 +46,23 @@ impl PauseState {
     }
 
     /// Blocks while everything stands still below `seqno`: a session learns its verdict, and drops
-    /// its locks if it failed, only once its predecessors may go on.
-    pub fn hold(&self, seqno: i64) {
+    /// its locks if it failed, only once its predecessors may go on. One that was `aborted` learns it at
+    /// once: a predecessor waits for its locks, and the pause for that predecessor.
+    pub fn hold(&self, seqno: i64, aborted: impl Fn() -> bool) {
         if seqno <= self.at.load(Ordering::Acquire) {
             return;
         }
         let mut paused = self.paused.lock();
-        while seqno > self.at.load(Ordering::Acquire) {
+        while seqno > self.at.load(Ordering::Acquire) && !aborted() {
             self.resumed.wait(&mut paused);
+        }
+    }
+
+    /// A session was aborted, which may be held.
+    pub fn look_again(&self) {
+        if self.at.load(Ordering::Acquire) != i64::MAX {
+            let _paused = self.paused.lock();
+            self.resumed.notify_all();
         }
     }
 }
@@ -123,13 +132,30 @@ mod tests {
     fn verdicts_past_the_pause_are_told_after_it() {
         let state = Arc::new(PauseState::new());
         state.stand_still(7);
-        state.hold(7);
+        state.hold(7, || false);
         let waiter = {
             let state = state.clone();
-            std::thread::spawn(move || state.hold(8))
+            std::thread::spawn(move || state.hold(8, || false))
         };
         assert!(!waiter.is_finished());
         state.end();
         waiter.join().unwrap();
+    }
+
+    #[test]
+    fn who_is_aborted_is_not_held_by_the_pause_that_waits_for_its_locks() {
+        use std::sync::atomic::AtomicBool;
+        let state = Arc::new(PauseState::new());
+        let aborted = Arc::new(AtomicBool::new(false));
+        state.stand_still(7);
+        let waiter = {
+            let (state, aborted) = (state.clone(), aborted.clone());
+            std::thread::spawn(move || state.hold(8, || aborted.load(Ordering::Acquire)))
+        };
+        assert!(!waiter.is_finished());
+        aborted.store(true, Ordering::Release);
+        state.look_again();
+        waiter.join().unwrap();
+        state.hold(8, || true);
     }
 }

@@ -156,7 +156,7 @@ impl Node {
                         node.primary.seen.lock().caught_up = term;
                         node.info(&format!(
                             "The backlog up to seqno {seqno} was applied in {:.2} s",
-                            began.elapsed().as_secs_f64()
+                            (blocking::now() - began).as_secs_f64()
                         ));
                         node.settle_primary();
                         return;

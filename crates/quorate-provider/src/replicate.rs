@@ -105,7 +105,7 @@ impl Node {
             sync::point("apply_monitor_master_enter_sync");
             sync::point("after_certify_apply_monitor_enter");
         }
-        self.pause.hold(fate.seqno);
+        self.pause.hold(fate.seqno, || trx.lock().phase == Phase::MustAbort);
         self.told(&mut trx.lock(), &fate)
     }
 
@@ -384,7 +384,10 @@ impl Node {
             link.room.nudge();
         }
         match abort {
-            Some(Abort::Done(seqno)) => (status::OK, seqno),
+            Some(Abort::Done(seqno)) => {
+                self.pause.look_again();
+                (status::OK, seqno)
+            }
             Some(Abort::NotAllowed(seqno)) => (status::NOT_ALLOWED, seqno),
             None => (status::OK, -1),
         }

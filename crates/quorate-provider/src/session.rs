@@ -279,6 +279,13 @@ impl Node {
         if isolated && !repeated && applied.is_ok() {
             self.isolated_is_done(event.seqno);
         }
+        let Ok(exit) = applied else {
+            self.inconsistent(&format!(
+                "the write set of seqno {} could not be applied",
+                event.seqno
+            ));
+            return Ok(false);
+        };
         if let Handle::Remote(remote) = &*handle {
             let passed = self.enter_remote(remote).and_then(|()| self.leave_remote(remote));
             if passed.is_none() {
@@ -290,16 +297,7 @@ impl Node {
             sync::point("recv_IST_after_apply_trx");
         }
         self.in_order(self.apply.leave(event.seqno));
-        match applied {
-            Ok(exit) => Ok(exit),
-            Err(()) => {
-                self.inconsistent(&format!(
-                    "the write set of seqno {} could not be applied",
-                    event.seqno
-                ));
-                Ok(false)
-            }
-        }
+        Ok(exit)
     }
 
     /// A group view as the server knows views.

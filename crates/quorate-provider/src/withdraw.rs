@@ -53,6 +53,11 @@ impl Node {
             "{why} The node leaves the group; the others are not affected and lose nothing. \
              Restart it; if it fails again, empty its data directory to fetch the state anew"
         ));
+        // Before anybody sees that it is so: from then on nothing is applied, and what is behind that must
+        // not be committed, nor passed. The server would store its seqno as the position of a database
+        // that lacks what is below.
+        self.commit.halt(why);
+        self.apply.halt(why);
         self.set_local_state(LocalState::Error);
         if let Some(link) = self.link() {
             self.begin_closing(&link);
@@ -73,8 +78,6 @@ impl Node {
     }
 
     fn stop_at_once(&self, why: &str) {
-        self.commit.halt(why);
-        self.apply.halt(why);
         if self.local_state() != LocalState::Error {
             self.inconsistent(why);
             self.record_unusable();
@@ -107,6 +110,17 @@ mod tests {
         node.help("test", |_| panic!("planted")).unwrap();
         node.helpers.join();
         assert_eq!(node.local_state(), LocalState::Error);
+    }
+
+    #[test]
+    fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
+        let node = Node::for_tests();
+        node.commit.set_position(4);
+        node.apply.set_position(4);
+        node.inconsistent("an error that only this node has");
+        let behind = Remote { seqno: 5, progress: Mutex::new(RemoteProgress::Applying) };
+        assert_eq!(node.commit_order_enter(&Handle::Remote(behind)), status::NODE_FAIL);
+        assert_eq!((node.commit.last_left(), node.apply.last_left()), (4, 4));
     }
 
     #[test]

@@ -1,0 +1,196 @@
+//! `quorate-node-sim`: looks for seeds in which a node breaks a promise under a model of its server, and tells the
+//! story of one.
+
+mod baton;
+mod engine;
+mod group;
+mod oracle;
+mod plant;
+mod rng;
+mod server;
+mod session;
+mod world;
+
+use clap::{Parser, Subcommand};
+use oracle::Mark;
+use plant::Plant;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::Instant;
+use world::{run_seed, Report};
+
+/// Deterministic simulation of Quorate's nodes under model servers: seeds in, violations out.
+///
+/// Each seed is one history of servers, sessions, appliers and a group with faults. A seed replays
+/// exactly, on any machine, as long as the code is the same.
+#[derive(Parser)]
+#[command(version, after_help = "Exit codes: 0 no rule was broken, 1 a rule was broken, 2 usage.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run seeds and stop at the first that breaks a rule.
+    Run {
+        /// Seeds to run, the last one excluded.
+        #[arg(long, value_name = "A..B", value_parser = parse_range)]
+        seeds: Range<u64>,
+        /// Threads; each run uses one.
+        #[arg(long, default_value_t = default_jobs())]
+        jobs: usize,
+        /// Say how often the interesting things happened.
+        #[arg(long)]
+        coverage: bool,
+        /// Plant a bug on purpose, to see it found.
+        #[arg(long, value_enum)]
+        plant: Option<Plant>,
+    },
+    /// Run one seed again.
+    Replay {
+        seed: u64,
+        /// Tell the whole story, an event a line.
+        #[arg(long)]
+        trace: bool,
+        #[arg(long, value_enum)]
+        plant: Option<Plant>,
+    },
+}
+
+#[derive(Default)]
+struct Total {
+    seeds: u64,
+    steps: u64,
+    seqnos: i64,
+    digest: u64,
+    marks: BTreeMap<Mark, u64>,
+    broken: Option<Report>,
+}
+
+impl Total {
+    fn add(&mut self, report: Report) {
+        self.seeds += 1;
+        self.steps += report.steps;
+        self.seqnos += report.seqnos;
+        // Seeds end in any order.
+        self.digest ^= report.digest.rotate_left((report.seed % 64) as u32);
+        for (mark, count) in &report.marks {
+            *self.marks.entry(*mark).or_default() += count;
+        }
+        let earlier = self.broken.as_ref().is_none_or(|broken| report.seed < broken.seed);
+        if report.violation.is_some() && earlier {
+            self.broken = Some(report);
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // A panic is a violation, told with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    match Cli::parse().command {
+        Command::Run { seeds, jobs, coverage, plant } => sweep(seeds, jobs, coverage, plant),
+        Command::Replay { seed, trace, plant } => {
+            let report = run_seed(seed, plant, trace);
+            report.trace.iter().for_each(|line| println!("{line}"));
+            println!(
+                "seed {seed}: digest {:016x}, {} steps, {} seqnos",
+                report.digest, report.steps, report.seqnos
+            );
+            conclude(&report)
+        }
+    }
+}
+
+fn sweep(seeds: Range<u64>, jobs: usize, coverage: bool, plant: Option<Plant>) -> ExitCode {
+    let began = Instant::now();
+    let next = AtomicU64::new(seeds.start);
+    let total = Mutex::new(Total::default());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return;
+                }
+                let report = run_seed(seed, plant, false);
+                if report.violation.is_some() {
+                    next.store(seeds.end, Ordering::Relaxed);
+                }
+                total.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(report);
+            });
+        }
+    });
+    let total = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let seconds = began.elapsed().as_secs_f64();
+    let each = total.seeds.max(1) as f64;
+    println!(
+        "{} seeds in {seconds:.1} s: {:.0} seeds/s, {:.0} steps and {:.0} seqnos a seed, digest {:016x}",
+        total.seeds,
+        total.seeds as f64 / seconds,
+        total.steps as f64 / each,
+        total.seqnos as f64 / each,
+        total.digest
+    );
+    if coverage {
+        for mark in Mark::ALL {
+            let count = total.marks.get(mark).copied().unwrap_or(0);
+            let name = format!("{mark:?}");
+            println!("  {name:22} {count:>10}  {:>8.3} a seed", count as f64 / each);
+        }
+    }
+    total.broken.as_ref().map_or(ExitCode::SUCCESS, conclude)
+}
+
+fn conclude(report: &Report) -> ExitCode {
+    let Some(violation) = &report.violation else { return ExitCode::SUCCESS };
+    println!("seed {} breaks a rule\n  {violation}", report.seed);
+    println!("  the whole story: quorate-node-sim replay {} --trace", report.seed);
+    ExitCode::FAILURE
+}
+
+fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or("seeds are given as A..B, such as 0..5000")?;
+    let number = |s: &str| s.replace('_', "").parse::<u64>().map_err(|e| format!("{s:?}: {e}"));
+    let (from, to) = (number(from)?, number(to)?);
+    (from < to).then_some(from..to).ok_or_else(|| format!("{from}..{to} holds no seed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn a_seed_replays_exactly_whatever_ran_before_it() {
+        let first = run_seed(7, None, false);
+        let _other = run_seed(8, None, false);
+        let again = run_seed(7, None, true);
+        assert_eq!((first.digest, first.steps), (again.digest, again.steps));
+        assert!(!again.trace.is_empty());
+    }
+
+    #[test]
+    fn seeds_keep_the_rules() {
+        for seed in 0..150 {
+            let report = run_seed(seed, None, false);
+            assert_eq!(report.violation, None, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn planted_bugs_are_found() {
+        for plant in Plant::value_variants() {
+            let found =
+                (0..1000).any(|seed| run_seed(seed, Some(*plant), false).violation.is_some());
+            assert!(found, "{plant:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What must hold, whatever happens, and how often the interesting things did.
+//!
+//! - The same at the same position: the first server that commits something at a seqno says what it
+//!   is; every other, and the same one after a crash, must commit that there, and nothing else.
+//! - Acknowledged is kept: at the end every server has every transaction whose client was told so.
+//! - Refused never appears: a transaction whose client was told that it failed for good is nowhere.
+//! - What a transaction writes follows from what was there when it commits: nobody overwrites what it
+//!   has not seen.
+//! - Nobody waits for ever.
+
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One transaction of one client, over all servers and starts.
+pub type Tag = u64;
+
+macro_rules! marks {
+    ($($name:ident),* $(,)?) => {
+        /// Things that a sweep should have seen.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Mark { $($name),* }
+
+        impl Mark {
+            pub const ALL: &'static [Mark] = &[$(Mark::$name),*];
+        }
+    };
+}
+
+marks! {
+    Committed, CertificationFailed, UnknownOutcome, UnknownButCommitted, NotConnected,
+    AbortExecuting, AbortCertifying, AbortCommitting, AbortRefused, AbortImmutable, Killed,
+    ReplayedAfterCertify, ReplayedAfterOrder, Replayed, LockTimeout,
+    Applied, Dummy, ViewSeen, NonPrimarySeen, Connected, Synced,
+    LosesMajority, SurvivesInALog, ReadBack,
+    Crash, CrashLostTail, CrashOfAll, CleanStop, Restart, Cut, CutMajority,
+    Ddl, DdlFails,
+    Paused, Desynced, CausalRead,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// What was committed at each seqno.
+    history: BTreeMap<i64, u64>,
+    committed: BTreeSet<Tag>,
+    acknowledged: BTreeSet<Tag>,
+    refused: BTreeSet<Tag>,
+    unknown: BTreeSet<Tag>,
+    marks: BTreeMap<Mark, u64>,
+    violation: Option<String>,
+    trace: Option<Vec<String>>,
+}
+
+#[derive(Default)]
+pub struct Oracle(Mutex<Seen>);
+
+impl Oracle {
+    pub fn new(traced: bool) -> Self {
+        let trace = traced.then(Vec::new);
+        Self(Mutex::new(Seen { trace, ..Seen::default() }))
+    }
+
+    pub fn fail(&self, what: impl Into<String>) {
+        let what = what.into();
+        self.tell(|| format!("VIOLATION {what}"));
+        self.0.lock().violation.get_or_insert(what);
+    }
+
+    pub fn violation(&self) -> Option<String> {
+        self.0.lock().violation.clone()
+    }
+
+    pub fn mark(&self, mark: Mark) {
+        *self.0.lock().marks.entry(mark).or_default() += 1;
+    }
+
+    pub fn marks(&self) -> BTreeMap<Mark, u64> {
+        self.0.lock().marks.clone()
+    }
+
+    /// A line of the story, made only if somebody reads it.
+    pub fn tell(&self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.0.lock().trace {
+            let at = crate::baton::installed().elapsed();
+            trace.push(format!("{:>12.6} {}", at.as_secs_f64(), line()));
+        }
+    }
+
+    pub fn trace(&self) -> Vec<String> {
+        self.0.lock().trace.clone().unwrap_or_default()
+    }
+
+    /// A server commits this at this seqno.
+    pub fn committed(&self, node: usize, seqno: i64, digest: u64, tags: &[Tag]) {
+        let mut seen = self.0.lock();
+        let first = *seen.history.entry(seqno).or_insert(digest);
+        let refused = tags.iter().copied().find(|tag| seen.refused.contains(tag));
+        seen.committed.extend(tags);
+        drop(seen);
+        if first != digest {
+            self.fail(format!("n{node} commits something else at seqno {seqno} than another did"));
+        }
+        if let Some(tag) = refused {
+            self.fail(format!("n{node} commits {tag:x} at {seqno}, whose client was refused"));
+        }
+    }
+
+    pub fn acknowledged(&self, tag: Tag) {
+        self.mark(Mark::Committed);
+        self.0.lock().acknowledged.insert(tag);
+    }
+
+    pub fn refused(&self, tag: Tag) {
+        let mut seen = self.0.lock();
+        seen.refused.insert(tag);
+        let appeared = seen.committed.contains(&tag);
+        drop(seen);
+        if appeared {
+            self.fail(format!("the client of {tag:x} is refused, but it is committed"));
+        }
+    }
+
+    pub fn unknown(&self, tag: Tag) {
+        self.mark(Mark::UnknownOutcome);
+        self.0.lock().unknown.insert(tag);
+    }
+
+    /// What one server has at the end.
+    pub fn check_end(&self, node: usize, rows: &BTreeMap<u8, Vec<Tag>>) {
+        let there: BTreeSet<Tag> = rows.values().flatten().copied().collect();
+        let seen = self.0.lock();
+        let lost = seen.acknowledged.difference(&there).next().copied();
+        let false_one = seen.refused.intersection(&there).next().copied();
+        let late = seen.unknown.intersection(&there).count() as u64;
+        drop(seen);
+        if let Some(tag) = lost {
+            self.fail(format!("{tag:x} was acknowledged, and is not on n{node} at the end"));
+        }
+        if let Some(tag) = false_one {
+            self.fail(format!("{tag:x} was refused, and is on n{node} at the end"));
+        }
+        if node == 0 {
+            *self.0.lock().marks.entry(Mark::UnknownButCommitted).or_default() += late;
+        }
+    }
+
+    pub fn last_acknowledged(&self) -> BTreeSet<Tag> {
+        self.0.lock().acknowledged.clone()
+    }
+
+    /// A read that must not be stale: everything acknowledged before it began is there.
+    pub fn check_read(&self, node: usize, before: BTreeSet<Tag>, rows: &BTreeMap<u8, Vec<Tag>>) {
+        let there: BTreeSet<Tag> = rows.values().flatten().copied().collect();
+        if let Some(tag) = before.difference(&there).next() {
+            self.fail(format!(
+                "n{node} reads after a barrier without {tag:x}, acknowledged before"
+            ));
+        }
+    }
+
+    pub fn last_seqno(&self) -> i64 {
+        self.0.lock().history.last_key_value().map_or(0, |(seqno, _)| *seqno)
+    }
+}

@@ -1,0 +1,19 @@
+//! Bugs planted on purpose, to see that they are found.
+
+use clap::ValueEnum;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Plant {
+    /// Commit order is left before the commit.
+    OrderLeftEarly,
+    /// A session that has to be replayed is not, and its client is told that all is well.
+    ReplaySkipped,
+    /// A client is told that a transaction failed whose outcome nobody knows.
+    UnknownAsRefused,
+    /// After a crash the node is told a position that is one too low.
+    AppliedTwice,
+    /// An ordered write set waits for the rows of a session instead of aborting it.
+    NobodyAborts,
+    /// What a session gave up counts as kin of what its node proposes later.
+    KinOverwrites,
+}

@@ -1,0 +1,278 @@
+//! One world: servers, their group, what happens to them, and what is found at the end.
+
+use crate::baton::{self, installed, Halt};
+use crate::engine::Disk;
+use crate::group::Network;
+use crate::oracle::{Mark, Oracle};
+use crate::plant::Plant;
+use crate::rng::Rng;
+use crate::server::{Load, Place, Server};
+use parking_lot::Mutex as Plain;
+use std::collections::BTreeMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const STEPS_MAX: u64 = 3_000_000;
+/// After the last fault everything has to come to rest in this time.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+/// What a seed showed.
+#[derive(Clone, Default)]
+pub struct Report {
+    pub seed: u64,
+    pub digest: u64,
+    pub steps: u64,
+    pub seqnos: i64,
+    pub violation: Option<String>,
+    pub marks: BTreeMap<Mark, u64>,
+    pub trace: Vec<String>,
+}
+
+/// Runs one seed.
+pub fn run_seed(seed: u64, plant: Option<Plant>, traced: bool) -> Report {
+    let oracle = Arc::new(Oracle::new(traced));
+    let ends = Arc::new(Plain::new((0, 0)));
+    let (in_world, out) = (oracle.clone(), ends.clone());
+    let world = move || {
+        World::new(seed, plant, &in_world).live();
+        *out.lock() = (installed().digest(), installed().steps());
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| baton::run(seed, STEPS_MAX, world)));
+    if let Err(panic) = ran {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        oracle.fail(format!("a thread panicked: {text}"));
+    }
+    let (digest, steps) = *ends.lock();
+    Report {
+        seed,
+        digest,
+        steps,
+        seqnos: oracle.last_seqno(),
+        violation: oracle.violation(),
+        marks: oracle.marks(),
+        trace: oracle.trace(),
+    }
+}
+
+struct World {
+    oracle: Arc<Oracle>,
+    network: Arc<Network>,
+    load: Load,
+    plant: Option<Plant>,
+    homes: Vec<Home>,
+    folder: Folder,
+}
+
+/// A server's place: what stays when its process ends.
+struct Home {
+    disk: Arc<Plain<Disk>>,
+    incarnation: u32,
+    server: Option<Arc<Server>>,
+}
+
+/// The servers' data directories; in memory where there is such a file system.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(seed: u64) -> Self {
+        let shared = PathBuf::from("/dev/shm");
+        let base = if shared.is_dir() { shared } else { std::env::temp_dir() };
+        let thread = format!("{:?}", std::thread::current().id());
+        let name = format!("quorate-node-sim-{}-{seed}-{thread}", std::process::id());
+        Folder(base.join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing else is in it; what cannot be removed is not needed by anybody.
+        let _removed = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl World {
+    fn new(seed: u64, plant: Option<Plant>, oracle: &Arc<Oracle>) -> Self {
+        let (load, nodes) = installed().random(|rng| (choose_load(rng), rng.range(2, 4) as usize));
+        oracle.tell(|| format!("{nodes} servers, {load:?}"));
+        let network = Network::new(nodes, oracle.clone(), plant);
+        let home = |_| Home { disk: Arc::default(), incarnation: 0, server: None };
+        Self {
+            oracle: oracle.clone(),
+            network,
+            load,
+            plant,
+            homes: (0..nodes).map(home).collect(),
+            folder: Folder::new(seed),
+        }
+    }
+
+    fn live(mut self) {
+        (0..self.homes.len()).for_each(|number| self.start(number));
+        let faults = installed().random(|rng| rng.range(0, 12));
+        for _ in 0..faults {
+            let time = installed().random(|rng| rng.millis(1, 500));
+            self.rest(time);
+            if self.is_over() {
+                break;
+            }
+            self.harm();
+        }
+        if !self.is_over() {
+            self.heal();
+        }
+        self.end();
+    }
+
+    fn is_over(&self) -> bool {
+        self.oracle.violation().is_some() || installed().halted().is_some()
+    }
+
+    /// Lets time pass, as long as nothing is wrong.
+    fn rest(&self, time: Duration) {
+        let until = installed().elapsed() + time;
+        while installed().elapsed() < until && !self.is_over() {
+            let left = until.saturating_sub(installed().elapsed());
+            installed().sleep(left.min(Duration::from_millis(20)));
+        }
+    }
+
+    fn start(&mut self, number: usize) {
+        let home = &mut self.homes[number];
+        home.incarnation += 1;
+        let data_dir = self.folder.0.join(format!("n{number}"));
+        if let Err(error) = std::fs::create_dir_all(data_dir.join("db")) {
+            return self.oracle.fail(format!("{}: {error}", data_dir.display()));
+        }
+        let place =
+            Place { number, incarnation: home.incarnation, disk: home.disk.clone(), data_dir };
+        let server = Server::start(place, &self.network, &self.oracle, self.load, self.plant);
+        home.server = Some(server);
+    }
+
+    fn crash(&mut self, number: usize) {
+        let Some(server) = self.homes[number].server.take() else { return };
+        self.oracle.mark(Mark::Crash);
+        installed().kill(server.process);
+        let lost = self.homes[number].disk.lock().crash();
+        self.oracle.tell(|| format!("n{number} crashes and loses {lost} commits"));
+        if lost > 0 {
+            self.oracle.mark(Mark::CrashLostTail);
+        }
+        self.network.process_died(number);
+        server.forget();
+    }
+
+    fn stop(&mut self, number: usize) {
+        let Some(server) = self.homes[number].server.take() else { return };
+        self.oracle.mark(Mark::CleanStop);
+        self.oracle.tell(|| format!("n{number} is stopped"));
+        server.stop();
+        installed().kill(server.process);
+        self.homes[number].disk.lock().flush();
+        self.network.process_died(number);
+        server.forget();
+    }
+
+    fn harm(&mut self) {
+        let count = self.homes.len();
+        let (what, number) = installed().random(|rng| (rng.index(12), rng.index(count)));
+        match what {
+            0 | 1 => self.crash(number),
+            2 => {
+                self.oracle.mark(Mark::CrashOfAll);
+                (0..count).for_each(|number| self.crash(number));
+            }
+            3 => self.stop(number),
+            4..=6 => {
+                self.oracle.mark(Mark::Cut);
+                self.oracle.tell(|| format!("n{number} is cut off"));
+                self.network.cut(number, true);
+            }
+            7 => {
+                self.oracle.mark(Mark::CutMajority);
+                self.oracle.tell(|| "all are cut off".into());
+                (0..count).for_each(|number| self.network.cut(number, true));
+            }
+            8 => {
+                let lag = installed().random(|rng| rng.millis(1, 400));
+                self.network.set_lag(number, lag);
+            }
+            9 => self.homes[number].server.iter().for_each(|server| server.kill_somebody()),
+            _ => self.repair(),
+        }
+    }
+
+    /// What is down starts, what is cut off is connected again.
+    fn repair(&mut self) {
+        self.oracle.tell(|| "repair".into());
+        for number in 0..self.homes.len() {
+            self.network.cut(number, false);
+            self.network.set_lag(number, Duration::ZERO);
+            if self.homes[number].server.is_none() {
+                self.oracle.mark(Mark::Restart);
+                self.start(number);
+            }
+        }
+    }
+
+    /// Ends all faults and all work, and compares what everybody has.
+    fn heal(&mut self) {
+        self.repair();
+        self.rest(Duration::from_millis(500));
+        let servers: Vec<Arc<Server>> =
+            self.homes.iter().filter_map(|home| home.server.clone()).collect();
+        servers.iter().for_each(|server| server.stop_sessions());
+        let deadline = installed().elapsed() + REST_MAX;
+        while !self.is_over() && !servers.iter().all(|server| server.is_at_rest(&self.network)) {
+            if installed().elapsed() > deadline {
+                let waiting = installed().waiting().join("; ");
+                self.oracle.fail(format!("it does not come to rest: {waiting}"));
+            }
+            self.rest(Duration::from_millis(50));
+        }
+        if self.is_over() {
+            return;
+        }
+        let first = servers[0].engine.rows();
+        for server in &servers {
+            let rows = server.engine.rows();
+            if rows != first {
+                self.oracle.fail(format!("n{} has other rows than n0 at the end", server.number));
+            }
+            self.oracle.check_end(server.number, &rows);
+        }
+    }
+
+    fn end(self) {
+        match installed().halted() {
+            Some(Halt::Stuck) => {
+                let waiting = installed().waiting().join("; ");
+                self.oracle.fail(format!("everybody waits for ever: {waiting}"));
+            }
+            Some(Halt::Endless) => self.oracle.fail("somebody runs in circles"),
+            None => {}
+        }
+        for home in &self.homes {
+            if let Some(server) = &home.server {
+                installed().kill(server.process);
+                server.forget();
+            }
+        }
+        self.network.end();
+    }
+}
+
+fn choose_load(rng: &mut Rng) -> Load {
+    Load {
+        clients: rng.range(1, 4),
+        appliers: rng.range(1, 4),
+        rows: rng.range(1, 12) as u8,
+        think_ms: [8, 30, 100][rng.index(3)],
+        statement_ms: [0, 3, 20][rng.index(3)],
+        queue_bytes: [1, 300, 1 << 20][rng.index(3)],
+        window: [16, 64, 16384][rng.index(3)],
+    }
+}
