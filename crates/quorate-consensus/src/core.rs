@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`succession`], [`survive`] (one
+//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`succession`], [`alone`] (one
 //! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
@@ -11,6 +11,7 @@
 //! - A member that was told to step down (`retired`) promises nothing any more: it sends neither
 //!   votes nor acknowledgements, so it need not remember terms either.
 
+mod alone;
 mod commit;
 mod election;
 mod follow;
@@ -21,7 +22,6 @@ mod read;
 mod replicate;
 mod round_trips;
 mod succession;
-mod survive;
 mod transfer;
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use crate::message::{Message, MessageBody, TERM_MAX};
 use crate::progress::{Progress, State};
 use crate::rng::Rng;
 use crate::types::{HardState, Index, LogPosition, MemberId, Term};
-use election::Ballot;
+use election::Poll;
 use heartbeat::Rounds;
 use read::{ForwardedReads, LeaderReads};
 use round_trips::RoundTrips;
@@ -51,12 +51,12 @@ pub struct Consensus {
     now_ms: u64,
     hard: HardState,
     /// What the driver was last told to persist.
-    hard_told: HardState,
+    hard_reported: HardState,
     log: Log,
     configs: ConfigHistory,
     commit: Index,
     role: Role,
-    role_told: RoleState,
+    role_reported: RoleState,
     leader: Option<MemberId>,
     /// When a leader was last heard: until an election timeout later nobody else gets a vote.
     leader_heard_ms: Option<u64>,
@@ -78,8 +78,8 @@ pub struct Consensus {
 
 enum Role {
     Follower,
-    PreCandidate(Ballot),
-    Candidate(Ballot),
+    PreCandidate(Poll),
+    Candidate(Poll),
     Leader(Box<Leadership>),
 }
 
@@ -103,10 +103,10 @@ impl Consensus {
         let base = restored.snapshot.last;
         let last = restored.last.max(base);
         let log = Log::new(base, last, &restored.term_runs, options.recent_bytes_max);
-        let hard_told = restored.hard_state;
+        let hard_reported = restored.hard_state;
         // A log that is ahead of the term file (which cannot be, unless a file was replaced) must
         // not make the member vote twice in a term it has seen.
-        let mut hard = hard_told;
+        let mut hard = hard_reported;
         if log.last().term > hard.term {
             hard = HardState { term: log.last().term, voted_for: None };
         }
@@ -117,12 +117,12 @@ impl Consensus {
             rng,
             now_ms,
             hard,
-            hard_told,
+            hard_reported,
             configs,
             commit: restored.commit.clamp(base.index, log.last().index),
             log,
             role: Role::Follower,
-            role_told: RoleState::Follower { term: hard.term, leader: None },
+            role_reported: RoleState::Follower { term: hard.term, leader: None },
             leader: None,
             // Before its restart it may have promised a leader not to vote.
             leader_heard_ms: options.lease_reads.then_some(now_ms),
@@ -219,7 +219,7 @@ impl Consensus {
             Event::ForceQuorum { keep, audit } => return self.force_quorum(keep, audit, fx),
             Event::ChangeMembership(change) => return self.change_membership(change, fx),
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
-            Event::SurviveAlone(gone) => return self.survive_alone(gone, fx),
+            Event::ContinueAlone(gone) => return self.continue_alone(gone, fx),
             Event::Connected(peer) => self.send_again(peer, fx),
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
             Event::Heard(peer) => self.on_heard(peer, fx),
@@ -395,13 +395,13 @@ impl Consensus {
     }
 
     fn tell_changes(&mut self, fx: &mut Effects) {
-        if self.hard != self.hard_told {
-            self.hard_told = self.hard;
+        if self.hard != self.hard_reported {
+            self.hard_reported = self.hard;
             fx.hard_state = Some(self.hard);
         }
         let role = self.role_state();
-        if role != self.role_told {
-            self.role_told = role;
+        if role != self.role_reported {
+            self.role_reported = role;
             fx.role = Some(role);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::message::Message;
+use crate::progress::has_caught_up;
 use crate::types::{Entry, HardState, Index, LogPosition, MemberId, SnapshotMeta, Term};
 
 /// The effects of one step (or of several in a row); the driver carries them out, clears the value
@@ -101,6 +102,14 @@ pub struct PeerStatus {
     /// Milliseconds since the last message from it, `u64::MAX` if none in this term.
     pub silent_ms: u64,
     pub snapshotting: bool,
+}
+
+impl Status {
+    /// Leader only: what it knows of `id`, if that has nearly all of the log.
+    pub fn caught_up(&self, id: MemberId) -> Option<&PeerStatus> {
+        let peer = self.peers.iter().find(|peer| peer.id == id)?;
+        has_caught_up(peer.matched, self.last.index).then_some(peer)
+    }
 }
 
 impl Effects {

@@ -108,8 +108,8 @@ pub enum Event {
     /// Hand leadership to this voter that may lead (leader only).
     TransferLeadership(MemberId),
     /// This voter, the other of two, is gone and will not do the same: go on without it. For when
-    /// that may be, see `core/survive.rs`.
-    SurviveAlone(MemberId),
+    /// that may be, see `core/alone.rs`.
+    ContinueAlone(MemberId),
     /// There is a new connection to this peer: what was sent on the one before may be lost.
     Connected(MemberId),
     /// A new connection to this peer was refused: its process is gone. The end of a connection is

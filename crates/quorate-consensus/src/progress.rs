@@ -32,9 +32,17 @@ pub(crate) struct Progress {
     /// `matched` at its last heartbeat reply, to notice that acknowledgements ceased.
     matched_at_reply: Index,
     /// The highest commit index it was told and can act on.
-    pub commit_told: Index,
+    pub commit_sent: Index,
     /// When it was dropped from the configuration, if so: it still gets the log until it knows.
     pub departing_since_ms: Option<u64>,
+}
+
+/// A member at most this many entries behind has caught up: the rest is sent within a round trip.
+const CAUGHT_UP_ENTRIES: Index = 1024;
+
+/// Whether a member that has the log up to `matched` has caught up with one that ends at `last`.
+pub(crate) fn has_caught_up(matched: Index, last: Index) -> bool {
+    matched.saturating_add(CAUGHT_UP_ENTRIES) >= last
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +71,7 @@ impl Progress {
             round_sent: 0,
             matched_at_round: 0,
             matched_at_reply: 0,
-            commit_told: 0,
+            commit_sent: 0,
             departing_since_ms: None,
         }
     }
@@ -73,7 +81,7 @@ impl Progress {
         self.next = next.max(self.matched + 1);
         self.state = State::Probe { sent: false };
         self.inflight.clear();
-        self.commit_told = self.commit_told.min(self.matched);
+        self.commit_sent = self.commit_sent.min(self.matched);
     }
 
     /// What was sent may be lost.

@@ -6,7 +6,7 @@ use crate::net::SLOTS_MAX;
 use crate::schedule::Micros;
 use crate::world::Event;
 use bytes::Bytes;
-use quorate_consensus::follow::Writes;
+use quorate_consensus::placement::Writes;
 use quorate_consensus::{
     Config, Consensus, Effects, Entry, Index, LogPosition, MemberId, RoleState, Term,
 };

@@ -4,7 +4,7 @@
 
 use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
-use quorate_consensus::follow::Pace;
+use quorate_consensus::placement::Pace;
 use quorate_consensus::{Primaries, Rules};
 
 #[derive(Clone, Debug, Default)]

@@ -69,8 +69,8 @@ impl Consensus {
         };
         for peer in leadership.peers.values_mut() {
             let commit = commit.min(peer.matched);
-            if commit > peer.commit_told {
-                peer.commit_told = commit;
+            if commit > peer.commit_sent {
+                peer.commit_sent = commit;
                 let body = MessageBody::Heartbeat { commit, round: 0 };
                 fx.messages.push(Message { from, to: peer.id, term, body });
             }

@@ -22,7 +22,7 @@ use crate::types::{HardState, LogPosition, MemberId, Term};
 use std::collections::BTreeMap;
 
 /// Answers so far, the own one included.
-pub(super) struct Ballot {
+pub(super) struct Poll {
     pub answers: BTreeMap<MemberId, bool>,
     opened_ms: u64,
     /// The membership to be installed by force, if that is what this election is about.
@@ -76,10 +76,10 @@ impl Consensus {
         self.election_due_ms = self.now_ms + self.next_try();
         self.set_leader(None, fx);
         self.round_trips.ask(self.now_ms);
-        if let Role::PreCandidate(ballot) = &self.role {
-            self.out_of_reach |= self.now_ms >= ballot.opened_ms.saturating_add(self.turn_ms());
+        if let Role::PreCandidate(poll) = &self.role {
+            self.out_of_reach |= self.now_ms >= poll.opened_ms.saturating_add(self.turn_ms());
         }
-        self.role = Role::PreCandidate(Ballot::open(self.options.id, self.now_ms));
+        self.role = Role::PreCandidate(Poll::open(self.options.id, self.now_ms));
         let body = MessageBody::PreVote { last: self.log.last() };
         self.ask_voters(self.hard.term + 1, body, fx);
         self.count_pre_votes(fx);
@@ -95,7 +95,7 @@ impl Consensus {
         // Votes have to travel, too.
         self.election_due_ms = self.election_due_ms.saturating_add(2 * self.farthest_ms());
         self.hard = HardState { term, voted_for: Some(self.options.id) };
-        self.role = Role::Candidate(Ballot::open(self.options.id, self.now_ms));
+        self.role = Role::Candidate(Poll::open(self.options.id, self.now_ms));
         self.ask_voters(term, MessageBody::Vote { last: self.log.last(), transfer }, fx);
         self.count_votes(fx);
     }
@@ -135,13 +135,13 @@ impl Consensus {
         granted: bool,
         fx: &mut Effects,
     ) {
-        let Role::PreCandidate(ballot) = &mut self.role else {
+        let Role::PreCandidate(poll) = &mut self.role else {
             return;
         };
         self.round_trips.answered(from, self.now_ms);
         let current = !granted || term == self.hard.term + 1;
         if current && self.configs.current().is_voter(from) {
-            ballot.answers.insert(from, granted);
+            poll.answers.insert(from, granted);
             self.count_pre_votes(fx);
         }
     }
@@ -171,11 +171,11 @@ impl Consensus {
     }
 
     pub(super) fn on_vote_reply(&mut self, from: MemberId, granted: bool, fx: &mut Effects) {
-        let Role::Candidate(ballot) = &mut self.role else {
+        let Role::Candidate(poll) = &mut self.role else {
             return;
         };
-        if ballot.forced.is_none() && self.configs.current().is_voter(from) {
-            ballot.answers.insert(from, granted);
+        if poll.forced.is_none() && self.configs.current().is_voter(from) {
+            poll.answers.insert(from, granted);
             self.count_votes(fx);
         }
     }
@@ -225,14 +225,14 @@ impl Consensus {
     /// weight, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
     /// hears no quorum, lest it stand in the way for good.
     fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
-        let Role::PreCandidate(ballot) = &self.role else {
+        let Role::PreCandidate(poll) = &self.role else {
             return false;
         };
         last == self.log.last()
             && !self.out_of_reach
             && self.claim(self.options.id) > self.claim(other)
-            && ballot.answers.get(&other) != Some(&false)
-            && self.now_ms < ballot.opened_ms.saturating_add(self.turn_ms())
+            && poll.answers.get(&other) != Some(&false)
+            && self.now_ms < poll.opened_ms.saturating_add(self.turn_ms())
     }
 
     fn ask_voters(&self, term: Term, body: MessageBody, fx: &mut Effects) {
@@ -243,10 +243,10 @@ impl Consensus {
     }
 
     fn count_pre_votes(&mut self, fx: &mut Effects) {
-        let Role::PreCandidate(ballot) = &self.role else {
+        let Role::PreCandidate(poll) = &self.role else {
             return;
         };
-        let tally = ballot.tally(self.configs.current());
+        let tally = poll.tally(self.configs.current());
         self.out_of_reach &= tally == Tally::Pending;
         match tally {
             Tally::Won => self.campaign(false, fx),
@@ -256,10 +256,10 @@ impl Consensus {
     }
 
     fn count_votes(&mut self, fx: &mut Effects) {
-        let Role::Candidate(ballot) = &self.role else {
+        let Role::Candidate(poll) = &self.role else {
             return;
         };
-        match ballot.tally(self.configs.current()) {
+        match poll.tally(self.configs.current()) {
             Tally::Won => self.become_leader(None, fx),
             Tally::Lost => {
                 self.role = Role::Follower;
@@ -296,7 +296,7 @@ impl Consensus {
     }
 }
 
-impl Ballot {
+impl Poll {
     pub fn open(own: MemberId, now_ms: u64) -> Self {
         Self { answers: BTreeMap::from([(own, true)]), opened_ms: now_ms, forced: None }
     }

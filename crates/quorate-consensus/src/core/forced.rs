@@ -19,7 +19,7 @@
 //! What it cannot know is whether those given up live, out of sight: together they still are a
 //! majority of the old membership. That they never run again is the operator's word.
 
-use super::election::Ballot;
+use super::election::Poll;
 use super::membership::{check_governable, TEXT_BYTES_MAX};
 use super::{Consensus, Role};
 use crate::config::{Config, MemberRole};
@@ -49,7 +49,7 @@ impl Consensus {
         for id in config.members.keys().filter(|id| **id != own) {
             self.send(*id, MessageBody::ForcedVote { last }, fx);
         }
-        self.role = Role::Candidate(Ballot::open(own, now_ms).about(config));
+        self.role = Role::Candidate(Poll::open(own, now_ms).about(config));
         self.count_forced_votes(fx);
         Ok(())
     }
@@ -68,10 +68,10 @@ impl Consensus {
         fx: &mut Effects,
     ) {
         let held = commit.index <= self.commit || self.log.contains(commit);
-        if let Role::Candidate(ballot) = &mut self.role {
-            let asked = ballot.forced.as_ref().is_some_and(|c| c.members.contains_key(&from));
+        if let Role::Candidate(poll) = &mut self.role {
+            let asked = poll.forced.as_ref().is_some_and(|c| c.members.contains_key(&from));
             if asked {
-                ballot.answers.insert(from, granted && held);
+                poll.answers.insert(from, granted && held);
                 self.count_forced_votes(fx);
             }
         }
@@ -79,7 +79,7 @@ impl Consensus {
 
     /// Everybody kept has to agree.
     fn count_forced_votes(&mut self, fx: &mut Effects) {
-        let Role::Candidate(Ballot { answers, forced: Some(config), .. }) = &mut self.role else {
+        let Role::Candidate(Poll { answers, forced: Some(config), .. }) = &mut self.role else {
             return;
         };
         if answers.values().any(|granted| !granted) {

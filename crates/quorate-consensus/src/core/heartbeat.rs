@@ -67,7 +67,7 @@ impl Consensus {
         for peer in leadership.peers.values_mut() {
             peer.round_leaves(round);
             let commit = commit.min(peer.matched);
-            peer.commit_told = peer.commit_told.max(commit);
+            peer.commit_sent = peer.commit_sent.max(commit);
             let body = MessageBody::Heartbeat { commit, round };
             fx.messages.push(Message { from, to: peer.id, term, body });
         }

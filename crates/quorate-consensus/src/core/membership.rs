@@ -10,7 +10,7 @@
 //!   T/2 + 1 and (T + 1)/2 + 1 votes, rounded down, which are T + 2 together.)
 //! - A voter without which nothing could be decided loses that only through a joint configuration,
 //!   which cannot be committed without it either. So it knows, before anything is committed without
-//!   it, that this may be: [`super::survive`] rests on that. (One of two is such a voter: so a second
+//!   it, that this may be: [`super::alone`] rests on that. (One of two is such a voter: so a second
 //!   vote of the other one, a third voter and a removal go through a joint phase there.)
 
 use super::{Consensus, Role};
@@ -74,7 +74,7 @@ impl Consensus {
         };
         leadership.peers.retain(|_, peer| {
             peer.departing_since_ms.is_none_or(|since_ms| {
-                let knows = peer.matched.min(peer.commit_told) >= config_index;
+                let knows = peer.matched.min(peer.commit_sent) >= config_index;
                 let late = commit >= config_index && now_ms >= since_ms.saturating_add(patience_ms);
                 !(knows || late)
             })

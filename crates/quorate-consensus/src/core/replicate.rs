@@ -40,8 +40,8 @@ impl Consensus {
         self.role = Role::Leader(Box::new(leadership));
         self.set_leader(Some(own), fx);
         self.hurry_until_ms = 0;
-        if let Some(heir) = self.open_offer() {
-            self.offer_failed(heir);
+        if let Some(to) = self.open_offer() {
+            self.offer_failed(to);
         }
         self.append_own([first], fx);
         self.start_round(fx);
@@ -360,7 +360,7 @@ impl Sender<'_> {
         fx: &mut Effects,
     ) {
         let end = prev.index + entries.len() as Index;
-        peer.commit_told = peer.commit_told.max(self.commit.min(end));
+        peer.commit_sent = peer.commit_sent.max(self.commit.min(end));
         let body = MessageBody::Append { prev, entries, commit: self.commit };
         fx.messages.push(Message { from: self.id, to: peer.id, term: self.term, body });
     }

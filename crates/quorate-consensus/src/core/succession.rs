@@ -21,12 +21,10 @@
 use super::{Consensus, Role};
 use crate::config::WeightRule;
 use crate::effects::Effects;
-use crate::progress::Progress;
-use crate::types::{Index, MemberId};
+use crate::progress::{has_caught_up, Progress};
+use crate::types::MemberId;
 use std::collections::BTreeMap;
 
-/// A member at most this many entries behind has caught up: the rest is sent within a round trip.
-const CAUGHT_UP_ENTRIES: Index = 1024;
 /// Election timeouts for which a member that did not take leadership is passed over.
 const PASSED_OVER_TIMEOUTS: u64 = 8;
 /// How often that doubles.
@@ -102,8 +100,8 @@ impl Consensus {
         let term_ms = self.options.election_timeout_ms.saturating_mul(CARETAKER_TIMEOUTS);
         if self.is_caretaker() && self.now_ms >= leadership.started_ms.saturating_add(term_ms) {
             self.become_follower(self.hard.term, None, fx);
-        } else if let Some(heir) = self.successor() {
-            self.begin_transfer(heir, fx);
+        } else if let Some(to) = self.successor() {
+            self.begin_transfer(to, fx);
         }
     }
 
@@ -149,7 +147,7 @@ impl Consensus {
             return None;
         }
         let last = self.log.last().index;
-        let caught_up = |peer: &&Progress| peer.matched + CAUGHT_UP_ENTRIES >= last;
+        let caught_up = |peer: &&Progress| has_caught_up(peer.matched, last);
         let candidates = || leadership.peers.values().filter(|peer| self.may_succeed(peer));
         if self.is_caretaker() {
             // Nothing is lost by trying again and again; those who failed before come last.

@@ -287,7 +287,7 @@ fn one_of_two_goes_on_alone_and_the_other_can_do_nothing_without_it() {
     let mut member = leader_of_two();
     step(&mut member, 5000, Event::Persisted(LogPosition { term: 1, index: 1 }));
     assert_eq!(member.commit, 0, "the other one is needed");
-    let effects = step(&mut member, 5100, Event::SurviveAlone(id(2)));
+    let effects = step(&mut member, 5100, Event::ContinueAlone(id(2)));
     assert_eq!(effects.hard_state, Some(HardState { term: 2, voted_for: Some(id(1)) }));
     let kinds: Vec<_> = effects.append.iter().map(|entry| (entry.term, entry.kind)).collect();
     assert_eq!(kinds, [(2, EntryKind::Noop), (2, EntryKind::Config)]);
@@ -305,7 +305,7 @@ fn one_of_two_goes_on_alone_and_the_other_can_do_nothing_without_it() {
 #[test]
 fn one_of_three_or_with_a_learner_does_not_go_on_alone() {
     let alone = |member: &mut Consensus| {
-        member.step(6000, Event::SurviveAlone(id(2)), &mut Effects::default())
+        member.step(6000, Event::ContinueAlone(id(2)), &mut Effects::default())
     };
     assert!(alone(&mut leader_of_three()).is_err());
     let mut config = voters(&[1, 2, 3]);
@@ -348,7 +348,7 @@ fn the_lighter_of_two_does_not_go_on_alone() {
     let mut config = voters(&[1, 2]);
     config.members.get_mut(&id(2)).unwrap().ballots = 2;
     let mut lighter = member(config.clone());
-    let alone = Event::SurviveAlone(id(2));
+    let alone = Event::ContinueAlone(id(2));
     assert!(lighter.step(6000, alone.clone(), &mut Effects::default()).is_err());
     config.members.get_mut(&id(1)).unwrap().ballots = 2;
     assert!(member(config).step(6000, alone, &mut Effects::default()).is_ok());

@@ -84,8 +84,8 @@ impl Consensus {
 
     /// Gives up leadership for good reason; the voter with the most log is asked to take over.
     pub(super) fn abdicate(&mut self, fx: &mut Effects) {
-        if let Some(heir) = self.heir() {
-            self.send(heir, MessageBody::TimeoutNow, fx);
+        if let Some(to) = self.best_follower() {
+            self.send(to, MessageBody::TimeoutNow, fx);
         }
         self.become_follower(self.hard.term, None, fx);
     }
@@ -101,7 +101,7 @@ impl Consensus {
         self.retired = true;
     }
 
-    fn heir(&self) -> Option<MemberId> {
+    fn best_follower(&self) -> Option<MemberId> {
         let Role::Leader(leadership) = &self.role else {
             return None;
         };

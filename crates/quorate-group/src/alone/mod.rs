@@ -2,7 +2,7 @@
 //!
 //! A member of a group of two may go on alone when the other one's process is gone, if the
 //! operator allows it beforehand (`pc.ignore_sb`) or asks for it (`pc.bootstrap`). That the member
-//! has all that was committed follows from its being one of two voters (`core/survive.rs` of
+//! has all that was committed follows from its being one of two voters (`core/alone.rs` of
 //! quorate-consensus). What has to be seen to here is that not both do it.
 //!
 //! Invariants:
@@ -90,7 +90,7 @@ impl Alone {
     /// Goes on alone, or says why not.
     pub fn go_on(&self, driver: &mut Driver, out: &mut Output) -> Result<(), String> {
         let other = self.abandonable(driver)?;
-        driver.step(Event::SurviveAlone(other), out).map_err(|error| error.to_string())?;
+        driver.step(Event::ContinueAlone(other), out).map_err(|error| error.to_string())?;
         let line = format!(
             "member {other} is gone: going on without it. Nothing acknowledged is lost; it is \
              taken in again when it returns"

@@ -18,7 +18,7 @@ use crate::lineage::Lineage;
 use crate::options::Options;
 use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
 use crate::view::ViewMember;
-use quorate_consensus::follow::Writes;
+use quorate_consensus::placement::Writes;
 use quorate_consensus::{
     Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, Proposal, ReadReady,
     RoleState, Rules, Status, StepError, Term, LEVEL_MIN,

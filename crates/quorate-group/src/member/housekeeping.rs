@@ -6,7 +6,7 @@ use crate::input::LogRoom;
 use crate::membership::{keep_up, needed};
 use crate::output::{LogLevel, Notice, Output};
 use crate::watch::Change;
-use quorate_consensus::{follow, Event, Status};
+use quorate_consensus::{placement, Event, Status};
 use quorate_wire::Packet;
 
 impl Member {
@@ -131,7 +131,7 @@ impl Member {
         }
         let (own, led_ms, now_ms) = (driver.id, driver.led_ms(), driver.now_ms);
         let peers = &driver.peers;
-        let may = |id| peers.is_connected(id) && follow::may_follow(status, id);
+        let may = |id| peers.is_connected(id) && placement::may_follow(status, id);
         let Some(to) = driver.writes.follow(own, led_ms, now_ms, may) else { return };
         let line = format!("all writes come from member {to}: leadership follows them");
         out.log(LogLevel::Info, line);

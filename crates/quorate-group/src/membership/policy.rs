@@ -3,9 +3,6 @@
 use quorate_consensus::{Config, ConfigChange, Level, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::{PeerIdentity, Wish};
 
-/// A joining member this close (in entries) to the end of the leader's log becomes a full one.
-const CAUGHT_UP_ENTRIES: u64 = 256;
-
 /// Whether a majority is to go on with this member where others may stop, because all disks fill
 /// together: it leads, or is among the first after the leader, by id, that make a majority with it.
 pub(crate) fn needed(config: &Config, leader: Option<MemberId>, own: MemberId) -> bool {
@@ -22,11 +19,8 @@ pub(crate) fn needed(config: &Config, leader: Option<MemberId>, own: MemberId) -
 /// The next joining member that has caught up, as a full one.
 pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
     let caught_up = |id: &MemberId| {
-        status.peers.iter().any(|peer| {
-            peer.id == *id
-                && peer.matched >= status.config_index
-                && peer.matched + CAUGHT_UP_ENTRIES >= status.last.index
-                && peer.silent_ms <= silent_ms_max
+        status.caught_up(*id).is_some_and(|peer| {
+            peer.matched >= status.config_index && peer.silent_ms <= silent_ms_max
         })
     };
     let mut joining = status.config.members.iter().filter(|(_, info)| info.joining);

@@ -26,7 +26,7 @@ impl World {
             if self.tells() {
                 self.note(format!("m{m} wants to go on without {gone:?}, whose process is gone"));
             }
-            self.ask(m, CoreEvent::SurviveAlone(gone), Mark::Alone);
+            self.ask(m, CoreEvent::ContinueAlone(gone), Mark::Alone);
         }
     }
 

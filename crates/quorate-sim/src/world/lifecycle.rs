@@ -8,7 +8,7 @@ use crate::member::{Client, Clock, Member, Session, Stream};
 use crate::net::SLOTS_MAX;
 use crate::oracle::Rule;
 use crate::plant::Plant;
-use quorate_consensus::follow::Writes;
+use quorate_consensus::placement::Writes;
 use quorate_consensus::{
     Config, Consensus, Effects, Entry, EntryKind, Event as CoreEvent, HardState, LogPosition,
     MemberId, MemberRole, Options, Restored, RoleState, SnapshotMeta, Term,

@@ -10,7 +10,7 @@ use crate::coverage::Mark;
 use crate::oracle::Rule;
 use crate::plant::Plant;
 use crate::schedule::Micros;
-use quorate_consensus::follow::{self, Pace, Writes};
+use quorate_consensus::placement::{self, Pace, Writes};
 use quorate_consensus::{
     Config, Event as CoreEvent, MemberId, MemberInfo, MemberRole, Primaries, RoleState, StepError,
 };
@@ -76,7 +76,7 @@ impl World {
         let Some(core) = member.core.as_ref() else { return };
         let now_ms = member.clock.millis(now);
         let may = |id| {
-            plant == Some(Plant::FollowAnybody) || follow::may_follow(&core.status(now_ms), id)
+            plant == Some(Plant::FollowAnybody) || placement::may_follow(&core.status(now_ms), id)
         };
         // A leader's stream of proposals begins with its term.
         let led_ms = (now - member.session.since) / 1000;

@@ -92,7 +92,7 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("welcome", [_, newcomer]) => Event::SnapshotWelcome(stage.id(newcomer)?),
         ("connected", [_, peer]) => Event::Connected(stage.id(peer)?),
         ("unreachable", [_, peer]) => Event::Unreachable(stage.id(peer)?),
-        ("survive", [_, gone]) => Event::SurviveAlone(stage.id(gone)?),
+        ("alone", [_, gone]) => Event::ContinueAlone(stage.id(gone)?),
         ("rules", [_, rules @ ..]) => {
             Event::ChangeMembership(ConfigChange::Rules(parse_rules(rules)?))
         }

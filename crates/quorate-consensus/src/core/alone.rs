@@ -1,7 +1,7 @@
 //! One of two voters goes on alone: the other one's process is gone.
 //!
 //! Two voters decide together, so without the other nothing is decided any more, though nothing is
-//! lost either. [`Event::SurviveAlone`] makes the other one a former member, without its consent.
+//! lost either. [`Event::ContinueAlone`] makes the other one a former member, without its consent.
 //!
 //! Why nothing acknowledged can be lost, and the two cannot diverge. In every configuration of this
 //! member's log that may be in force (from the last committed one on) this member is needed for each
@@ -28,7 +28,7 @@ use crate::message::TERM_MAX;
 use crate::types::{HardState, MemberId};
 
 impl Consensus {
-    pub(super) fn survive_alone(
+    pub(super) fn continue_alone(
         &mut self,
         gone: MemberId,
         fx: &mut Effects,

@@ -9,9 +9,6 @@
 
 use crate::{MemberId, Status};
 
-/// A member at most so many entries behind has caught up.
-const CAUGHT_UP_ENTRIES: u64 = 1024;
-
 /// How long it waits, in milliseconds of the driver's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -96,11 +93,7 @@ impl Writes {
 pub fn may_follow(status: &Status, id: MemberId) -> bool {
     let config = &status.config;
     let weight = |id| config.members.get(&id).map_or(0, |info| info.weight);
-    let caught_up = status
-        .peers
-        .iter()
-        .any(|peer| peer.id == id && peer.matched + CAUGHT_UP_ENTRIES >= status.last.index);
-    config.may_lead(id) && weight(id) >= weight(status.id) && caught_up
+    config.may_lead(id) && weight(id) >= weight(status.id) && status.caught_up(id).is_some()
 }
 
 #[cfg(test)]
