@@ -70,11 +70,14 @@ impl Consensus {
     /// Stands for election if it may.
     pub(super) fn stand(&mut self, fx: &mut Effects) {
         self.wait_for_leader();
+        if !self.is_leader() {
+            // Nor has one who does not stand.
+            self.set_leader(None, fx);
+        }
         if !self.may_stand() {
             return;
         }
         self.election_due_ms = self.now_ms + self.next_try();
-        self.set_leader(None, fx);
         self.round_trips.ask(self.now_ms);
         if let Role::PreCandidate(poll) = &self.role {
             self.out_of_reach |= self.now_ms >= poll.opened_ms.saturating_add(self.turn_ms());

@@ -197,7 +197,8 @@ impl Member {
                 driver.ignore_refusal(Event::SnapshotSent { to, last, ok }, out);
             }
             Input::SnapshotTaken { needed, files } => {
-                self.releases.note(files, needed);
+                let fed = driver.applied.last.index;
+                self.releases.note(files, needed, fed);
                 out.release = self.releases.due();
             }
             Input::Released { base, config } => {

@@ -5,8 +5,8 @@
 
 use quorate_consensus::Index;
 
-/// The snapshots there are, newest first, and the first index that the state machine still needs, as
-/// it last said.
+/// The snapshots there are, newest first, and the first index that is still needed: to be fed to the
+/// state machine, or by it, as it last said.
 #[derive(Default)]
 pub(crate) struct Releases {
     files: Vec<Index>,
@@ -14,8 +14,10 @@ pub(crate) struct Releases {
 }
 
 impl Releases {
-    pub fn note(&mut self, files: Vec<Index>, needed: Index) {
-        (self.files, self.needed) = (files, needed);
+    /// A leader's snapshots may be ahead of `fed`, what the state machine was fed, for good: where the
+    /// log has their last entry, they do not replace it.
+    pub fn note(&mut self, files: Vec<Index>, needed: Index, fed: Index) {
+        (self.files, self.needed) = (files, needed.min(fed + 1));
     }
 
     /// Up to where the log may go.
@@ -32,7 +34,7 @@ mod tests {
     fn the_log_reaches_back_to_the_newest_snapshot_but_one_and_to_what_is_needed() {
         let releasable = |files: &[Index], needed| {
             let mut releases = Releases::default();
-            releases.note(files.to_vec(), needed);
+            releases.note(files.to_vec(), needed, 30);
             releases.due()
         };
         assert_eq!(releasable(&[], Index::MAX), None);
@@ -40,5 +42,14 @@ mod tests {
         assert_eq!(releasable(&[30, 20, 10], Index::MAX), Some(20));
         assert_eq!(releasable(&[30, 20, 10], 20), Some(10));
         assert_eq!(releasable(&[30, 20, 10], 5), None);
+    }
+
+    #[test]
+    fn what_is_not_fed_yet_stays_though_a_leaders_snapshots_are_ahead() {
+        let mut releases = Releases::default();
+        releases.note(vec![40, 30, 20, 10], Index::MAX, 20);
+        assert_eq!(releases.due(), Some(20));
+        releases.note(vec![40, 30, 20], Index::MAX, 15);
+        assert_eq!(releases.due(), None);
     }
 }
