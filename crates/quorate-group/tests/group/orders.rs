@@ -98,3 +98,14 @@ fn votes_that_are_wanted_are_given() {
     assert_eq!(world.order(at, Order::WantVotes(3), 5_000), Ok(Done::Nothing));
     assert_eq!(world.status(at).config.ballots().count(), 5);
 }
+
+#[test]
+fn more_proposals_than_an_outbox_takes_wait_for_room_and_keep_their_order() {
+    let mut world = World::started(3);
+    let follower = (world.leader() + 1) % 3;
+    let megabytes: Vec<String> = (0..20).map(|at| format!("{at:02}").repeat(1 << 19)).collect();
+    megabytes.iter().for_each(|text| world.propose(follower, text));
+    world.until("all of them", |world| world.nodes[0].applied.len() == 20);
+    assert!(world.nodes[0].applied == megabytes);
+    assert!(world.nodes[follower].waited_for_room >= 2);
+}

@@ -76,19 +76,30 @@ fn serve_peer(
     from: MemberId,
     connection: u64,
 ) -> Result<(), ReadFailure> {
-    let handle = reader.stream().socket().try_clone()?;
-    let Some(peer) = live.core.peer(from) else { return Ok(()) };
-    peer.incoming_opened(connection, handle);
-    let ended = write_packet(reader.stream_mut(), &Packet::Welcome(welcome))
-        .map_err(ReadFailure::from)
-        .and_then(|()| Receiver::new(live, from).run(&mut reader));
-    peer.incoming_closed(connection);
+    let ended = receive(live, &mut reader, welcome, from, connection);
     live.step(Input::IncomingClosed { peer: from, connection });
     match ended {
         // The end of a peer's process, or a newer connection: the peer's sender tells.
         Err(ReadFailure::Closed | ReadFailure::Io(_)) => Ok(()),
         ended => ended,
     }
+}
+
+fn receive(
+    live: &Live,
+    reader: &mut FrameReader<Channel>,
+    welcome: Welcome,
+    from: MemberId,
+    connection: u64,
+) -> Result<(), ReadFailure> {
+    let handle = reader.stream().socket().try_clone()?;
+    let Some(peer) = live.core.peer(from) else { return Ok(()) };
+    peer.incoming_opened(connection, handle);
+    let ended = write_packet(reader.stream_mut(), &Packet::Welcome(welcome))
+        .map_err(ReadFailure::from)
+        .and_then(|()| Receiver::new(live, from).run(reader));
+    peer.incoming_closed(connection);
+    ended
 }
 
 /// One question of a guest, one answer.

@@ -33,6 +33,7 @@ enum Event {
     Deliver(usize, usize, Packet),
     Synced(usize),
     Asked(usize, Ask),
+    TakeIn(usize),
 }
 
 impl World {
@@ -187,6 +188,7 @@ impl World {
                 self.step(at, Input::Persisted(position));
             }
             Event::Dial(from, to) => self.dial(from, to),
+            Event::TakeIn(at) => self.take_in(at),
             Event::Asked(at, ask) => self.ask(at, ask),
             Event::Tick(_) | Event::Deliver(..) => {}
         }
@@ -286,6 +288,8 @@ impl World {
         }
         if let Some(peer) = out.ask_room {
             self.nodes[at].intake.room(peer);
+            self.nodes[at].waited_for_room += 1;
+            self.later(1, Event::TakeIn(at));
         }
         for link in out.links.drain(..) {
             self.link(at, link);

@@ -23,6 +23,8 @@ pub struct Node {
     pub primary: Vec<bool>,
     pub fatal: Vec<String>,
     pub lines: Vec<String>,
+    /// How often the outbox to the leader was full.
+    pub waited_for_room: usize,
     /// Whom it wants to be connected to, and the connections it has accepted.
     pub dials: BTreeSet<usize>,
     pub incoming: BTreeMap<usize, u64>,
@@ -126,6 +128,7 @@ impl Node {
             primary: Vec::new(),
             fatal: Vec::new(),
             lines: Vec::new(),
+            waited_for_room: 0,
             dials: BTreeSet::new(),
             incoming: BTreeMap::new(),
             options,
