@@ -1,6 +1,6 @@
 //! One of two goes on alone, as `pc.ignore_sb` and `pc.bootstrap` let a live member do.
 //!
-//! The rule is that of quorate-group (`survive.rs` there): the process of the other one is gone, and
+//! The rule is that of quorate-group (`alone/` there): the process of the other one is gone, and
 //! the present process of this one is in a committed view. The oracle of the group needs no word
 //! about it: whoever leads has all that was committed, alone or not.
 
