@@ -261,12 +261,12 @@ impl Group {
         let live = &self.live;
         let failed = |reason: String| GroupError::Snapshot { action: "read", reason };
         for index in live.hands.snapshots.list()? {
-            // A file of which the log does not go on is of no use, a damaged one was reported.
-            let usable = index >= live.hands.wal.base().index;
-            let Some((stored, content)) = live.hands.snapshots.load(index).ok().filter(|_| usable)
-            else {
+            // A file of which the log does not go on, by index and term, is of no use; a damaged one was
+            // reported.
+            let Ok((stored, content)) = live.hands.snapshots.load(index) else { continue };
+            if live.hands.wal.term_at(index) != Some(stored.meta.last.term) {
                 continue;
-            };
+            }
             let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
             if accept(index, &content.machine) {
                 return Ok((stored.meta, Some(content)));
