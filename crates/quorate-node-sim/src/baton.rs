@@ -11,8 +11,8 @@
 //! - if nobody is ready and nobody waits for a time, the world is stuck, and its main thread is told.
 
 use crate::rng::Rng;
-use quorate_node::simulation::simulated::{install, Place, Scheduler, Task};
 use shuttle::scheduler::{Schedule, Task as Runnable, TaskId};
+use simulated_node::blocking::simulated::{install, Place, Scheduler, Task};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, Location};

@@ -7,7 +7,7 @@
 use crate::baton::installed;
 use crate::oracle::{Oracle, Tag};
 use parking_lot::Mutex as Plain;
-use quorate_node::simulation::{now, Condvar, Mutex};
+use simulated_node::blocking::{now, Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -15,7 +15,8 @@ use quorate_live::{
     Committed, GroupError, GroupStatus, LogLevel, Observer, OrderError, StateMachine, View,
     ViewMember,
 };
-use quorate_node::simulation::{now, Condvar, Group, Mutex};
+use simulated_node::blocking::{now, Condvar, Mutex};
+use simulated_node::group::Group;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

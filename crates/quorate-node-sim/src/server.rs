@@ -8,12 +8,14 @@ use crate::plant::Plant;
 use crate::session::{self, Client};
 use parking_lot::Mutex as Plain;
 use quorate_certify::{flags, Constants};
-use quorate_node::abi::{log_level, status, view_status};
-use quorate_node::options::Options;
-use quorate_node::simulation::{
-    now, ApplyCall, Condvar, Genesis, Host, HostCtx, HostView, LocalState, Mutex, Node, NodeConfig,
-    NodeObserver, RecvEnd,
-};
+use simulated_node::applier::RecvEnd;
+use simulated_node::blocking::{now, Condvar, Mutex};
+use simulated_node::connection::observer::NodeObserver;
+use simulated_node::host::{Answer, Level, ViewStatus};
+use simulated_node::host::{ApplyCall, Host, HostCtx, HostView};
+use simulated_node::node::{LocalState, Node, NodeConfig};
+use simulated_node::settings::{Settings, Words};
+use simulated_node::start::genesis::Genesis;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +26,18 @@ use std::time::Duration;
 pub const REPLAYERS: usize = 1 << 20;
 /// How long a server may take to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// No operator reads what the node says here.
+const WORDS: Words = Words {
+    start_position: "the start position",
+    recover: "the recovery",
+    options: "the options",
+    found: "the founding",
+    reconnect: "a reconnection",
+    primary_shown: "the model",
+    transfer_method: "the transfer method",
+    transfer_methods: "any",
+};
 
 /// What is asked of all servers of a world.
 #[derive(Clone, Copy, Debug)]
@@ -102,11 +116,8 @@ impl Server {
     }
 
     fn boot(self: Arc<Self>, network: &Arc<Network>, data_dir: PathBuf) {
-        let mut options = Options::default();
-        let text = format!("quorate.queue_bytes={}", self.load.queue_bytes);
-        if let Err(error) = options.set(&text, false) {
-            return self.oracle.fail(error.to_string());
-        }
+        let settings =
+            Settings { queue_bytes: self.load.queue_bytes as usize, ..Settings::default() };
         let config = NodeConfig {
             name: format!("n{}", self.number),
             address: String::new(),
@@ -114,9 +125,9 @@ impl Server {
             data_dir,
             proto_ver: 4,
             start: None,
+            words: WORDS,
         };
-        let node = Arc::new(Node::new(Box::new(Callbacks(self.clone())), config, options));
-        node.counters.configure(&node.options.lock());
+        let node = Arc::new(Node::new(Box::new(Callbacks(self.clone())), config, settings));
         *self.node.lock() = Some(node.clone());
         let position = self.engine.position() - i64::from(self.tells_too_little());
         let member = Member::open(network.clone(), self.number, self.incarnation, self.process);
@@ -281,7 +292,7 @@ impl Server {
 
     pub fn causal_read(&self, node: &Node) {
         let before = self.oracle.last_acknowledged();
-        if node.sync_wait(None, 2) == status::OK {
+        if node.sync_wait(None, 2) == Answer::Done {
             self.oracle.mark(Mark::CausalRead);
             let rows = self.engine.rows();
             self.oracle.check_read(self.number, before, &rows);
@@ -357,8 +368,8 @@ impl Callbacks {
     fn enter(&self, call: &ApplyCall<'_>) -> Option<Arc<Node>> {
         let node = self.0.node()?;
         let code = node.commit_order_enter(call.handle);
-        if code != status::OK {
-            self.0.must_be_withdrawn(&format!("commit_order_enter of an applier answers {code}"));
+        if code != Answer::Done {
+            self.0.must_be_withdrawn(&format!("commit_order_enter of an applier answers {code:?}"));
             return None;
         }
         Some(node)
@@ -366,14 +377,14 @@ impl Callbacks {
 
     fn leave(&self, node: &Node, call: &ApplyCall<'_>) {
         let code = node.commit_order_leave(call.handle, &[]);
-        if code != status::OK {
-            self.0.must_be_withdrawn(&format!("commit_order_leave of an applier answers {code}"));
+        if code != Answer::Done {
+            self.0.must_be_withdrawn(&format!("commit_order_leave of an applier answers {code:?}"));
         }
     }
 
     fn apply_rows(&self, call: &ApplyCall<'_>, writes: &Writes) -> Result<(), ()> {
         let server = &self.0;
-        let seqno = call.meta.gtid.seqno;
+        let seqno = call.meta.seqno;
         for write in writes {
             server.engine.lock_ordered(seqno, write.key, |id| server.abort(seqno, id));
         }
@@ -388,14 +399,14 @@ impl Callbacks {
 impl Callbacks {
     fn apply_ddl(&self, call: &ApplyCall<'_>) -> Result<(), ()> {
         let server = &self.0;
-        let seqno = call.meta.gtid.seqno;
+        let seqno = call.meta.seqno;
         let tag = Tag::from_le_bytes(call.data.try_into().map_err(|_| ())?);
         let node = self.enter(call).ok_or(())?;
         let error = server.run_ddl(seqno, tag);
         server.engine.commit(seqno, &Writes::new());
         let code = node.commit_order_leave(call.handle, error.as_bytes());
         server.engine.unlock(Owner::Ordered(seqno));
-        if code == status::OK {
+        if code == Answer::Done {
             return Ok(());
         }
         // It could not ask the others before it had to stop.
@@ -407,9 +418,9 @@ impl Callbacks {
 }
 
 impl Host for Callbacks {
-    fn log(&self, level: i32, message: &str) {
+    fn log(&self, level: Level, message: &str) {
         // A server that is stopped while others are away may have to say that it could not ask them.
-        if level <= log_level::ERROR && !self.0.stopping() {
+        if level == Level::Error && !self.0.stopping() {
             self.0.oracle.fail(format!("n{} logs an error: {message}", self.0.number));
         }
         self.0.say(|| format!("log: {message}"));
@@ -427,17 +438,17 @@ impl Host for Callbacks {
         let server = &self.0;
         server.say(|| {
             let members: Vec<&str> = view.members.iter().map(|m| m.name.as_str()).collect();
-            format!("view at {}, status {}: {members:?}", view.seqno, view.status)
+            format!("view at {}, status {:?}: {members:?}", view.seqno, view.status)
         });
         match view.status {
-            view_status::PRIMARY => {
+            ViewStatus::Primary => {
                 server.oracle.mark(Mark::ViewSeen);
                 server.non_primary.store(false, Ordering::Release);
                 if view.seqno > server.engine.position() {
                     server.engine.commit(view.seqno, &Writes::new());
                 }
             }
-            view_status::NON_PRIMARY => {
+            ViewStatus::NonPrimary => {
                 server.oracle.mark(Mark::NonPrimarySeen);
                 server.non_primary.store(true, Ordering::Release);
             }
@@ -462,7 +473,7 @@ impl Host for Callbacks {
 
     fn apply(&self, ctx: HostCtx, call: &ApplyCall<'_>) -> Result<bool, ()> {
         let server = &self.0;
-        let seqno = call.meta.gtid.seqno;
+        let seqno = call.meta.seqno;
         server.say(|| {
             let who = if ctx.0 >= REPLAYERS { "a session replays" } else { "applies" };
             format!("{who} {seqno}, flags {:x}, depends on {}", call.flags, call.meta.depends_on)

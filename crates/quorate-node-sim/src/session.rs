@@ -7,8 +7,11 @@ use crate::oracle::{Mark, Tag};
 use crate::plant::Plant;
 use crate::server::{Server, REPLAYERS};
 use quorate_certify::{flags, KeyType};
-use quorate_node::abi::status;
-use quorate_node::simulation::{Handle, HostCtx, Mutex, MutexGuard, Node};
+use simulated_node::blocking::{Mutex, MutexGuard};
+use simulated_node::fate::trx::Handle;
+use simulated_node::host::Answer;
+use simulated_node::host::HostCtx;
+use simulated_node::node::Node;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +81,7 @@ impl Client {
             _ => return false,
         };
         let (code, victim) = node.abort_certification(bf_seqno, self.id);
-        if code != status::OK {
+        if code != Answer::Done {
             server.oracle.mark(Mark::AbortRefused);
             return false;
         }
@@ -121,14 +124,14 @@ fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
     let whole = flags::TRX_START | flags::TRX_END;
     let (code, ordered) = node.toi_start(conn, &keys, &[&tag.to_le_bytes()], whole);
     let seqno = ordered.map_or(-1, |o| o.seqno);
-    server.say(|| format!("DDL {tag:x}: {code}, seqno {seqno}"));
-    if code != status::OK {
+    server.say(|| format!("DDL {tag:x}: {code:?}, seqno {seqno}"));
+    if code != Answer::Done {
         if ordered.is_some() {
             server.engine.pass(seqno);
             end_isolation(server, node, conn, "");
         }
         return match code {
-            status::TRX_FAIL => server.oracle.refused(tag),
+            Answer::Failed => server.oracle.refused(tag),
             _ => server.oracle.unknown(tag),
         };
     }
@@ -144,8 +147,8 @@ fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
 
 fn end_isolation(server: &Server, node: &Node, conn: u64, error: &str) {
     let code = node.toi_end(conn, error.as_bytes());
-    if code != status::OK {
-        server.must_be_withdrawn(&format!("the end of DDL answers {code}"));
+    if code != Answer::Done {
+        server.must_be_withdrawn(&format!("the end of DDL answers {code:?}"));
     }
 }
 
@@ -245,10 +248,10 @@ impl<'a> Transaction<'a> {
         let mut inner = self.lock();
         let seqno = ordered.map_or(-1, |o| o.seqno);
         self.server.say(|| {
-            format!("trx {} certify: {code}, seqno {seqno}, {:?}", self.client.id, inner.state)
+            format!("trx {} certify: {code:?}, seqno {seqno}, {:?}", self.client.id, inner.state)
         });
         match code {
-            status::OK => {
+            Answer::Done => {
                 inner.certified = true;
                 if inner.state == State::MustAbort {
                     self.server.oracle.mark(Mark::ReplayedAfterCertify);
@@ -258,17 +261,17 @@ impl<'a> Transaction<'a> {
                 inner.state = State::Preparing;
                 Ok(seqno)
             }
-            status::BF_ABORT => {
+            Answer::Replay => {
                 self.server.oracle.mark(Mark::ReplayedAfterCertify);
                 self.will_replay(&mut inner);
                 Err(Told::Unknown)
             }
-            status::TRX_FAIL => {
+            Answer::Failed => {
                 self.server.oracle.mark(Mark::CertificationFailed);
                 inner.state = State::CertFailed;
                 Err(Told::Deadlock)
             }
-            status::CONN_FAIL => {
+            Answer::Refused => {
                 self.server.oracle.mark(Mark::NotConnected);
                 let told = match inner.state {
                     // The connection of a killed session is gone.
@@ -280,7 +283,7 @@ impl<'a> Transaction<'a> {
                 Err(told)
             }
             // Given up: the provider has told the client so itself.
-            status::NODE_FAIL => {
+            Answer::Broken => {
                 inner.state = State::MustAbort;
                 Err(match self.server.plant {
                     Some(Plant::UnknownAsRefused) => Told::Deadlock,
@@ -289,7 +292,7 @@ impl<'a> Transaction<'a> {
             }
             other => {
                 drop(inner);
-                self.server.must_stop(&format!("certify answers {other}"));
+                self.server.must_stop(&format!("certify answers {other:?}"));
                 Err(Told::Unknown)
             }
         }
@@ -316,7 +319,7 @@ impl<'a> Transaction<'a> {
         let code = self.node.commit_order_enter(&self.handle);
         let mut inner = self.lock();
         match code {
-            status::OK => {
+            Answer::Done => {
                 if inner.state != State::Committing {
                     let text = format!("commit order is entered in state {:?}", inner.state);
                     self.server.oracle.fail(text);
@@ -326,7 +329,7 @@ impl<'a> Transaction<'a> {
                 self.commit_in_order(seqno, writes);
                 Told::Committed
             }
-            status::BF_ABORT => {
+            Answer::Replay => {
                 self.server.oracle.mark(Mark::ReplayedAfterOrder);
                 self.will_replay(&mut inner);
                 drop(inner);
@@ -334,7 +337,7 @@ impl<'a> Transaction<'a> {
             }
             other => {
                 drop(inner);
-                self.server.must_be_withdrawn(&format!("commit_order_enter answers {other}"));
+                self.server.must_be_withdrawn(&format!("commit_order_enter answers {other:?}"));
                 self.server.engine.unlock(Owner::Local(self.client.id));
                 Told::Unknown
             }
@@ -360,15 +363,15 @@ impl<'a> Transaction<'a> {
 
     fn leave_order(&self) {
         let code = self.node.commit_order_leave(&self.handle, &[]);
-        if code != status::OK {
-            self.server.must_be_withdrawn(&format!("commit_order_leave answers {code}"));
+        if code != Answer::Done {
+            self.server.must_be_withdrawn(&format!("commit_order_leave answers {code:?}"));
         }
     }
 
     fn release(&self) {
         let code = self.node.release(&self.handle);
-        if code != status::OK {
-            self.server.must_be_withdrawn(&format!("release answers {code}"));
+        if code != Answer::Done {
+            self.server.must_be_withdrawn(&format!("release answers {code:?}"));
         }
     }
 
@@ -391,20 +394,20 @@ impl<'a> Transaction<'a> {
             return Told::Committed;
         }
         let code = self.node.replay(&self.handle, HostCtx(REPLAYERS + self.client.id as usize));
-        self.server.say(|| format!("trx {} replay: {code}", self.client.id));
+        self.server.say(|| format!("trx {} replay: {code:?}", self.client.id));
         match code {
-            status::OK => {
+            Answer::Done => {
                 self.server.oracle.mark(Mark::Replayed);
                 self.release();
                 self.lock().state = State::Committed;
                 Told::Committed
             }
-            status::TRX_FAIL => {
+            Answer::Failed => {
                 self.roll_back();
                 Told::Deadlock
             }
             other => {
-                self.server.must_be_withdrawn(&format!("replay answers {other}"));
+                self.server.must_be_withdrawn(&format!("replay answers {other:?}"));
                 Told::Unknown
             }
         }
@@ -416,7 +419,7 @@ impl<'a> Transaction<'a> {
         self.lock().state = State::Aborted;
         let seqno = self.handle.seqno();
         if seqno >= 0 {
-            if self.node.commit_order_enter(&self.handle) == status::OK {
+            if self.node.commit_order_enter(&self.handle) == Answer::Done {
                 self.server.engine.commit(seqno, &Writes::new());
                 self.leave_order();
             } else {

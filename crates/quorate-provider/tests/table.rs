@@ -207,10 +207,10 @@ fn the_server_can_list_the_options_with_their_types() {
     let mut service: Option<Get> = None;
     unsafe {
         let slot = std::ptr::from_mut(&mut service).cast();
-        assert_eq!(quorate::services::wsrep_init_config_service_v1(slot), 0);
+        assert_eq!(quorate::ffi::services::wsrep_init_config_service_v1(slot), 0);
         let get = service.expect("filled");
         assert_eq!(get(table.ptr(), parameter, std::ptr::null_mut()), status::OK);
-        quorate::services::wsrep_deinit_config_service_v1();
+        quorate::ffi::services::wsrep_deinit_config_service_v1();
     }
     let listed = PARAMETERS.lock().unwrap();
     let flags = |name: &str| listed.iter().find(|(n, _)| n == name).map(|(_, flags)| *flags);
@@ -223,6 +223,6 @@ fn the_server_can_list_the_options_with_their_types() {
 
 #[test]
 fn only_modes_that_there_are_isolate() {
-    assert_eq!(quorate::services::wsrep_node_isolation_mode_set_v1(3), 1);
-    assert_eq!(quorate::services::wsrep_node_isolation_mode_set_v1(0), 0);
+    assert_eq!(quorate::ffi::services::wsrep_node_isolation_mode_set_v1(3), 1);
+    assert_eq!(quorate::ffi::services::wsrep_node_isolation_mode_set_v1(0), 0);
 }

@@ -1,0 +1,130 @@
+//! The first words to the server on each connection: who it is and where it stands, or that it
+//! needs a state transfer.
+//!
+//! Invariant: the server is told of every view of the log after its position, in order, whether it
+//! is in it or not, and first of the view that holds at its position. The server rolls back the
+//! streaming transactions (its own, and those it applies for others) that a view ends, by comparing
+//! it with the one before; all servers do the same at the same place only if they compare the same
+//! pairs, and the group's verdicts on later fragments count on that (`quorate_certify::Members`).
+//!
+//! Two details of the server follow from this. After a reconnection it still remembers the last
+//! view of the connection before, which would look like the first half of an equal pair; so the
+//! view of its position is preceded by one with this process in addition, which ends nothing: it
+//! has no streaming transactions yet. And a view without its own process makes it roll back its
+//! own open streaming transactions, which is right: the others do.
+
+use crate::host::{HostCtx, HostMember, HostView};
+use crate::link::Link;
+use crate::node::{refused, Stop};
+use crate::node::{LocalState, Node};
+
+impl Node {
+    pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), Stop> {
+        let first = link.progress.wait_first_view(|| link.closing());
+        let Some((seqno, view)) = first else { return Ok(()) };
+        if link.start().is_some_and(|at| !self.settles_last_error(link, at)) {
+            if link.closing() {
+                return Ok(());
+            }
+            self.info("The group has another result than this node on its last write set: it needs a state transfer");
+            link.needs_transfer();
+        }
+        match link.tell_start() {
+            Some(start) if seqno <= start => Err(format!(
+                "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
+                 it has transactions that the group never acknowledged, or belongs to another past of it. \
+                 Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
+            )
+            .into()),
+            Some(start) => {
+                self.record_group(link)?;
+                let own = self.host_view(link, start, &view);
+                let at_start = view_at_start(&own, &link.progress.start_members());
+                let with_self = at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, &own));
+                self.host.connected(&with_self).map_err(|()| refused("the connection"))?;
+                for shown in std::iter::once(with_self).chain(at_start) {
+                    self.host.view(ctx, &shown).map_err(|()| refused("the first view"))?;
+                }
+                self.set_local_state(LocalState::Joined);
+                self.say_missed(start, seqno);
+                self.counters.set_catch_up(seqno);
+                Ok(())
+            }
+            None => {
+                let at = self.host_view(link, seqno, &view);
+                self.host.connected(&at).map_err(|()| refused("the connection"))?;
+                self.set_local_state(LocalState::Joiner);
+                self.record_transfer(link)?;
+                let position = self.receive_state(link)?;
+                if position.is_none() {
+                    return Ok(()); // closing
+                }
+                self.record_group(link)?;
+                self.set_local_state(LocalState::Joined);
+                self.counters.set_catch_up(seqno.max(link.progress.seqno()));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The view that holds where the database stands; `None` before the group's first. The log keeps
+/// the members' ids; who of them is still there has its name in `own`.
+fn view_at_start(own: &HostView, members: &[u128]) -> Option<HostView> {
+    let member = |id: &u128| {
+        let id = id.to_be_bytes();
+        own.members.iter().find(|m| m.id == id).cloned().unwrap_or_else(|| HostMember {
+            id,
+            name: String::new(),
+            incoming: String::new(),
+        })
+    };
+    let members: Vec<HostMember> = members.iter().map(member).collect();
+    (!members.is_empty()).then(|| HostView { my_index: -1, members, ..own.clone() })
+}
+
+/// `view`, with this process in it; in the order of ids, as the server counts.
+fn joined_by(view: &HostView, own: &HostView) -> HostView {
+    let mut members = view.members.clone();
+    let own_id = own.members.get(own.my_index.max(0) as usize).map(|own| {
+        members.push(own.clone());
+        own.id
+    });
+    members.sort_by_key(|m| m.id);
+    let my_index = members.iter().position(|m| Some(m.id) == own_id);
+    HostView { my_index: my_index.map_or(-1, |i| i as i32), members, ..view.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(ids: &[u128], my_index: i32) -> HostView {
+        let members = ids.iter().map(|id| HostMember {
+            id: id.to_be_bytes(),
+            name: format!("n{id}"),
+            incoming: String::new(),
+        });
+        HostView {
+            uuid: [0; 16],
+            seqno: 9,
+            number: 4,
+            status: crate::host::ViewStatus::Primary,
+            my_index,
+            members: members.collect(),
+            proto_ver: 4,
+        }
+    }
+
+    #[test]
+    fn a_returning_process_is_no_half_of_an_equal_pair() {
+        let own = view(&[1, 22], 1);
+        let names = |v: &HostView| v.members.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
+        let at_start = view_at_start(&own, &[1, 33]).unwrap();
+        assert_eq!((at_start.my_index, names(&at_start)), (-1, vec!["n1".into(), "".into()]));
+        let with_self = joined_by(&at_start, &own);
+        assert_eq!((with_self.my_index, &names(&with_self)[1]), (1, &"n22".to_string()));
+        assert_eq!(with_self.members.len(), 3);
+        assert!(view_at_start(&own, &[]).is_none(), "before the first view");
+    }
+}

@@ -1,0 +1,81 @@
+//! What the group tells a node outside of the log.
+
+use crate::blocking::Mutex;
+use crate::node::Node;
+use crate::order::queue::Event;
+use crate::start::genesis::Genesis;
+use quorate_certify::Constants;
+use quorate_consensus::{Charter, MemberId, Rules};
+use quorate_live::{LogLevel, Observer};
+use std::sync::{Arc, Weak};
+
+/// Carries it to the node, as long as there is one.
+pub struct NodeObserver {
+    node: Weak<Node>,
+    /// Why this node's database keeps it from joining the group that it found.
+    pub not_ours: Mutex<Option<String>>,
+}
+
+impl NodeObserver {
+    pub fn new(node: &Arc<Node>) -> Self {
+        Self { node: Arc::downgrade(node), not_ours: Mutex::default() }
+    }
+}
+
+impl Observer for NodeObserver {
+    /// Before it has a vote there: a member that joins only to stop would cost the group its
+    /// majority.
+    fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
+        let Some(node) = self.node.upgrade() else { return Ok(()) };
+        let genesis = Genesis::of_group(group, &Constants::from_words(charter.0));
+        let checked = node.check_ours(true, &genesis, &node.standing(&genesis, group));
+        *self.not_ours.lock() = checked.clone().err();
+        checked
+    }
+
+    fn commit_under_way(&self) -> Option<i64> {
+        let node = self.node.upgrade()?;
+        let undone = node.apply.last_left() + 1;
+        node.commit.is_under_way(undone).then_some(undone)
+    }
+
+    fn rules(&self, rules: Rules) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.rules_changed(rules);
+    }
+
+    fn leader(&self, term: u64, _leader: Option<MemberId>, leads: bool) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.leader_changed(leads.then_some(term));
+    }
+
+    fn primary(&self, primary: bool) {
+        let Some(node) = self.node.upgrade() else { return };
+        let Some(link) = node.link() else { return };
+        link.set_primary(primary);
+        node.contact_changed(primary);
+        if !primary {
+            node.queue.push(Event::NonPrimary);
+        }
+    }
+
+    fn fatal(&self, message: String) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.error(&message);
+        if let Some(link) = node.link() {
+            link.set_primary(false);
+            node.queue.push(Event::NonPrimary);
+        }
+    }
+
+    fn log(&self, level: LogLevel, message: String) {
+        let Some(node) = self.node.upgrade() else { return };
+        match level {
+            LogLevel::Error => node.error(&message),
+            LogLevel::Warn => node.warn(&message),
+            LogLevel::Info => node.info(&message),
+            LogLevel::Debug if node.settings.lock().debug => node.info(&message),
+            LogLevel::Debug => {}
+        }
+    }
+}

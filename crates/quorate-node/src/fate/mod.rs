@@ -1,0 +1,3 @@
+//! A local transaction from its first key to its release: where it stands, and what the log decided.
+
+pub mod trx;

@@ -1,0 +1,287 @@
+//! A connection to the group: the member, the identity of its process, what it has proposed, and how far
+//! the sequencer is.
+
+pub mod giving_up;
+mod room;
+
+use self::giving_up::KinEpoch;
+use self::room::Room;
+use crate::blocking::{self, Condvar, Mutex};
+use crate::fate::trx::{Handle, Trx};
+use crate::group::Group;
+use crate::start::genesis::Genesis;
+use quorate_certify::process_uuid;
+use quorate_consensus::MemberId;
+use quorate_live::{GroupError, View};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The identity of one process of a member.
+pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
+    process_uuid(member.0, incarnation)
+}
+
+/// Where this node's database stands when the connection begins.
+struct Start {
+    /// `None`: needs a state transfer.
+    position: Option<i64>,
+    /// The server was told: there is no way back.
+    told: bool,
+}
+
+pub struct Link {
+    pub group: Arc<dyn Group>,
+    /// The group's uuid to the server.
+    pub history: u128,
+    pub genesis: Genesis,
+    pub node: u128,
+    pub member: MemberId,
+    pub incarnation: u32,
+    start: Mutex<Start>,
+    pub progress: Progress,
+    /// For what this node proposes.
+    pub room: Room,
+    pending: Mutex<HashMap<u64, Arc<Handle>>>,
+    /// Fragments whose sessions gave them up before they were sequenced.
+    pub(crate) given_up: Mutex<HashSet<u64>>,
+    serial: AtomicU64,
+    pub(crate) kin_epoch: KinEpoch,
+    primary: AtomicBool,
+    closing: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl Link {
+    pub fn new(
+        group: Arc<dyn Group>,
+        genesis: Genesis,
+        member: MemberId,
+        incarnation: u32,
+        start: Option<i64>,
+    ) -> Self {
+        Self {
+            group,
+            history: genesis.history,
+            genesis,
+            node: node_uuid(member, incarnation),
+            member,
+            incarnation,
+            start: Mutex::new(Start { position: start, told: false }),
+            progress: Progress::new(),
+            room: Room::new(),
+            pending: Mutex::new(HashMap::new()),
+            given_up: Mutex::new(HashSet::new()),
+            serial: AtomicU64::new(1),
+            kin_epoch: KinEpoch::default(),
+            primary: AtomicBool::new(true),
+            closing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Where this node's database stands; `None`: it needs a state transfer.
+    pub fn start(&self) -> Option<i64> {
+        self.start.lock().position
+    }
+
+    /// As [`Self::start`], on the way to the server: final from now on.
+    pub fn tell_start(&self) -> Option<i64> {
+        let mut start = self.start.lock();
+        start.told = true;
+        start.position
+    }
+
+    /// The log no longer reaches back to the database. False if the server was told otherwise.
+    pub fn needs_transfer(&self) -> bool {
+        let mut start = self.start.lock();
+        if !start.told {
+            start.position = None;
+        }
+        !start.told
+    }
+
+    pub fn next_serial(&self) -> u64 {
+        self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Registers who waits for the fate of `serial`; before it is proposed.
+    pub fn expect(&self, serial: u64, handle: Arc<Handle>) {
+        self.pending.lock().insert(serial, handle);
+    }
+
+    /// Takes the one who waits for `serial`, and ends its being proposed again.
+    pub fn settle(&self, serial: u64) -> Option<Arc<Handle>> {
+        let handle = self.pending.lock().remove(&serial);
+        self.group.decided(serial);
+        handle
+    }
+
+    /// May new proposals be made? False without a quorum and while leaving.
+    pub fn open_for_writes(&self) -> bool {
+        self.primary.load(Ordering::Acquire) && !self.closing.load(Ordering::Acquire)
+    }
+
+    /// No fate will be waited for any longer.
+    pub fn abandoned(&self) -> bool {
+        !self.open_for_writes()
+    }
+
+    /// As [`Self::abandoned`], for a streaming transaction's last fragment: only once nothing is sequenced here any more.
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The group is closed: nothing will be sequenced any more.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.nudge_all();
+    }
+
+    pub fn set_primary(&self, primary: bool) {
+        self.primary.store(primary, Ordering::Release);
+        if !primary {
+            self.nudge_all();
+        }
+    }
+
+    pub fn primary(&self) -> bool {
+        self.primary.load(Ordering::Acquire)
+    }
+
+    pub fn begin_closing(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.progress.wake();
+        self.room.nudge();
+    }
+
+    pub fn closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Wakes all who wait for a fate, to look whether they still should.
+    pub fn nudge_all(&self) {
+        let pending = self.pending.lock();
+        let mut waiting: Vec<_> = pending.iter().map(|(s, h)| (*s, h.clone())).collect();
+        drop(pending);
+        // Oldest first, and in a simulation always the same first.
+        waiting.sort_unstable_by_key(|(serial, _)| *serial);
+        waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
+        self.room.nudge();
+    }
+
+    pub fn open_transactions(&self) -> usize {
+        self.pending.lock().len()
+    }
+
+    /// A linearizable read point as a seqno: everything acknowledged before the call is at or
+    /// below it.
+    pub fn barrier(&self, deadline: Instant) -> Result<Option<i64>, GroupError> {
+        let left = deadline.saturating_duration_since(blocking::now());
+        let index = self.group.barrier(left)?;
+        let reached = self.progress.wait_index(index, deadline, || self.closing());
+        // What came after this node took leave is not given out here: there is no telling.
+        Ok(reached.filter(|_| !self.closing()))
+    }
+}
+
+/// How far the sequencer is, and the first view with this process in it.
+pub struct Progress {
+    inner: Mutex<ProgressInner>,
+    changed: Condvar,
+    waiting: AtomicU64,
+    seqno: AtomicI64,
+}
+
+struct ProgressInner {
+    index: u64,
+    first_view: Option<(i64, View)>,
+    start_members: Vec<u128>,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            inner: Mutex::new(ProgressInner {
+                index: 0,
+                first_view: None,
+                start_members: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            waiting: AtomicU64::new(0),
+            seqno: AtomicI64::new(-1),
+        }
+    }
+
+    /// The last seqno given out by the sequencer. Published before its fate or event is.
+    pub fn seqno(&self) -> i64 {
+        self.seqno.load(Ordering::Acquire)
+    }
+
+    pub fn set_seqno(&self, seqno: i64) {
+        self.seqno.store(seqno, Ordering::Release);
+    }
+
+    pub fn set_index(&self, index: u64) {
+        self.inner.lock().index = index;
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    pub fn index(&self) -> u64 {
+        self.inner.lock().index
+    }
+
+    pub fn set_first_view(&self, seqno: i64, view: &View) {
+        let mut inner = self.inner.lock();
+        if inner.first_view.is_none() {
+            inner.first_view = Some((seqno, view.clone()));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Who was in the view that holds where the database stands; none before the first view.
+    pub fn start_members(&self) -> Vec<u128> {
+        self.inner.lock().start_members.clone()
+    }
+
+    pub fn set_start_members(&self, members: Vec<u128>) {
+        self.inner.lock().start_members = members;
+    }
+
+    pub fn wake(&self) {
+        let _inner = self.inner.lock();
+        self.changed.notify_all();
+    }
+
+    /// Blocks until the group has a view with this process in it; `None` if `give_up`.
+    pub fn wait_first_view(&self, give_up: impl Fn() -> bool) -> Option<(i64, View)> {
+        let mut inner = self.inner.lock();
+        loop {
+            if let Some(found) = &inner.first_view {
+                return Some(found.clone());
+            }
+            if give_up() {
+                return None;
+            }
+            self.changed.wait(&mut inner);
+        }
+    }
+
+    /// Blocks until the sequencer has passed `index`; the seqno reached, or `None` in time.
+    fn wait_index(&self, index: u64, deadline: Instant, give_up: impl Fn() -> bool) -> Option<i64> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let mut inner = self.inner.lock();
+        while inner.index < index && !give_up() {
+            if self.changed.wait_until(&mut inner, deadline).timed_out() {
+                break;
+            }
+        }
+        let reached = inner.index >= index;
+        drop(inner);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        reached.then(|| self.seqno())
+    }
+}

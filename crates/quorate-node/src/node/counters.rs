@@ -1,0 +1,194 @@
+//! What is counted for the status variables, and the small switches read on hot paths.
+
+use crate::blocking::{self, Mutex};
+use crate::settings::Settings;
+use quorate_certify::WriteSetBuilder;
+use quorate_consensus::MemberId;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A joined node with at most this many write sets waiting counts as synced.
+const SYNCED_LAG_MAX: i64 = 64;
+
+/// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
+/// Galera means the same transactions here.
+const GALERA_OVERHEAD: usize = 104;
+
+/// Between two reports of a node that catches up.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+pub struct Counters {
+    /// Client addresses of the members of the last view, comma-separated.
+    pub incoming: Mutex<String>,
+    /// Why the last change of the options was refused; the server tells its client only that.
+    pub refusal: Mutex<String>,
+    /// What the last order of an operator was answered with.
+    pub answer: Mutex<String>,
+    pub recv_threads: AtomicUsize,
+    pub replicated: AtomicU64,
+    pub replicated_bytes: AtomicU64,
+    pub repl_keys: AtomicU64,
+    pub repl_data_bytes: AtomicU64,
+    pub received: AtomicU64,
+    pub received_bytes: AtomicU64,
+    pub local_commits: AtomicU64,
+    pub local_cert_failures: AtomicU64,
+    pub local_replays: AtomicU64,
+    pub causal_reads: AtomicU64,
+    /// Write sets that waited for another one they depend on.
+    pub apply_waits: AtomicU64,
+    /// Keys in the certification index.
+    pub cert_index_size: AtomicU64,
+    /// Of the certifier's state at the newest seqno: equal on members that have the same log.
+    pub cert_digest: AtomicU64,
+    /// Members of the last primary view.
+    pub view_members: Mutex<Vec<MemberId>>,
+    distance_sum: AtomicU64,
+    distance_count: AtomicU64,
+    catch_up: AtomicI64,
+    /// Where catching up began, and when it was last spoken of.
+    progress: Mutex<Option<(i64, Instant)>>,
+    cut_off: AtomicI64,
+    max_ws_size: AtomicU64,
+    log_conflicts: AtomicBool,
+}
+
+impl Counters {
+    pub fn new() -> Self {
+        Self {
+            incoming: Mutex::new(String::new()),
+            refusal: Mutex::new(String::new()),
+            answer: Mutex::new(String::new()),
+            recv_threads: AtomicUsize::new(0),
+            replicated: AtomicU64::new(0),
+            replicated_bytes: AtomicU64::new(0),
+            repl_keys: AtomicU64::new(0),
+            repl_data_bytes: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            local_commits: AtomicU64::new(0),
+            local_cert_failures: AtomicU64::new(0),
+            local_replays: AtomicU64::new(0),
+            causal_reads: AtomicU64::new(0),
+            apply_waits: AtomicU64::new(0),
+            cert_index_size: AtomicU64::new(0),
+            cert_digest: AtomicU64::new(0),
+            view_members: Mutex::new(Vec::new()),
+            distance_sum: AtomicU64::new(0),
+            distance_count: AtomicU64::new(0),
+            catch_up: AtomicI64::new(i64::MAX),
+            progress: Mutex::new(None),
+            cut_off: AtomicI64::new(i64::MAX),
+            max_ws_size: AtomicU64::new(u64::MAX),
+            log_conflicts: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over the settings that hot paths read.
+    pub fn configure(&self, settings: &Settings) {
+        self.max_ws_size.store(settings.write_set_bytes_max, Relaxed);
+        self.log_conflicts.store(settings.log_conflicts, Relaxed);
+    }
+
+    /// Whether a write set is within the limit, counted as Galera counts.
+    pub fn allows(&self, builder: &WriteSetBuilder) -> bool {
+        (builder.encoded_len() + GALERA_OVERHEAD) as u64 <= self.max_ws_size.load(Relaxed)
+    }
+
+    pub fn log_conflicts(&self) -> bool {
+        self.log_conflicts.load(Relaxed)
+    }
+
+    pub fn note_local(&self, builder: &WriteSetBuilder) {
+        self.replicated.fetch_add(1, Relaxed);
+        self.replicated_bytes.fetch_add(builder.encoded_len() as u64, Relaxed);
+        self.repl_keys.fetch_add(builder.key_count() as u64, Relaxed);
+        self.repl_data_bytes.fetch_add(builder.data_len() as u64, Relaxed);
+    }
+
+    pub fn received(&self, bytes: usize) {
+        self.received.fetch_add(1, Relaxed);
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub fn local_commit(&self) {
+        self.local_commits.fetch_add(1, Relaxed);
+    }
+
+    pub fn cert_failure(&self) {
+        self.local_cert_failures.fetch_add(1, Relaxed);
+    }
+
+    pub fn local_replay(&self) {
+        self.local_replays.fetch_add(1, Relaxed);
+    }
+
+    pub fn sequenced(&self, seqno: i64, depends_on: i64) {
+        self.distance_sum.fetch_add((seqno - depends_on.max(0)).max(0) as u64, Relaxed);
+        self.distance_count.fetch_add(1, Relaxed);
+    }
+
+    /// What is told of the certifier's state.
+    pub fn set_certifier(&self, keys: u64, digest: u64) {
+        self.cert_index_size.store(keys, Relaxed);
+        self.cert_digest.store(digest, Relaxed);
+    }
+
+    /// Average distance between a write set and the last one it depends on.
+    pub fn cert_deps_distance(&self) -> f64 {
+        match self.distance_count.load(Relaxed) {
+            0 => 0.0,
+            n => self.distance_sum.load(Relaxed) as f64 / n as f64,
+        }
+    }
+
+    /// The seqno that a joined node has to reach to be synced.
+    pub fn set_catch_up(&self, seqno: i64) {
+        self.catch_up.store(seqno, Relaxed);
+        *self.progress.lock() = None;
+    }
+
+    /// Contact with the quorum was lost at this seqno.
+    pub fn cut_off(&self, seqno: i64) {
+        self.cut_off.store(seqno, Relaxed);
+    }
+
+    pub fn cut_off_at(&self) -> i64 {
+        self.cut_off.load(Relaxed)
+    }
+
+    /// Where catching up began, if it is time to tell how far it is.
+    pub fn progress_due(&self, at: i64) -> Option<i64> {
+        let mut progress = self.progress.lock();
+        let (from, said) = *progress.get_or_insert_with(|| (at, blocking::now()));
+        let due = blocking::now() - said >= PROGRESS_INTERVAL;
+        if due {
+            *progress = Some((from, blocking::now()));
+        }
+        due.then_some(from)
+    }
+
+    pub fn reached(&self, applied: i64, sequenced: i64) -> bool {
+        applied >= self.catch_up.load(Relaxed) && sequenced - applied <= SYNCED_LAG_MAX
+    }
+
+    pub fn reset(&self) {
+        for counter in [
+            &self.replicated,
+            &self.replicated_bytes,
+            &self.repl_keys,
+            &self.repl_data_bytes,
+            &self.received,
+            &self.received_bytes,
+            &self.local_commits,
+            &self.local_cert_failures,
+            &self.local_replays,
+            &self.causal_reads,
+            &self.apply_waits,
+            &self.distance_sum,
+            &self.distance_count,
+        ] {
+            counter.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Single-primary mode: only the leader takes writes, and servers, clients and tools are told so.
+//!
+//! Invariants:
+//! - Whose write sets count is decided in the log: each carries the term in which its node led, and
+//!   passes only in an entry of that term (`quorate_certify::Outcome::NotPrimary`). So a write set
+//!   that was under way while leadership moved, however late it arrives, is refused on all nodes
+//!   alike. What this module knows may be old: it refuses early, and says why.
+//! - `read_only` is switched on by this module where the node may not write, and off only where this
+//!   module had switched it on: an operator's `read_only` on a primary stays.
+//! - With `primary_failover=wait` a new primary takes writes once everything that was committed
+//!   before it led is applied here, so that its clients read what the last primary acknowledged.
+
+use super::Node;
+use crate::blocking::{self, Mutex};
+use quorate_consensus::{Primaries, Rules, Term};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Between two looks whether a new primary that applies its backlog still leads.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What a local write meets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// Every node takes writes.
+    Open,
+    /// This node does, as the primary of this term.
+    Primary(Term),
+    Closed,
+}
+
+/// No term is so high; 0 is none.
+const OPEN: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    rules: Rules,
+    /// The term in which this node leads.
+    lead: Option<Term>,
+    /// The last term whose predecessors' write sets are all applied here.
+    caught_up: Term,
+    /// The term for which a thread waits for that.
+    waiting: Term,
+}
+
+pub struct Primary {
+    seen: Mutex<Seen>,
+    /// [`Gate`], for the path of a commit.
+    gate: AtomicU64,
+    read_only: Mutex<Switch>,
+}
+
+#[derive(Default)]
+struct Switch {
+    /// This module switched it on.
+    ours: bool,
+    missing_told: bool,
+}
+
+impl Primary {
+    pub fn new() -> Self {
+        Self { seen: Mutex::default(), gate: AtomicU64::new(OPEN), read_only: Mutex::default() }
+    }
+
+    pub fn gate(&self) -> Gate {
+        match self.gate.load(Ordering::Acquire) {
+            OPEN => Gate::Open,
+            0 => Gate::Closed,
+            term => Gate::Primary(term),
+        }
+    }
+}
+
+impl Seen {
+    fn gate(&self) -> Gate {
+        match (self.rules.primaries, self.lead) {
+            (Primaries::Multi, _) => Gate::Open,
+            (Primaries::Single, Some(term)) if !self.must_wait(term) => Gate::Primary(term),
+            (Primaries::Single, _) => Gate::Closed,
+        }
+    }
+
+    fn must_wait(&self, term: Term) -> bool {
+        self.rules.failover_waits && self.caught_up != term
+    }
+
+    /// The term for which a thread has to be started that waits for the backlog.
+    fn begin_wait(&mut self) -> Option<Term> {
+        let single = self.rules.primaries == Primaries::Single;
+        let term = self.lead.filter(|term| single && self.must_wait(*term))?;
+        (std::mem::replace(&mut self.waiting, term) != term).then_some(term)
+    }
+}
+
+impl Node {
+    /// This node leads in this term, or does not.
+    pub fn leader_changed(self: &Arc<Self>, lead: Option<Term>) {
+        self.primary.seen.lock().lead = lead;
+        self.settle_primary();
+    }
+
+    pub fn rules_changed(self: &Arc<Self>, rules: Rules) {
+        let before = std::mem::replace(&mut self.primary.seen.lock().rules, rules);
+        if before.primaries != rules.primaries {
+            self.info(match rules.primaries {
+                Primaries::Single => {
+                    "The group is in single-primary mode: only its leader takes writes"
+                }
+                Primaries::Multi => "The group is in multi-primary mode: every node takes writes",
+            });
+        }
+        self.settle_primary();
+    }
+
+    /// Makes the gate and the server's `read_only` what rules and leadership ask for.
+    pub fn settle_primary(self: &Arc<Self>) {
+        let mut seen = self.primary.seen.lock();
+        let gate = seen.gate();
+        let value = match gate {
+            Gate::Open => OPEN,
+            Gate::Primary(term) => term,
+            Gate::Closed => 0,
+        };
+        let wait = self.link().and_then(|_| seen.begin_wait());
+        // Under the lock, so that an older decision never comes last.
+        let before = self.primary.gate.swap(value, Ordering::AcqRel);
+        self.show_read_only(gate == Gate::Closed || self.exit.is_read_only());
+        drop(seen);
+        match gate {
+            Gate::Primary(term) if before != value => {
+                self.info(&format!("This node is the primary (term {term}): it takes writes"));
+            }
+            Gate::Closed if before != value => {
+                self.info("This node is not the primary: it takes no writes");
+            }
+            _ => {}
+        }
+        if let Some(term) = wait {
+            self.apply_backlog(term);
+        }
+    }
+
+    /// On a thread of its own, for as long as this node leads in `term`.
+    fn apply_backlog(self: &Arc<Self>, term: Term) {
+        let began = blocking::now();
+        let run = move |node: &Arc<Node>| {
+            let leads = || node.primary.seen.lock().lead == Some(term);
+            while let Some(link) = node.link().filter(|link| leads() && !link.closing()) {
+                let until = || blocking::now() + PATIENCE;
+                let Ok(Some(seqno)) = link.barrier(until()) else { continue };
+                while leads() && !link.closing() {
+                    if node.apply.wait_until(seqno, until()) {
+                        node.primary.seen.lock().caught_up = term;
+                        node.info(&format!(
+                            "The backlog up to seqno {seqno} was applied in {:.2} s",
+                            (blocking::now() - began).as_secs_f64()
+                        ));
+                        node.settle_primary();
+                        return;
+                    }
+                }
+            }
+        };
+        if let Err(e) = self.help("primary", run) {
+            self.error(&format!(
+                "No thread to wait for the backlog ({e}): this node leads, but takes no writes. Hand \
+                 leadership over with quorate.switchover, or set the rule primary_failover=serve"
+            ));
+        }
+    }
+
+    fn show_read_only(&self, wanted: bool) {
+        let mut switch = self.primary.read_only.lock();
+        let Some(read_only) = self.host.read_only() else {
+            if wanted && !std::mem::replace(&mut switch.missing_told, true) {
+                self.error(&format!(
+                    "This server has no read_only that can be switched from here: writes are refused on \
+                     secondaries all the same, but tools that look at read_only do not see which node \
+                     is the primary. Let them look at {}",
+                    self.config.words.primary_shown
+                ));
+            }
+            return;
+        };
+        if wanted && !read_only {
+            self.host.set_read_only(true);
+            switch.ours = true;
+        } else if !wanted && switch.ours {
+            self.host.set_read_only(false);
+            switch.ours = false;
+        }
+    }
+
+    /// A connection begins: nobody leads by it yet.
+    pub fn begin_connection(&self) {
+        self.forget_contact();
+        self.primary.seen.lock().lead = None;
+    }
+
+    /// The provider goes: what the server was told does not hold any more.
+    pub fn forget_primary(&self) {
+        *self.primary.seen.lock() = Seen::default();
+        self.primary.gate.store(OPEN, Ordering::Release);
+        self.show_read_only(false);
+    }
+
+    /// After a state transfer the server knows its place in the view from the donor's tables, where
+    /// members stand in the order of their ids. With a single primary it has to see a view.
+    pub fn ask_for_view(&self) {
+        let single = self.primary.seen.lock().rules.primaries == Primaries::Single;
+        if let Some(link) = self.link().filter(|_| single) {
+            link.group.refresh_view();
+        }
+    }
+
+    /// Tells the client whose write is refused where to go.
+    pub fn say_not_primary(&self) {
+        let leader = self.link().and_then(|link| {
+            let status = link.group.status();
+            let info = status.config.members.get(&status.leader?)?.clone();
+            Some((info, status.is_leader))
+        });
+        let where_to = match leader {
+            Some((_, true)) => {
+                "it applies its backlog first (primary_failover=wait): try again".into()
+            }
+            Some((info, false)) => format!("the primary is {} ({})", info.name, info.addr),
+            None => "a primary is being elected: try again".into(),
+        };
+        self.host.refuse(&format!(
+            "{} takes no writes, the group is in single-primary mode: {where_to}",
+            self.config.name
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SINGLE: Rules = Rules {
+        zones_min: 0,
+        weights: quorate_consensus::WeightRule::Optimistic,
+        primaries: Primaries::Single,
+        failover_waits: false,
+        follows_writes: false,
+    };
+
+    #[test]
+    fn only_the_leader_takes_writes_with_a_single_primary() {
+        let mut seen = Seen { lead: None, ..Seen::default() };
+        assert_eq!(seen.gate(), Gate::Open);
+        seen.rules = SINGLE;
+        assert_eq!(seen.gate(), Gate::Closed);
+        seen.lead = Some(7);
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Primary(7), None));
+    }
+
+    #[test]
+    fn a_primary_that_waits_does_so_once_in_each_term() {
+        let rules = Rules { failover_waits: true, ..SINGLE };
+        let mut seen = Seen { rules, lead: Some(7), ..Seen::default() };
+        assert_eq!(
+            (seen.gate(), seen.begin_wait(), seen.begin_wait()),
+            (Gate::Closed, Some(7), None)
+        );
+        seen.caught_up = 7;
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Primary(7), None));
+        seen.lead = Some(9);
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Closed, Some(9)));
+        seen.rules.primaries = Primaries::Multi;
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Open, None));
+    }
+}

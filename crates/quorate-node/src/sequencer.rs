@@ -1,0 +1,268 @@
+//! The layer between the group's log and the server: each committed entry gets its seqno and its
+//! verdict here, on the one sequencer thread, in log order.
+//!
+//! Invariants:
+//! - everything that decides a seqno or a verdict comes from the log (the [`Certifier`]), so all
+//!   members agree; what is local (who waits, where this database stands) only decides whom to tell;
+//! - `progress.seqno` is published before the fate or the event that carries that seqno;
+//! - this thread waits for nobody: not for appliers, not for clients, not for memory.
+
+use crate::applier::DUMMY;
+use crate::fate::trx::Fate;
+use crate::link::{node_uuid, Link};
+use crate::node::Node;
+use crate::order::queue::{Event, WriteSetEvent};
+use bytes::Bytes;
+use quorate_certify::votes::Answer;
+use quorate_certify::{
+    flags, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
+};
+use quorate_live::{Committed, StateMachine, View};
+use std::sync::Arc;
+
+pub struct Sequencer {
+    node: Arc<Node>,
+    link: Arc<Link>,
+    state: Sequenced,
+    /// Seqnos up to here are in the database already: only the index needs them.
+    start: i64,
+    limits: Limits,
+    /// This node took leave, and the view without it has passed: what comes now is for its next
+    /// start. The server's position is the last one that it saw as a member.
+    left: bool,
+}
+
+impl Sequencer {
+    pub fn new(node: Arc<Node>, link: Arc<Link>, limits: Limits) -> Self {
+        let start = link.start().unwrap_or(-1);
+        let state = Sequenced::beginning(limits, link.genesis.seqno);
+        Self { node, link, state, start, limits, left: false }
+    }
+
+    fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
+        match self.state.entry(data, primary_term) {
+            Ok(Sequencing::WriteSet(write_set, verdict)) => {
+                self.write_set(index, &write_set, &verdict);
+            }
+            Ok(Sequencing::Vote(write_set, message, answer)) => {
+                self.vote(&write_set, &message, answer);
+            }
+            Ok(Sequencing::StateRequest(write_set, request, asked)) => {
+                decided_if_mine(&write_set, &self.link);
+                self.follow_transfers();
+                let seqno = self.state.certifier.seqno();
+                self.node.state_requested(&self.link, request, asked, seqno);
+            }
+            Ok(Sequencing::StateOutcome(write_set, outcome)) => {
+                decided_if_mine(&write_set, &self.link);
+                self.follow_transfers();
+                if outcome.joiner == self.link.node {
+                    self.node.transfer.donor_said(outcome.code);
+                }
+            }
+            Ok(Sequencing::Message(write_set)) => self.node.warn(&format!(
+                "Log entry {index}, a message of kind {}, cannot be read: passed over",
+                write_set.header().kind.0
+            )),
+            // Others may be able to read it, and would have another state.
+            Err(e) if e.is_newer() => return Err(e.to_string()),
+            // Committed, so every member sees the same bytes and passes over them alike.
+            Err(e) => {
+                self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"))
+            }
+        }
+        Ok(())
+    }
+
+    fn write_set(&mut self, index: u64, write_set: &WriteSet, verdict: &Verdict) {
+        let header = write_set.header();
+        let certified = verdict.outcome == Outcome::Ok;
+        let link = self.link.clone();
+        if self.left {
+            return;
+        }
+        link.progress.set_seqno(verdict.seqno);
+        let mine = if header.origin == link.node { link.settle(header.serial) } else { None };
+        if !certified {
+            self.note_conflict(write_set, &verdict.outcome, verdict.seqno);
+        }
+        let given_up = mine.is_none()
+            && header.origin == link.node
+            && link.was_given_up(header.serial)
+            && certified;
+        if given_up {
+            // Before anything can be proposed that has seen it here, where it is nothing.
+            self.node.end_given_up(&link, header.trx_id);
+        }
+        // The end of a streaming transaction is applied where it comes from, too.
+        let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
+        if applied_here && verdict.seqno > self.start {
+            self.node.counters.received(write_set.bytes().len());
+            self.node.queue.push(Event::WriteSet(WriteSetEvent {
+                index,
+                seqno: verdict.seqno,
+                depends_on: verdict.depends_on,
+                flags: if given_up {
+                    DUMMY
+                } else {
+                    delivered_flags(header.flags, &verdict.outcome)
+                },
+                certified: certified && !given_up,
+                entry: Some(write_set.bytes().clone()),
+            }));
+        }
+        if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
+            trx.decide(Fate {
+                seqno: verdict.seqno,
+                depends_on: verdict.depends_on,
+                certified,
+                flags: header.flags,
+                payload: write_set.payload(),
+            });
+        }
+        self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
+    }
+
+    fn count_certifier(&self) {
+        let certifier = &self.state.certifier;
+        self.node.counters.set_certifier(certifier.key_count(), certifier.digest());
+    }
+
+    fn note_conflict(&self, write_set: &WriteSet, outcome: &Outcome, seqno: i64) {
+        if self.node.counters.log_conflicts() {
+            let h = write_set.header();
+            self.node.info(&format!(
+                "seqno {seqno} failed certification: {outcome:?} (transaction {} of {:032x}, last seen {})",
+                h.trx_id, h.origin, h.last_seen
+            ));
+        }
+    }
+
+    fn view(&mut self, view: View) {
+        let link = self.link.clone();
+        let members: Vec<u128> =
+            view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
+        let (seqno, ended) = self.state.view(&members);
+        let mine =
+            view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
+        self.left |= link.closing() && !mine;
+        if self.left {
+            return;
+        }
+        link.progress.set_seqno(seqno);
+        self.follow_transfers();
+        self.node.transfer.view(&view);
+        if mine {
+            // Whoever waits for this goes by what the two calls above have noted.
+            link.progress.set_first_view(seqno, &view);
+        }
+        ended.iter().for_each(|decision| self.node.vote_decided(decision));
+        if seqno > self.start {
+            self.node.queue.push(Event::View { seqno, view, mine });
+        } else {
+            self.note_start_view();
+        }
+    }
+
+    /// Remembers who was in the view that holds where the database stands.
+    fn note_start_view(&self) {
+        let certifier = &self.state.certifier;
+        if certifier.seqno() <= self.start {
+            self.link.progress.set_start_members(certifier.members().ids().collect());
+        }
+    }
+
+    /// The database stands before a log that does not reach back to it. A server that was not
+    /// told yet where it stands fetches the state; one that runs cannot take in another.
+    fn fall_back(&mut self, link: &Link) {
+        if link.needs_transfer() {
+            self.start = -1;
+            self.node.info(
+                "This node was away for longer than the group keeps its log: it needs a state transfer",
+            );
+        } else {
+            self.node.inconsistent(
+                "this node was so far behind that the group's log no longer reaches back to it; \
+                 restart it to fetch the state from another node",
+            );
+        }
+    }
+
+    fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
+        decided_if_mine(write_set, &self.link);
+        self.node.vote_sequenced(&self.link, write_set.header(), message, answer);
+    }
+
+    fn follow_transfers(&self) {
+        let members: Vec<u128> = self.state.certifier.members().ids().collect();
+        self.node.transfer.follow(self.state.transfers.orphans(&members).collect());
+    }
+}
+
+impl StateMachine for Sequencer {
+    fn apply(&mut self, entry: Committed) -> Result<(), String> {
+        match entry {
+            Committed::Data { index, data, primary_term } => {
+                self.data(index, data, primary_term)?;
+            }
+            Committed::View { view, .. } => self.view(view),
+        }
+        self.count_certifier();
+        Ok(())
+    }
+
+    fn passed(&mut self, index: u64) {
+        self.link.progress.set_index(index);
+    }
+
+    fn snapshot(&mut self) -> Bytes {
+        self.state.snapshot()
+    }
+
+    fn needs_from(&mut self) -> u64 {
+        self.node.queue.first_index().unwrap_or(u64::MAX)
+    }
+
+    fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
+        let state = if snapshot.is_empty() {
+            Sequenced::beginning(self.limits, self.link.genesis.seqno)
+        } else {
+            Sequenced::restore(&snapshot)?
+        };
+        let seqno = state.certifier.seqno();
+        let link = self.link.clone();
+        let running = link.progress.seqno() >= 0;
+        if running && seqno > link.progress.seqno() {
+            // The log was replaced: write sets in between never came by.
+            self.fall_back(&link);
+        }
+        link.progress.set_seqno(seqno);
+        link.progress.set_index(index);
+        self.state = state;
+        self.count_certifier();
+        self.follow_transfers();
+        self.note_start_view();
+        Ok(())
+    }
+}
+
+/// A write set that failed is still delivered, so that the position advances. Not as an isolated
+/// action (the server would execute it); a fragment's failure rolls its transaction back, but a
+/// second copy of a fragment is only a dummy.
+fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
+    match outcome {
+        Outcome::Ok => original,
+        Outcome::Duplicate => DUMMY,
+        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => {
+            (original & !flags::ISOLATION) | flags::ROLLBACK
+        }
+    }
+}
+
+/// Keeps the group from sending again what has been seen in the log, for entries without a fate.
+fn decided_if_mine(write_set: &WriteSet, link: &Link) {
+    let header = write_set.header();
+    if header.origin == link.node {
+        link.group.decided(header.serial);
+    }
+}

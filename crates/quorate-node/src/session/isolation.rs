@@ -1,0 +1,99 @@
+//! Total order isolation: DDL runs alone, at the same place in the order on every node.
+
+use crate::fate::trx::{Handle, Phase, Trx};
+use crate::host::Answer;
+use crate::node::Node;
+use crate::session::Ordered;
+use crate::start::isolated::action;
+use crate::sync;
+use quorate_certify::{flags, KeyType, Kind};
+use std::sync::Arc;
+
+impl Node {
+    /// Orders the action and blocks until it may run. With an `Ordered` and a failure, the caller
+    /// still ends it.
+    pub fn toi_start(
+        &self,
+        conn_id: u64,
+        keys: &[Vec<&[u8]>],
+        action: &[&[u8]],
+        ws_flags: u32,
+    ) -> (Answer, Option<Ordered>) {
+        let Some(link) = self.link().filter(|l| l.open_for_writes()) else {
+            return (Answer::Refused, None);
+        };
+        let Some(term) = self.writing_term() else {
+            self.say_not_primary();
+            return (Answer::Refused, None);
+        };
+        let handle = Arc::new(Handle::Local(Trx::new(u64::MAX)));
+        let Some(trx) = handle.local() else { return (Answer::Broken, None) };
+        let mut state = trx.lock();
+        keys.iter().for_each(|k| state.builder.append_key(k, KeyType::Exclusive));
+        let tables = named_tables(keys);
+        action.iter().for_each(|a| state.builder.append_data(a));
+        state.builder.append_data(&action::trailer(&tables));
+        if !self.counters.allows(&state.builder) {
+            return (Answer::TooLarge, None);
+        }
+        let mut header =
+            self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
+        header.term = term;
+        let data = state.builder.finish(&header);
+        state.phase = Phase::Sending;
+        drop(state);
+        sync::point("before_replicate_sync");
+        if let Err(refused) = self.send(&link, header.serial, &handle, data) {
+            return (refused, None);
+        }
+        let Some(fate) = link.await_fate(trx, &header) else {
+            return (self.gave_up(header.flags), None);
+        };
+        trx.lock().commit_entered = true;
+        sync::point("after_replicate_sync");
+        sync::point("local_monitor_master_enter_sync");
+        sync::point("apply_monitor_master_enter_sync");
+        let waited = self.apply.wait(fate.seqno - 1);
+        sync::point("commit_monitor_master_enter_sync");
+        let entered = waited.and_then(|()| self.commit.enter_isolated(fate.seqno));
+        if self.in_order(entered).is_none() {
+            return (self.outcome_unknown(), None);
+        }
+        if fate.certified {
+            self.isolated_begins(fate.seqno, &tables);
+        }
+        self.toi.0.lock().insert(conn_id, handle.clone());
+        let ordered = Ordered { seqno: fate.seqno, depends_on: fate.depends_on };
+        let code = if fate.certified { Answer::Done } else { Answer::Failed };
+        (code, Some(ordered))
+    }
+
+    /// The action has run (or was given up): everybody else goes on.
+    pub fn toi_end(&self, conn_id: u64, error: &[u8]) -> Answer {
+        let Some(handle) = self.toi.0.lock().remove(&conn_id) else {
+            return Answer::Refused;
+        };
+        let Some(trx) = handle.local() else { return Answer::Broken };
+        let (seqno, certified) = {
+            let state = trx.lock();
+            (state.seqno(), state.fate.as_ref().is_some_and(|fate| fate.certified))
+        };
+        // What failed certification was executed nowhere: there is nothing to vote on. A lost vote
+        // has been said by then, and the node is on its way out; the session's action is over.
+        if !error.is_empty() && certified {
+            let _stays = self.fails(seqno, error);
+        }
+        self.isolated_is_done(seqno);
+        let left = self.commit.leave(seqno).and_then(|()| self.apply.leave(seqno));
+        match self.in_order(left) {
+            Some(()) => Answer::Done,
+            None => Answer::Broken,
+        }
+    }
+}
+
+/// Databases and tables among the keys of an isolated action.
+fn named_tables(keys: &[Vec<&[u8]>]) -> Vec<(String, String)> {
+    let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+    keys.iter().filter(|k| k.len() >= 2).map(|k| (text(k[0]), text(k[1]))).collect()
+}

@@ -1,0 +1,336 @@
+//! Local transactions: certify, commit order, release, replay, brute-force abort. How long their fate
+//! is waited for: `fate`.
+
+mod isolation;
+mod wait;
+
+use crate::fate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
+use crate::host::{Answer, ApplyCall, HostCtx, Meta};
+use crate::link::giving_up::{is_fragment, takes_effect_alone};
+use crate::link::Link;
+use crate::node::{LocalState, Node};
+use crate::sync;
+use quorate_certify::{flags, Header, Kind};
+use std::sync::Arc;
+
+/// What `certify` tells the server beside its status.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered {
+    pub seqno: i64,
+    pub depends_on: i64,
+}
+
+impl Node {
+    /// Proposes the collected write set and blocks until its fate is decided.
+    pub fn certify(
+        &self,
+        handle: &Arc<Handle>,
+        conn_id: u64,
+        ws_flags: u32,
+    ) -> (Answer, Option<Ordered>) {
+        let Some(trx) = handle.local() else { return (Answer::Missing, None) };
+        let mut state = trx.lock();
+        state.conn_id = conn_id;
+        if state.phase == Phase::MustAbort {
+            state.phase = Phase::Aborting;
+            return (Answer::Refused, None);
+        }
+        let link = match self.link() {
+            Some(link) if self.accepts_writes(&link) => link,
+            _ => {
+                state.phase = Phase::Aborting;
+                return (Answer::Refused, None);
+            }
+        };
+        let Some(term) = self.writing_term() else {
+            state.phase = Phase::Aborting;
+            drop(state);
+            // The session of this thread is the fragment's own, where it is one.
+            if !is_fragment(ws_flags) {
+                self.say_not_primary();
+            }
+            return (Answer::Refused, None);
+        };
+        if !self.counters.allows(&state.builder) {
+            return (Answer::TooLarge, None);
+        }
+        let bytes = state.builder.encoded_len();
+        let place = match link.room.try_enter(bytes) {
+            Some(place) => place,
+            None => {
+                drop(state);
+                let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
+                let place = link.room.enter(bytes, give_up);
+                state = trx.lock();
+                match place {
+                    Some(place) if state.phase != Phase::MustAbort => place,
+                    _ => {
+                        state.phase = Phase::Aborting;
+                        return (Answer::Refused, None);
+                    }
+                }
+            }
+        };
+        let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        header.term = term;
+        if state.last_fragment >= 0 {
+            header.last_seen = header.last_seen.max(state.last_fragment);
+            let range = header.last_seen - state.last_fragment;
+            header.pa_range = u32::try_from(range).unwrap_or(Header::PA_RANGE_ANY);
+        }
+        self.counters.note_local(&state.builder);
+        let data = state.builder.finish(&header);
+        state.phase = Phase::Sending;
+        drop(state);
+        sync::point("before_replicate_sync");
+
+        if let Err(refused) = self.send(&link, header.serial, handle, data) {
+            trx.lock().phase = Phase::Aborting;
+            return (refused, None);
+        }
+        sync::point("gcs_core_after_frag_send");
+        let Some(fate) = link.await_fate(trx, &header) else {
+            trx.lock().phase = Phase::Aborting;
+            return (self.gave_up(ws_flags), None);
+        };
+        drop(place);
+        sync::point("after_replicate_sync");
+        sync::point("local_monitor_master_enter_sync");
+        if fate.certified {
+            sync::point("before_certify_apply_monitor_enter");
+            sync::point("apply_monitor_master_enter_sync");
+            sync::point("after_certify_apply_monitor_enter");
+        }
+        self.pause.hold(fate.seqno, || trx.lock().phase == Phase::MustAbort);
+        self.told(&mut trx.lock(), &fate)
+    }
+
+    /// Translates a fate into what the interface's table of phases asks for.
+    fn told(
+        &self,
+        state: &mut crate::fate::trx::TrxState,
+        fate: &Fate,
+    ) -> (Answer, Option<Ordered>) {
+        let ordered = Some(Ordered { seqno: fate.seqno, depends_on: fate.depends_on });
+        if !fate.certified {
+            state.phase = Phase::Aborting;
+            self.counters.cert_failure();
+            return (Answer::Failed, ordered);
+        }
+        if state.phase == Phase::MustAbort {
+            return if fate.flags & flags::TRX_END != 0 {
+                state.phase = Phase::MustReplay;
+                (Answer::Replay, ordered)
+            } else {
+                state.phase = Phase::Aborting;
+                (Answer::Failed, ordered)
+            };
+        }
+        state.phase = Phase::Ordered;
+        (Answer::Done, ordered)
+    }
+
+    /// What the server is told of a proposal that was given up.
+    ///
+    /// `CONN_FAIL` would become an error that is final where a brute-force abort is pending (1213,
+    /// and an autocommit statement would be tried again) and for a DDL (1205). With `NODE_FAIL` the
+    /// transaction ends, and the server keeps the error that its session has already.
+    pub fn gave_up(&self, ws_flags: u32) -> Answer {
+        if !takes_effect_alone(ws_flags) {
+            return Answer::Refused;
+        }
+        self.outcome_unknown()
+    }
+
+    /// Tells the session of this thread that nobody knows what became of its proposal.
+    pub fn outcome_unknown(&self) -> Answer {
+        self.host.tell_unknown(&format!(
+            "Outcome unknown: {} lost its group before it heard what became of this; it may have taken \
+             effect, or may yet, as a whole. Look before you do it again",
+            self.config.name
+        ));
+        Answer::Broken
+    }
+
+    fn accepts_writes(&self, link: &Link) -> bool {
+        link.open_for_writes()
+            && matches!(
+                self.local_state(),
+                LocalState::Joined | LocalState::Synced | LocalState::Donor
+            )
+    }
+
+    /// Ends a streaming transaction that was rolled back here, everywhere. Returns once that is
+    /// ordered, so that whoever reads after the ROLLBACK finds nothing of it; waits for nothing
+    /// else, since the caller holds locks of the server. With any error the server tries again.
+    ///
+    /// The transaction itself stays known until its session releases it.
+    pub fn rollback_fragment(&self, trx_id: u64) -> Answer {
+        // The server has just taken it off the list of those that stream here.
+        self.host.wake_waiters();
+        let link = match self.link() {
+            Some(link) if self.accepts_writes(&link) => link,
+            _ => return Answer::Refused,
+        };
+        let (header, data) = self.rollback_write_set(&link, trx_id);
+        let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
+        if let Err(refused) = self.send(&link, header.serial, &waiter, data) {
+            return refused;
+        }
+        match waiter.local().and_then(|trx| link.await_fate(trx, &header)) {
+            Some(_) => Answer::Done,
+            None => Answer::Refused,
+        }
+    }
+
+    pub fn commit_order_enter(&self, handle: &Handle) -> Answer {
+        match handle {
+            Handle::Local(trx) => match self.in_order(trx.enter_commit(&self.commit)) {
+                Some(EnterResult::Entered) => Answer::Done,
+                Some(EnterResult::Replay) => Answer::Replay,
+                Some(EnterResult::Failed) => Answer::Failed,
+                None => self.outcome_unknown(),
+            },
+            Handle::Remote(remote) => match self.enter_remote(remote) {
+                Some(()) => Answer::Done,
+                None => Answer::Broken,
+            },
+        }
+    }
+
+    pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
+        let agreed = error.is_empty() || self.fails(handle.seqno(), error);
+        let left = match handle {
+            Handle::Local(trx) => self.in_order(trx.leave_commit(&self.commit)),
+            Handle::Remote(remote) => self.leave_remote(remote),
+        };
+        match (left, agreed) {
+            (Some(()), true) => Answer::Done,
+            _ => Answer::Broken,
+        }
+    }
+
+    /// None: the node is withdrawn.
+    pub fn enter_remote(&self, remote: &Remote) -> Option<()> {
+        if *remote.progress.lock() == RemoteProgress::Applying {
+            sync::point("commit_monitor_slave_enter_sync");
+            self.in_order(self.commit.enter(remote.seqno, false))?;
+            *remote.progress.lock() = RemoteProgress::Inside;
+        }
+        Some(())
+    }
+
+    /// None: the node is withdrawn.
+    pub fn leave_remote(&self, remote: &Remote) -> Option<()> {
+        let mut progress = remote.progress.lock();
+        if *progress == RemoteProgress::Inside {
+            *progress = RemoteProgress::Left;
+            self.in_order(self.commit.leave(remote.seqno))?;
+        }
+        Some(())
+    }
+
+    /// Ends a transaction or a fragment: it becomes visible, or is forgotten.
+    pub fn release(&self, handle: &Handle) -> Answer {
+        let Some(trx) = handle.local() else { return Answer::Done };
+        let mut state = trx.lock();
+        if state.phase == Phase::MustAbort {
+            state.phase = Phase::Aborting;
+        }
+        if state.phase == Phase::Committed {
+            let Some(fate) = state.fate.take() else { return Answer::Done };
+            state.commit_entered = false;
+            state.commit_left = false;
+            let ends = fate.flags & flags::TRX_END != 0;
+            state.phase = if ends { Phase::Committed } else { Phase::Executing };
+            state.last_fragment = fate.seqno;
+            drop(state);
+            // What it has committed stands, whatever becomes of the node.
+            self.in_order(self.apply.leave(fate.seqno));
+            self.counters.local_commit();
+            if ends {
+                self.trxs.remove(trx.id);
+            }
+            return Answer::Done;
+        }
+        if state.deferred_abort {
+            state.deferred_abort = false;
+            return Answer::Replay;
+        }
+        let fate = state.fate.take();
+        let (entered, left) = (state.commit_entered, state.commit_left);
+        state.phase = Phase::RolledBack;
+        drop(state);
+        if let Some(fate) = fate {
+            let passed = match (entered, left) {
+                (false, _) => self.commit.skip(fate.seqno),
+                (true, false) => self.commit.leave(fate.seqno),
+                (true, true) => Ok(()),
+            };
+            self.in_order(passed.and_then(|()| self.apply.leave(fate.seqno)));
+        }
+        self.trxs.remove(trx.id);
+        Answer::Done
+    }
+
+    /// Applies the write set of a local transaction that was aborted after it was certified.
+    pub fn replay(&self, handle: &Arc<Handle>, ctx: HostCtx) -> Answer {
+        let Some(trx) = handle.local() else { return Answer::Missing };
+        let mut state = trx.lock();
+        let Some(fate) = state.fate.clone() else { return Answer::Refused };
+        if !fate.certified {
+            state.phase = Phase::Aborting;
+            return Answer::Failed;
+        }
+        let conn_id = state.conn_id;
+        state.phase = Phase::Replaying;
+        drop(state);
+        self.counters.local_replay();
+        let waited = self.apply.wait(fate.depends_on);
+        let waited = waited.and_then(|()| self.commit.wait_left(fate.seqno - 1));
+        if self.in_order(waited).is_none() {
+            return self.outcome_unknown();
+        }
+        let Some(link) = self.link() else { return Answer::Broken };
+        let call = ApplyCall {
+            handle,
+            trx_id: trx.id,
+            flags: fate.flags,
+            data: &fate.payload,
+            meta: meta(&link, &fate, link.node, trx.id, conn_id),
+        };
+        match self.host.apply(ctx, &call) {
+            Ok(_) => Answer::Done,
+            Err(()) => {
+                self.inconsistent(&format!(
+                    "replaying the local transaction {} (seqno {}) failed",
+                    trx.id, fate.seqno
+                ));
+                Answer::Broken
+            }
+        }
+    }
+
+    /// A brute-force transaction asks for a victim to be aborted. Never blocks.
+    pub fn abort_certification(&self, bf_seqno: i64, victim: u64) -> (Answer, i64) {
+        let Some(handle) = self.trxs.get(victim) else { return (Answer::Done, -1) };
+        let abort = handle.local().map(|trx: &Trx| trx.abort(bf_seqno, &self.commit));
+        if let Some(link) = self.link() {
+            link.room.nudge();
+        }
+        match abort {
+            Some(Abort::Done(seqno)) => {
+                self.pause.look_again();
+                (Answer::Done, seqno)
+            }
+            Some(Abort::NotAllowed(seqno)) => (Answer::NotAllowed, seqno),
+            None => (Answer::Done, -1),
+        }
+    }
+}
+
+/// What an ordered write set is known by.
+pub fn meta(link: &Link, fate: &Fate, origin: u128, trx_id: u64, conn_id: u64) -> Meta {
+    let history = link.history;
+    Meta { history, seqno: fate.seqno, depends_on: fate.depends_on, origin, trx_id, conn_id }
+}

@@ -1,0 +1,89 @@
+//! `grastate.dat` in the data directory, as Galera writes it: operators, operators' scripts and
+//! the transfer scripts read it, and whichever provider runs next. It has a line more, a comment to
+//! Galera: the mark of the group that the database belongs to (see `genesis`).
+//!
+//! Invariants:
+//! - the mark is in the file before the database takes in anything of the group, and the uuid is
+//!   gone from it before a state transfer begins to replace the database;
+//! - the file is replaced whole: a crash leaves the old or the new one.
+
+use crate::start::Position;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+pub const NAME: &str = "grastate.dat";
+const NEW_NAME: &str = "grastate.dat.new";
+pub const MARK: &str = "# Quorate group";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grastate {
+    pub position: Position,
+    pub safe_to_bootstrap: bool,
+    /// The group whose mark it bears; 0: none.
+    pub group: u128,
+}
+
+impl Grastate {
+    pub fn read(data_dir: &Path) -> Option<Self> {
+        Self::parse(&fs::read_to_string(data_dir.join(NAME)).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            text.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_prefix(':')).map(str::trim)
+        };
+        let uuid = field("uuid")?.replace('-', "");
+        let mark = text.lines().find_map(|l| l.strip_prefix(MARK)).map(str::trim);
+        Some(Self {
+            position: Position {
+                uuid: u128::from_str_radix(&uuid, 16).ok()?,
+                seqno: field("seqno")?.parse().ok()?,
+            },
+            // Files of old versions do not have it: as Galera, which takes that for yes.
+            safe_to_bootstrap: field("safe_to_bootstrap") != Some("0"),
+            group: mark.and_then(|m| u128::from_str_radix(m, 16).ok()).unwrap_or(0),
+        })
+    }
+
+    fn render(&self) -> String {
+        let mut text = String::from("# GALERA saved state\nversion: 2.1\n");
+        let uuid = quorate_consensus::MemberId(self.position.uuid);
+        let _ = writeln!(text, "uuid:    {uuid}");
+        let _ = writeln!(text, "seqno:   {}", self.position.seqno);
+        let _ = writeln!(text, "safe_to_bootstrap: {}", u8::from(self.safe_to_bootstrap));
+        if self.group != 0 {
+            let _ = writeln!(text, "{MARK} {:032x}", self.group);
+        }
+        text
+    }
+
+    pub fn write(&self, data_dir: &Path) -> io::Result<()> {
+        let new = data_dir.join(NEW_NAME);
+        let mut file = fs::File::create(&new)?;
+        file.write_all(self.render().as_bytes())?;
+        file.sync_data()?;
+        fs::rename(new, data_dir.join(NAME))?;
+        fs::File::open(data_dir)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_galeras_files_too() {
+        for group in [0, 1 << 100 | 77] {
+            let position = Position { uuid: 42, seqno: 7 };
+            let state = Grastate { position, safe_to_bootstrap: true, group };
+            assert_eq!(Grastate::parse(&state.render()), Some(state));
+            assert!(state.render().len() < 256, "Galera rewrites longer files");
+        }
+        let galera = "# GALERA saved state\nversion: 2.1\nuuid:    0000002a-0000-0000-0000-000000000000\nseqno:   -1\nsafe_to_bootstrap: 0\n";
+        let read = Grastate::parse(galera).unwrap();
+        assert_eq!((read.position.seqno, read.safe_to_bootstrap, read.group), (-1, false, 0));
+        assert_eq!(Grastate::parse("nonsense"), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! Where a start continues: what the data directory says of the database in it, and which history of
+//! which group that belongs to.
+
+pub mod durable;
+pub mod failed;
+pub mod genesis;
+pub mod grastate;
+pub mod isolated;
+
+/// A place in a history of write sets: the interface's GTID.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position {
+    pub uuid: u128,
+    pub seqno: i64,
+}

@@ -1,0 +1,286 @@
+//! Connecting to the group and leaving it.
+
+pub mod address;
+mod galera_cache;
+mod live;
+
+use self::address::{host_of, parse_url, with_port, BadUrl};
+use crate::connect::galera_cache::trailing_views;
+use crate::options::values::{parse_failover, parse_primaries, parse_role};
+use crate::options::Options;
+use crate::provider::Provider;
+use quorate_certify::{Constants, Sequenced};
+use quorate_consensus::{Charter, MemberRole, Rules};
+use quorate_live::{Group, GroupError, GroupOptions, OpenInfo};
+use quorate_node::connection::observer::NodeObserver;
+use quorate_node::start::genesis::{Genesis, Standing};
+use quorate_node::start::grastate::Grastate;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+    #[error(transparent)]
+    Option(#[from] crate::options::OptionError),
+    #[error("this node is connected to a group already")]
+    Connected,
+    #[error("{0}")]
+    Directory(String),
+    #[error("{0}")]
+    NotOurs(String),
+    #[error(transparent)]
+    Group(#[from] GroupError),
+}
+
+/// The arguments of the interface's `connect`.
+pub struct ConnectArgs<'a> {
+    pub cluster: &'a str,
+    pub url: &'a str,
+    pub donor: &'a str,
+    pub bootstrap: bool,
+}
+
+impl Provider {
+    /// Returns when this node belongs to a group (or may wait for its group's majority on a recv
+    /// thread).
+    pub fn connect(&self, args: &ConnectArgs<'_>) -> Result<(), ConnectError> {
+        if self.link().is_some_and(|l| !l.closing()) {
+            return Err(ConnectError::Connected);
+        }
+        let options = self.group_options(args)?;
+        self.configure(self.options.lock().settings());
+        let wait = self.options.lock().period("pc.wait_prim_timeout");
+        self.info(&format!(
+            "Quorate {}: group '{}', log directory {}, group address {}",
+            env!("CARGO_PKG_VERSION"),
+            options.group_name,
+            options.dir.display(),
+            options.advertise
+        ));
+        self.begin_connection();
+        let observer = Arc::new(NodeObserver::new(&self.node));
+        let (group, info) = Group::open(options, observer.clone())?;
+        let group = Arc::new(group);
+        self.tell_group(&group);
+        self.set_controls(Some(group.clone()));
+        if let Err(e) = self.join_and_start(&group, &info, wait, args.donor) {
+            self.set_link(None);
+            self.set_controls(None);
+            group.close();
+            return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
+        }
+        Ok(())
+    }
+
+    fn join_and_start(
+        &self,
+        group: &Arc<Group>,
+        info: &OpenInfo,
+        wait: Duration,
+        donor: &str,
+    ) -> Result<(), ConnectError> {
+        if info.fresh && !info.founded {
+            group.wait_joined(wait)?;
+        }
+        let constants = Constants::from_words(group.charter().0);
+        let genesis = Genesis::of_group(group.group_id(), &constants);
+        self.learn_window(&constants);
+        let standing = if info.founded {
+            self.info(&format!("The new group continues from {genesis}"));
+            Standing::At(genesis.seqno)
+        } else {
+            self.standing(&genesis, group.group_id())
+        };
+        self.info(&standing.describe());
+        self.check_ours(info.fresh, &genesis, &standing).map_err(ConnectError::NotOurs)?;
+        self.transfer.begin_connection(donor);
+        if let Standing::At(start) = standing {
+            let mut covers = |_index: u64, snapshot: &bytes::Bytes| {
+                snapshot_position(snapshot, &genesis).is_some_and(|at| at <= start)
+            };
+            match self.start(group, info, genesis, Some(start), &mut covers) {
+                Err(GroupError::NeedsStateTransfer { .. }) => {}
+                done => return Ok(done?),
+            }
+        }
+        // Nothing reaches back to this database: begin at the newest point, and fetch the state.
+        Ok(self.start(group, info, genesis, None, &mut |_, _| true)?)
+    }
+
+    fn start(
+        &self,
+        group: &Arc<Group>,
+        info: &OpenInfo,
+        genesis: Genesis,
+        start: Option<i64>,
+        accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
+    ) -> Result<(), GroupError> {
+        let limits = Constants::from_words(group.charter().0).limits();
+        let identity = (info.member, info.incarnation);
+        let sequencer = self.attach(group.clone(), identity, genesis, start, limits);
+        group.start(Box::new(sequencer), accept)?;
+        *self.recovered.lock() = None;
+        Ok(())
+    }
+
+    /// The window is the founder's: with another, this node would come to other verdicts.
+    fn learn_window(&self, constants: &Constants) {
+        let mut options = self.options.lock();
+        let window = i64::from(constants.limits().window);
+        if options.integer("quorate.cert_window") != window {
+            options.learn("quorate.cert_window", window.to_string());
+            drop(options);
+            self.info(&format!(
+                "The group was founded with quorate.cert_window = {window}, which holds for all its members"
+            ));
+        }
+    }
+
+    fn group_options(&self, args: &ConnectArgs<'_>) -> Result<GroupOptions, ConnectError> {
+        let mut options = self.options.lock();
+        let url = parse_url(args.url, options.integer("base_port") as u16)?;
+        options.set(&url.options, false)?;
+        let port = options.integer("base_port") as u16;
+        let own = [options.text("base_host"), &self.config.address]
+            .into_iter()
+            .find(|a| !a.is_empty())
+            .unwrap_or("127.0.0.1")
+            .to_string();
+        let advertise = with_port(&own, port).ok_or_else(|| BadUrl::Form(own.clone()))?;
+        let listen = match options.text("gmcast.listen_addr") {
+            "" => format!("0.0.0.0:{}", advertise.rsplit_once(':').map_or("4567", |(_, p)| p)),
+            given => with_port(given, port).ok_or_else(|| BadUrl::Form(given.to_string()))?,
+        };
+        options.learn("base_host", host_of(&advertise).to_string());
+        let dir = match options.text("quorate.dir") {
+            "" => default_dir(&self.config.data_dir),
+            given => PathBuf::from(given),
+        };
+        prepare_dir(&dir, &self.config.data_dir)?;
+        options.learn("quorate.dir", dir.display().to_string());
+        let saved = Grastate::read(&self.config.data_dir);
+        let cache = galera_cache(&options, &self.config.data_dir);
+        let views = |at| trailing_views(&cache, at);
+        let genesis = Genesis::of_founder(saved.as_ref(), *self.recovered.lock(), views);
+        let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
+        let begun = genesis.map(|g| g.constants()).unwrap_or_default();
+        let constants = Constants { window, ..begun };
+        let defaults = GroupOptions::new(dir, args.cluster, &advertise);
+        Ok(GroupOptions {
+            seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
+            listen,
+            bootstrap: args.bootstrap,
+            objection: self.objection(saved.as_ref()),
+            charter: Charter(constants.words()),
+            name: self.config.name.clone(),
+            incoming: self.config.incoming.clone(),
+            blank: self.is_blank(saved.as_ref()),
+            election_timeout: options.period("quorate.election_timeout"),
+            primary_timeout: options.period("quorate.primary_timeout"),
+            suspect_timeout: options.period("evs.suspect_timeout"),
+            segment_bytes: options.bytes("quorate.segment_size"),
+            retain_bytes: options.bytes("quorate.log_retain"),
+            tls: options.tls()?,
+            role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
+            weight: options.integer("quorate.weight") as u8,
+            zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
+            expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
+            rules: Rules {
+                primaries: parse_primaries(options.text("quorate.primary_mode"))
+                    .unwrap_or_default(),
+                failover_waits: parse_failover(options.text("quorate.primary_failover"))
+                    .unwrap_or_default(),
+                follows_writes: options.flag("quorate.leader_follows_writes"),
+                ..Rules::default()
+            },
+            disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
+            // What is allowed now (repl.max_ws_size) is checked for each write set.
+            proposal_bytes_max: 1 << 31,
+            ..defaults
+        })
+    }
+
+    /// Whether this database is part of no history: its state will come from a member.
+    fn is_blank(&self, saved: Option<&Grastate>) -> bool {
+        let positions = saved.map(|s| s.position).into_iter().chain(*self.recovered.lock());
+        positions.into_iter().all(|position| position.uuid == 0)
+    }
+
+    /// Why no group is to be founded on this node's database, as Galera sees it.
+    fn objection(&self, saved: Option<&Grastate>) -> Option<String> {
+        saved.filter(|s| !s.safe_to_bootstrap).map(|_| {
+            format!(
+                "It may not be safe to bootstrap the cluster from this node. It was not the last \
+                 one to leave the cluster and may not contain all the updates. Nothing was \
+                 changed. Begin the group on the node whose grastate.dat says \
+                 'safe_to_bootstrap: 1', and start this one without --wsrep-new-cluster. If there \
+                 is none (all crashed), compare what 'mariadbd --wsrep-recover' prints on each \
+                 node; on the one with the highest seqno, set safe_to_bootstrap to 1 in {}",
+                self.config.data_dir.join("grastate.dat").display()
+            )
+        })
+    }
+}
+
+/// The seqno that a sequencer snapshot stands for; an empty one is the beginning.
+fn snapshot_position(snapshot: &[u8], genesis: &Genesis) -> Option<i64> {
+    if snapshot.is_empty() {
+        return Some(genesis.seqno);
+    }
+    Sequenced::restore(snapshot).ok().map(|s| s.certifier.seqno())
+}
+
+/// Where Galera, had it run here, left its cache.
+fn galera_cache(options: &Options, data_dir: &Path) -> PathBuf {
+    let name = match options.text("gcache.name") {
+        "" => "galera.cache",
+        given => given,
+    };
+    data_dir.join(options.text("gcache.dir")).join(name)
+}
+
+/// A segment is Galera's word for a place of its own; the default one has no name.
+fn zone_of(zone: &str, segment: i64) -> String {
+    match segment {
+        _ if !zone.is_empty() => zone.to_owned(),
+        0 => String::new(),
+        place => format!("segment-{place}"),
+    }
+}
+
+/// Beside the data directory: state transfer scripts wipe what is inside it.
+fn default_dir(data_dir: &Path) -> PathBuf {
+    let real = std::fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_path_buf());
+    let mut name = real.file_name().map_or_else(|| "data".into(), |n| n.to_os_string());
+    name.push("-quorate");
+    real.with_file_name(name)
+}
+
+fn prepare_dir(dir: &Path, data_dir: &Path) -> Result<(), ConnectError> {
+    let fail = |what: String| {
+        ConnectError::Directory(format!(
+            "the group log's directory {} {what}: set quorate.dir in wsrep_provider_options to a directory \
+             outside the data directory that the server's user may write to",
+            dir.display()
+        ))
+    };
+    // The log holds all rows ever written: for the server's user alone.
+    let mut builder = std::fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|e| fail(format!("cannot be created ({e})")))?;
+    let real = std::fs::canonicalize(dir).map_err(|e| fail(format!("cannot be read ({e})")))?;
+    let data = std::fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_path_buf());
+    if real.starts_with(&data) {
+        return Err(fail(
+            "is inside the server's data directory, which state transfers wipe".into(),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! What an operator orders of the membership: roles, weights, zones, and going on without a lost
+//! majority. The words of the orders, as options carry them, and of the answers.
+//!
+//! ```text
+//! quorate.member_set    = NAME [role=voter|learner] [weight=0..100] [zone=ZONE]
+//! quorate.member_remove = NAME
+//! quorate.rules         = [zones=N] [weights=optimistic|forced] [primary_mode=multi|single]
+//!                         [primary_failover=serve|wait] [leader_follows_writes=yes|no]
+//! quorate.force_plan    = NAME,NAME,...          what force_quorum would do; changes nothing
+//! quorate.force_quorum  = NAME,NAME,...: REASON
+//! ```
+
+mod command;
+pub mod stats;
+
+use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
+use crate::provider::Provider;
+use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule, WEIGHT_MAX};
+use quorate_live::{Alteration, ForcePlan};
+use quorate_node::link::Link;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+impl Provider {
+    /// Carries out an order; its answer, if it has one, is for the status variable.
+    pub fn order(&self, name: &str, text: &str) -> Result<String, String> {
+        let link = self.link().ok_or("this node is not connected to its group")?;
+        let group = self.controls().ok_or("this node is not connected to its group")?;
+        let said = |error: quorate_live::GroupError| error.to_string();
+        match name {
+            "quorate.member_set" => {
+                let (member, alteration) = parse_alteration(text)?;
+                group.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
+                Ok(describe(&group.status().config))
+            }
+            "quorate.member_remove" => {
+                group.remove_member(text, TIMEOUT).map_err(said)?;
+                Ok(describe(&group.status().config))
+            }
+            "quorate.rules" => {
+                let rules = parse_rules(text, group.status().config.rules)?;
+                group.set_rules(rules, TIMEOUT).map_err(said)?;
+                Ok(describe_rules(&group.status().config.rules))
+            }
+            "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
+            "quorate.force_quorum" => {
+                let (keep, reason) = text
+                    .split_once(':')
+                    .filter(|(_, reason)| !reason.trim().is_empty())
+                    .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
+                let done = group.force_quorum(&names(keep), reason.trim(), TIMEOUT);
+                Ok(plan(&link, &done.map_err(said)?))
+            }
+            other => Err(format!("'{other}' is not an order (a bug)")),
+        }
+    }
+}
+
+/// Members as `quorate member list` reads them: one a `;`, fields by spaces.
+pub fn describe(config: &Config) -> String {
+    let members = config.members.iter().map(|(id, info)| {
+        let MemberInfo { weight, ballots, joining, zone, addr, name, .. } = info;
+        let role = role_name(info.role);
+        format!(
+            "name={name} role={role} weight={weight} votes={ballots} joining={joining} \
+             zone={zone} addr={addr} id={id}"
+        )
+    });
+    members.collect::<Vec<_>>().join("; ")
+}
+
+fn role_name(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Voter => "voter",
+        MemberRole::Learner => "learner",
+        MemberRole::Logger => "logger",
+    }
+}
+
+/// As [`parse_rules`] reads them.
+pub fn describe_rules(rules: &Rules) -> String {
+    let weights = match rules.weights {
+        WeightRule::Optimistic => "optimistic",
+        WeightRule::Forced => "forced",
+    };
+    let mode = match rules.primaries {
+        Primaries::Multi => "multi",
+        Primaries::Single => "single",
+    };
+    let failover = if rules.failover_waits { "wait" } else { "serve" };
+    let follows = if rules.follows_writes { "yes" } else { "no" };
+    format!(
+        "zones={} weights={weights} primary_mode={mode} primary_failover={failover} \
+         leader_follows_writes={follows}",
+        rules.zones_min
+    )
+}
+
+fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
+    let after = format!(
+        "keeps {}; gives up {}: their logs never come back. Kept is everything up to log index {} \
+         (term {}), seqno {}; this node knows {} to be committed. What was acknowledged after that, if \
+         anything, is lost",
+        plan.kept.join(", "),
+        plan.lost.join(", "),
+        plan.last.index,
+        plan.last.term,
+        link.progress.seqno(),
+        plan.commit,
+    );
+    match &plan.refusal {
+        Some(refusal) => format!("refused: {refusal}"),
+        None => after,
+    }
+}
+
+fn names(text: &str) -> Vec<&str> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+fn parse_alteration(text: &str) -> Result<(&str, Alteration), String> {
+    let mut words = text.split_whitespace();
+    let name = words.next().ok_or("give the member's name")?;
+    let mut alteration = Alteration::default();
+    for word in words {
+        match word.split_once('=') {
+            Some(("role", role)) => {
+                let role = parse_role(role).ok_or("role is voter or learner")?;
+                alteration.role = Some(role);
+            }
+            Some(("weight", weight)) => {
+                let weight = weight.parse().ok().filter(|w| *w <= WEIGHT_MAX);
+                alteration.weight = Some(weight.ok_or("weight is a number from 0 to 100")?);
+            }
+            Some(("zone", zone)) => alteration.zone = Some(zone.to_owned()),
+            _ => return Err(format!("'{word}' is not role=, weight= or zone=")),
+        }
+    }
+    if alteration == Alteration::default() {
+        return Err("say what is to change: role=, weight= or zone=".into());
+    }
+    Ok((name, alteration))
+}
+
+fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
+    for word in text.split_whitespace() {
+        match word.split_once('=') {
+            Some(("zones", zones)) => {
+                rules.zones_min = zones.parse().map_err(|_| "zones is a small number")?;
+            }
+            Some(("weights", "optimistic")) => rules.weights = WeightRule::Optimistic,
+            Some(("weights", "forced")) => rules.weights = WeightRule::Forced,
+            Some(("primary_mode", mode)) => {
+                rules.primaries = parse_primaries(mode).ok_or("primary_mode is multi or single")?;
+            }
+            Some(("primary_failover", failover)) => {
+                let waits = parse_failover(failover);
+                rules.failover_waits = waits.ok_or("primary_failover is serve or wait")?;
+            }
+            Some(("leader_follows_writes", follows)) => {
+                let follows = parse_bool(follows);
+                rules.follows_writes = follows.ok_or("leader_follows_writes is yes or no")?;
+            }
+            _ => {
+                return Err(format!(
+                "'{word}' is not zones=N, weights=optimistic|forced, primary_mode=multi|single, \
+                     primary_failover=serve|wait or leader_follows_writes=yes|no"
+            ))
+            }
+        }
+    }
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_or_refused_with_the_form() {
+        let (name, wanted) = parse_alteration("node2 role=learner weight=7 zone=eu").unwrap();
+        assert_eq!(
+            (name, wanted.role, wanted.weight),
+            ("node2", Some(MemberRole::Learner), Some(7))
+        );
+        assert_eq!(wanted.zone.as_deref(), Some("eu"));
+        for bad in ["", "node2", "node2 weight=101", "node2 role=logger", "node2 colour=red"] {
+            assert!(parse_alteration(bad).is_err(), "{bad}");
+        }
+        let rules = parse_rules("zones=2 weights=forced", Rules::default()).unwrap();
+        assert_eq!((rules.zones_min, rules.weights), (2, WeightRule::Forced));
+        assert!(parse_rules("zones=many", rules).is_err());
+        let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes";
+        let all = parse_rules(text, rules).unwrap();
+        assert_eq!(all.primaries, Primaries::Single);
+        assert_eq!(parse_rules(&describe_rules(&all), Rules::default()), Ok(all));
+        for bad in ["primary_mode=dual", "primary_failover=", "leader_follows_writes=maybe"] {
+            assert!(parse_rules(bad, rules).is_err(), "{bad}");
+        }
+        assert_eq!(names(" a, b ,"), ["a", "b"]);
+    }
+}

@@ -1,0 +1,321 @@
+//! Provider options: one table makes the parser, `options_get` and `docs/options.md`.
+//!
+//! Galera's names are kept where they mean something here, accepted and listed as ignored where
+//! they do not, so that a Galera command line works unchanged. A name that is in neither list is
+//! refused.
+
+mod encryption;
+mod settings;
+mod table;
+pub mod values;
+
+pub use table::{Effect, Kind, SPECS};
+
+use self::table::Spec;
+use self::values::{
+    parse_bool, parse_exit_action, parse_failover, parse_period, parse_primaries, parse_role,
+    parse_size,
+};
+use quorate_consensus::WEIGHT_MAX;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use Effect::{Command, Ignored, Live, Start};
+use Kind::{Bool, Integer, Period, Size, Text};
+
+/// An option string that cannot be used; nothing was changed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum OptionError {
+    #[error(
+        "Unknown parameter '{name}' in wsrep_provider_options: neither Quorate's nor Galera's{hint}"
+    )]
+    Unknown { name: String, hint: String },
+    #[error("wsrep_provider_options: '{name} = {value}' is not {expected}")]
+    BadValue { name: String, value: String, expected: &'static str },
+    #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
+    NotAPair { text: String },
+    #[error(
+        "wsrep_provider_options: socket.ssl needs both socket.ssl_cert and socket.ssl_key. Nothing was \
+         started, so that nothing travels in the clear unexpectedly: add them, or set socket.ssl=no"
+    )]
+    NoCertificate,
+    #[error(
+        "wsrep_provider_options: socket.ssl_password_file is given, but encrypted private keys are not \
+         read. Store the key in the clear (openssl pkey -in KEY -out NEW), readable for the server's \
+         user alone, and remove the option; nothing was started"
+    )]
+    EncryptedKey,
+    #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
+    NotLive { name: String },
+    #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
+    OnlyLive { name: String },
+}
+
+/// A command and its argument.
+pub type GivenCommand = (&'static str, String);
+
+/// The options of one node.
+#[derive(Clone, Debug)]
+pub struct Options {
+    values: BTreeMap<&'static str, String>,
+    /// Accepted Galera options without an effect, in the order given.
+    pub ignored: Vec<&'static str>,
+    /// Those that were given, whatever their value.
+    given: BTreeSet<&'static str>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let values = SPECS.iter().map(|s| (s.name, s.default.to_string())).collect();
+        Self { values, ignored: Vec::new(), given: BTreeSet::new() }
+    }
+}
+
+impl Options {
+    /// Parses `name=value; name=value`; all or nothing. With `running`, only live ones may change.
+    /// Gives back the commands among them, to be carried out now.
+    pub fn set(&mut self, text: &str, running: bool) -> Result<Vec<GivenCommand>, OptionError> {
+        let mut next = self.clone();
+        let mut commands = Vec::new();
+        for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(OptionError::NotAPair { text: part.to_string() });
+            };
+            let (name, value) = (name.trim(), value.trim());
+            match find(name).filter(|spec| spec.effect == Command) {
+                None => next.set_one(name, value, running)?,
+                // As options_get shows it: whoever sets all that it shows commands nothing.
+                Some(_) if value.is_empty() => {}
+                Some(spec) if spec.kind == Bool && parse_bool(value) == Some(false) => {}
+                Some(_) if !running => return Err(OptionError::OnlyLive { name: name.into() }),
+                Some(spec) => commands.push((spec.name, value.to_string())),
+            }
+        }
+        next.tls()?;
+        *self = next;
+        Ok(commands)
+    }
+
+    fn set_one(&mut self, name: &str, value: &str, running: bool) -> Result<(), OptionError> {
+        let spec = find(name).ok_or_else(|| unknown(name))?;
+        check_value(spec, value)?;
+        if let Some(expected) = words_instead(spec.name, value) {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected });
+        }
+        if spec.name == "quorate.weight" && !value.parse().is_ok_and(|w: u8| w <= WEIGHT_MAX) {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 100" });
+        }
+        if spec.name == "pc.weight" && value.parse::<u8>().is_err() {
+            let (name, value) = (name.into(), value.into());
+            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 255" });
+        }
+        if running && spec.effect == Start && self.text(spec.name) != value {
+            return Err(OptionError::NotLive { name: name.to_string() });
+        }
+        if spec.effect == Ignored && !self.ignored.contains(&spec.name) {
+            self.ignored.push(spec.name);
+        }
+        self.given.insert(spec.name);
+        self.values.insert(spec.name, value.to_string());
+        Ok(())
+    }
+
+    /// Whatever its value.
+    pub fn was_given(&self, name: &str) -> bool {
+        self.given.contains(name)
+    }
+
+    /// A value as the server set it or as the node learnt it (base_host and the like).
+    pub fn learn(&mut self, name: &'static str, value: String) {
+        debug_assert!(find(name).is_some());
+        self.values.insert(name, value);
+    }
+
+    pub fn text(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        parse_bool(self.text(name)).unwrap_or(false)
+    }
+
+    pub fn bytes(&self, name: &str) -> u64 {
+        parse_size(self.text(name)).unwrap_or(0)
+    }
+
+    pub fn integer(&self, name: &str) -> i64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    pub fn period(&self, name: &str) -> Duration {
+        parse_period(self.text(name)).unwrap_or_default()
+    }
+
+    /// `key = value; key = value`, the form that tools parse.
+    pub fn render(&self) -> String {
+        let pairs: Vec<String> = self.values.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        pairs.join("; ") + ";"
+    }
+}
+
+/// `docs/options.md`, from the table.
+pub fn render_docs() -> String {
+    let mut out = String::from(
+        "# Provider options\n\nGiven in `wsrep_provider_options` as `name=value;name=value`. \
+         This page is made from the table in `crates/quorate-provider/src/options/table.rs`.\n\n",
+    );
+    let section = |out: &mut String, title: &str, effect: Effect| {
+        out.push_str(&format!("## {title}\n\n| option | default | meaning |\n|---|---|---|\n"));
+        for s in SPECS.iter().filter(|s| s.effect == effect) {
+            let default = if s.default.is_empty() { "–" } else { s.default };
+            out.push_str(&format!("| `{}` | {} | {} |\n", s.name, default, s.doc));
+        }
+        out.push('\n');
+    };
+    section(&mut out, "Read when the node starts", Start);
+    section(&mut out, "May be changed while it runs", Live);
+    section(&mut out, "Commands, carried out when they are set on a running node", Command);
+    section(&mut out, "Galera's, accepted and ignored", Ignored);
+    out
+}
+
+fn find(name: &str) -> Option<&'static Spec> {
+    SPECS.iter().find(|s| s.name == name)
+}
+
+fn unknown(name: &str) -> OptionError {
+    let near = SPECS.iter().map(|s| (distance(s.name, name), s.name)).min();
+    let hint = match near {
+        Some((d, best)) if d <= 3 => format!(" (did you mean '{best}'?)"),
+        _ => " (docs/options.md lists them)".to_string(),
+    };
+    OptionError::Unknown { name: name.to_string(), hint }
+}
+
+/// What an option of certain words takes, if that is not this value.
+fn words_instead(name: &str, value: &str) -> Option<&'static str> {
+    let (good, expected) = match name {
+        "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
+        "quorate.exit_action" => {
+            (parse_exit_action(value).is_some(), "read-only, offline or abort")
+        }
+        "quorate.primary_failover" => (parse_failover(value).is_some(), "serve or wait"),
+        "quorate.primary_mode" => (parse_primaries(value).is_some(), "multi or single"),
+        "quorate.role" => (parse_role(value).is_some(), "voter or learner"),
+        _ => return None,
+    };
+    (!good).then_some(expected)
+}
+
+fn check_value(spec: &Spec, value: &str) -> Result<(), OptionError> {
+    let expected = match spec.kind {
+        Text => return Ok(()),
+        Bool if parse_bool(value).is_some() => return Ok(()),
+        Bool => "a yes or no",
+        Integer if value.parse::<i64>().is_ok() => return Ok(()),
+        Integer => "a whole number",
+        Size if parse_size(value).is_some() => return Ok(()),
+        Size => "a size (a whole number, perhaps with K, M, G or T)",
+        Period if parse_period(value).is_some() => return Ok(()),
+        Period => "a period (ISO 8601 like PT5S or PT0.5S, or seconds)",
+    };
+    Err(OptionError::BadValue { name: spec.name.into(), value: value.into(), expected })
+}
+
+/// Edit distance, for "did you mean".
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_are_valid() {
+        assert!(SPECS.windows(2).all(|w| w[0].name < w[1].name));
+        for s in SPECS.iter().filter(|s| !s.default.is_empty()) {
+            assert_eq!(check_value(s, s.default), Ok(()), "{}", s.name);
+        }
+    }
+
+    #[test]
+    fn a_galera_command_line_is_accepted() {
+        let mut o = Options::default();
+        o.set(
+            "base_port=4030; gcache.size=10M;evs.suspect_timeout=PT10S;;pc.ignore_sb = true",
+            false,
+        )
+        .unwrap();
+        assert_eq!(o.integer("base_port"), 4030);
+        assert_eq!(o.period("evs.suspect_timeout"), Duration::from_secs(10));
+        assert_eq!(o.ignored, ["gcache.size"]);
+        assert!(o.flag("pc.ignore_sb"));
+        assert!(o.render().contains("base_port = 4030; "));
+        assert!(o.render().contains("gcache.size = 10M;"));
+    }
+
+    #[test]
+    fn unknown_and_bad_options_change_nothing() {
+        let mut o = Options::default();
+        let e = o.set("base_port=1; quorate.dirr=/x", false).unwrap_err();
+        assert!(e.to_string().contains("did you mean 'quorate.dir'"), "{e}");
+        assert_eq!(o.integer("base_port"), 4567);
+        assert!(o.set("base_port=abc", false).is_err());
+        assert!(o.set("nonsense", false).is_err());
+        assert!(matches!(o.set("quorate.dir=/y", true), Err(OptionError::NotLive { .. })));
+        o.set("repl.max_ws_size=1M", true).unwrap();
+        assert_eq!(o.bytes("repl.max_ws_size"), 1 << 20);
+    }
+
+    #[test]
+    fn commands_are_for_running_nodes_and_keep_no_value() {
+        let mut o = Options::default();
+        let e = o.set("quorate.switchover=node2", false).unwrap_err();
+        assert!(e.to_string().contains("SET GLOBAL"), "{e}");
+        let given = o.set("quorate.switchover=node2; debug=yes", true).unwrap();
+        assert_eq!(given, [("quorate.switchover", "node2".to_string())]);
+        assert!(o.flag("debug"));
+        let everything = o.render();
+        assert_eq!(o.set(&everything, true).unwrap(), []);
+    }
+
+    #[test]
+    fn isolation_has_three_degrees() {
+        let mut o = Options::default();
+        assert!(o.set("gmcast.isolate=3", true).is_err());
+        o.set("gmcast.isolate = 1", true).unwrap();
+    }
+
+    #[test]
+    fn periods_are_iso_8601_or_seconds() {
+        assert_eq!(parse_period("PT0.1S"), Some(Duration::from_millis(100)));
+        assert_eq!(parse_period("P1DT1M"), Some(Duration::from_secs(86_460)));
+        assert_eq!(parse_period("3"), Some(Duration::from_secs(3)));
+        assert_eq!(parse_period("P"), None);
+        assert_eq!(parse_period("PT5"), None);
+        assert_eq!(parse_period("-1"), None);
+    }
+
+    #[test]
+    fn the_options_page_is_current() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(page, render_docs()).unwrap();
+        }
+        let text = std::fs::read_to_string(page).unwrap_or_default();
+        assert!(text == render_docs(), "run UPDATE_DOCS=1 cargo test -p quorate-provider options");
+    }
+}
