@@ -231,8 +231,9 @@ impl StateMachine for Sequencer {
         };
         let seqno = state.certifier.seqno();
         let link = self.link.clone();
-        let running = link.progress.seqno() >= 0;
-        if running && seqno > link.progress.seqno() {
+        // Where a database is that goes on from here, though nothing may have come by yet.
+        let reached = link.progress.seqno().max(self.start);
+        if reached >= 0 && seqno > reached {
             // The log was replaced: write sets in between never came by.
             self.fall_back(&link);
         }
@@ -264,5 +265,65 @@ fn decided_if_mine(write_set: &WriteSet, link: &Link) {
     let header = write_set.header();
     if header.origin == link.node {
         link.group.decided(header.serial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::Group;
+    use crate::start::genesis::Genesis;
+    use quorate_certify::Constants;
+    use quorate_consensus::{Index, MemberId};
+    use quorate_live::{GroupError, GroupStatus, ViewMember};
+    use std::time::Duration;
+
+    struct Nobody;
+
+    impl Group for Nobody {
+        fn group_id(&self) -> u128 {
+            7
+        }
+        fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn decided(&self, _serial: u64) {}
+        fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn read(&self, _index: Index) -> Result<Bytes, GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn reachable(&self) -> Vec<ViewMember> {
+            Vec::new()
+        }
+        fn refresh_view(&self) {}
+        fn status(&self) -> GroupStatus {
+            GroupStatus::default()
+        }
+        fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
+            Ok(())
+        }
+        fn close(&self) {}
+    }
+
+    fn sequencer(start: Option<i64>) -> Sequencer {
+        let genesis = Genesis::of_group(7, &Constants::default());
+        let link = Arc::new(Link::new(Arc::new(Nobody), genesis, MemberId(1), 1, start));
+        Sequencer::new(Arc::new(Node::for_tests()), link, Constants::default().limits())
+    }
+
+    fn snapshot_at(seqno: i64) -> Bytes {
+        Sequenced::beginning(Constants::default().limits(), seqno).snapshot()
+    }
+
+    #[test]
+    fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
+        let mut behind = sequencer(Some(5));
+        behind.restore(25, snapshot_at(18)).unwrap();
+        assert_eq!(behind.link.start(), None, "6 to 18 never come by");
+        let mut level = sequencer(Some(18));
+        level.restore(25, snapshot_at(18)).unwrap();
+        assert_eq!(level.link.start(), Some(18));
     }
 }
