@@ -205,12 +205,14 @@ impl World {
         }
     }
 
-    /// What is down starts, what is cut off is connected again.
+    /// What is down starts, what is cut off is connected again. Who hears late may go on to.
     fn repair(&mut self) {
         self.oracle.tell(|| "repair".into());
         for number in 0..self.homes.len() {
             self.network.cut(number, false);
-            self.network.set_lag(number, Duration::ZERO);
+            if installed().random(|rng| rng.chance(500)) {
+                self.network.set_lag(number, Duration::ZERO);
+            }
             if self.homes[number].server.is_none() {
                 self.oracle.mark(Mark::Restart);
                 self.start(number);
@@ -221,6 +223,7 @@ impl World {
     /// Ends all faults and all work, and compares what everybody has.
     fn heal(&mut self) {
         self.repair();
+        (0..self.homes.len()).for_each(|number| self.network.set_lag(number, Duration::ZERO));
         self.rest(Duration::from_millis(500));
         let servers: Vec<Arc<Server>> =
             self.homes.iter().filter_map(|home| home.server.clone()).collect();
