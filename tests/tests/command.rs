@@ -35,7 +35,10 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     // What is written on one node is read on another.
     cluster.sql(1, "CREATE DATABASE t")?;
     cluster.sql(2, "CREATE TABLE t.t (id INT PRIMARY KEY, node INT)")?;
-    cluster.sql(3, "INSERT INTO t.t VALUES (1, 3)")?;
+    let mut writer = cluster.connect(3)?;
+    // It may hear of the table a moment later.
+    writer.query_drop("SET SESSION wsrep_sync_wait = 7")?;
+    writer.query_drop("INSERT INTO t.t VALUES (1, 3)")?;
     let mut reader = cluster.connect(1)?;
     reader.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     assert_eq!(reader.query_first("SELECT node FROM t.t")?, Some(3));
