@@ -37,6 +37,7 @@ const WORDS: Words = Words {
     primary_shown: "the model",
     transfer_method: "the transfer method",
     transfer_methods: "any",
+    gtid_domain: "the domain of GTIDs",
 };
 
 /// What is asked of all servers of a world.

@@ -47,6 +47,24 @@ pub trait Host: Send + Sync {
     }
 
     fn set_read_only(&self, _on: bool) {}
+
+    /// Where GTIDs of replicated transactions have a domain of their own: which one. None: they have
+    /// none, or the server cannot be asked.
+    fn gtid_domain(&self) -> Option<GtidDomain> {
+        None
+    }
+
+    /// Has replicated transactions get GTIDs of this domain from now on.
+    fn set_gtid_domain(&self, _id: u32) {}
+}
+
+/// The domain id of the GTIDs of replicated transactions, as this server has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GtidDomain {
+    /// The variable; 0 where nothing is configured.
+    pub configured: u32,
+    /// What GTIDs are written with; 0 where the server has not learnt one yet.
+    pub used: u32,
 }
 
 /// How much a line in the server's log matters.

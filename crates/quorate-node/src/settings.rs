@@ -77,6 +77,8 @@ pub struct Words {
     /// The option that says how states are sent, and values of it that do.
     pub transfer_method: &'static str,
     pub transfer_methods: &'static str,
+    /// The variable with the domain of GTIDs.
+    pub gtid_domain: &'static str,
 }
 
 #[cfg(test)]
@@ -92,6 +94,7 @@ impl Words {
             primary_shown: word,
             transfer_method: word,
             transfer_methods: word,
+            gtid_domain: word,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod counters;
 mod exit;
+mod gtid_domain;
 mod helpers;
 mod pause;
 mod primary;

@@ -38,7 +38,7 @@ impl Node {
     /// The data is not what its position says: the next start has to fetch the state.
     pub fn record_unusable(&self) {
         let position = Position { uuid: 0, seqno: -1 };
-        let state = Grastate { position, safe_to_bootstrap: false, group: 0 };
+        let state = Grastate { position, safe_to_bootstrap: false, group: 0, gtid_domain: None };
         let _one_at_a_time = WRITING.lock();
         self.grastate_written(state.write(&self.config.data_dir));
     }
@@ -64,8 +64,12 @@ impl Node {
 
     fn save(&self, uuid: u128, seqno: i64, safe: bool, link: &Link) -> io::Result<()> {
         let position = Position { uuid, seqno };
-        let group = if uuid == 0 { 0 } else { link.group.group_id() };
-        Grastate { position, safe_to_bootstrap: safe, group }.write(&self.config.data_dir)
+        let (group, gtid_domain) = match uuid {
+            0 => (0, None),
+            _ => (link.group.group_id(), self.host.gtid_domain().map(|domain| domain.used)),
+        };
+        let state = Grastate { position, safe_to_bootstrap: safe, group, gtid_domain };
+        state.write(&self.config.data_dir)
     }
 
     fn unwritable(&self, error: &io::Error) -> String {

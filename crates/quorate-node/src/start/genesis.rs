@@ -171,7 +171,7 @@ mod tests {
 
     fn saved(seqno: i64, group: u128) -> Grastate {
         let position = Position { uuid: HISTORY, seqno };
-        Grastate { position, safe_to_bootstrap: true, group }
+        Grastate { position, safe_to_bootstrap: true, group, gtid_domain: None }
     }
 
     fn founded(seqno: i64, mark: u128, views: i64) -> Genesis {

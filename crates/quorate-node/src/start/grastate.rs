@@ -1,6 +1,7 @@
 //! `grastate.dat` in the data directory, as Galera writes it: operators, operators' scripts and
-//! the transfer scripts read it, and whichever provider runs next. It has a line more, a comment to
-//! Galera: the mark of the group that the database belongs to (see `genesis`).
+//! the transfer scripts read it, and whichever provider runs next. It has up to two lines more, comments
+//! to Galera: the mark of the group that the database belongs to (see `genesis`), and the domain of the
+//! GTIDs in the binary log (see `node::gtid_domain`).
 //!
 //! Invariants:
 //! - the mark is in the file before the database takes in anything of the group, and the uuid is
@@ -16,6 +17,7 @@ use std::path::Path;
 pub const NAME: &str = "grastate.dat";
 const NEW_NAME: &str = "grastate.dat.new";
 pub const MARK: &str = "# Quorate group";
+const DOMAIN: &str = "# Quorate GTID domain";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grastate {
@@ -23,6 +25,8 @@ pub struct Grastate {
     pub safe_to_bootstrap: bool,
     /// The group whose mark it bears; 0: none.
     pub group: u128,
+    /// The domain id of the server's GTIDs, where it gives replicated transactions their own.
+    pub gtid_domain: Option<u32>,
 }
 
 impl Grastate {
@@ -35,7 +39,7 @@ impl Grastate {
             text.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_prefix(':')).map(str::trim)
         };
         let uuid = field("uuid")?.replace('-', "");
-        let mark = text.lines().find_map(|l| l.strip_prefix(MARK)).map(str::trim);
+        let comment = |name| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
         Some(Self {
             position: Position {
                 uuid: u128::from_str_radix(&uuid, 16).ok()?,
@@ -43,7 +47,8 @@ impl Grastate {
             },
             // Files of old versions do not have it: as Galera, which takes that for yes.
             safe_to_bootstrap: field("safe_to_bootstrap") != Some("0"),
-            group: mark.and_then(|m| u128::from_str_radix(m, 16).ok()).unwrap_or(0),
+            group: comment(MARK).and_then(|m| u128::from_str_radix(m, 16).ok()).unwrap_or(0),
+            gtid_domain: comment(DOMAIN).and_then(|id| id.parse().ok()),
         })
     }
 
@@ -55,6 +60,9 @@ impl Grastate {
         let _ = writeln!(text, "safe_to_bootstrap: {}", u8::from(self.safe_to_bootstrap));
         if self.group != 0 {
             let _ = writeln!(text, "{MARK} {:032x}", self.group);
+        }
+        if let Some(id) = self.gtid_domain {
+            let _ = writeln!(text, "{DOMAIN} {id}");
         }
         text
     }
@@ -75,9 +83,11 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_galeras_files_too() {
-        for group in [0, 1 << 100 | 77] {
-            let position = Position { uuid: 42, seqno: 7 };
-            let state = Grastate { position, safe_to_bootstrap: true, group };
+        for (group, gtid_domain) in
+            [(0, None), (1 << 100 | 77, None), (1, Some(0)), (1, Some(u32::MAX))]
+        {
+            let position = Position { uuid: 42, seqno: i64::MAX };
+            let state = Grastate { position, safe_to_bootstrap: true, group, gtid_domain };
             assert_eq!(Grastate::parse(&state.render()), Some(state));
             assert!(state.render().len() < 256, "Galera rewrites longer files");
         }

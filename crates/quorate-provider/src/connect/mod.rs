@@ -61,6 +61,7 @@ impl Provider {
             options.dir.display(),
             options.advertise
         ));
+        self.settle_gtid_domain(args.bootstrap);
         self.begin_connection();
         let observer = Arc::new(NodeObserver::new(&self.node));
         let (group, info) = Group::open(options, observer.clone())?;

@@ -1,10 +1,10 @@
 //! The server's callbacks as a [`Host`].
 
 use super::convert::raw_meta;
-use super::{server, services};
+use super::{gtid_domain, server, services};
 use crate::abi::*;
 use libc::{c_int, c_void};
-use quorate_node::host::{ApplyCall, Host, HostCtx, HostView, Level, ViewStatus};
+use quorate_node::host::{ApplyCall, GtidDomain, Host, HostCtx, HostView, Level, ViewStatus};
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub struct Callbacks {
     sst_donate: wsrep_sst_donate_cb_t,
     synced: wsrep_synced_cb_t,
     read_only: Option<server::ReadOnly>,
+    gtid_domain: Option<gtid_domain::Variables>,
 }
 
 // SAFETY: the interface promises that the callbacks may be called from the threads named in its
@@ -39,6 +40,7 @@ impl Callbacks {
             sst_donate: args.sst_donate_cb,
             synced: args.synced_cb,
             read_only: server::ReadOnly::find(),
+            gtid_domain: gtid_domain::Variables::find(),
         }
     }
 }
@@ -152,6 +154,16 @@ impl Host for Callbacks {
     fn set_read_only(&self, on: bool) {
         if let Some(variable) = self.read_only {
             variable.set(on);
+        }
+    }
+
+    fn gtid_domain(&self) -> Option<GtidDomain> {
+        self.gtid_domain.and_then(gtid_domain::Variables::get)
+    }
+
+    fn set_gtid_domain(&self, id: u32) {
+        if let Some(variables) = self.gtid_domain {
+            variables.set(id);
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod callbacks;
 mod convert;
+mod gtid_domain;
 mod server;
 pub mod services;
 mod state;
@@ -49,6 +50,7 @@ const WORDS: Words = Words {
     primary_shown: "wsrep_local_index = 0 or wsrep_quorate_role",
     transfer_method: "wsrep_sst_method",
     transfer_methods: "mariabackup or rsync",
+    gtid_domain: "wsrep_gtid_domain_id",
 };
 
 static VENDOR: &CStr = c"The Quorate authors";

@@ -66,7 +66,7 @@ pub fn raise_unknown(text: &str) {
 fn raise(code: c_uint, text: &str) {
     type Printf = unsafe extern "C" fn(c_uint, *const c_char, c_ulong, ...);
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-    let Some(address) = symbol(c"my_printf_error").filter(|at| in_server(*at)) else { return };
+    let Some(address) = function(c"my_printf_error") else { return };
     // SAFETY: the server's function of this name has had this signature for decades; the thread is
     // a session's, in a call that the server made.
     unsafe {
@@ -103,10 +103,19 @@ pub fn shut_down() {
 }
 
 /// The address of a variable of the server's executable that has `size` bytes.
-fn variable(name: &CStr, size: u64) -> Option<*mut c_void> {
-    let address = symbol(name)?;
-    let found = described(address)?;
-    (found.size == size && in_server(address)).then_some(address)
+pub(super) fn variable(name: &CStr, size: u64) -> Option<*mut c_void> {
+    variable_of(name, |found| found == size)
+}
+
+/// As [`variable`], of a size that `fits`.
+pub(super) fn variable_of(name: &CStr, fits: impl Fn(u64) -> bool) -> Option<*mut c_void> {
+    let address = function(name)?;
+    fits(described(address)?.size).then_some(address)
+}
+
+/// The address of a function (or variable) of the server's executable.
+pub(super) fn function(name: &CStr) -> Option<*mut c_void> {
+    symbol(name).filter(|at| in_server(*at))
 }
 
 /// Whether the address is in the object that has the server's wsrep variables.
