@@ -83,8 +83,8 @@ pub enum WalError {
     )]
     Foreign { dir: PathBuf, what: String },
     #[error(
-        "{file} has format version {found}, this release reads version {supported}. Start the \
-         release that wrote it",
+        "{file} was written by another version of Quorate (format {found}, this one reads \
+         {supported}). Nothing was changed: start the node with the version that wrote it",
         file = file.display()
     )]
     Version { file: PathBuf, found: u32, supported: u32 },

@@ -10,6 +10,9 @@
 //! 176 u64 closed, zeros to 512
 //! ```
 //!
+//! Format 1 ended at 160, and its checksum too. A slot of another format that is intact by its own
+//! checksum was written by another version; any other is damaged.
+//!
 //! Invariant: outside of [`MetaFile::save`] both slots hold the same, and both are synced, so that
 //! one slot that is damaged, or cannot be read, never costs a vote that was answered. `save` writes
 //! and syncs the slot that does *not* hold the content in force, then the other: a torn write leaves
@@ -35,6 +38,8 @@ const _: () = assert!(VERSION == NEWEST.term_file);
 const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 512;
 const CHARTER_AT: usize = 120;
+/// Where format 1 ended.
+const FORMAT_1_BYTES: usize = 160;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Meta {
@@ -78,11 +83,14 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
     let u128_at = |at: usize| u128::from_le_bytes(bytes[at..at + 16].try_into().expect("16"));
-    if u32_at(12) != slot_crc(bytes) {
+    let (version, sum) = (u32_at(8), u32_at(12));
+    // Later formats keep the checksum where it is, over all of the slot.
+    let covered = if version == 1 { FORMAT_1_BYTES } else { SLOT_BYTES };
+    if sum != checksum(&bytes[..covered]) {
         return Err(SlotError::Damaged);
     }
-    if u32_at(8) != VERSION {
-        return Err(SlotError::Version(u32_at(8)));
+    if version != VERSION {
+        return Err(SlotError::Version(version));
     }
     let identity = Identity {
         member: MemberId(u128_at(56)),
@@ -119,7 +127,7 @@ pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     for (field, value) in meta.identity.charter.0.iter().enumerate() {
         put(CHARTER_AT + 8 * field, &value.to_le_bytes());
     }
-    let crc = slot_crc(&bytes);
+    let crc = checksum(&bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
@@ -130,12 +138,13 @@ pub(crate) fn with_checksum(fields: &[u8]) -> Vec<u8> {
     let len = fields.len().min(SLOT_BYTES);
     bytes[..len].copy_from_slice(&fields[..len]);
     bytes[..8].copy_from_slice(MAGIC);
-    let crc = slot_crc(&bytes);
+    let crc = checksum(&bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
     bytes.to_vec()
 }
 
-fn slot_crc(bytes: &[u8; SLOT_BYTES]) -> u32 {
+/// Of these bytes from a slot's beginning, but for the field that holds it.
+fn checksum(bytes: &[u8]) -> u32 {
     crc32c_append(crc32c(&bytes[..12]), &bytes[16..])
 }
 

@@ -62,23 +62,48 @@ fn a_log_without_its_meta_file_is_no_empty_directory() {
     assert!(error.contains("/meta is missing"), "{error}");
 }
 
-#[test]
-fn a_newer_format_is_refused_by_name() {
+/// The log's directory with term files of this format, whose checksum covers the bytes up to `end`.
+fn of_format(version: u8, end: usize) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path(), true).unwrap().close();
     let path = dir.path().join("meta");
     let mut meta = fs::read(&path).unwrap();
     for slot in [0, 4096] {
-        meta[slot + 8] = 3;
+        meta[slot + 8] = version;
+        meta[slot + end..slot + 512].fill(0);
         let crc = crc32c::crc32c(&meta[slot..slot + 12]);
-        let crc = crc32c::crc32c_append(crc, &meta[slot + 16..slot + 512]);
+        let crc = crc32c::crc32c_append(crc, &meta[slot + 16..slot + end]);
         meta[slot + 12..slot + 16].copy_from_slice(&crc.to_le_bytes());
     }
     fs::write(&path, meta).unwrap();
-    let before = listing(dir.path());
-    let error = refusal(dir.path(), true);
-    assert!(error.contains("format version 3") && error.contains("version 2"), "{error}");
-    assert_eq!(listing(dir.path()), before);
+    dir
+}
+
+#[test]
+fn another_format_is_refused_by_name() {
+    for (version, end) in [(1, 160), (3, 512)] {
+        let dir = of_format(version, end);
+        let before = listing(dir.path());
+        let error = refusal(dir.path(), true);
+        let found = format!("written by another version of Quorate (format {version}, ");
+        assert!(error.contains(&found) && error.contains("that wrote it"), "{error}");
+        assert_eq!(listing(dir.path()), before);
+    }
+}
+
+#[test]
+fn a_damaged_version_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path(), true).unwrap().close();
+    let path = dir.path().join("meta");
+    let whole = fs::read(&path).unwrap();
+    for version in [1, 3] {
+        let mut meta = whole.clone();
+        (meta[8], meta[4096 + 8]) = (version, version);
+        fs::write(&path, meta).unwrap();
+        let error = refusal(dir.path(), true);
+        assert!(error.contains("both copies of term, vote and identity"), "{error}");
+    }
 }
 
 #[test]
