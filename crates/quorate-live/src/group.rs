@@ -8,7 +8,7 @@ use crate::options::{GroupOptions, OpenInfo};
 use crate::threads::Feeder;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_consensus::{Charter, Index, Rules, SnapshotMeta};
+use quorate_consensus::{Charter, Index, LogPosition, Rules, SnapshotMeta, Term};
 use quorate_group::{
     memory_fault, Alteration, Content, Done, Feed, ForcePlan, GroupStatus, Order, View, ViewMember,
 };
@@ -18,6 +18,19 @@ use std::time::Duration;
 /// How long an order may take that is carried out at once: only the machine's own thread of events is
 /// waited for.
 const AT_ONCE: Duration = Duration::ZERO;
+
+/// A snapshot beside the log, or (index 0, no bytes) the empty state before its first entry.
+#[derive(Clone, Debug)]
+pub struct StartingPoint {
+    pub last: LogPosition,
+    /// The log's term at that index; `None`: the log does not have it. Only where it is the same
+    /// can a start begin.
+    pub log_term: Option<Term>,
+    pub machine: Bytes,
+}
+
+/// With what a start from there begins.
+type Point = (StartingPoint, (SnapshotMeta, Option<Content>));
 
 /// A running member. All methods may be called from any thread. Dropping it closes it, without
 /// taking leave: to the others that is a crash.
@@ -51,6 +64,12 @@ impl Group {
     /// group does. It goes on asking in either case.
     pub fn wait_joined(&self, timeout: Duration) -> Result<(), GroupError> {
         self.order(Order::AwaitJoined, timeout)
+    }
+
+    /// Where [`Group::start`] could begin, the newest first. A snapshot from the leader may replace all
+    /// of them at any time before the start.
+    pub fn starting_points(&self) -> Result<Vec<StartingPoint>, GroupError> {
+        self.points()?.map(|point| point.map(|(point, _)| point)).collect()
     }
 
     /// Starts the feeder thread: restores the newest local snapshot that `accept` takes (it
@@ -258,25 +277,34 @@ impl Group {
         &self,
         accept: &mut dyn FnMut(Index, &Bytes) -> bool,
     ) -> Result<(SnapshotMeta, Option<Content>), GroupError> {
-        let live = &self.live;
+        for point in self.points()? {
+            let (point, start) = point?;
+            if point.log_term == Some(point.last.term) && accept(point.last.index, &point.machine) {
+                return Ok(start);
+            }
+        }
+        Err(GroupError::NeedsStateTransfer { log_base: self.live.hands.wal.base().index })
+    }
+
+    /// Snapshots from the newest on, then the beginning. A damaged file is left out: it was reported.
+    fn points(&self) -> Result<impl Iterator<Item = Result<Point, GroupError>> + '_, GroupError> {
+        let hands = &self.live.hands;
         let failed = |reason: String| GroupError::Snapshot { action: "read", reason };
-        for index in live.hands.snapshots.list()? {
-            // A file of which the log does not go on, by index and term, is of no use; a damaged one was
-            // reported.
-            let Ok((stored, content)) = live.hands.snapshots.load(index) else { continue };
-            if live.hands.wal.term_at(index) != Some(stored.meta.last.term) {
-                continue;
-            }
-            let content = Content::decode(content).map_err(|error| failed(error.to_string()))?;
-            if accept(index, &content.machine) {
-                return Ok((stored.meta, Some(content)));
-            }
-        }
-        let log_base = live.hands.wal.base().index;
-        if log_base == 0 && accept(0, &Bytes::new()) {
-            return Ok((SnapshotMeta::default(), None));
-        }
-        Err(GroupError::NeedsStateTransfer { log_base })
+        let snapshots = hands.snapshots.list()?.into_iter().filter_map(move |index| {
+            let (stored, content) = hands.snapshots.load(index).ok()?;
+            let decoded = Content::decode(content).map_err(|error| failed(error.to_string()));
+            Some(decoded.map(|content| {
+                let (last, log_term) = (stored.meta.last, hands.wal.term_at(index));
+                let machine = content.machine.clone();
+                (StartingPoint { last, log_term, machine }, (stored.meta, Some(content)))
+            }))
+        });
+        let beginning = StartingPoint {
+            last: LogPosition::default(),
+            log_term: hands.wal.term_at(0),
+            machine: Bytes::new(),
+        };
+        Ok(snapshots.chain([Ok((beginning, (SnapshotMeta::default(), None)))]))
     }
 }
 

@@ -41,7 +41,7 @@ mod syncs;
 mod threads;
 
 pub use error::GroupError;
-pub use group::Group;
+pub use group::{Group, StartingPoint};
 pub use host::{Observer, StateMachine};
 pub use net::tls::TlsOptions;
 pub use options::{GroupOptions, OpenInfo};

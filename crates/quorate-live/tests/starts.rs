@@ -1,6 +1,7 @@
 //! Every start there can be: what the log holds, the snapshots beside it, the saved term, and where the
 //! database stands. Directories are made by the real log. The other voters are not there, so nothing
-//! is committed after the start: it goes on with exactly what was committed, or refuses.
+//! is committed after the start: it goes on with exactly what was committed, or refuses. Whether the
+//! database is the group's at all is the matrix of the same name in `quorate-node`.
 //!
 //! The group has committed entries 1 to 4 in term 1, 5 and 6 in term 2, and from 7 on in term 3. The
 //! leader of term 2 had entries 7 to 9 that were superseded.
@@ -16,6 +17,7 @@ use quorate_consensus::{
 use quorate_group::{Content, Stored};
 use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{SnapshotFiles, Wal, WalOptions};
+use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::thread;
 
@@ -199,8 +201,9 @@ fn starts(log_name: &str, log: Option<&Log>) -> usize {
     for (snapshot_name, snapshots) in snapshots() {
         // Without a log nobody left snapshots either.
         let snapshots = if log.is_some() { snapshots } else { Vec::new() };
-        // Below the log's, and above it.
-        for term in [0, 9] {
+        // Below the log's, the log's, and above it.
+        let last = log.and_then(|log| log.entries.last()).map_or(0, |last| last.term);
+        for term in BTreeSet::from([0, last, 9]) {
             let mut cluster = Cluster::new(&format!("starts-{log_name}"), 1);
             let node = &mut cluster.nodes[0];
             node.options.bootstrap = false;

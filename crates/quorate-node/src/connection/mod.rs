@@ -7,8 +7,9 @@ use crate::link::Link;
 use crate::node::{LocalState, Node, LEAVE_TIMEOUT};
 use crate::order::queue::Event;
 use crate::sequencer::Sequencer;
-use crate::start::genesis::{Genesis, Standing};
+use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
+use crate::start::resume::Database;
 use quorate_certify::Limits;
 use quorate_consensus::MemberId;
 use std::sync::Arc;
@@ -39,45 +40,15 @@ impl Node {
         Sequencer::new(self.clone(), link, limits)
     }
 
-    pub fn standing(&self, genesis: &Genesis, group: u128) -> Standing {
-        let saved = Grastate::read(&self.config.data_dir);
-        let recovered = *self.recovered.lock();
-        genesis.standing(group, saved.as_ref(), recovered, self.config.words.start_position)
-    }
-
-    /// Refuses a log that is of another group than the database (one of the two was swapped), and
-    /// a database that has what the group does not have: to replace it could lose the only copy.
-    pub fn check_ours(
-        &self,
-        fresh: bool,
-        genesis: &Genesis,
-        standing: &Standing,
-    ) -> Result<(), String> {
-        let data = self.config.data_dir.display();
-        let log = self.settings.lock().log_dir.clone();
-        let words = &self.config.words;
-        let text = match *standing {
-            Standing::OtherHistory(uuid) if !fresh => format!(
-                "the log directory {log} belongs to group {}, but the database in {data} to group \
-                 {}: one of them is not this node's. Nothing was changed. Correct quorate.dir in \
-                 {}, or, to make this node a new member, move both aside",
-                MemberId(genesis.history),
-                MemberId(uuid),
-                words.options,
-            ),
-            Standing::WrittenByOthers(seqno) if seqno > genesis.seqno || !fresh => format!(
-                "the database in {data} is at seqno {seqno} of the group's own history, but was \
-                 last written by another provider or group; this group went on from seqno {}. \
-                 The two may have different transactions under the same numbers. Nothing was \
-                 changed. To give up what only this node has and fetch the group's state, remove \
-                 grastate.dat from {data} (keep a copy of the database). To go on with this \
-                 database instead, stop all nodes, move {log} and its like aside on each of them, \
-                 and begin the group on this node ({})",
-                genesis.seqno, words.found,
-            ),
-            _ => return Ok(()),
-        };
-        Err(text)
+    /// What is known of the database before a connection.
+    pub fn database(&self) -> Database {
+        Database {
+            saved: Grastate::read(&self.config.data_dir),
+            recovered: *self.recovered.lock(),
+            data_dir: self.config.data_dir.clone(),
+            log_dir: self.settings.lock().log_dir.clone(),
+            words: self.config.words,
+        }
     }
 
     /// Takes leave of the group; the recv threads see the final view and end.

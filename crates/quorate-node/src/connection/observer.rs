@@ -4,6 +4,7 @@ use crate::blocking::Mutex;
 use crate::node::Node;
 use crate::order::queue::Event;
 use crate::start::genesis::Genesis;
+use crate::start::resume::Owner;
 use quorate_certify::Constants;
 use quorate_consensus::{Charter, MemberId, Rules};
 use quorate_live::{LogLevel, Observer};
@@ -28,7 +29,8 @@ impl Observer for NodeObserver {
     fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
         let Some(node) = self.node.upgrade() else { return Ok(()) };
         let genesis = Genesis::of_group(group, &Constants::from_words(charter.0));
-        let checked = node.check_ours(true, &genesis, &node.standing(&genesis, group));
+        let owner = Owner { group, genesis, fresh: true, founded: false };
+        let checked = node.database().check_ours(&owner).map(|_standing| ());
         *self.not_ours.lock() = checked.clone().err();
         checked
     }

@@ -107,8 +107,9 @@ impl Genesis {
                 "grastate.dat has no uuid: a state transfer or a DDL was interrupted".into(),
             );
         }
-        if saved.position.uuid != self.history {
-            return Standing::OtherHistory(saved.position.uuid);
+        let mut uuids = [Some(saved.position), recovered].into_iter().flatten().map(|p| p.uuid);
+        if let Some(other) = uuids.find(|uuid| *uuid != 0 && *uuid != self.history) {
+            return Standing::OtherHistory(other);
         }
         let Some(Position { seqno, .. }) = position(saved, recovered) else {
             return Standing::Unknown(format!(
@@ -135,11 +136,14 @@ impl fmt::Display for Genesis {
 }
 
 /// InnoDB knows best where it stands; after a clean stop the file says the same. Only together
-/// with a file of the same history, as everywhere where people delete it to force a transfer.
+/// with a file of the same history, as everywhere where people delete it to force a transfer: a file
+/// beside a database of another history (one of the two was swapped) says nothing of it.
 fn position(saved: &Grastate, recovered: Option<Position>) -> Option<Position> {
-    recovered
-        .filter(|r| r.uuid == saved.position.uuid && r.seqno >= 0)
-        .or(Some(saved.position).filter(|p| p.seqno >= 0))
+    let recovered = recovered.filter(|r| r.uuid != 0);
+    if recovered.is_some_and(|r| r.uuid != saved.position.uuid) {
+        return None;
+    }
+    recovered.into_iter().chain([saved.position]).find(|p| p.seqno >= 0)
 }
 
 impl Standing {
@@ -217,6 +221,17 @@ mod tests {
         let second = founded(10, 3, 0);
         let of_first = second.standing(GROUP, Some(&saved(10, 3)), None, "--position");
         assert_eq!(of_first, Standing::At(10), "founded anew on what the other group left");
+    }
+
+    #[test]
+    fn a_database_of_another_history_is_no_groups_because_of_a_file_beside_it() {
+        let genesis = founded(10, 0, 0);
+        let swapped = Some(Position { uuid: 3, seqno: 7 });
+        for file in [saved(500, GROUP), saved(10, 0), saved(-1, GROUP)] {
+            let standing = genesis.standing(GROUP, Some(&file), swapped, "--position");
+            assert_eq!(standing, Standing::OtherHistory(3), "{file:?}");
+            assert_eq!(Genesis::of_founder(Some(&file), swapped, |_| 0), None, "{file:?}");
+        }
     }
 
     #[test]

@@ -11,10 +11,11 @@ use crate::options::Options;
 use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberRole, Rules};
-use quorate_live::{Group, GroupError, GroupOptions, OpenInfo};
+use quorate_live::{Group, GroupError, GroupOptions, OpenInfo, StartingPoint};
 use quorate_node::connection::observer::NodeObserver;
-use quorate_node::start::genesis::{Genesis, Standing};
+use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
+use quorate_node::start::resume::{resume, Beginning, Owner, Start};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,26 +91,26 @@ impl Provider {
         let constants = Constants::from_words(group.charter().0);
         let genesis = Genesis::of_group(group.group_id(), &constants);
         self.learn_window(&constants);
-        let standing = if info.founded {
+        let owner =
+            Owner { group: group.group_id(), genesis, fresh: info.fresh, founded: info.founded };
+        if info.founded {
             self.info(&format!("The new group continues from {genesis}"));
-            Standing::At(genesis.seqno)
-        } else {
-            self.standing(&genesis, group.group_id())
-        };
-        self.info(&standing.describe());
-        self.check_ours(info.fresh, &genesis, &standing).map_err(ConnectError::NotOurs)?;
+        }
+        self.info(&self.database().standing(&owner).describe());
         self.transfer.begin_connection(donor);
-        if let Standing::At(start) = standing {
-            let mut covers = |_index: u64, snapshot: &bytes::Bytes| {
-                snapshot_position(snapshot, &genesis).is_some_and(|at| at <= start)
+        loop {
+            let start = resume(&self.database(), &owner, &beginnings(group, &genesis)?);
+            let (seqno, snapshot) = match start {
+                Start::Continue { seqno, snapshot } => (Some(seqno), snapshot),
+                Start::Fetch { snapshot } => (None, snapshot),
+                Start::Refuse(sentence) => return Err(ConnectError::NotOurs(sentence)),
             };
-            match self.start(group, info, genesis, Some(start), &mut covers) {
+            match self.start(group, info, genesis, seqno, &mut |index, _| index == snapshot) {
+                // The leader has replaced the log meanwhile: what there is now decides.
                 Err(GroupError::NeedsStateTransfer { .. }) => {}
                 done => return Ok(done?),
             }
         }
-        // Nothing reaches back to this database: begin at the newest point, and fetch the state.
-        Ok(self.start(group, info, genesis, None, &mut |_, _| true)?)
     }
 
     fn start(
@@ -225,6 +226,16 @@ impl Provider {
             )
         })
     }
+}
+
+fn beginnings(group: &Group, genesis: &Genesis) -> Result<Vec<Beginning>, GroupError> {
+    let points = group.starting_points()?.into_iter();
+    let beginning = |point: StartingPoint| Beginning {
+        last: point.last,
+        log_term: point.log_term,
+        seqno: snapshot_position(&point.machine, genesis),
+    };
+    Ok(points.map(beginning).collect())
 }
 
 /// The seqno that a sequencer snapshot stands for; an empty one is the beginning.

@@ -1,0 +1,133 @@
+//! Where a start continues: one decision over plain data.
+//!
+//! A database that has the group's history up to a seqno goes on from there: from the newest snapshot
+//! that reaches no further, and then by the log, of which it passes over what it has. Any other
+//! database takes the state of another node, and the log begins at its newest snapshot. But one that was
+//! written by others is replaced only by a new member (who knows that it joins a group), and not if it
+//! has seqnos that the group began without: then a sentence says what to do.
+//!
+//! Invariants:
+//! - a start continues only if everything up to its seqno is known to be the group's, and the log goes
+//!   on from there without a gap;
+//! - a snapshot counts only if the log has its term at its index.
+
+use crate::settings::Words;
+use crate::start::genesis::{Genesis, Standing};
+use crate::start::grastate::Grastate;
+use crate::start::Position;
+use quorate_consensus::{Index, LogPosition, MemberId, Term};
+use std::path::PathBuf;
+
+/// What is known of the database, and what its places are called.
+#[derive(Clone, Debug)]
+pub struct Database {
+    pub saved: Option<Grastate>,
+    /// What the server recovered from the database itself.
+    pub recovered: Option<Position>,
+    pub data_dir: PathBuf,
+    pub log_dir: String,
+    pub words: Words,
+}
+
+/// The group that the log is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner {
+    pub group: u128,
+    pub genesis: Genesis,
+    /// The log was empty when it was opened: this node is a new member, or founds.
+    pub fresh: bool,
+    /// The group was founded on this database just now.
+    pub founded: bool,
+}
+
+/// Where the log can be begun: a snapshot, or its first entry (index 0).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beginning {
+    pub last: LogPosition,
+    /// What the log has at that index; `None`: nothing.
+    pub log_term: Option<Term>,
+    /// The seqno that it stands for; `None`: it cannot be read.
+    pub seqno: Option<i64>,
+}
+
+/// What a start comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// The database is at this seqno; the log begins after the snapshot of this index.
+    Continue { seqno: i64, snapshot: Index },
+    /// The state comes from another node; the log begins after the snapshot of this index.
+    Fetch { snapshot: Index },
+    /// What is wrong, and what to do.
+    Refuse(String),
+}
+
+impl Beginning {
+    fn seqno_in_log(&self) -> Option<i64> {
+        self.seqno.filter(|_| self.log_term == Some(self.last.term))
+    }
+}
+
+pub fn resume(database: &Database, owner: &Owner, beginnings: &[Beginning]) -> Start {
+    let standing = match database.check_ours(owner) {
+        Ok(standing) => standing,
+        Err(sentence) => return Start::Refuse(sentence),
+    };
+    let usable =
+        beginnings.iter().filter_map(|each| each.seqno_in_log().map(|at| (each.last.index, at)));
+    if let Standing::At(seqno) = standing {
+        let covered = usable.clone().filter(|(_, at)| *at <= seqno).max();
+        if let Some((snapshot, _)) = covered {
+            return Start::Continue { seqno, snapshot };
+        }
+    }
+    match usable.max() {
+        Some((snapshot, _)) => Start::Fetch { snapshot },
+        None => Start::Refuse(format!(
+            "the log in {0} does not reach back to its first entry, and no snapshot there can be read \
+             and fits it: this node cannot follow the group from it. Nothing was changed. Start the \
+             version that wrote it, or move {0} aside and start the node again: it becomes a new \
+             member, and takes the state of another one",
+            database.log_dir
+        )),
+    }
+}
+
+impl Database {
+    pub fn standing(&self, owner: &Owner) -> Standing {
+        if owner.founded {
+            return Standing::At(owner.genesis.seqno);
+        }
+        let start_position = self.words.start_position;
+        owner.genesis.standing(owner.group, self.saved.as_ref(), self.recovered, start_position)
+    }
+
+    /// Refuses a log that is of another group than the database (one of the two was swapped), and
+    /// a database that has what the group does not have: to replace it could lose the only copy.
+    /// Gives back where any other stands.
+    pub fn check_ours(&self, owner: &Owner) -> Result<Standing, String> {
+        let (data, log, genesis) = (self.data_dir.display(), &self.log_dir, &owner.genesis);
+        let standing = self.standing(owner);
+        let text = match standing {
+            Standing::OtherHistory(uuid) if !owner.fresh => format!(
+                "the log directory {log} belongs to group {}, but the database in {data} to group \
+                 {}: one of them is not this node's. Nothing was changed. Correct quorate.dir in \
+                 {}, or, to make this node a new member, move both aside",
+                MemberId(genesis.history),
+                MemberId(uuid),
+                self.words.options,
+            ),
+            Standing::WrittenByOthers(seqno) if seqno > genesis.seqno || !owner.fresh => format!(
+                "the database in {data} is at seqno {seqno} of the group's own history, but was \
+                 last written by another provider or group; this group went on from seqno {}. \
+                 The two may have different transactions under the same numbers. Nothing was \
+                 changed. To give up what only this node has and fetch the group's state, remove \
+                 grastate.dat from {data} (keep a copy of the database). To go on with this \
+                 database instead, stop all nodes, move {log} and its like aside on each of them, \
+                 and begin the group on this node ({})",
+                genesis.seqno, self.words.found,
+            ),
+            _ => return Ok(standing),
+        };
+        Err(text)
+    }
+}
