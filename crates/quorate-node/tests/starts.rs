@@ -292,6 +292,7 @@ fn database(saved: Option<Grastate>, recovered: Option<Position>) -> Database {
         primary_shown: "primary",
         transfer_method: "method",
         transfer_methods: "methods",
+        gtid_domain: "gtid domain",
     };
     let (data_dir, log_dir) = ("/data".into(), "the log's directory".into());
     Database { saved, recovered, data_dir, log_dir, words }
