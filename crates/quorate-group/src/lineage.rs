@@ -10,9 +10,10 @@
 //! It is told, stops, and leaves a mark in its directory: with each further start its count would
 //! grow, until nobody could tell any more.
 //!
-//! What cannot be noticed: a member rolled back to a state of its present start, that acknowledged
-//! nothing since to the leader of the present term; and one that comes back when nobody is left who
-//! has seen the later start.
+//! What cannot be noticed: a member that was started at most once since the state that it is rolled
+//! back to (it counts no lower start than the others have seen), and that acknowledged nothing since to
+//! the leader of the present term; and one that comes back when nobody is left who has seen the later
+//! start.
 
 use crate::error::StartError;
 use crate::start::Directory;

@@ -6,6 +6,7 @@
 //! replays exactly. All the while an oracle that sees every member checks the rules in
 //! [`Rule`]; in the end everything is healed and must make progress.
 
+mod cli;
 mod conflicts;
 mod coverage;
 mod disk;
@@ -23,6 +24,7 @@ mod staff;
 mod trace;
 mod world;
 
+pub use cli::main;
 pub use coverage::{Coverage, Mark};
 pub use oracle::{Rule, Violation};
 pub use plant::Plant;

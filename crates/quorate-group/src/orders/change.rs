@@ -6,13 +6,14 @@ use crate::error::OrderError;
 use crate::order::{Alteration, Answer, Done};
 use crate::output::LogLevel;
 use quorate_consensus::{
-    Config, ConfigChange, Event, MemberId, MemberInfo, MemberRole, Rules, StepError,
+    Config, ConfigChange, Event, Index, MemberId, MemberInfo, MemberRole, Rules, StepError, Term,
 };
 use std::time::Duration;
 
 pub(super) struct Change {
     wanted: Wanted,
-    asked: bool,
+    /// The term in which the core took it last, and the entry that it made of it.
+    asked: Option<(Term, Index)>,
 }
 
 enum Wanted {
@@ -30,20 +31,23 @@ enum Wanted {
 
 impl Change {
     pub fn alter(name: String, alteration: Alteration) -> Self {
-        Self { wanted: Wanted::Alteration { name, alteration }, asked: false }
+        Self { wanted: Wanted::Alteration { name, alteration }, asked: None }
     }
 
     pub fn remove(name: String) -> Self {
-        Self { wanted: Wanted::Removal { name, gone: None }, asked: false }
+        Self { wanted: Wanted::Removal { name, gone: None }, asked: None }
     }
 
     pub fn rules(rules: Rules) -> Self {
-        Self { wanted: Wanted::Rules(rules), asked: false }
+        Self { wanted: Wanted::Rules(rules), asked: None }
     }
 
     /// Asks the core for whatever is to be done, until that is nothing, and the membership is
     /// committed. What has been asked for may cost this member the leadership (its own vote, say):
     /// then it is done once this member sees it committed, and lost if another leads without it.
+    ///
+    /// What this leader has made an entry of it does not make again: if that is not in force any more,
+    /// another operator's order came after it, and two that differ would take turns for ever.
     pub fn look(&mut self, context: &mut Context<'_>) -> Option<Answer> {
         match self.proceed(context) {
             Ok(true) => Some(Ok(Done::Nothing)),
@@ -61,7 +65,7 @@ impl Change {
     fn proceed(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         let status = context.driver.status();
         let leads = status.leader == Some(context.driver.id);
-        if !leads && !self.asked {
+        if !leads && self.asked.is_none() {
             return Err(not_leading(&status.config, status.leader));
         }
         let settled = status.commit >= status.config_index && !status.config.is_joint();
@@ -71,10 +75,13 @@ impl Change {
                 return Err(not_leading(&status.config, status.leader));
             }
             Some(change) if leads => {
+                if let Some((_, made)) = self.asked.filter(|(term, _)| *term == status.term) {
+                    return Ok(status.commit >= made && !status.config.is_joint());
+                }
                 let line = format!("an operator changes the membership: {change:?}");
                 match context.driver.step(Event::ChangeMembership(change), context.out) {
                     Ok(()) => {
-                        self.asked = true;
+                        self.asked = Some((status.term, context.driver.status().config_index));
                         context.out.log(LogLevel::Info, line);
                     }
                     Err(StepError::BadChange(reason)) => return Err(reason),

@@ -40,6 +40,22 @@ fn the_leader_changes_the_membership_as_it_is_told() {
 }
 
 #[test]
+fn two_operators_with_opposite_orders_do_not_fill_the_log() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let before = world.nodes[leader].applied().last.index;
+    let follows = |follows_writes| Rules { follows_writes, ..Rules::default() };
+    let one = world.begin(leader, Order::SetRules(follows(true)), 2_000);
+    let other = world.begin(leader, Order::SetRules(follows(false)), 2_000);
+    for id in [one, other] {
+        world.until("the answer", |world| world.nodes[leader].answers.contains_key(&id));
+        assert_eq!(world.nodes[leader].answers[&id], Ok(Done::Nothing));
+    }
+    let entries = world.nodes[leader].applied().last.index - before;
+    assert!(entries <= 2, "{entries} entries for two orders");
+}
+
+#[test]
 fn read_points_cover_what_was_applied_before_on_any_member() {
     let mut world = World::started(3);
     for at in 0..3 {

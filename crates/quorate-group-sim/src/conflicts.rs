@@ -1,0 +1,66 @@
+//! First committer wins, checked the slow and obvious way.
+//!
+//! Knows nothing of indexes, windows or dependencies: two write sets of different servers that
+//! both changed a row, where the later one had not seen the earlier, must not both pass.
+
+use quorate_certify::{Key, KeyType, Seqno, WriteSet};
+
+struct PassedOne {
+    seqno: Seqno,
+    origin: u128,
+    isolation: bool,
+    changed: Vec<Key>,
+}
+
+/// Every write set that passed.
+#[derive(Default)]
+pub struct Passed(Vec<PassedOne>);
+
+impl Passed {
+    /// Adds the next one; returns an earlier one that should have kept it out.
+    pub fn admit(&mut self, seqno: Seqno, write_set: &WriteSet) -> Option<Seqno> {
+        let header = write_set.header();
+        let changed: Vec<Key> =
+            write_set.keys().filter(|k| k.key_type() >= KeyType::Update).collect();
+        let one = PassedOne { seqno, origin: header.origin, isolation: header.is_toi(), changed };
+        let unseen = self.0.iter().rev().take_while(|earlier| earlier.seqno > header.last_seen);
+        let missed = unseen
+            .filter(|earlier| earlier.isolation || earlier.origin != one.origin)
+            .find(|earlier| earlier.overlaps(&one))
+            .map(|earlier| earlier.seqno);
+        let exempt = one.isolation;
+        self.0.push(one);
+        missed.filter(|_| !exempt)
+    }
+}
+
+impl PassedOne {
+    fn overlaps(&self, other: &PassedOne) -> bool {
+        let same = |key: &Key| other.changed.iter().any(|k| k.path() == key.path());
+        self.changed.iter().any(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_certify::{Header, WriteSetBuilder};
+
+    fn write(origin: u128, last_seen: Seqno, row: &[u8], key_type: KeyType) -> WriteSet {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_key(&[row], key_type);
+        let bytes = builder.finish(&Header::transaction(origin, 1, last_seen));
+        WriteSet::parse(bytes).expect("just built")
+    }
+
+    #[test]
+    fn only_unseen_changes_of_others_matter() {
+        let mut passed = Passed::default();
+        assert_eq!(passed.admit(1, &write(1, 0, b"a", KeyType::Update)), None);
+        assert_eq!(passed.admit(2, &write(1, 0, b"a", KeyType::Update)), None, "own");
+        assert_eq!(passed.admit(3, &write(2, 2, b"a", KeyType::Update)), None, "seen");
+        assert_eq!(passed.admit(4, &write(1, 2, b"a", KeyType::Shared)), None, "only read");
+        assert_eq!(passed.admit(5, &write(1, 2, b"b", KeyType::Update)), None, "another row");
+        assert_eq!(passed.admit(6, &write(1, 2, b"a", KeyType::Exclusive)), Some(3));
+    }
+}

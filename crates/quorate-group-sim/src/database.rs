@@ -1,0 +1,173 @@
+//! What stands above the group at a member: the state that follows from the log
+//! ([`Sequenced`], as the provider runs it), and what a client's write becomes.
+
+use crate::rng::mix;
+use bytes::Bytes;
+use quorate_certify::{
+    flags, Certifier, Header, KeyType, Outcome, Seqno, Sequenced, Sequencing, WriteSet,
+    WriteSetBuilder,
+};
+use quorate_consensus::Term;
+use quorate_group::{Committed, View};
+
+pub struct Database {
+    state: Sequenced,
+    /// Over everything decided so far: verdicts, seqnos, views.
+    chain: u64,
+}
+
+/// What a client wants written, before it is stamped.
+pub struct WriteRequest {
+    pub op: u32,
+    /// Rows and how each is used.
+    pub rows: Vec<(u64, KeyType)>,
+    pub isolation: bool,
+    pub padding: usize,
+    /// Of a streaming transaction.
+    pub part: Part,
+}
+
+/// Which part of its transaction a write set is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    Whole,
+    First,
+    /// After the one of this seqno.
+    Next(Seqno),
+    Last(Seqno),
+}
+
+/// What became of one entry.
+pub enum Applied {
+    View,
+    Write(Decision),
+}
+
+pub struct Decision {
+    pub op: u32,
+    pub write_set: WriteSet,
+    pub seqno: Seqno,
+    pub outcome: Outcome,
+}
+
+impl Database {
+    pub fn new(window: usize) -> Self {
+        let limits = Certifier::new(window as u32).limits();
+        Database { state: Sequenced::beginning(limits, 0), chain: 0 }
+    }
+
+    /// Differs if the state differs.
+    pub fn digest(&self) -> u64 {
+        mix(self.chain, self.state.certifier.digest())
+    }
+
+    pub fn seqno(&self) -> Seqno {
+        self.state.certifier.seqno()
+    }
+
+    /// The bytes to propose, stamped with what this member has applied, and with the term in which it
+    /// is the primary (0: everybody may write).
+    pub fn write_set(
+        &self,
+        origin: u128,
+        serial: u64,
+        term: Term,
+        request: &WriteRequest,
+    ) -> Bytes {
+        let mut builder = WriteSetBuilder::new();
+        for (row, key_type) in &request.rows {
+            builder.append_key(&[b"db", &row.to_le_bytes()], *key_type);
+        }
+        builder.append_data(&request.op.to_le_bytes());
+        builder.append_data(&vec![b'.'; request.padding]);
+        let mut header = Header { term, ..Header::transaction(origin, serial, self.seqno()) };
+        if request.isolation {
+            header.flags |= flags::ISOLATION;
+        }
+        let after = |seqno: Seqno| (header.last_seen - seqno) as u32;
+        match request.part {
+            Part::Whole => {}
+            Part::First => header.flags &= !flags::TRX_END,
+            Part::Next(seqno) => {
+                header.pa_range = after(seqno);
+                header.flags &= !(flags::TRX_START | flags::TRX_END);
+            }
+            Part::Last(seqno) => {
+                header.pa_range = after(seqno);
+                header.flags &= !flags::TRX_START;
+            }
+        }
+        builder.finish(&header)
+    }
+
+    pub fn apply(&mut self, entry: Committed) -> Result<Applied, String> {
+        match entry {
+            Committed::View { view, .. } => {
+                let origins: Vec<u128> =
+                    view.members.iter().map(|m| origin(m.id.0, m.incarnation)).collect();
+                let (seqno, _) = self.state.view(&origins);
+                self.chain = mix(mix(self.chain, seqno as u64), view.number);
+                Ok(Applied::View)
+            }
+            Committed::Data { data, primary_term, .. } => self.write(data, primary_term),
+        }
+    }
+
+    /// The planted bug: whoever was here is still here.
+    pub fn apply_view_to_some(&mut self, view: &View, more: &View) {
+        let members = view.members.iter().chain(&more.members);
+        let origins: Vec<u128> = members.map(|m| origin(m.id.0, m.incarnation)).collect();
+        let (seqno, _) = self.state.view(&origins);
+        self.chain = mix(mix(self.chain, seqno as u64), view.number);
+    }
+
+    pub fn snapshot(&self) -> Bytes {
+        let state = self.state.snapshot();
+        Bytes::from([&self.chain.to_le_bytes()[..], &state].concat())
+    }
+
+    pub fn restore(bytes: &[u8]) -> Result<Self, String> {
+        let (chain, state) = bytes.split_first_chunk::<8>().ok_or("snapshot cut short")?;
+        Ok(Database { state: Sequenced::restore(state)?, chain: u64::from_le_bytes(*chain) })
+    }
+
+    /// The planted bug: the index starts empty in place of being rebuilt.
+    pub fn forget_index(&mut self) {
+        let certifier = &self.state.certifier;
+        self.state.certifier = Certifier::starting_at(certifier.limits(), certifier.seqno());
+    }
+
+    fn write(&mut self, data: Bytes, primary_term: Option<Term>) -> Result<Applied, String> {
+        let sequencing = self.state.entry(data, primary_term).map_err(|error| error.to_string())?;
+        let Sequencing::WriteSet(write_set, verdict) = sequencing else {
+            return Err("no write set".into());
+        };
+        let outcome = match verdict.outcome {
+            Outcome::Ok => 1,
+            Outcome::Conflict { with } => with as u64 + 6,
+            Outcome::TooOld => 2,
+            Outcome::Duplicate => 3,
+            Outcome::NotPrimary => 4,
+            Outcome::Orphan => 5,
+        };
+        self.chain = mix(self.chain, verdict.seqno as u64);
+        self.chain = mix(mix(self.chain, verdict.depends_on as u64), outcome);
+        let op = payload_op(&write_set).ok_or("a write set without an operation")?;
+        let (seqno, outcome) = (verdict.seqno, verdict.outcome);
+        Ok(Applied::Write(Decision { op, write_set, seqno, outcome }))
+    }
+}
+
+/// How a start of a member is called in write sets.
+pub fn origin(member: u128, incarnation: u32) -> u128 {
+    member ^ u128::from(incarnation) << 64
+}
+
+/// The client operation that a Data entry stands for.
+pub fn op_of(data: &Bytes) -> Option<u32> {
+    payload_op(&WriteSet::parse(data.clone()).ok()?)
+}
+
+fn payload_op(write_set: &WriteSet) -> Option<u32> {
+    Some(u32::from_le_bytes(*write_set.payload().first_chunk()?))
+}

@@ -1,0 +1,37 @@
+//! Deterministic simulation of whole groups: seeds in, violations out.
+//!
+//! A seed chooses a group, its network, its disks, its clients and what goes wrong. The run puts
+//! what the product runs (the machine of `quorate-group`, the codec of `quorate-wire`, the log of
+//! `quorate-wal`, the sequencing of `quorate-certify`) into a world of simulated disks, connections
+//! and clocks, in virtual time, on one thread; nothing else is a source of randomness, so a seed
+//! replays exactly. All the while an oracle that sees every member checks the rules in [`Rule`]; in
+//! the end everything is healed and must make progress.
+//!
+//! What runs seeds and tells of them is the same as in `quorate-sim`, and stands there.
+
+#[path = "../../quorate-sim/src/cli.rs"]
+mod cli;
+mod conflicts;
+mod coverage;
+mod database;
+mod node;
+mod oracle;
+mod plant;
+#[path = "../../quorate-sim/src/rng.rs"]
+mod rng;
+#[path = "../../quorate-sim/src/run.rs"]
+mod run;
+mod scenario;
+#[path = "../../quorate-sim/src/schedule.rs"]
+mod schedule;
+#[path = "../../quorate-sim/src/trace.rs"]
+mod trace;
+mod world;
+
+pub use cli::main;
+pub use coverage::{Coverage, Mark};
+pub use oracle::{Rule, Violation};
+pub use plant::Plant;
+pub use run::{replay, run_seed, sweep, Sweep, SweepOptions};
+pub use scenario::Profile;
+pub use world::Report;

@@ -1,0 +1,192 @@
+//! One place where a member can run: a machine with a disk and a clock, and the process on it, if one
+//! runs. All that is in the process is the product's; what it wants done, the world does.
+
+use crate::database::{Database, Part};
+use crate::schedule::Micros;
+use crate::world::Event;
+use quorate_certify::Seqno;
+use quorate_consensus::{Index, LogPosition, MemberId, SnapshotMeta, Term};
+use quorate_group::{Feed, Member, Output};
+use quorate_wal::sim::{Image, SimDisk, Steps};
+use quorate_wal::{SnapshotFiles, Wal};
+use std::collections::{BTreeMap, VecDeque};
+
+pub struct Node {
+    /// Of the member whose directory is on the disk; 0: of none yet.
+    pub id: MemberId,
+    pub disk: SimDisk,
+    pub process: Option<Process>,
+    /// Counts the lives of the process; events of an earlier life are ignored.
+    pub run: u32,
+    /// Stopped by a signal: events pile up in `backlog`.
+    pub paused: bool,
+    pub backlog: VecDeque<Event>,
+    /// The machine has no power: nobody refuses a connection.
+    pub off: bool,
+    pub clock: Clock,
+    pub slow_disk_until: Micros,
+    /// Entries applied so long after they committed.
+    pub apply_lag_us: Micros,
+    /// What its log promised to hold when the last life ended.
+    pub promised: Option<LogPosition>,
+    /// Where its database stood then.
+    pub database_at: Index,
+    /// The disk holds other than what was synced: rot, or an older image.
+    pub damage: Option<Damage>,
+    /// The disk has no room.
+    pub full: bool,
+    pub image: Option<Image>,
+    /// What a member that is an older state of itself leaves in its directory.
+    pub mark: Option<String>,
+    /// It refused to start, for good.
+    pub refused: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    Rot,
+    RolledBack,
+}
+
+pub struct Process {
+    pub wal: Wal,
+    pub steps: Steps,
+    pub snapshots: SnapshotFiles,
+    pub member: Member,
+    pub out: Output,
+    pub feed: Feed,
+    pub database: Database,
+    pub fed_to: Index,
+    pub install: Option<Index>,
+    pub origin: u128,
+    pub term: Term,
+    pub leads: bool,
+    /// Only the primary may write.
+    pub single: bool,
+    pub links: BTreeMap<MemberId, Outgoing>,
+    /// Number and connection of the peers that dialled.
+    pub incoming: BTreeMap<MemberId, (u64, u64)>,
+    pub clients: Vec<Client>,
+    pub pending: BTreeMap<u64, Pending>,
+    pub next_serial: u64,
+    /// The last fragment of the streaming transaction of each client.
+    pub streams: Vec<Option<Seqno>>,
+    pub reads: Vec<Read>,
+    /// The question for admission that is under way; 0: none.
+    pub asking: u64,
+    /// Orders under way, by their ids.
+    pub orders: BTreeMap<u64, &'static str>,
+    pub disk_busy: bool,
+    /// Counts what the disk was given to do: a wait for nothing urgent is taken back.
+    pub disk_turn: u64,
+    /// It waits to mark that all is synced.
+    pub marking: bool,
+    pub feed_due: bool,
+    /// The snapshot that is being saved.
+    pub saving: bool,
+    /// It said that it cannot go on.
+    pub fatal: Option<String>,
+    pub hangs: bool,
+}
+
+/// What a process has of a connection that it wants to a peer.
+#[derive(Default)]
+pub struct Outgoing {
+    pub addrs: Vec<String>,
+    pub connection: Option<u64>,
+    pub dialling: bool,
+    /// The connection that a dial waits for to be welcomed.
+    pub greeting: Option<u64>,
+    /// Counts dials: answers to an earlier one are ignored.
+    pub attempt: u64,
+    pub backoff_us: Micros,
+    pub since: Micros,
+    /// May be dialled without a pause.
+    pub at_once: bool,
+    /// Something says that it may be there after all.
+    pub wanted_now: bool,
+}
+
+/// A clock that started at some time and runs a little fast or slow.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Clock {
+    pub offset_us: Micros,
+    pub parts_per_million: i64,
+}
+
+/// A proposal of this member that is not decided yet.
+pub struct Pending {
+    pub client: usize,
+    pub op: u32,
+    pub part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Client {
+    Idle,
+    Writing,
+    Reading,
+}
+
+/// A linearizable read under way.
+pub struct Read {
+    pub id: u64,
+    pub client: usize,
+    /// What was fed somewhere when it was asked for.
+    pub floor: Index,
+    /// The read point, once known: the read is done when that is applied.
+    pub point: Option<Index>,
+}
+
+/// A snapshot on its way to the disk.
+pub struct Save {
+    pub meta: SnapshotMeta,
+    pub content: bytes::Bytes,
+    /// From this leader, in its term.
+    pub received: Option<quorate_group::Received>,
+}
+
+impl Clock {
+    pub fn millis(&self, now: Micros) -> u64 {
+        let drift = now as i64 * self.parts_per_million / 1_000_000;
+        (self.offset_us + now).saturating_add_signed(drift) / 1000
+    }
+}
+
+impl Node {
+    pub fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// Events may be handled now.
+    pub fn runs(&self) -> bool {
+        self.process.is_some() && !self.paused
+    }
+
+    pub fn leads(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.leads)
+    }
+}
+
+impl Process {
+    pub fn applied(&self) -> Index {
+        self.feed.position().index
+    }
+
+    /// Nothing that this member's clients asked for is open.
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.reads.is_empty()
+    }
+
+    /// Whether the log of this process has this entry on disk.
+    pub fn has_on_disk(&self, position: LogPosition) -> bool {
+        on_disk(&self.wal, position)
+    }
+}
+
+pub fn on_disk(wal: &Wal, position: LogPosition) -> bool {
+    let base = wal.base().index;
+    position.index <= base
+        || (position.index <= wal.persisted().index
+            && wal.term_at(position.index) == Some(position.term))
+}

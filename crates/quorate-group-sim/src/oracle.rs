@@ -1,0 +1,443 @@
+//! What must never happen, checked as the run goes on.
+//!
+//! The oracle sees all members at once. It keeps one global history (every entry ever appended,
+//! the committed log, the leader of each term, the digest of the replicated state after each
+//! index) and holds each member's steps against it. Each check costs a constant per entry.
+
+mod primacy;
+
+use crate::conflicts::Passed;
+use crate::rng::{mix, mix_bytes};
+use quorate_certify::{Outcome, Seqno, WriteSet};
+use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId, Term};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The rule that was broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    OneLeaderPerTerm,
+    LogMatching,
+    LeaderCompleteness,
+    CommittedNeverChanges,
+    CommitNeedsPersistedMajority,
+    /// What the layer above has seen, the own log can show again.
+    FedOnlyPersisted,
+    /// What a sync covered is found by every later start.
+    SyncedIsKept,
+    /// A member whose disk did only what disks do starts, and goes on.
+    StartsAgain,
+    AcknowledgeOnlyPersisted,
+    VoteOnlyPersisted,
+    OneVotePerTerm,
+    TermNeverGoesBack,
+    ReadsNeverStale,
+    ExactlyOnce,
+    AcknowledgedSurvives,
+    SameVerdictsEverywhere,
+    ConflictsAreCaught,
+    Progress,
+    /// With a single primary a write set passes only where its origin leads, as it did when it
+    /// wrote; and nothing of a primary passes once a later one's did.
+    OnlyThePrimaryWrites,
+    Panic,
+}
+
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub rule: Rule,
+    pub detail: String,
+}
+
+/// One entry that some leader made, as everybody else must have it.
+#[derive(Clone, Copy)]
+struct Known {
+    term: Term,
+    prev_term: Term,
+    hash: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Committed {
+    term: Term,
+    /// The term of the leader that first counted it as committed.
+    counted_in: Term,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Voice {
+    /// The highest term this member spoke in.
+    term: Term,
+    /// Whom it granted its last vote.
+    granted: Option<(Term, MemberId)>,
+    /// What it wants on its disk, and what is certainly there.
+    hard: HardState,
+    durable: HardState,
+}
+
+/// The fate of one client operation.
+#[derive(Clone, Copy, Default)]
+pub struct OpFate {
+    /// Where it took effect.
+    pub index: Option<Index>,
+    pub acknowledged: bool,
+    /// Who wrote it, and in which term as the primary; 0: as one of many.
+    pub written: (MemberId, Term),
+}
+
+#[derive(Default)]
+pub struct Oracle {
+    known: Vec<Option<Known>>,
+    /// Entries at an index where another one was known first.
+    rivals: Vec<(Index, Known)>,
+    committed: Vec<Committed>,
+    leaders: BTreeMap<Term, MemberId>,
+    voices: Vec<(MemberId, Voice)>,
+    /// Digest of the replicated state after each index.
+    states: Vec<u64>,
+    ops: Vec<OpFate>,
+    passed: Passed,
+    /// The primary whose write set passed last, and its term.
+    primary: Option<(MemberId, Term)>,
+    violation: Option<Violation>,
+}
+
+impl Oracle {
+    pub fn fail(&mut self, rule: Rule, detail: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { rule, detail: detail() });
+        }
+    }
+
+    pub fn failed(&self) -> bool {
+        self.violation.is_some()
+    }
+
+    pub fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    /// The highest index that any member knows to be committed.
+    pub fn commit(&self) -> Index {
+        self.committed.len() as Index
+    }
+
+    pub fn committed_term(&self, index: Index) -> Option<Term> {
+        match index {
+            0 => Some(0),
+            _ => self.committed.get(index as usize - 1).map(|c| c.term),
+        }
+    }
+
+    /// An entry was appended to the log of `member`, behind one of `prev_term`. Only the leader of
+    /// a term (`leads`) makes entries of that term.
+    pub fn appended(&mut self, member: MemberId, entry: &Entry, prev_term: Term, leads: bool) {
+        let seen = Known { term: entry.term, prev_term, hash: hash(entry) };
+        match self.find(entry.position()) {
+            Some(known) if known.hash == seen.hash && known.prev_term == prev_term => {}
+            Some(known) => self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?} has another entry {} than its leader made (before it: term {}, \
+                     there {})",
+                    show(entry.position()),
+                    prev_term,
+                    known.prev_term
+                )
+            }),
+            None if leads => self.learn(entry.index, seen),
+            None => self.fail(Rule::LogMatching, || {
+                format!("{member:?} has entry {} that no leader made", show(entry.position()))
+            }),
+        }
+        if prev_term > entry.term {
+            self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?}: entry {} follows one of term {prev_term}",
+                    show(entry.position())
+                )
+            });
+        }
+    }
+
+    /// An entry that was in all logs when the run began.
+    pub fn given(&mut self, entry: &Entry, prev_term: Term) {
+        self.learn(entry.index, Known { term: entry.term, prev_term, hash: hash(entry) });
+    }
+
+    /// An entry as found on disk at a restart.
+    pub fn found(&mut self, member: MemberId, position: LogPosition, prev_term: Term) {
+        let fits = self.find(position).is_some_and(|known| known.prev_term == prev_term);
+        if !fits {
+            self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?} restarted with entry {} behind one of term {prev_term}, which no \
+                     leader made so",
+                    show(position)
+                )
+            });
+        }
+    }
+
+    /// `member` is about to cut entry `position` out of its log.
+    pub fn truncated(&mut self, member: MemberId, position: LogPosition) {
+        if self.committed_term(position.index) == Some(position.term) {
+            self.fail(Rule::CommittedNeverChanges, || {
+                format!("{member:?} cuts off the committed entry {}", show(position))
+            });
+        }
+    }
+
+    /// `member` became leader of `term` with a log that holds `last` and `term_at`.
+    pub fn elected(
+        &mut self,
+        member: MemberId,
+        term: Term,
+        last: Index,
+        term_at: impl Fn(Index) -> Option<Term>,
+    ) {
+        let before = *self.leaders.entry(term).or_insert(member);
+        if before != member {
+            self.fail(Rule::OneLeaderPerTerm, || {
+                format!("{member:?} leads term {term}, and so does {before:?}")
+            });
+        }
+        // Entries counted by leaders of later terms need not be here: this one has already lost.
+        let must_have = self.committed.iter().rposition(|c| c.counted_in < term);
+        if let Some(at) = must_have {
+            let position = LogPosition { term: self.committed[at].term, index: at as Index + 1 };
+            if last < position.index
+                || term_at(position.index).is_some_and(|have| have != position.term)
+            {
+                self.fail(Rule::LeaderCompleteness, || {
+                    format!(
+                        "{member:?} leads term {term} with a log up to {last}, without the \
+                         committed entry {}",
+                        show(position)
+                    )
+                });
+            }
+        }
+    }
+
+    /// `member` is fed `entry` as committed, in the term `counted_in` at the latest. True if nobody
+    /// was before.
+    pub fn committing(&mut self, member: MemberId, entry: &Entry, counted_in: Term) -> bool {
+        let (index, term) = (entry.index, entry.term);
+        match self.committed.get(index as usize - 1) {
+            Some(known) if known.term == term => return false,
+            Some(known) => {
+                let known = known.term;
+                self.fail(Rule::CommittedNeverChanges, || {
+                    format!("{member:?} is fed {index} of term {term}, others had term {known}")
+                });
+                return false;
+            }
+            None => {}
+        }
+        if self.commit() + 1 != index {
+            self.fail(Rule::CommittedNeverChanges, || {
+                format!("{member:?} is fed {index}, but nobody was fed the entry before it")
+            });
+            return false;
+        }
+        if self.find(entry.position()).is_none_or(|known| known.hash != hash(entry)) {
+            self.fail(Rule::LogMatching, || {
+                format!(
+                    "{member:?} is fed {} with a content that no leader made",
+                    show(entry.position())
+                )
+            });
+        }
+        self.committed.push(Committed { term, counted_in });
+        true
+    }
+
+    /// What `member` wanted on its disk last is there.
+    pub fn hard_state_saved(&mut self, member: MemberId) {
+        let voice = self.voice(member);
+        voice.durable = voice.hard;
+    }
+
+    /// `member` starts as an older state of itself: what it said since is forgotten there.
+    pub fn rolled_back(&mut self, member: MemberId, state: HardState) {
+        *self.voice(member) = Voice { hard: state, durable: state, ..Voice::default() };
+    }
+
+    /// `member` starts with this term and vote on its disk.
+    pub fn restarted(&mut self, member: MemberId, state: HardState) {
+        let voice = self.voice(member);
+        let before = voice.durable;
+        (voice.hard, voice.durable) = (state, state);
+        let other_vote = before.voted_for.is_some() && state.voted_for != before.voted_for;
+        if state.term < before.term || (state.term == before.term && other_vote) {
+            self.fail(Rule::VoteOnlyPersisted, || {
+                format!("{member:?} finds {state:?} on its disk, where it had {before:?}")
+            });
+        }
+    }
+
+    /// The replicated state of `member` after `index` has this digest.
+    pub fn state(&mut self, member: MemberId, index: Index, digest: u64) {
+        let at = index as usize;
+        if at == self.states.len() {
+            self.states.push(digest);
+        } else if self.states.get(at) != Some(&digest) {
+            self.fail(Rule::SameVerdictsEverywhere, || {
+                format!("after entry {index} {member:?} is in another state than the first to get there")
+            });
+        }
+    }
+
+    /// True if nobody has applied this index before.
+    pub fn is_news(&self, index: Index) -> bool {
+        index as usize >= self.states.len()
+    }
+
+    pub fn new_op(&mut self, by: MemberId, term: Term) -> u32 {
+        self.ops.push(OpFate { written: (by, term), ..OpFate::default() });
+        (self.ops.len() - 1) as u32
+    }
+
+    pub fn ops(&self) -> &[OpFate] {
+        &self.ops
+    }
+
+    /// Operation `op` got its verdict at `index`; told once for each index, in order.
+    pub fn verdict(
+        &mut self,
+        op: u32,
+        index: Index,
+        seqno: Seqno,
+        outcome: Outcome,
+        write_set: &WriteSet,
+    ) {
+        let Some(fate) = self.ops.get_mut(op as usize) else {
+            return self.fail(Rule::ExactlyOnce, || format!("operation {op} was never proposed"));
+        };
+        match (fate.index, outcome) {
+            (None, Outcome::Duplicate) => self.fail(Rule::ExactlyOnce, || {
+                format!("operation {op} at {index} counts as a copy, but there was no first")
+            }),
+            (None, _) => fate.index = Some(index),
+            (Some(first), Outcome::Ok) => self.fail(Rule::ExactlyOnce, || {
+                format!("operation {op} was decided at {first} and takes effect again at {index}")
+            }),
+            // A copy that comes so late that it is only too old.
+            (Some(_), _) => {}
+        }
+        if outcome == Outcome::Ok {
+            if let Some(missed) = self.passed.admit(seqno, write_set) {
+                self.fail(Rule::ConflictsAreCaught, || {
+                    format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
+                });
+            }
+        }
+    }
+
+    /// The client of `op` was told that it is ordered at `index`.
+    pub fn acknowledged(&mut self, op: u32, index: Index) {
+        let fate = &mut self.ops[op as usize];
+        fate.acknowledged = true;
+        if fate.index != Some(index) {
+            let real = fate.index;
+            self.fail(Rule::AcknowledgedSurvives, || {
+                format!("operation {op} was acknowledged at {index} but is at {real:?}")
+            });
+        }
+    }
+
+    /// `member` must put `state` on disk.
+    pub fn hard_state(&mut self, member: MemberId, state: HardState) {
+        let before = std::mem::replace(&mut self.voice(member).hard, state);
+        let changed_vote = state.term == before.term
+            && before.voted_for.is_some()
+            && before.voted_for != state.voted_for;
+        if state.term < before.term || changed_vote {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} replaces {before:?} by {state:?}")
+            });
+        }
+    }
+
+    /// `member` sends a message of its own term.
+    pub fn spoke(&mut self, member: MemberId, term: Term) {
+        let voice = self.voice(member);
+        let before = voice.term;
+        voice.term = before.max(term);
+        if term < before {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} speaks in term {term} after it spoke in term {before}")
+            });
+        }
+    }
+
+    pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
+        let voice = self.voice(member);
+        let before = voice.granted.replace((term, candidate));
+        if let Some((voted_in, other)) = before {
+            if voted_in == term && other != candidate {
+                self.fail(Rule::OneVotePerTerm, || {
+                    format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
+                });
+            }
+        }
+    }
+
+    pub fn leader_of(&self, term: Term) -> Option<MemberId> {
+        self.leaders.get(&term).copied()
+    }
+
+    /// Terms in which somebody led.
+    pub fn terms_led(&self) -> usize {
+        self.leaders.len()
+    }
+
+    fn voice(&mut self, member: MemberId) -> &mut Voice {
+        let at = match self.voices.iter().position(|(id, _)| *id == member) {
+            Some(at) => at,
+            None => {
+                self.voices.push((member, Voice::default()));
+                self.voices.len() - 1
+            }
+        };
+        &mut self.voices[at].1
+    }
+
+    fn find(&self, position: LogPosition) -> Option<Known> {
+        let first = (*self.known.get(position.index as usize)?)?;
+        if first.term == position.term {
+            return Some(first);
+        }
+        let rival = |(i, k): &&(Index, Known)| *i == position.index && k.term == position.term;
+        self.rivals.iter().find(rival).map(|(_, known)| *known)
+    }
+
+    fn learn(&mut self, index: Index, entry: Known) {
+        let at = index as usize;
+        if at >= self.known.len() {
+            self.known.resize(at + 1, None);
+        }
+        match &mut self.known[at] {
+            Some(_) => self.rivals.push((index, entry)),
+            free => *free = Some(entry),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.rule, self.detail)
+    }
+}
+
+/// `index@term`, as traces write positions.
+pub fn show(position: LogPosition) -> String {
+    format!("{}@{}", position.index, position.term)
+}
+
+fn hash(entry: &Entry) -> u64 {
+    mix_bytes(mix(entry.term, u64::from(entry.kind.code())), &entry.data)
+}
+
+#[cfg(test)]
+mod tests;

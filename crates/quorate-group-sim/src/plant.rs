@@ -1,0 +1,33 @@
+//! Deliberately planted bugs, to show that the checks bite.
+//!
+//! Each is a mistake of the world: of who carries out what the machine wants, of the disk, of what
+//! stands above the group. The product's crates carry no switch for them.
+
+use clap::ValueEnum;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Plant {
+    /// The log reports entries as persisted when they were only handed to the disk.
+    AckBeforeSync,
+    /// Term and vote are never written to the disk.
+    TermNotSynced,
+    /// A start takes what lies below a newer snapshot for committed, whatever its terms.
+    CommitWithoutTerms,
+    /// A proposal is sent to a new leader under a new serial, so it is applied twice.
+    ProposedTwice,
+    /// A view that some members go by leaves those in who are gone.
+    ViewOnSomeOnly,
+    /// A member that starts from a snapshot rebuilds its certification index without the last
+    /// write sets before it.
+    PartialIndex,
+    /// Who is not the primary (any more) stamps what it wants to write with its successor's term.
+    RestampTerm,
+    /// Entries are fed that are committed nowhere.
+    FedTooEarly,
+    /// Acknowledgements say more than the follower has.
+    InflatedReply,
+    /// A read point is answered from the own commit index, without asking anybody.
+    LocalReads,
+    /// A received snapshot replaces the log before it is on disk.
+    SnapshotNotSaved,
+}

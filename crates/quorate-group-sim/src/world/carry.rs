@@ -1,0 +1,279 @@
+//! Carrying out what a member wants, in the order that its output demands, as the product's shell
+//! does; and showing it to the oracle.
+
+use super::{Asked, Event, World};
+use crate::coverage::Mark;
+use crate::plant::Plant;
+use quorate_consensus::{Effects, MemberId, Message, MessageBody};
+use quorate_group::{Input, Link, LogLevel, Notice, Order, Output};
+use quorate_wal::{sim::Next, WalError};
+use quorate_wire::Packet;
+use std::sync::Arc;
+
+impl World {
+    /// Gives `input` to the member at `m`, and carries out what that causes.
+    pub(super) fn step(&mut self, m: usize, input: Input) {
+        let now_ms = self.now_ms(m);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.member.step(now_ms, input, &mut process.out);
+        self.carry_out(m);
+    }
+
+    pub(super) fn give_order(&mut self, m: usize, what: &'static str, order: Order) -> u64 {
+        let id = self.next_number();
+        let now_ms = self.now_ms(m);
+        let deadline_ms = now_ms + self.scenario.election_timeout_ms * 10;
+        let Some(process) = &mut self.nodes[m].process else { return id };
+        process.orders.insert(id, what);
+        let mut intake = quorate_group::Intake::default();
+        intake.order(id, order, deadline_ms);
+        process.member.take_in(now_ms, &mut intake, &mut process.out);
+        self.carry_out(m);
+        id
+    }
+
+    pub(super) fn carry_out(&mut self, m: usize) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let mut out = std::mem::take(&mut process.out);
+        self.hear_notices(m, &out);
+        if let Some(reason) = out.mark.take() {
+            self.mark(Mark::RolledBackRefused);
+            self.nodes[m].mark = Some(reason);
+        }
+        if let Err(error) = self.write_log(m, &out) {
+            if self.nodes[m].disk.is_dead() {
+                return;
+            }
+            let now_ms = self.now_ms(m);
+            let Some(process) = &mut self.nodes[m].process else { return };
+            if !process.member.has_failed() {
+                // Nothing that stands on what was not written leaves.
+                out.effects.clear();
+                out.packets.clear();
+                (out.feed, out.ask_room) = (None, None);
+                process.member.step(now_ms, Input::LogFailed(error.to_string()), &mut out);
+                self.hear_notices(m, &out);
+            }
+        }
+        if self.nodes[m].disk.is_dead() {
+            return;
+        }
+        for message in std::mem::take(&mut out.effects.messages) {
+            self.send_message(m, message);
+        }
+        for (to, packet) in std::mem::take(&mut out.packets) {
+            self.push(m, to, packet);
+        }
+        self.look_for_room(m, out.ask_room.take());
+        let run = self.nodes[m].run;
+        if let Some(index) = out.feed {
+            self.feed_up_to(m, index);
+        }
+        for fetch in out.effects.fetches.drain(..) {
+            let delay = self.rng.range(10, 2_000);
+            self.schedule.after(delay, Event::Fetch { m, run, fetch });
+        }
+        for order in out.snapshots.drain(..) {
+            let delay = self.rng.range(10, 2_000);
+            self.schedule.after(delay, Event::SendSnapshot { m, run, order });
+        }
+        for link in std::mem::take(&mut out.links) {
+            match link {
+                Link::Connect { peer, addrs } => self.keep_connected(m, peer, addrs),
+                Link::Break(peer) => self.break_off(m, peer),
+                Link::Cut(peer) => self.cut_peer(m, peer),
+                Link::Drop(peer) => self.drop_link(m, peer),
+                Link::CutAll => self.cut_all(m),
+            }
+        }
+        if let Some(ask) = out.ask.take() {
+            self.ask(m, ask);
+        }
+        let release = out.release.take();
+        let new_leader =
+            out.notices.iter().any(|notice| matches!(notice, Notice::Leader(_, Some(_))));
+        if let (Some(needed), Some(process)) = (out.needed, &self.nodes[m].process) {
+            process.wal.set_needed(needed);
+        }
+        for (id, answer) in std::mem::take(&mut out.answers) {
+            self.answered(m, id, answer);
+        }
+        out.clear();
+        if let Some(process) = &mut self.nodes[m].process {
+            process.out = out;
+        }
+        self.flush(m);
+        self.disk_soon(m);
+        if let Some(index) = release {
+            self.release(m, index);
+        }
+        if new_leader && self.plant == Some(Plant::ProposedTwice) {
+            self.propose_again(m);
+        }
+    }
+
+    fn hear_notices(&mut self, m: usize, out: &Output) {
+        for notice in &out.notices {
+            match notice {
+                Notice::Leader(term, leader) => self.leader_known(m, *term, *leader),
+                Notice::Rules(rules) => {
+                    let single = rules.primaries == quorate_consensus::Primaries::Single;
+                    if let Some(process) = &mut self.nodes[m].process {
+                        process.single = single;
+                    }
+                }
+                Notice::Primary(primary) => {
+                    if self.tells() {
+                        self.note(format!("m{m} is primary: {primary}"));
+                    }
+                }
+                Notice::Fatal(reason) => {
+                    if self.tells() {
+                        self.note(format!("m{m} FATAL {reason}"));
+                    }
+                    if let Some(process) = &mut self.nodes[m].process {
+                        process.fatal.get_or_insert_with(|| reason.clone());
+                    }
+                }
+                Notice::Log(level, line) => {
+                    if self.tells() && *level <= LogLevel::Debug {
+                        self.note(format!("m{m} {level:?} {line}"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn leader_known(&mut self, m: usize, term: u64, leader: Option<MemberId>) {
+        let id = self.nodes[m].id;
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let leads = leader == Some(id);
+        (process.term, process.leads) = (term, leads);
+        if self.tells() {
+            let who = leader.and_then(|leader| self.slot(leader));
+            self.note(format!("m{m} knows the leader of term {term}: {who:?}"));
+        }
+    }
+
+    /// What has to be durable, or in the log's queue, before anything else is done.
+    fn write_log(&mut self, m: usize, out: &Output) -> Result<(), Arc<WalError>> {
+        let id = self.nodes[m].id;
+        let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
+        let wal = process.wal.clone();
+        if let Some((group, charter)) = out.group {
+            wal.save_group(group, charter)?;
+            self.mark(Mark::Joined);
+        }
+        let effects = &out.effects;
+        if let Some(state) = effects.hard_state {
+            self.oracle.hard_state(id, state);
+            if self.plant != Some(Plant::TermNotSynced) {
+                wal.save_hard_state(state)?;
+            }
+            self.oracle.hard_state_saved(id);
+        }
+        // Before its term is on disk nobody can know.
+        for notice in &out.notices {
+            match notice {
+                Notice::Leader(term, Some(leader)) if *leader == id => {
+                    self.coverage.mark(Mark::Election);
+                    self.oracle.elected(id, *term, wal.last().index, |index| wal.term_at(index));
+                }
+                _ => {}
+            }
+        }
+        if let Some(index) = out.install {
+            if let Some(process) = &mut self.nodes[m].process {
+                process.install = Some(index);
+                self.feed_soon(m);
+            }
+        }
+        self.queue_entries(m, effects);
+        Ok(())
+    }
+
+    fn queue_entries(&mut self, m: usize, effects: &Effects) {
+        let id = self.nodes[m].id;
+        let Some(process) = &self.nodes[m].process else { return };
+        let wal = process.wal.clone();
+        if let Some(meta) = &effects.reset_log {
+            wal.reset(meta.last);
+            self.mark(Mark::SnapshotInstalled);
+        }
+        if let Some(from) = effects.truncate_from {
+            self.mark(Mark::Truncation);
+            for index in from..=wal.last().index {
+                if let Some(term) = wal.term_at(index) {
+                    self.oracle.truncated(id, quorate_consensus::LogPosition { term, index });
+                }
+            }
+            wal.truncate(from);
+        }
+        for entry in &effects.append {
+            let leads = self.oracle.leader_of(entry.term) == Some(id);
+            let prev_term = wal.term_at(entry.index - 1).unwrap_or_default();
+            self.oracle.appended(id, entry, prev_term, leads);
+            if leads && entry.kind == quorate_consensus::EntryKind::Config {
+                if let Ok(config) = quorate_consensus::Config::decode(&entry.data) {
+                    self.configs_made.push((entry.index, config));
+                }
+            }
+            wal.append(std::slice::from_ref(entry));
+        }
+    }
+
+    fn send_message(&mut self, m: usize, mut message: Message) {
+        self.hear_message(m, &message);
+        if self.plant == Some(Plant::InflatedReply) {
+            if let MessageBody::AppendReply { matched } = &mut message.body {
+                *matched += 1;
+            }
+        }
+        self.push(m, message.to, Packet::Consensus(message));
+    }
+
+    /// Something for the disk to do.
+    pub(super) fn disk_soon(&mut self, m: usize) {
+        let run = self.nodes[m].run;
+        let slow_until = self.nodes[m].slow_disk_until;
+        let Some(process) = &mut self.nodes[m].process else { return };
+        if process.disk_busy {
+            return;
+        }
+        let delay = match process.steps.next() {
+            Next::Idle | Next::Failed => return,
+            Next::Mark if process.marking => return,
+            Next::Write => 0,
+            Next::Sync => self.sync_time(),
+            Next::Full => 100_000,
+            Next::Mark => 100_000,
+        };
+        let Some(process) = &mut self.nodes[m].process else { return };
+        // A mark waits for nothing, and nothing for it.
+        process.marking = process.steps.next() == Next::Mark;
+        process.disk_busy = !process.marking;
+        process.disk_turn += 1;
+        let turn = process.disk_turn;
+        let at = (self.schedule.now() + delay).max(slow_until);
+        self.schedule.at(at, Event::Disk { m, run, turn });
+    }
+
+    fn sync_time(&mut self) -> u64 {
+        let (low, high) = self.scenario.sync_us;
+        if self.rng.chance(self.scenario.stall_per_mille) && self.has_faults() {
+            return self.rng.below(self.scenario.stall_us);
+        }
+        self.rng.range(low, high.max(low))
+    }
+
+    /// Asks at `ask.addr` for admission.
+    fn ask(&mut self, m: usize, ask: quorate_group::Ask) {
+        let from_run = self.nodes[m].run;
+        let number = self.next_number();
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.asking = number;
+        let from = process.member.identity();
+        let (hello, request) = super::admission::ask_packets(from, ask.request);
+        self.send_ask(m, Asked { from: m, from_run, number, addr: ask.addr, hello, request });
+    }
+}

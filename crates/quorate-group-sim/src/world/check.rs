@@ -1,0 +1,106 @@
+//! What members say and see, shown to the oracle.
+
+use super::World;
+use crate::coverage::Mark;
+use crate::node::on_disk;
+use crate::oracle::{show, Rule};
+use quorate_consensus::{Config, Entry, LogPosition, MemberId, Message, MessageBody};
+use quorate_wal::Wal;
+use std::collections::BTreeSet;
+
+/// Whether these members can elect a leader and commit.
+pub(super) fn decides(config: &Config, among: impl Fn(MemberId) -> bool) -> bool {
+    let present = || config.members.iter().filter(|(id, info)| info.votes() && among(**id));
+    let zones: BTreeSet<&str> = present().map(|(_, info)| &*info.zone).collect();
+    config.is_quorum(&among)
+        && zones.len() >= usize::from(config.rules.zones_min)
+        && present().any(|(id, _)| config.may_lead(*id))
+}
+
+impl World {
+    /// A message of the core is about to leave.
+    pub(super) fn hear_message(&mut self, m: usize, message: &Message) {
+        let id = self.nodes[m].id;
+        let Some(process) = &self.nodes[m].process else { return };
+        let wal = process.wal.clone();
+        let term = message.term;
+        match &message.body {
+            MessageBody::PreVote { .. } | MessageBody::PreVoteReply { .. } => return,
+            MessageBody::VoteReply { granted: true } => self.oracle.voted(id, term, message.to),
+            MessageBody::Vote { .. } => self.oracle.voted(id, term, id),
+            MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
+                self.check_acknowledgement(m, &wal, *matched)
+            }
+            MessageBody::TimeoutNow => self.mark(Mark::Switchover),
+            _ => {}
+        }
+        self.oracle.spoke(id, term);
+    }
+
+    /// Only what is on disk is acknowledged: as entries, or in a snapshot.
+    fn check_acknowledgement(&mut self, m: usize, wal: &Wal, matched: u64) {
+        let Some(process) = &self.nodes[m].process else { return };
+        let in_snapshot = || {
+            let newest = process.snapshots.list().unwrap_or_default().into_iter().next();
+            newest.is_some_and(|newest| matched <= newest)
+        };
+        let persisted = wal.persisted();
+        if matched > persisted.index && !in_snapshot() {
+            self.oracle.fail(Rule::AcknowledgeOnlyPersisted, || {
+                format!("m{m} acknowledges {matched}, and has {} on disk", show(persisted))
+            });
+        }
+    }
+
+    /// `m` is fed `entry` as committed.
+    pub(super) fn check_fed(&mut self, m: usize, entry: &Entry) {
+        let id = self.nodes[m].id;
+        let Some(process) = &self.nodes[m].process else { return };
+        let (counted_in, position) = (process.term, entry.position());
+        if !process.has_on_disk(position) {
+            self.oracle.fail(Rule::FedOnlyPersisted, || {
+                format!("m{m} is fed {}, which its own disk does not have", show(position))
+            });
+        }
+        let news = self.oracle.committing(id, entry, counted_in);
+        if !news || self.nodes[m].damage.is_some() {
+            return;
+        }
+        // By which of the memberships that were in force meanwhile it was counted, the leader knows.
+        let has = |id: MemberId| self.has_durably(id, position);
+        let since = self.committed_config.0;
+        let made = self.configs_made.iter().filter(|(index, _)| *index > since);
+        let mut configs = made.map(|(_, config)| config).chain([&self.committed_config.1]);
+        let enough = since == 0 || configs.any(|config| config.is_quorum(has));
+        if !enough {
+            let holders: Vec<_> =
+                (0..self.nodes.len()).filter(|at| has(self.nodes[*at].id)).collect();
+            let config = &self.committed_config;
+            self.oracle.fail(Rule::CommitNeedsPersistedMajority, || {
+                format!(
+                    "m{m} is fed {}, which is on the disks of {holders:?} only; {:?}",
+                    show(position),
+                    config
+                )
+            });
+        }
+    }
+
+    /// Whether a member has, or had when it ended, this entry on disk.
+    fn has_durably(&self, id: MemberId, position: LogPosition) -> bool {
+        let Some(m) = self.slot(id) else {
+            // Its disk was lost since; what it had cannot be asked any more.
+            return true;
+        };
+        let node = &self.nodes[m];
+        match &node.process {
+            Some(process) => {
+                on_disk(&process.wal, position)
+                    || process.snapshots.list().is_ok_and(|all| {
+                        all.first().is_some_and(|newest| position.index <= *newest)
+                    })
+            }
+            None => node.promised.is_some_and(|promised| position.index <= promised.index),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Committed entries, as each member's database gets to see them.
+
+use super::start::load;
+use super::{Event, World};
+use crate::coverage::Mark;
+use crate::database::{Applied, Database, Decision, Part};
+use crate::node::{Client, Damage};
+use crate::oracle::{show, Rule};
+use crate::plant::Plant;
+use quorate_certify::{flags, Outcome};
+use quorate_consensus::{Config, Entry, EntryKind, Index};
+use quorate_group::{Committed, Content, Input};
+use quorate_wal::ReadError;
+
+/// Entries a slow member applies at a time.
+const SLOW_BATCH: usize = 3;
+const READ_BYTES: usize = 64 << 10;
+const LARGE: usize = 8 << 10;
+
+impl World {
+    pub(super) fn feed_up_to(&mut self, m: usize, index: Index) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.fed_to = process.fed_to.max(index);
+        self.feed_soon(m);
+    }
+
+    pub(super) fn feed_soon(&mut self, m: usize) {
+        let (run, lag) = (self.nodes[m].run, self.nodes[m].apply_lag_us);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        if !process.feed_due {
+            process.feed_due = true;
+            self.schedule.after(lag, Event::Feed { m, run });
+        }
+    }
+
+    pub(super) fn feed(&mut self, m: usize) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.feed_due = false;
+        if process.fatal.is_some() {
+            return;
+        }
+        if self.plant == Some(Plant::FedTooEarly) {
+            process.fed_to = process.wal.last().index;
+        }
+        let done = self.feed_some(m);
+        if let Err(reason) = done {
+            if !self.nodes[m].disk.is_dead() {
+                let index = self.nodes[m].process.as_ref().map_or(0, |p| p.applied());
+                self.clean_stop(m, format!("cannot go on after {index}: {reason}"));
+            }
+            return;
+        }
+        self.finish_reads(m);
+        self.snapshot_if_due(m);
+        let Some(process) = &self.nodes[m].process else { return };
+        if process.applied() < process.fed_to || process.install.is_some() {
+            self.feed_soon(m);
+        }
+    }
+
+    /// The product's node ends so; it is no loss unless the disk was intact.
+    fn clean_stop(&mut self, m: usize, reason: String) {
+        if self.nodes[m].damage.is_none() && !self.scenario.faults.sync_failure {
+            self.oracle.fail(Rule::StartsAgain, || format!("m{m} {reason}"));
+        }
+        if self.tells() {
+            self.note(format!("m{m} stops: {reason}"));
+        }
+        if let Some(process) = &mut self.nodes[m].process {
+            process.fatal = Some(reason);
+        }
+    }
+
+    fn feed_some(&mut self, m: usize) -> Result<(), String> {
+        let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
+        let applied = process.applied();
+        if let Some(index) = process.install.take() {
+            if index > applied {
+                return self.install(m, index);
+            }
+        }
+        let fed_to = process.fed_to;
+        if fed_to <= applied {
+            return Ok(());
+        }
+        let mut entries = Vec::new();
+        match process.wal.read(applied + 1, READ_BYTES, &mut entries) {
+            Ok(()) => {}
+            Err(ReadError::Purged { .. }) if process.install.is_some() => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
+        let slow = self.nodes[m].apply_lag_us > 0;
+        let count = if slow { SLOW_BATCH } else { usize::MAX };
+        let run = self.nodes[m].run;
+        for entry in entries.into_iter().take(count) {
+            if entry.index > fed_to {
+                break;
+            }
+            self.apply(m, entry)?;
+            if self.nodes[m].run != run || self.oracle.failed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn install(&mut self, m: usize, index: Index) -> Result<(), String> {
+        let id = self.nodes[m].id;
+        let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
+        let (stored, content) =
+            load(&process.snapshots, index).ok_or("the snapshot cannot be read")?;
+        let content = Content::decode(content).map_err(|error| error.to_string())?;
+        process.database = Database::restore(&content.machine)?;
+        let digest = process.database.digest();
+        process.feed.install(stored.meta, content.view);
+        let applied = process.feed.applied();
+        self.oracle.state(id, index, digest);
+        self.give_up_writes(m);
+        self.step(m, Input::Started(applied));
+        Ok(())
+    }
+
+    fn apply(&mut self, m: usize, entry: Entry) -> Result<(), String> {
+        let id = self.nodes[m].id;
+        let (index, kind, position) = (entry.index, entry.kind, entry.position());
+        let news = self.oracle.is_news(index);
+        self.check_fed(m, &entry);
+        if news {
+            self.mark_entry(&entry);
+        }
+        let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
+        let before = process.feed.view().clone();
+        let committed = process.feed.entry(entry)?;
+        let single = matches!(&committed, Some(Committed::Data { primary_term: Some(_), .. }));
+        let applied = match committed {
+            Some(Committed::View { view, .. })
+                if self.plant == Some(Plant::ViewOnSomeOnly) && m == 0 =>
+            {
+                process.database.apply_view_to_some(&view, &before);
+                Some(Applied::View)
+            }
+            Some(committed) => Some(process.database.apply(committed)?),
+            None => None,
+        };
+        let digest = process.database.digest();
+        self.oracle.state(id, index, digest);
+        if self.tells() && applied.is_none() {
+            self.note(format!("m{m} applies {} {kind:?}", show(position)));
+        }
+        match applied {
+            Some(Applied::Write(decision)) => self.decided(m, index, news, single, decision),
+            Some(Applied::View) if news => self.mark(Mark::View),
+            _ => {}
+        }
+        if kind != EntryKind::Data {
+            let Some(process) = &self.nodes[m].process else { return Ok(()) };
+            let applied = process.feed.applied();
+            self.step(m, Input::Applied(applied));
+        }
+        Ok(())
+    }
+
+    fn mark_entry(&mut self, entry: &Entry) {
+        match entry.kind {
+            EntryKind::Noop => self.mark(Mark::Noop),
+            EntryKind::Config => {
+                if let Ok(config) = Config::decode(&entry.data) {
+                    self.mark(if config.is_joint() { Mark::JointConfig } else { Mark::Config });
+                    self.committed_config = (entry.index, config);
+                }
+            }
+            EntryKind::Data if entry.data.len() >= LARGE => self.mark(Mark::LargeEntry),
+            EntryKind::Data | EntryKind::View | EntryKind::Unknown(_) => {}
+        }
+    }
+
+    fn decided(&mut self, m: usize, index: Index, news: bool, single: bool, decision: Decision) {
+        let Decision { op, write_set, seqno, outcome } = decision;
+        if self.tells() {
+            self.note(format!("m{m} applies op {op} at {index}: seqno {seqno}, {outcome:?}"));
+        }
+        let header = *write_set.header();
+        if news {
+            let whole = flags::TRX_START | flags::TRX_END;
+            let fragment = header.flags & whole != whole && !header.is_toi();
+            self.mark(match outcome {
+                Outcome::Ok if fragment => Mark::FragmentPassed,
+                Outcome::Ok => Mark::Passed,
+                Outcome::Conflict { .. } => Mark::Conflict,
+                Outcome::TooOld => Mark::TooOld,
+                Outcome::Orphan => Mark::Orphan,
+                Outcome::NotPrimary => Mark::NotPrimary,
+                Outcome::Duplicate => Mark::Duplicate,
+            });
+            // A member that was rolled back counts its starts, and its writes, once more.
+            let rolled_back = |node: &crate::node::Node| node.damage == Some(Damage::RolledBack);
+            if outcome != Outcome::Duplicate || !self.nodes.iter().any(rolled_back) {
+                self.oracle.verdict(op, index, seqno, outcome, &write_set);
+                self.oracle.primacy(op, index, outcome, single);
+            }
+        }
+        let now_ms = self.now_ms(m);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        if header.origin != process.origin {
+            return;
+        }
+        let Some(pending) = process.pending.remove(&header.serial) else { return };
+        let mut intake = quorate_group::Intake::default();
+        intake.decided(header.serial);
+        process.member.take_in(now_ms, &mut intake, &mut process.out);
+        process.streams[pending.client] = match (outcome, pending.part) {
+            (Outcome::Ok, Part::First | Part::Next(_)) => Some(seqno),
+            _ => None,
+        };
+        process.clients[pending.client] = Client::Idle;
+        // Who was rolled back may write under a serial that its forgotten life has used: the client is
+        // told that this write set failed.
+        if outcome != Outcome::Duplicate {
+            self.oracle.acknowledged(op, index);
+        }
+        self.carry_out(m);
+        self.client_later(m, pending.client);
+    }
+}

@@ -1,0 +1,228 @@
+//! After the faults: everything must get going again, within bounded time, and agree.
+
+use super::check::decides;
+use super::{Event, Phase, World};
+use crate::coverage::Mark;
+use crate::database::op_of;
+use crate::oracle::Rule;
+use quorate_wal::sim::Crash;
+
+/// Election timeouts that a healed group may take until everything is decided everywhere.
+const PATIENCE: u64 = 100;
+
+impl World {
+    pub(super) fn heal_check(&mut self) {
+        let phase = self.phase;
+        if matches!(phase, Phase::WithoutMinority | Phase::Healed) {
+            self.replace_refused();
+        }
+        match phase {
+            Phase::Founding if self.has_all_members() => {
+                self.phase = Phase::Faults;
+                self.phase_ends = self.schedule.now() + self.scenario.chaos_us;
+                self.schedule_faults();
+                for m in 0..self.nodes.len() {
+                    (0..self.scenario.clients_per_member).for_each(|c| self.client_later(m, c));
+                }
+            }
+            Phase::Faults if self.schedule.now() > self.phase_ends => self.end_faults(),
+            Phase::WithoutMinority if self.unfinished().is_none() => self.bring_back_minority(),
+            Phase::Healed if self.unfinished().is_none() => {
+                self.check_acknowledged();
+                self.mark(Mark::Healed);
+                self.phase = Phase::Done;
+            }
+            Phase::WithoutMinority | Phase::Healed | Phase::Founding
+                if self.schedule.now() > self.phase_ends =>
+            {
+                let why = self.unfinished().unwrap_or_default();
+                self.oracle.fail(Rule::Progress, || {
+                    format!("{phase:?} for {PATIENCE} election timeouts, but {why}")
+                });
+            }
+            _ => {}
+        }
+        if self.phase != Phase::Done {
+            self.schedule.after(self.scenario.election_us() / 4, Event::HealCheck);
+        }
+    }
+
+    fn has_all_members(&mut self) -> bool {
+        let config = &self.committed_config.1;
+        let all = self.nodes.iter().all(|node| config.members.contains_key(&node.id));
+        let settled = !config.is_joint() && config.members.values().all(|info| !info.joining);
+        all && settled && self.unfinished().is_none()
+    }
+
+    fn end_faults(&mut self) {
+        self.net().heal();
+        self.join_links();
+        self.away = if self.scenario.minority_stays_away { self.draw_minority() } else { 0 };
+        if self.tells() {
+            self.note(format!("the faults end; {:#b} stay away", self.away));
+        }
+        self.phase = if self.away == 0 { Phase::Healed } else { Phase::WithoutMinority };
+        for m in 0..self.nodes.len() {
+            match self.is_away(m) {
+                true => self.crash(m, Crash::Kill),
+                false => self.make_well(m),
+            }
+        }
+        self.begin_stage();
+    }
+
+    fn bring_back_minority(&mut self) {
+        if self.tells() {
+            self.note("the group is well without the minority, which now comes back".into());
+        }
+        self.mark(Mark::WithoutMinority);
+        self.away = 0;
+        self.phase = Phase::Healed;
+        (0..self.nodes.len()).for_each(|m| self.make_well(m));
+        self.begin_stage();
+    }
+
+    /// Whoever stopped is started again; whoever cannot, as a new member.
+    fn make_well(&mut self, m: usize) {
+        self.nodes[m].apply_lag_us = 0;
+        self.nodes[m].slow_disk_until = 0;
+        self.make_room(m);
+        let run = self.nodes[m].run;
+        self.resume(m, run);
+        self.unhang(m);
+        let stopped =
+            |process: &crate::node::Process| process.fatal.is_some() || process.member.has_failed();
+        if self.nodes[m].process.as_ref().is_some_and(stopped) {
+            self.crash(m, Crash::Kill);
+        }
+        if self.nodes[m].refused.is_some() {
+            self.wipe(m);
+        }
+        self.start(m);
+        if self.nodes[m].refused.is_some() {
+            self.wipe(m);
+            self.start(m);
+        }
+        self.feed_soon(m);
+    }
+
+    /// Whoever was told that it is an older state of itself comes back as a new member.
+    fn replace_refused(&mut self) {
+        for m in 0..self.nodes.len() {
+            let told = self.nodes[m].mark.is_some() || self.nodes[m].refused.is_some();
+            if told && !self.is_away(m) {
+                self.wipe(m);
+                self.start(m);
+            }
+        }
+    }
+
+    /// Everybody present writes and reads something new, and has so long for it.
+    fn begin_stage(&mut self) {
+        self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
+        for m in 0..self.nodes.len() {
+            if self.nodes[m].is_up() && !self.is_away(m) && self.in_config(m) {
+                self.write(m, 0);
+                self.read(m, 0);
+            }
+        }
+    }
+
+    fn in_config(&self, m: usize) -> bool {
+        self.committed_config.1.members.contains_key(&self.nodes[m].id)
+    }
+
+    /// A random set of members without whom the membership still has its majority.
+    ///
+    /// Nobody stays away while a membership change is unfinished: two logs with different
+    /// memberships may each need the vote of a member that has the better log but is no voter by
+    /// it. That is how Raft is, and ends when the member that led comes back.
+    fn draw_minority(&mut self) -> u16 {
+        let mut away = 0u16;
+        let config = self.committed_config.1.clone();
+        let unfinished = |node: &mut crate::node::Node| match &mut node.process {
+            Some(process) => process.member.status(0, Default::default()).config != config,
+            None => true,
+        };
+        if self.nodes.iter_mut().any(unfinished) {
+            return away;
+        }
+        let whole = |node: &crate::node::Node| node.damage.is_none() && node.refused.is_none();
+        if config.is_joint() || !self.nodes.iter().all(whole) {
+            return away;
+        }
+        for m in 0..self.nodes.len() {
+            let with = away | 1 << m;
+            let stays = |id| self.slot(id).is_some_and(|slot| with & (1 << slot) == 0);
+            if decides(&config, stays) && self.rng.chance(400) {
+                away = with;
+            }
+        }
+        away
+    }
+
+    pub(super) fn is_away(&self, m: usize) -> bool {
+        self.away & (1 << m) != 0
+    }
+
+    /// The first reason found why the group is not well yet.
+    fn unfinished(&mut self) -> Option<String> {
+        let count = self.nodes.len();
+        let leaders: Vec<usize> = (0..count).filter(|m| self.nodes[*m].leads()).collect();
+        let [leader] = leaders[..] else { return Some(format!("{leaders:?} lead")) };
+        let process = self.nodes[leader].process.as_mut()?;
+        let status = process.member.status(0, Default::default());
+        let commit = status.last_index;
+        if status.config.is_joint() {
+            return Some("a change of membership is not finished".into());
+        }
+        for m in (0..count).filter(|m| !self.is_away(*m)) {
+            let id = self.nodes[m].id;
+            if !status.config.members.contains_key(&id) && !self.nodes[m].is_up() {
+                continue;
+            }
+            let Some(process) = &self.nodes[m].process else {
+                return Some(format!("m{m} does not run"));
+            };
+            if let Some(fatal) = &process.fatal {
+                return Some(format!("m{m} stopped: {fatal}"));
+            }
+            if !status.config.members.contains_key(&id) {
+                return Some(format!("m{m} is not a member"));
+            }
+            if process.applied() != commit || process.wal.persisted().index != commit {
+                let (applied, last) = (process.applied(), process.wal.last().index);
+                return Some(format!(
+                    "m{m} has applied {applied} of a log up to {last}, where {commit} is the end"
+                ));
+            }
+            let (writes, reads) = (process.pending.len(), process.reads.len());
+            if !process.is_idle() {
+                return Some(format!("m{m} has {writes} writes and {reads} reads open"));
+            }
+        }
+        None
+    }
+
+    /// Everything that a client was told is in the log, where it was told.
+    fn check_acknowledged(&mut self) {
+        let Some(process) =
+            self.nodes.iter().find_map(|node| node.process.as_ref().filter(|p| p.leads))
+        else {
+            return;
+        };
+        let base = process.wal.base().index;
+        let lost = self.oracle.ops().iter().enumerate().find_map(|(op, fate)| {
+            let index = fate.index.filter(|i| fate.acknowledged && *i > base)?;
+            let mut entries = Vec::new();
+            process.wal.read(index, 1, &mut entries).ok()?;
+            let there = entries.first().and_then(|entry| op_of(&entry.data));
+            (there != Some(op as u32)).then_some((op, index))
+        });
+        if let Some((op, index)) = lost {
+            self.oracle.fail(Rule::AcknowledgedSurvives, || {
+                format!("operation {op} was acknowledged at {index}, where the leader has another")
+            });
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The network between the machines: how long the way takes, and which ways are cut.
+
+use super::World;
+use crate::rng::Rng;
+use crate::scenario::Scenario;
+use crate::schedule::Micros;
+
+pub const SLOTS_MAX: usize = 16;
+
+pub struct Net {
+    latency_us: [[Micros; SLOTS_MAX]; SLOTS_MAX],
+    /// Bit `to` of `cut[from]`: nothing passes in this direction.
+    cut: [u16; SLOTS_MAX],
+    /// As fast as may be, and no more faults.
+    perfect: bool,
+}
+
+impl Net {
+    pub fn new(scenario: &Scenario, rng: &mut Rng) -> Self {
+        let mut latency_us = [[0; SLOTS_MAX]; SLOTS_MAX];
+        let (low, high) = scenario.latency_us;
+        for latency in latency_us.iter_mut().flatten() {
+            *latency = rng.range(low, high);
+        }
+        Net { latency_us, cut: [0; SLOTS_MAX], perfect: false }
+    }
+
+    pub fn cut(&mut self, from: usize, to: usize) {
+        self.cut[from] |= 1 << to;
+    }
+
+    /// Cuts every link between the two sides, both ways.
+    pub fn split(&mut self, side: u16) {
+        for from in 0..SLOTS_MAX {
+            self.cut[from] |= if side & (1 << from) != 0 { !side } else { side };
+        }
+    }
+
+    pub fn join_all(&mut self) {
+        self.cut = [0; SLOTS_MAX];
+    }
+
+    pub fn heal(&mut self) {
+        self.join_all();
+        self.perfect = true;
+    }
+
+    fn passes(&self, from: usize, to: usize) -> bool {
+        self.cut[from] & (1 << to) == 0
+    }
+
+    /// A connection needs both directions.
+    pub(super) fn works(&self, a: usize, b: usize) -> bool {
+        self.passes(a, b) && self.passes(b, a)
+    }
+}
+
+impl World {
+    pub(super) fn net(&mut self) -> &mut Net {
+        &mut self.net
+    }
+
+    pub(super) fn latency(&mut self, from: usize, to: usize) -> Micros {
+        if self.net.perfect {
+            return self.scenario.latency_us.0;
+        }
+        let mut delay = self.net.latency_us[from][to] + self.rng.below(self.scenario.jitter_us + 1);
+        if self.rng.chance(self.scenario.spike_per_mille) {
+            delay += self.rng.below(self.scenario.spike_us + 1);
+        }
+        delay
+    }
+}

@@ -1,0 +1,94 @@
+//! What operators ask for.
+
+use super::{Event, World};
+use crate::coverage::Mark;
+use crate::scenario::name;
+use quorate_consensus::{MemberRole, Primaries, Rules, WeightRule};
+use quorate_group::{Alteration, Answer, Order};
+
+impl World {
+    pub(super) fn order(&mut self) {
+        if !self.has_faults() {
+            return;
+        }
+        let delay = self.fault_pause();
+        self.schedule.after(delay, Event::Order);
+        let count = self.nodes.len();
+        let leader = (0..count).find(|m| self.nodes[*m].leads());
+        let m = match leader {
+            Some(leader) if self.rng.chance(850) => leader,
+            _ => self.rng.index(count),
+        };
+        // Somebody is lost: who gives away another vote now may have none left.
+        let lost = |node: &crate::node::Node| {
+            let known = self.committed_config.1.members.contains_key(&node.id);
+            node.damage.is_some() || node.refused.is_some() || !known
+        };
+        if !self.nodes[m].runs() || self.nodes.iter().any(lost) {
+            return;
+        }
+        let other = self.rng.index(count);
+        let (what, mark, order) = self.draw_order(m, name(other));
+        if self.tells() {
+            self.note(format!("m{m} is told: {order:?}"));
+        }
+        self.mark(mark);
+        self.give_order(m, what, order);
+    }
+
+    fn draw_order(&mut self, m: usize, other: String) -> (&'static str, Mark, Order) {
+        let alter = |alteration| Order::Alter { name: other.clone(), alteration };
+        match self.rng.below(12) {
+            0..=2 => {
+                let to = self.rng.chance(700).then_some(other);
+                ("switchover", Mark::Switchover, Order::Switchover { to })
+            }
+            3 => {
+                let roles = [MemberRole::Voter, MemberRole::Learner, MemberRole::Voter];
+                let role = self.rng.pick(&roles).copied();
+                ("role", Mark::AlterRole, alter(Alteration { role, ..Alteration::default() }))
+            }
+            4 => {
+                let weight = self.rng.pick(&[0, 20, 50, 80]).copied();
+                ("weight", Mark::AlterWeight, alter(Alteration { weight, ..Alteration::default() }))
+            }
+            5 => ("rules", Mark::SetRules, Order::SetRules(self.draw_rules())),
+            6 if !self.scenario.faults.loses_disks() => {
+                ("votes", Mark::WantVotes, Order::WantVotes(self.rng.range(0, 2) as u8))
+            }
+            7 => ("view", Mark::RefreshView, Order::RefreshView),
+            8 => ("alone", Mark::GoOnAlone, Order::GoOnAlone),
+            9 => {
+                let allowed = self.rng.chance(500);
+                ("allow alone", Mark::AllowAlone, Order::AllowAlone(allowed))
+            }
+            10 => ("remove", Mark::Remove, Order::Remove { name: other }),
+            _ => {
+                let _ = m;
+                let ms = self.scenario.election_timeout_ms * self.rng.range(2, 6);
+                ("suspect", Mark::RefreshView, Order::SuspectAfter(ms))
+            }
+        }
+    }
+
+    fn draw_rules(&mut self) -> Rules {
+        let s = &self.scenario;
+        let single = self.rng.chance(400);
+        Rules {
+            zones_min: self.rng.below(s.zones + 1) as u8,
+            weights: if self.rng.chance(300) { WeightRule::Forced } else { WeightRule::Optimistic },
+            primaries: if single { Primaries::Single } else { Primaries::Multi },
+            follows_writes: self.rng.chance(400),
+            ..Rules::default()
+        }
+    }
+
+    pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {
+        let done = answer.is_ok();
+        self.mark(if done { Mark::OrderDone } else { Mark::OrderRefused });
+        if self.tells() {
+            let answer = answer.map_err(|error| error.to_string());
+            self.note(format!("m{m} answers to {what}: {answer:?}"));
+        }
+    }
+}

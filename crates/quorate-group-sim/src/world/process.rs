@@ -1,0 +1,242 @@
+//! How members are born, start, crash and come back.
+
+use super::start::{sync_all, NoStart};
+use super::{Event, Phase, World};
+use crate::coverage::Mark;
+use crate::database::Database;
+use crate::node::{Damage, Node, Process};
+use crate::oracle::Rule;
+use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
+use quorate_group::{Input, LogRoom};
+use quorate_wal::sim::{self, Crash, SimDisk};
+use quorate_wal::{Room, WalOptions};
+use std::collections::VecDeque;
+
+const GROUP: u128 = 7;
+
+impl World {
+    pub(super) fn begin(&mut self) {
+        let count = self.scenario.voters + self.scenario.learners;
+        for _ in 0..count {
+            let clock = self.draw_clock();
+            let slow = self.scenario.faults.slow_apply && self.rng.chance(400);
+            let lag = if slow { self.rng.range(1, self.scenario.election_us()) } else { 0 };
+            let disk = SimDisk::new(self.rng.next_u64());
+            self.nodes.push(Node {
+                id: MemberId::default(),
+                disk,
+                process: None,
+                run: 0,
+                paused: false,
+                backlog: VecDeque::new(),
+                off: false,
+                clock,
+                slow_disk_until: 0,
+                apply_lag_us: lag,
+                promised: None,
+                database_at: 0,
+                damage: None,
+                full: false,
+                image: None,
+                mark: None,
+                refused: None,
+            });
+        }
+        let empty = Database::new(self.scenario.window).digest();
+        self.oracle.state(MemberId::default(), 0, empty);
+        if self.scenario.founded {
+            self.phase = Phase::Founding;
+            self.phase_ends = self.scenario.election_us() * 200;
+        } else {
+            self.write_first_membership();
+            self.schedule_faults();
+        }
+        (0..count).for_each(|m| self.start(m));
+        self.schedule.after(self.scenario.election_us() / 4, Event::HealCheck);
+    }
+
+    /// A group that was founded before the run begins: its first entry is in all logs.
+    fn write_first_membership(&mut self) {
+        let opened: Vec<_> = self
+            .nodes
+            .iter()
+            .map(|node| sim::open(&node.disk, self.wal_options(), true).expect("an empty disk"))
+            .collect();
+        let ids: Vec<_> = opened.iter().map(|(.., found)| found.identity.member).collect();
+        let config = self.scenario.config(&mut self.rng, &ids);
+        let first = Entry::new(1, 1, EntryKind::Config, config.encode());
+        self.oracle.given(&first, 0);
+        for (wal, mut steps, _) in opened {
+            let saved = wal.save_group(GROUP, Default::default()).and_then(|()| {
+                wal.save_hard_state(HardState { term: 1, voted_for: None })?;
+                wal.append(std::slice::from_ref(&first));
+                sync_all(&mut steps)
+            });
+            saved.expect("a disk without faults");
+        }
+        for node in &mut self.nodes {
+            node.disk = node.disk.crash(Crash::Kill);
+        }
+    }
+
+    pub(super) fn wal_options(&self) -> WalOptions {
+        WalOptions {
+            segment_bytes: self.scenario.segment_bytes,
+            cache_bytes: 16 << 10,
+            retain_bytes: 0,
+            ..WalOptions::new("/sim")
+        }
+    }
+
+    /// Starts the process of `m` from what its disk holds.
+    pub(super) fn start(&mut self, m: usize) {
+        if self.nodes[m].is_up() || self.nodes[m].refused.is_some() {
+            return;
+        }
+        self.nodes[m].off = false;
+        match self.try_start(m) {
+            Ok(()) => {}
+            Err(_) if self.nodes[m].full => self.restart_later(m),
+            Err(_) if self.nodes[m].disk.is_dead() => {
+                self.nodes[m].disk = self.nodes[m].disk.crash(Crash::Power);
+                self.restart_later(m);
+            }
+            Err(NoStart(reason)) => {
+                if self.tells() {
+                    self.note(format!("m{m} refuses to start: {reason}"));
+                }
+                self.mark(Mark::RefusedToStart);
+                match self.nodes[m].damage {
+                    Some(Damage::RolledBack) => self.mark(Mark::RolledBackRefused),
+                    Some(Damage::Rot) => {}
+                    None => self.oracle.fail(Rule::StartsAgain, || {
+                        format!("m{m} refuses to start though its disk did what disks do: {reason}")
+                    }),
+                }
+                self.nodes[m].refused = Some(reason);
+            }
+        }
+    }
+
+    pub(super) fn started(&mut self, m: usize) {
+        let Some(process) = &self.nodes[m].process else { return };
+        let applied = process.feed.applied();
+        self.step(m, Input::Started(applied));
+    }
+
+    /// Ends the process; the disk keeps what `crash` leaves.
+    pub(super) fn crash(&mut self, m: usize, crash: Crash) {
+        let Some(process) = self.nodes[m].process.take() else { return };
+        if self.tells() {
+            self.note(format!("m{m} ends: {crash:?}"));
+        }
+        self.mark(if crash == Crash::Power { Mark::PowerCut } else { Mark::Kill });
+        let applied = process.applied();
+        let kept = applied.saturating_sub(self.rng.below(60));
+        let promised = process.wal.persisted();
+        let node = &mut self.nodes[m];
+        node.promised = Some(promised);
+        node.database_at = kept.max(node.database_at.min(applied));
+        node.run += 1;
+        node.paused = false;
+        node.backlog.clear();
+        node.off = crash == Crash::Power && self.rng.chance(500);
+        drop(process);
+        let node = &mut self.nodes[m];
+        node.disk = node.disk.crash(crash);
+        self.process_ended(m);
+    }
+
+    pub(super) fn restart_later(&mut self, m: usize) {
+        let run = self.nodes[m].run;
+        let delay = self.rng.range(1_000, self.scenario.election_us() * 4);
+        self.schedule.after(delay, Event::Restart { m, run });
+    }
+
+    pub(super) fn restart(&mut self, m: usize, run: u32) {
+        if self.nodes[m].run == run && !self.is_away(m) {
+            self.start(m);
+        }
+    }
+
+    pub(super) fn pause(&mut self, m: usize) {
+        if self.nodes[m].runs() {
+            if self.tells() {
+                self.note(format!("m{m} is stopped"));
+            }
+            self.mark(Mark::Pause);
+            self.nodes[m].paused = true;
+            let run = self.nodes[m].run;
+            let delay = self.rng.range(1_000, self.scenario.election_us() * 4);
+            self.schedule.after(delay, Event::Resume { m, run });
+        }
+    }
+
+    pub(super) fn resume(&mut self, m: usize, run: u32) {
+        let node = &mut self.nodes[m];
+        if !node.paused || node.run != run {
+            return;
+        }
+        node.paused = false;
+        self.schedule.after(0, Event::Tick { m, run });
+        while let Some(event) = self.nodes[m].backlog.pop_front() {
+            if self.nodes[m].run == run && self.nodes[m].runs() {
+                self.handle_in_process(m, event);
+                self.bury(m);
+            }
+        }
+    }
+
+    /// The directory and the database of `m` are gone; it comes back as somebody else.
+    pub(super) fn wipe(&mut self, m: usize) {
+        self.crash(m, Crash::Kill);
+        if self.tells() {
+            self.note(format!("m{m} loses its disk"));
+        }
+        self.mark(Mark::LostDisk);
+        let disk = SimDisk::new(self.rng.next_u64());
+        let node = &mut self.nodes[m];
+        node.disk = disk;
+        node.id = MemberId::default();
+        (node.promised, node.database_at) = (None, 0);
+        (node.damage, node.image, node.refused, node.mark) = (None, None, None, None);
+        node.run += 1;
+    }
+
+    /// As the product's clock does.
+    pub(super) fn tick(&mut self, m: usize) {
+        let run = self.nodes[m].run;
+        let now_ms = self.now_ms(m);
+        let fast = self.nodes[m].clock.parts_per_million;
+        let Some(Process { wal, member, out, feed, hangs, .. }) = &mut self.nodes[m].process else {
+            return;
+        };
+        member.step(now_ms, Input::HostCommit(hangs.then_some(1)), out);
+        let room = match wal.room() {
+            Room::Enough => LogRoom::Enough,
+            Room::Reserve { segments } => LogRoom::Reserve { segments: segments as u64 },
+            Room::Blocked => LogRoom::Blocked,
+        };
+        member.step(now_ms, Input::LogRoom { room, warning: None }, out);
+        member.step(now_ms, Input::Applied(feed.applied()), out);
+        member.step(now_ms, Input::Tick, out);
+        self.carry_out(m);
+        let pause = self.scenario.tick_us() as i64 * (1_000_000 - fast) / 1_000_000;
+        self.schedule.after(pause.max(1) as u64, Event::Tick { m, run });
+    }
+
+    pub(super) fn hang(&mut self, m: usize) {
+        let run = self.nodes[m].run;
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.hangs = true;
+        self.mark(Mark::Hang);
+        let delay = self.rng.range(1, self.scenario.election_us() * 8);
+        self.schedule.after(delay, Event::Unhang { m, run });
+    }
+
+    pub(super) fn unhang(&mut self, m: usize) {
+        if let Some(process) = &mut self.nodes[m].process {
+            process.hangs = false;
+        }
+    }
+}

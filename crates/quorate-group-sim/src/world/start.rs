@@ -1,0 +1,277 @@
+//! What a start does with what it finds on the disk, as the product's shell does it.
+
+use super::{Event, World};
+use crate::coverage::Mark;
+use crate::database::{origin, Database};
+use crate::node::{Client, Damage, Process};
+use crate::oracle::Rule;
+use crate::plant::Plant;
+use crate::scenario::{addr, name};
+use bytes::Bytes;
+use quorate_consensus::{Index, LogPosition, SnapshotMeta};
+use quorate_group::{
+    check_starts, fit, founding, Content, Directory, Feed, Fit, Member, Options, Output, Stored,
+    View,
+};
+use quorate_wal::sim::{self, Next, Steps};
+use quorate_wal::{Recovered, SnapshotFiles, Wal};
+use std::collections::BTreeMap;
+
+/// Why a process did not come up.
+pub(super) struct NoStart(pub(super) String);
+
+impl World {
+    fn options(&mut self, m: usize) -> Options {
+        let s = &self.scenario;
+        let count = self.nodes.len();
+        Options {
+            group_name: "sim".into(),
+            name: name(m),
+            advertise: addr(m),
+            incoming: String::new(),
+            seeds: (0..count).map(addr).collect(),
+            bootstrap: s.founded && m == 0 && self.oracle.commit() == 0,
+            objection: None,
+            charter: Default::default(),
+            // Alone it can commit in its own zone only.
+            rules: quorate_consensus::Rules { zones_min: s.rules.zones_min.min(1), ..s.rules },
+            role: if m < s.voters {
+                quorate_consensus::MemberRole::Voter
+            } else {
+                quorate_consensus::MemberRole::Learner
+            },
+            weight: 50,
+            zone: format!("z{}", m as u64 % s.zones),
+            blank: self.nodes[m].promised.is_none(),
+            level: quorate_consensus::LEVEL,
+            election_timeout_ms: s.election_timeout_ms,
+            disk_stall_ms: match s.stall_timeouts {
+                0 => u64::MAX / 4,
+                timeouts => s.election_timeout_ms * timeouts,
+            },
+            expel_ms: s.expels.then_some(s.election_timeout_ms * 20),
+            primary_ms: s.election_timeout_ms * 2,
+            suspect_ms: s.election_timeout_ms * 3,
+            segment_bytes: s.snapshot_bytes,
+            dir: name(m),
+            seed: self.rng.next_u64(),
+        }
+    }
+
+    pub(super) fn try_start(&mut self, m: usize) -> Result<(), NoStart> {
+        let refuse = |error: &dyn std::fmt::Display| NoStart(error.to_string());
+        if let Some(mark) = &self.nodes[m].mark {
+            return Err(NoStart(mark.clone()));
+        }
+        let opened = sim::open(&self.nodes[m].disk, self.wal_options(), true);
+        let (wal, mut steps, recovered) = opened.map_err(|error| refuse(&error))?;
+        self.check_found(m, &recovered);
+        if recovered.torn_bytes > 0 {
+            self.mark(Mark::TornTail);
+        }
+        let options = self.options(m);
+        let mut directory = directory(&recovered);
+        let group = self.rng.u128();
+        let founding = founding(&options, &directory, group).map_err(|error| refuse(&error))?;
+        if let Some((state, entry)) = &founding.write {
+            self.oracle.given(entry, 0);
+            wal.save_hard_state(*state).map_err(|error| refuse(&error))?;
+            wal.append(std::slice::from_ref(entry));
+            sync_all(&mut steps).map_err(|error| refuse(&error))?;
+            self.mark(Mark::Founded);
+        }
+        if let Some((group, charter)) = founding.group {
+            wal.save_group(group, charter).map_err(|error| refuse(&error))?;
+        }
+        founding.apply(&mut directory);
+        let snapshots = sim::snapshot_files(&self.nodes[m].disk);
+        let mut newest = load_newest(&snapshots);
+        let shown = newest.as_ref().and_then(|(_, content)| Content::decode(content.clone()).ok());
+        let shown = shown.map(|content| content.view);
+        if let Err(error) = check_starts(&directory, shown.as_ref(), &options.dir) {
+            self.nodes[m].mark = Some(error.to_string());
+            return Err(refuse(&error));
+        }
+        if self.plant == Some(Plant::CommitWithoutTerms) {
+            if let Some((stored, _)) = &mut newest {
+                let last = &mut stored.meta.last;
+                last.index = last.index.min(directory.last.index);
+            }
+        } else if let Some((stored, _)) = &newest {
+            let fit = fit(&directory, stored, &options.dir).map_err(|error| refuse(&error))?;
+            if fit == Fit::Unfinished {
+                wal.reset(stored.meta.last);
+                sync_all(&mut steps).map_err(|error| refuse(&error))?;
+                directory.replace_log(stored.meta.last);
+                self.mark(Mark::InstallFinished);
+            }
+        }
+        let (meta, view, database) = self.starting_point(m, &wal, &snapshots);
+        let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
+        let mut out = Output::default();
+        let (id, incarnation) = (directory.member, directory.incarnation);
+        let newest = newest.map(|(stored, _)| (stored.meta, shown.unwrap_or_default()));
+        let now_ms = self.now_ms(m);
+        let member = Member::new(options, directory, newest, now_ms, &mut out)
+            .map_err(|error| refuse(&error))?;
+        if self.tells() {
+            let (base, last) = (wal.base(), wal.last());
+            let from = feed.position().index;
+            self.note(format!(
+                "m{m} starts ({incarnation}) with a log from {base:?} to {last:?}, applied {from}"
+            ));
+        }
+        let clients = self.scenario.clients_per_member;
+        let node = &mut self.nodes[m];
+        node.id = id;
+        node.promised = Some(wal.persisted());
+        let run = node.run;
+        node.process = Some(Process {
+            wal,
+            steps,
+            snapshots,
+            member,
+            out,
+            feed,
+            database,
+            fed_to: 0,
+            install: None,
+            origin: origin(id.0, incarnation),
+            term: 0,
+            leads: false,
+            single: false,
+            links: BTreeMap::new(),
+            incoming: BTreeMap::new(),
+            clients: vec![Client::Idle; clients],
+            pending: BTreeMap::new(),
+            next_serial: 1,
+            streams: vec![None; clients],
+            reads: Vec::new(),
+            asking: 0,
+            orders: BTreeMap::new(),
+            disk_busy: false,
+            disk_turn: 0,
+            marking: false,
+            feed_due: false,
+            saving: false,
+            fatal: None,
+            hangs: false,
+        });
+        self.carry_out(m);
+        self.started(m);
+        let phase = self.rng.below(self.scenario.tick_us());
+        self.schedule.after(phase, Event::Tick { m, run });
+        for client in 0..clients {
+            let delay = self.rng.below(self.scenario.think_us * 2);
+            self.schedule.after(delay, Event::Client { m, run, client });
+        }
+        if self.scenario.allow_alone {
+            self.give_order(m, "allow alone", quorate_group::Order::AllowAlone(true));
+        }
+        Ok(())
+    }
+
+    /// The newest snapshot at or before where the database stands, or the state before the first
+    /// entry; without either the state is another member's (its newest snapshot, here).
+    fn starting_point(
+        &mut self,
+        m: usize,
+        wal: &Wal,
+        snapshots: &SnapshotFiles,
+    ) -> (SnapshotMeta, View, Database) {
+        let (base, stands_at) = (wal.base().index, self.nodes[m].database_at);
+        let window = self.scenario.window;
+        let usable = |limit: Index| {
+            let indexes = snapshots.list().unwrap_or_default();
+            let mut fits = indexes.into_iter().filter(|index| (base..=limit).contains(index));
+            fits.find_map(|index| load(snapshots, index))
+        };
+        let found = match usable(stands_at) {
+            None if base > 0 => usable(Index::MAX),
+            found => found,
+        };
+        let Some((stored, content)) = found else {
+            return (SnapshotMeta::default(), View::default(), Database::new(window));
+        };
+        let content = Content::decode(content).expect("the checksum was right");
+        let mut database = Database::restore(&content.machine).expect("the checksum was right");
+        if self.plant == Some(Plant::PartialIndex) {
+            database.forget_index();
+        }
+        let id = self.nodes[m].id;
+        let index = stored.meta.last.index;
+        if self.plant != Some(Plant::PartialIndex) && self.nodes[m].damage.is_none() {
+            self.oracle.state(id, index, database.digest());
+        }
+        (stored.meta, content.view, database)
+    }
+
+    /// What a start finds, held against what was promised.
+    fn check_found(&mut self, m: usize, recovered: &Recovered) {
+        let node = &self.nodes[m];
+        let id = recovered.identity.member;
+        if node.damage == Some(Damage::RolledBack) {
+            return self.oracle.rolled_back(id, recovered.hard_state);
+        }
+        let term_at = |index: Index| {
+            let runs = || recovered.term_runs.iter().rev();
+            runs().find(|(first, _)| *first <= index).map(|(_, term)| *term)
+        };
+        // Rot of what was synced last looks like a write that was interrupted.
+        let whole = node.damage.is_none();
+        if let Some(promised) = node.promised.filter(|promised| whole && promised.index > 0) {
+            let has = promised.index <= recovered.base.index
+                || (promised.index <= recovered.last.index
+                    && term_at(promised.index) == Some(promised.term));
+            let last = recovered.last;
+            if !has {
+                self.oracle.fail(Rule::SyncedIsKept, || {
+                    format!("m{m} had {promised:?} on disk, and finds a log up to {last:?}")
+                });
+            }
+        }
+        self.oracle.restarted(id, recovered.hard_state);
+        let mut prev_term = recovered.base.term;
+        for index in recovered.base.index + 1..=recovered.last.index {
+            let term = term_at(index).unwrap_or_default();
+            self.oracle.found(id, LogPosition { term, index }, prev_term);
+            prev_term = term;
+        }
+    }
+}
+
+fn directory(recovered: &Recovered) -> Directory {
+    let identity = recovered.identity;
+    Directory {
+        member: identity.member,
+        incarnation: identity.incarnation,
+        group: identity.group,
+        charter: identity.charter,
+        hard_state: recovered.hard_state,
+        base: recovered.base,
+        last: recovered.last,
+        term_runs: recovered.term_runs.clone(),
+        special: recovered.special.clone(),
+    }
+}
+
+pub(super) fn load(snapshots: &SnapshotFiles, index: Index) -> Option<(Stored, Bytes)> {
+    let file = snapshots.load(index).ok()?;
+    Some((Stored::decode(file.meta).ok()?, file.payload))
+}
+
+/// The newest that can be read.
+pub(super) fn load_newest(snapshots: &SnapshotFiles) -> Option<(Stored, Bytes)> {
+    snapshots.list().ok()?.into_iter().find_map(|index| load(snapshots, index))
+}
+
+/// Before there is a member: everything that is queued goes to the disk.
+pub(super) fn sync_all(steps: &mut Steps) -> Result<(), std::sync::Arc<quorate_wal::WalError>> {
+    while matches!(steps.next(), Next::Write | Next::Sync) {
+        steps.step()?;
+    }
+    match steps.next() {
+        Next::Failed | Next::Full => steps.step().map(drop),
+        _ => Ok(()),
+    }
+}

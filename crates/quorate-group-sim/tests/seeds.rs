@@ -1,0 +1,144 @@
+//! The simulator itself: it replays, it visits every corner, it finds planted bugs by the rule that
+//! they break, and what it once found stays fixed.
+
+use quorate_group_sim::{run_seed, sweep, Mark, Plant, Profile, Rule, Sweep, SweepOptions};
+use std::ops::Range;
+
+/// Happen once in hundreds of seeds: `run --coverage` on the range of `scripts/test` counts them.
+const RARE: [Mark; 3] = [Mark::LogFetchRefused, Mark::RolledBack, Mark::RolledBackRefused];
+
+fn run(seeds: Range<u64>, profile: Profile, plant: Option<Plant>) -> Sweep {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = SweepOptions { seeds, jobs, profile, plant, violations_max: 1 };
+    sweep(&options, &|_| {})
+}
+
+fn assert_clean(total: &Sweep) {
+    if let Some(report) = total.broken.first() {
+        let story = report.trace.join("\n");
+        panic!("seed {}: {:?}\n{story}", report.seed, report.violation);
+    }
+}
+
+#[test]
+fn a_seed_replays_exactly() {
+    for profile in [Profile::Swarm, Profile::Disk] {
+        for seed in 0..8 {
+            let (a, b) = (run_seed(seed, profile, None), run_seed(seed, profile, None));
+            assert_eq!((a.digest, a.events, a.virtual_us), (b.digest, b.events, b.virtual_us));
+            assert_ne!(a.digest, run_seed(seed + 1000, profile, None).digest);
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let options = |jobs| SweepOptions {
+        seeds: 100..132,
+        jobs,
+        profile: Profile::Swarm,
+        plant: None,
+        violations_max: 1,
+    };
+    let (one, three) = (sweep(&options(1), &|_| {}), sweep(&options(3), &|_| {}));
+    assert_eq!((one.digest, one.events), (three.digest, three.events));
+}
+
+#[test]
+fn every_profile_is_clean_and_every_corner_is_visited() {
+    assert_clean(&run(0..20, Profile::Calm, None));
+    assert_clean(&run(0..40, Profile::Disk, None));
+    assert_clean(&run(0..40, Profile::Network, None));
+    assert_clean(&run(0..40, Profile::Membership, None));
+    let swarm = run(0..300, Profile::Swarm, None);
+    assert_clean(&swarm);
+    for (mark, count) in swarm.coverage.iter().filter(|(mark, _)| !RARE.contains(mark)) {
+        assert!(count > 0, "{mark:?} never happened in {} seeds", swarm.seeds);
+    }
+}
+
+/// Seeds that found something once, one a line: `seed profile # what`.
+#[test]
+fn what_was_found_stays_fixed() {
+    for line in include_str!("regressions.txt").lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let (Some(seed), Some(profile)) = (words.next(), words.next()) else { continue };
+        let seed = seed.parse().expect("a seed is a number");
+        let profile = <Profile as clap::ValueEnum>::from_str(profile, false).expect("a profile");
+        assert_clean(&run(seed..seed + 1, profile, None));
+    }
+}
+
+/// The first seed that notices the planted bug does so by one of these rules.
+fn assert_found(plant: Plant, seeds_max: u64, rules: &[Rule]) {
+    assert_found_in(Profile::Swarm, plant, seeds_max, rules);
+}
+
+fn assert_found_in(profile: Profile, plant: Plant, seeds_max: u64, rules: &[Rule]) {
+    let total = run(0..seeds_max, profile, Some(plant));
+    let report = total.broken.first().unwrap_or_else(|| {
+        panic!("{plant:?} was not found in {seeds_max} seeds");
+    });
+    let violation = report.violation.as_ref().expect("it is broken");
+    assert!(rules.contains(&violation.rule), "seed {}: {violation}", report.seed);
+    assert!(!report.trace.is_empty(), "a violation comes with its story");
+}
+
+#[test]
+fn finds_acknowledgement_before_sync() {
+    assert_found(Plant::AckBeforeSync, 50, &[Rule::AcknowledgeOnlyPersisted]);
+}
+
+#[test]
+fn finds_a_term_file_that_is_not_written() {
+    assert_found(Plant::TermNotSynced, 50, &[Rule::VoteOnlyPersisted]);
+}
+
+#[test]
+fn finds_a_start_that_commits_a_superseded_tail() {
+    let rules = [Rule::CommittedNeverChanges];
+    assert_found_in(Profile::Disk, Plant::CommitWithoutTerms, 1000, &rules);
+}
+
+#[test]
+fn finds_proposals_that_count_twice() {
+    assert_found(Plant::ProposedTwice, 50, &[Rule::ExactlyOnce, Rule::AcknowledgedSurvives]);
+}
+
+#[test]
+fn finds_views_that_members_go_by_differently() {
+    assert_found(Plant::ViewOnSomeOnly, 50, &[Rule::SameVerdictsEverywhere]);
+}
+
+#[test]
+fn finds_an_incomplete_certification_index() {
+    assert_found(Plant::PartialIndex, 50, &[Rule::SameVerdictsEverywhere]);
+}
+
+#[test]
+fn finds_write_sets_of_who_is_not_the_primary() {
+    assert_found(Plant::RestampTerm, 100, &[Rule::OnlyThePrimaryWrites]);
+}
+
+#[test]
+fn finds_entries_that_are_fed_too_early() {
+    let rules =
+        [Rule::CommitNeedsPersistedMajority, Rule::FedOnlyPersisted, Rule::CommittedNeverChanges];
+    assert_found(Plant::FedTooEarly, 50, &rules);
+}
+
+#[test]
+fn finds_inflated_acknowledgements() {
+    assert_found(Plant::InflatedReply, 50, &[Rule::CommitNeedsPersistedMajority]);
+}
+
+#[test]
+fn finds_reads_that_ask_nobody() {
+    assert_found(Plant::LocalReads, 50, &[Rule::ReadsNeverStale]);
+}
+
+#[test]
+fn finds_a_snapshot_that_is_not_saved() {
+    assert_found(Plant::SnapshotNotSaved, 100, &[Rule::AcknowledgeOnlyPersisted]);
+}
