@@ -10,11 +10,14 @@
 //! - a thread of a killed process is unwound at its next call, and runs nothing else of the node;
 //! - if nobody is ready and nobody waits for a time, the world is stuck, and its main thread is told.
 
+mod conduct;
+mod table;
+
+pub use self::conduct::run;
+use self::table::{Table, Thread};
 use crate::rng::Rng;
-use shuttle::scheduler::{Schedule, Task as Runnable, TaskId};
-use simulated_node::blocking::simulated::{install, Place, Scheduler, Task};
+use simulated_node::blocking::simulated::{Place, Scheduler, Task};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, Location};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -24,40 +27,6 @@ pub type Process = usize;
 
 /// The process of the world itself.
 pub const WORLD: Process = 0;
-/// The first thread, which builds the world and looks at it.
-const MAIN: Task = 0;
-/// A step takes that long, so that who never waits does not stop the clock.
-const STEP: Duration = Duration::from_micros(1);
-
-struct Thread {
-    name: String,
-    process: Process,
-    ready: bool,
-    /// It was woken since it last blocked.
-    token: bool,
-    until: Option<Instant>,
-    at: Option<Place>,
-    unwinding: bool,
-    ended: bool,
-}
-
-struct Table {
-    threads: Vec<Thread>,
-    ready: Vec<Task>,
-    timed: BTreeSet<(Instant, Task)>,
-    current: Task,
-    next: Task,
-    killed: Vec<bool>,
-    now: Instant,
-    epoch: Instant,
-    rng: Rng,
-    /// How often a thread that could go on does so, of a thousand times.
-    stays: u32,
-    steps: u64,
-    steps_max: u64,
-    digest: u64,
-    stuck: bool,
-}
 
 /// Why a world's schedule ended before its main thread did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,62 +42,6 @@ struct Killed;
 
 #[derive(Clone)]
 pub struct Baton(Rc<RefCell<Table>>);
-
-impl Table {
-    fn make_ready(&mut self, task: Task) {
-        let thread = &mut self.threads[task];
-        if thread.ended || thread.ready {
-            return;
-        }
-        thread.ready = true;
-        if let Some(until) = thread.until.take() {
-            self.timed.remove(&(until, task));
-        }
-        self.ready.push(task);
-    }
-
-    fn wake_due(&mut self) {
-        while let Some(&(until, task)) = self.timed.first() {
-            if until > self.now {
-                break;
-            }
-            self.make_ready(task);
-        }
-    }
-
-    /// Who runs next.
-    fn choose(&mut self) {
-        self.steps += 1;
-        self.now += STEP;
-        self.wake_due();
-        if self.steps == self.steps_max {
-            self.stuck = true;
-            self.make_ready(MAIN);
-        }
-        if self.ready.is_empty() {
-            self.pass_time();
-        }
-        let stays = self.threads[self.current].ready && self.rng.chance(self.stays);
-        if !stays {
-            let at = self.rng.index(self.ready.len());
-            self.next = self.ready[at];
-        }
-    }
-
-    /// Nobody is ready: the next one whose time comes is, or the world is stuck.
-    fn pass_time(&mut self) {
-        match self.timed.first() {
-            Some(&(until, _)) => {
-                self.now = self.now.max(until);
-                self.wake_due();
-            }
-            None => {
-                self.stuck = true;
-                self.make_ready(MAIN);
-            }
-        }
-    }
-}
 
 /// The last part of a path.
 fn short(path: &str) -> &str {
@@ -270,21 +183,6 @@ impl Baton {
     }
 }
 
-impl Thread {
-    fn new(name: String, process: Process) -> Self {
-        Self {
-            name,
-            process,
-            ready: false,
-            token: false,
-            until: None,
-            at: None,
-            unwinding: false,
-            ended: false,
-        }
-    }
-}
-
 impl Scheduler for Baton {
     fn current(&self) -> Task {
         self.table(|table| table.current)
@@ -352,101 +250,4 @@ thread_local! {
 /// The baton of the world that runs on this thread of the operating system.
 pub fn installed() -> Baton {
     BATON.with_borrow(|baton| baton.clone()).expect("a world runs here")
-}
-
-/// Chooses for shuttle, once a world.
-struct Conductor {
-    begun: bool,
-}
-
-impl shuttle::scheduler::Scheduler for Conductor {
-    fn new_execution(&mut self) -> Option<Schedule> {
-        (!std::mem::replace(&mut self.begun, true)).then(|| Schedule::new(0))
-    }
-
-    fn next_task(
-        &mut self,
-        runnable: &[&Runnable],
-        _current: Option<TaskId>,
-        _is_yielding: bool,
-    ) -> Option<TaskId> {
-        let chosen = installed().table(|table| {
-            let current = table.current;
-            let can_run =
-                |task| runnable.binary_search_by_key(&task, |r| usize::from(r.id())).is_ok();
-            if table.threads[current].ended {
-                if can_run(current) {
-                    // Its last step.
-                    return current;
-                }
-                table.choose();
-            }
-            table.current = table.next;
-            table.digest = (table.digest ^ table.next as u64).wrapping_mul(0x0000_0100_0000_01b3);
-            table.next
-        });
-        Some(TaskId::from(chosen))
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        installed().random(Rng::next_u64)
-    }
-}
-
-/// Runs a world: `body` is its main thread. Threads that are left at its end are killed.
-pub fn run(seed: u64, steps_max: u64, body: impl Fn() + Send + Sync + 'static) {
-    let mut rng = Rng::new(seed);
-    let stays = [600, 900, 970][rng.index(3)];
-    let epoch = Instant::now();
-    let mut main = Thread::new("main".into(), WORLD);
-    main.ready = true;
-    let table = Table {
-        threads: vec![main],
-        ready: vec![MAIN],
-        timed: BTreeSet::new(),
-        current: MAIN,
-        next: MAIN,
-        killed: vec![false],
-        now: epoch,
-        epoch,
-        rng,
-        stays,
-        steps: 0,
-        steps_max,
-        digest: 0,
-        stuck: false,
-    };
-    let baton = Baton(Rc::new(RefCell::new(table)));
-    BATON.set(Some(baton.clone()));
-    install(Some(Rc::new(baton)));
-    let mut config = shuttle::Config::new();
-    config.stack_size = STACK;
-    config.max_steps = shuttle::MaxSteps::None;
-    config.failure_persistence = shuttle::FailurePersistence::None;
-    config.silence_warnings = true;
-    let world = move || {
-        body();
-        installed().end_all();
-        installed().end_current();
-    };
-    shuttle::Runner::new(Conductor { begun: false }, config).run(world);
-    install(None);
-    BATON.set(None);
-}
-
-/// The node formats long messages, and unwinding needs room.
-const STACK: usize = 256 << 10;
-
-impl Baton {
-    fn end_all(&self) {
-        let processes = self.table(|table| {
-            // The main thread ends by itself.
-            table.threads[MAIN].unwinding = true;
-            table.killed.len()
-        });
-        (0..processes).for_each(|process| self.kill(process));
-        while self.table(|table| table.threads.iter().skip(1).any(|thread| !thread.ended)) {
-            self.switch();
-        }
-    }
 }

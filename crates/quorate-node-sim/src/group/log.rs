@@ -1,0 +1,118 @@
+//! What the group has, and who is in it: the log, the view, proposals on their way.
+
+use super::id_of;
+use crate::baton::installed;
+use bytes::Bytes;
+use quorate_live::{View, ViewMember};
+use simulated_node::blocking::now;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long a member is silent before the view goes on without it.
+const SUSPECT_TIMEOUT: Duration = Duration::from_millis(400);
+
+#[derive(Clone)]
+pub(super) enum Entry {
+    Data(Bytes),
+    View(View),
+}
+
+pub(super) struct Logged {
+    pub(super) entry: Entry,
+    pub(super) at: Instant,
+}
+
+/// A proposal on its way, or in the log of a member that may lead next.
+pub(super) struct Flight {
+    pub(super) data: Bytes,
+}
+
+#[derive(Default)]
+pub(super) struct Place {
+    /// The process that runs, if one does.
+    pub(super) incarnation: Option<u32>,
+    /// Cut off from the others.
+    pub(super) cut: bool,
+    /// Since when it is as it is with this.
+    pub(super) since: Option<Instant>,
+    pub(super) told_lost: bool,
+    pub(super) leaving: bool,
+    pub(super) lag: Duration,
+    /// Sent again until decided.
+    pub(super) pending: BTreeMap<u64, (Bytes, Instant)>,
+}
+
+pub(super) struct State {
+    pub(super) log: Vec<Logged>,
+    pub(super) places: Vec<Place>,
+    pub(super) view: View,
+    pub(super) fresh_view: bool,
+    pub(super) flights: BTreeMap<(Instant, u64), Flight>,
+    pub(super) flown: u64,
+    /// States of the certifier after so many entries, and the seqno there.
+    pub(super) snapshots: BTreeMap<usize, (i64, Bytes)>,
+    /// How many of a thousand proposals get lost.
+    pub(super) loss: u32,
+    pub(super) ended: bool,
+}
+
+impl State {
+    pub(super) fn reaches(&self, node: usize) -> bool {
+        let place = &self.places[node];
+        place.incarnation.is_some() && !place.cut
+    }
+
+    pub(super) fn has_quorum(&self) -> bool {
+        let up = (0..self.places.len()).filter(|node| self.reaches(*node)).count();
+        up * 2 > self.places.len()
+    }
+
+    pub(super) fn in_contact(&self, node: usize) -> bool {
+        self.reaches(node) && self.has_quorum()
+    }
+
+    pub(super) fn fly(&mut self, data: Bytes) {
+        let (lost, delay) = installed().random(|rng| {
+            let delay = if rng.chance(50) { rng.millis(20, 900) } else { rng.millis(0, 6) };
+            (rng.chance(self.loss), delay)
+        });
+        if !lost {
+            self.flown += 1;
+            self.flights.insert((now() + delay, self.flown), Flight { data });
+        }
+    }
+
+    pub(super) fn append(&mut self, entry: Entry) {
+        self.log.push(Logged { entry, at: now() });
+    }
+
+    /// Who belongs to the next view.
+    pub(super) fn present(&self) -> Vec<ViewMember> {
+        let present = |node: &usize| {
+            let place = &self.places[*node];
+            let silent =
+                place.cut && place.since.is_some_and(|since| now() - since > SUSPECT_TIMEOUT);
+            let joins = place.cut && !self.view.members.iter().any(|m| m.id == id_of(*node));
+            place.incarnation.is_some() && !silent && !joins && !place.leaving
+        };
+        let member = |node: usize| ViewMember {
+            id: id_of(node),
+            incarnation: self.places[node].incarnation.unwrap_or(0),
+            name: format!("n{node}"),
+            incoming: format!("n{node}:3306"),
+            addr: format!("n{node}:4567"),
+        };
+        (0..self.places.len()).filter(present).map(member).collect()
+    }
+
+    pub(super) fn settle_view(&mut self) {
+        if !self.has_quorum() {
+            return;
+        }
+        let members = self.present();
+        if members != self.view.members || std::mem::take(&mut self.fresh_view) {
+            self.view = View { number: self.view.number + 1, members, primary: None };
+            self.append(Entry::View(self.view.clone()));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The group as a whole: what carries proposals into the log, and what happens to members.
+
+use super::log::{Entry, Flight, Place, State};
+use crate::baton::{installed, WORLD};
+use crate::oracle::{Mark, Oracle};
+use crate::plant::Plant;
+use bytes::Bytes;
+use quorate_live::View;
+use simulated_node::blocking::{now, Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const TICK: Duration = Duration::from_millis(25);
+
+/// The group as a whole.
+pub struct Network {
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
+    pub(super) oracle: Arc<Oracle>,
+    pub(super) plant: Option<Plant>,
+}
+
+impl Network {
+    pub fn new(nodes: usize, oracle: Arc<Oracle>, plant: Option<Plant>) -> Arc<Self> {
+        let loss = installed().random(|rng| [0, 20, 200][rng.index(3)]);
+        let state = State {
+            log: Vec::new(),
+            places: (0..nodes).map(|_| Place::default()).collect(),
+            view: View::default(),
+            fresh_view: false,
+            flights: BTreeMap::new(),
+            flown: 0,
+            snapshots: BTreeMap::new(),
+            loss,
+            ended: false,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let network = Arc::new(Self { state, changed, oracle, plant });
+        let post = network.clone();
+        installed().start(WORLD, "post", move || post.deliver());
+        network
+    }
+
+    /// Carries proposals into the log, sends them again, and changes the view.
+    fn deliver(&self) {
+        let mut tick = now();
+        let mut state = self.state.lock();
+        while !state.ended {
+            let at = now();
+            if at >= tick {
+                tick = at + TICK;
+                self.send_again(&mut state);
+                state.settle_view();
+                self.changed.notify_all();
+            }
+            while let Some(first) = state.flights.first_entry() {
+                if first.key().0 > at {
+                    break;
+                }
+                let flight = first.remove();
+                self.land(&mut state, flight);
+            }
+            let next = state.flights.first_key_value().map_or(tick, |((time, _), _)| *time);
+            self.changed.wait_until(&mut state, next.min(tick));
+        }
+    }
+
+    fn land(&self, state: &mut State, flight: Flight) {
+        if state.has_quorum() {
+            state.append(Entry::Data(flight.data));
+            self.changed.notify_all();
+        } else if installed().random(|rng| rng.chance(700)) {
+            // It is in the log of one that will lead when the majority is back.
+            self.oracle.mark(Mark::SurvivesInALog);
+            state.flown += 1;
+            let number = state.flown;
+            state.flights.insert((now() + TICK, number), flight);
+        }
+    }
+
+    fn send_again(&self, state: &mut State) {
+        let mut again = Vec::new();
+        for node in 0..state.places.len() {
+            if !state.reaches(node) {
+                continue;
+            }
+            for (data, sent) in state.places[node].pending.values_mut() {
+                if now() - *sent > Duration::from_millis(100) {
+                    *sent = now();
+                    again.push(data.clone());
+                }
+            }
+        }
+        again.into_iter().for_each(|data| state.fly(data));
+    }
+
+    pub fn end(&self) {
+        self.state.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    pub fn cut(&self, node: usize, cut: bool) {
+        let mut state = self.state.lock();
+        let place = &mut state.places[node];
+        if place.cut != cut {
+            place.cut = cut;
+            place.since = Some(now());
+        }
+        self.changed.notify_all();
+    }
+
+    pub fn set_lag(&self, node: usize, lag: Duration) {
+        self.state.lock().places[node].lag = lag;
+    }
+
+    pub fn process_died(&self, node: usize) {
+        let mut state = self.state.lock();
+        let place = &mut state.places[node];
+        place.incarnation = None;
+        place.pending.clear();
+        place.told_lost = false;
+        self.changed.notify_all();
+    }
+
+    /// The entries of the log so far.
+    pub fn len(&self) -> usize {
+        self.state.lock().log.len()
+    }
+
+    /// The newest snapshot that stands at or before this seqno (any, if `None`), and its index.
+    pub fn snapshot(&self, upto: Option<i64>) -> (usize, Bytes) {
+        let state = self.state.lock();
+        let fits = |(_, (seqno, _)): &(&usize, &(i64, Bytes))| upto.is_none_or(|at| *seqno <= at);
+        let found = state.snapshots.iter().rev().find(fits);
+        found.map_or((0, Bytes::new()), |(index, (_, bytes))| (*index, bytes.clone()))
+    }
+}

@@ -1,0 +1,145 @@
+//! How a server starts, and how it ends.
+
+use super::callbacks::Callbacks;
+use super::Server;
+use crate::baton::installed;
+use crate::group::{id_of, Member, Network, HISTORY};
+use crate::plant::Plant;
+use crate::session;
+use quorate_certify::Constants;
+use simulated_node::applier::RecvEnd;
+use simulated_node::blocking::now;
+use simulated_node::connection::observer::NodeObserver;
+use simulated_node::host::HostCtx;
+use simulated_node::node::{LocalState, Node, NodeConfig};
+use simulated_node::settings::{Settings, Words};
+use simulated_node::start::genesis::Genesis;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a server may take to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// No operator reads what the node says here.
+const WORDS: Words = Words {
+    start_position: "the start position",
+    recover: "the recovery",
+    options: "the options",
+    found: "the founding",
+    reconnect: "a reconnection",
+    primary_shown: "the model",
+    transfer_method: "the transfer method",
+    transfer_methods: "any",
+    gtid_domain: "the domain of GTIDs",
+};
+
+impl Server {
+    pub(super) fn boot(self: Arc<Self>, network: &Arc<Network>, data_dir: PathBuf) {
+        let settings =
+            Settings { queue_bytes: self.load.queue_bytes as usize, ..Settings::default() };
+        let config = NodeConfig {
+            name: format!("n{}", self.number),
+            address: String::new(),
+            incoming: format!("n{}:3306", self.number),
+            data_dir,
+            proto_ver: 4,
+            start: None,
+            words: WORDS,
+        };
+        let node = Arc::new(Node::new(Box::new(Callbacks(self.clone())), config, settings));
+        *self.node.lock() = Some(node.clone());
+        let position = self.engine.position() - i64::from(self.tells_too_little());
+        let member = Member::open(network.clone(), self.number, self.incarnation, self.process);
+        self.say(|| format!("starts at {position} as {:x}", member.uuid()));
+        let constants = Constants { window: self.load.window, ..Default::default() };
+        let genesis = Genesis::of_group(HISTORY, &constants);
+        let limits = constants.limits();
+        let identity = (id_of(self.number), self.incarnation);
+        let machine = node.attach(member.clone(), identity, genesis, Some(position), limits);
+        let observer = Arc::new(NodeObserver::new(&node));
+        if let Err(why) =
+            member.start(Box::new(machine), network.snapshot(Some(position)), observer)
+        {
+            return self.oracle.fail(why);
+        }
+        for applier in 0..self.load.appliers {
+            let server = self.clone();
+            let name = format!("n{}.applier{applier}", self.number);
+            installed().start(self.process, &name, move || server.apply_loop(applier));
+        }
+        for number in 0..self.load.clients {
+            let server = self.clone();
+            let name = format!("n{}.client{number}", self.number);
+            installed().start(self.process, &name, move || {
+                session::run(&server, number);
+                server.thread_ends();
+            });
+        }
+    }
+
+    fn tells_too_little(&self) -> bool {
+        self.plant == Some(Plant::AppliedTwice) && self.engine.position() > 1
+    }
+
+    fn apply_loop(&self, applier: u64) {
+        let Some(node) = self.node() else { return };
+        let end = node.recv(HostCtx(applier as usize));
+        self.say(|| format!("applier {applier} ends: {end:?}"));
+        if end != RecvEnd::Done {
+            self.must_stop(&format!("an applier ended as {end:?}"));
+        }
+        self.thread_ends();
+    }
+
+    fn thread_ends(&self) {
+        *self.threads.lock() -= 1;
+        self.ended.notify_all();
+    }
+
+    /// The process is gone: nothing may hold the node any more.
+    pub fn forget(&self) {
+        let node = self.node.lock().take();
+        if let Some(node) = node {
+            node.set_link(None);
+        }
+    }
+
+    /// No new transactions from here on.
+    pub fn stop_sessions(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// All sessions have ended, and everything in the log is here.
+    pub fn is_at_rest(&self, network: &Network) -> bool {
+        let Some(node) = self.node() else { return false };
+        let Some(link) = node.link() else { return false };
+        let heard = link.progress.index() as usize == network.len();
+        let applied = node.apply.last_left() == link.progress.seqno();
+        *self.threads.lock() <= self.load.appliers
+            && heard
+            && applied
+            && node.local_state() == LocalState::Synced
+    }
+
+    /// A clean stop: sessions are killed, the connection is closed, and everything ends by itself.
+    pub fn stop(&self) {
+        let Some(node) = self.node() else { return };
+        self.stopping.store(true, Ordering::Release);
+        let ids: Vec<u64> = self.clients.lock().keys().copied().collect();
+        ids.into_iter().for_each(|id| self.abort(0, id));
+        node.disconnect();
+        let deadline = now() + STOP_PATIENCE;
+        let mut threads = self.threads.lock();
+        while *threads > 0 {
+            if self.ended.wait_until(&mut threads, deadline).timed_out() {
+                let waiting = installed().waiting().join("; ");
+                self.oracle.fail(format!("n{} does not stop: {waiting}", self.number));
+                return;
+            }
+        }
+        drop(threads);
+        node.free();
+    }
+}

@@ -1,0 +1,91 @@
+//! What clients and operators have a server do, beside transactions.
+
+use super::Server;
+use crate::baton::installed;
+use crate::oracle::{Mark, Tag};
+use simulated_node::host::Answer;
+use simulated_node::node::Node;
+
+impl Server {
+    /// Runs DDL in its turn; its error, if it gives one (the same on all servers). Transactions that
+    /// use the table are aborted.
+    pub fn run_ddl(&self, seqno: i64, tag: Tag) -> &'static str {
+        for key in 0..self.load.rows {
+            self.engine.lock_ordered(seqno, key, |id| self.abort(seqno, id));
+        }
+        if tag % 4 == 0 {
+            self.oracle.mark(Mark::DdlFails);
+            return "there is no such column";
+        }
+        self.oracle.mark(Mark::Ddl);
+        if let Err(error) = self.engine.execute(seqno, tag, self.load.rows) {
+            self.oracle.fail(error.to_string());
+        }
+        ""
+    }
+
+    pub fn kill_somebody(&self) {
+        let ids: Vec<u64> = self.clients.lock().keys().copied().collect();
+        if !ids.is_empty() {
+            self.oracle.mark(Mark::Killed);
+            let id = installed().random(|rng| ids[rng.index(ids.len())]);
+            self.abort(0, id);
+        }
+    }
+
+    /// As long as the session is not aborted itself.
+    pub fn wait_for_replayers(&self, aborted: impl Fn() -> bool) {
+        let mut replaying = self.replaying.lock();
+        while *replaying > 0 && !aborted() {
+            self.replayed.wait(&mut replaying);
+        }
+    }
+
+    /// Whoever waits in this server looks again whether it still should.
+    pub fn wake_waiting(&self) {
+        self.engine.wake();
+        self.replayed.notify_all();
+    }
+
+    pub fn begins_to_replay(&self) {
+        *self.replaying.lock() += 1;
+    }
+
+    pub fn has_replayed(&self) {
+        *self.replaying.lock() -= 1;
+        self.replayed.notify_all();
+    }
+
+    pub fn causal_read(&self, node: &Node) {
+        let before = self.oracle.last_acknowledged();
+        if node.sync_wait(None, 2) == Answer::Done {
+            self.oracle.mark(Mark::CausalRead);
+            let rows = self.engine.rows();
+            self.oracle.check_read(self.number, before, &rows);
+        }
+    }
+
+    /// `FLUSH TABLES WITH READ LOCK`, as a backup takes it.
+    pub fn pause_for_a_while(&self, node: &Node) {
+        self.oracle.mark(Mark::Desynced);
+        node.desync();
+        self.oracle.mark(Mark::Paused);
+        let at = node.pause();
+        if at < 0 {
+            self.must_be_withdrawn("a pause failed");
+            return node.resync();
+        }
+        let before = self.engine.position();
+        let time = installed().random(|rng| rng.millis(1, 200));
+        installed().sleep(time);
+        let after = self.engine.position();
+        if before != at || after != at {
+            self.oracle.fail(format!(
+                "n{} was paused at {at}, and its position went from {before} to {after}",
+                self.number
+            ));
+        }
+        node.resume();
+        node.resync();
+    }
+}
