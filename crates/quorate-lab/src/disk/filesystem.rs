@@ -3,18 +3,19 @@
 //! Nobody changes the disk but the kernel through this mount, so the kernel may cache names and
 //! attributes for ever; a power cut unmounts, which drops its caches.
 
+use super::attributes::Entry;
 use super::content::PAGE;
 use super::gate::{Gate, State, Target};
-use super::names::{Ino, Kind, Node};
+use super::names::{Kind, Node};
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
     WriteFlags,
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,6 @@ pub(super) struct Mounted {
     directories: Mutex<HashMap<u64, Vec<Entry>>>,
     handles: AtomicU64,
 }
-
-type Entry = (Ino, FileType, OsString);
 
 impl Mounted {
     pub fn new(gate: Arc<Gate>, mount: u64) -> Mounted {
@@ -68,63 +67,6 @@ impl Mounted {
         let node = Node { kind, mode, uid: request.uid(), gid: request.gid(), links };
         let ino = state.store.create(parent.0, name, node)?;
         state.entry(ino)
-    }
-
-    fn snapshot(&self, ino: Ino) -> Result<Vec<Entry>, Errno> {
-        let state = self.enter()?;
-        let names = &state.store.names;
-        let Kind::Directory { entries, parent } = &names.node(ino)?.kind else {
-            return Err(Errno::ENOTDIR);
-        };
-        let own = [(ino, ".".into()), (*parent, "..".into())];
-        let others = entries.iter().map(|(name, ino)| (*ino, name.clone()));
-        own.into_iter()
-            .chain(others)
-            .map(|(ino, name)| Ok((ino, file_type(names.node(ino)?), name)))
-            .collect()
-    }
-}
-
-impl State {
-    fn attributes(&self, ino: Ino) -> Result<FileAttr, Errno> {
-        let node = self.store.names.node(ino)?;
-        let file = self.store.file(ino)?;
-        let size = match &node.kind {
-            Kind::Symlink(target) => target.as_os_str().len() as u64,
-            _ => file.content.size(),
-        };
-        Ok(FileAttr {
-            ino: INodeNo(ino),
-            size,
-            blocks: file.content.pages() * (PAGE as u64 / 512),
-            atime: file.modified,
-            mtime: file.modified,
-            ctime: file.modified,
-            crtime: SystemTime::UNIX_EPOCH,
-            kind: file_type(node),
-            perm: node.mode,
-            nlink: node.links,
-            uid: node.uid,
-            gid: node.gid,
-            rdev: 0,
-            blksize: PAGE as u32,
-            flags: 0,
-        })
-    }
-
-    /// Attributes for an answer that gives the kernel a reference.
-    fn entry(&mut self, ino: Ino) -> Result<FileAttr, Errno> {
-        let attributes = self.attributes(ino)?;
-        self.store.refer(ino);
-        Ok(attributes)
-    }
-}
-
-fn file_type(node: &Node) -> FileType {
-    match node.kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory { .. } => FileType::Directory,
-        Kind::Symlink(_) => FileType::Symlink,
     }
 }
 
@@ -388,7 +330,7 @@ impl Filesystem for Mounted {
     }
 
     fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.snapshot(ino.0) {
+        match self.enter().and_then(|state| state.listing(ino.0)) {
             Ok(entries) => {
                 let handle = self.handles.fetch_add(1, Ordering::Relaxed);
                 self.directories.lock().insert(handle, entries);

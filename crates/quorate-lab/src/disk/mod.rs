@@ -14,6 +14,7 @@
 //! Content and names are in this process's memory: a disk needs no space of the machine's, costs
 //! no time beyond what [`Options::sync_time`] says, and is gone with the process.
 
+mod attributes;
 mod content;
 mod filesystem;
 mod gate;

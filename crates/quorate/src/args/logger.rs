@@ -1,0 +1,57 @@
+//! What a logger is told.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct Logger {
+    /// Its name, as `member list` shows it
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+
+    /// The group's name (wsrep_cluster_name of the servers)
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: String,
+
+    /// Where the others reach it, HOST:PORT
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub address: String,
+
+    /// Where it listens [default: the port of --address on all addresses]
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub listen: Option<String>,
+
+    /// Group addresses of the servers, HOST:PORT
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',', required = true, value_parser = address)]
+    pub join: Vec<String>,
+
+    /// Where it keeps the log; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: PathBuf,
+
+    /// The data centre it stands in
+    #[arg(long, value_name = "ZONE", default_value = "")]
+    pub zone: String,
+
+    /// Its certificate (PEM), if the group is encrypted
+    #[arg(long, value_name = "FILE", requires = "ssl_key")]
+    pub ssl_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_key: Option<PathBuf>,
+
+    /// Who signs the members' certificates (PEM) [default: the certificate itself]
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_ca: Option<PathBuf>,
+}
+
+/// `HOST:PORT`, or `[V6]:PORT`.
+fn address(text: &str) -> Result<String, String> {
+    let form = || format!("{text:?} is not of the form HOST:PORT");
+    let (host, port) = text.rsplit_once(':').ok_or_else(form)?;
+    match host.is_empty() || port.parse::<u16>().is_err() {
+        true => Err(form()),
+        false => Ok(text.to_owned()),
+    }
+}

@@ -1,0 +1,115 @@
+//! What is done with the members of a group.
+
+use super::Limit;
+use crate::cluster::Role;
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Subcommand)]
+pub enum Member {
+    /// Every member: role, weight, votes, zone, address
+    List,
+    /// Add a node to this cluster and wait until it is Synced
+    #[command(
+        long_about = "Adds a node to this cluster on this machine, with the next number, and waits until \
+        it is Synced: a server receives the others' data. On another machine, a server is added by \
+        starting it with wsrep_cluster_address, and a logger by `quorate logger`."
+    )]
+    Add {
+        /// What it joins as
+        #[arg(long, value_enum, value_name = "ROLE", default_value = "voter")]
+        role: Role,
+
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Change a member's role
+    #[command(name = "set-role")]
+    SetRole {
+        /// Its name, as `member list` shows it
+        name: String,
+
+        /// voter, or learner: keeps its data, and has no vote
+        #[arg(value_enum)]
+        role: MemberRole,
+    },
+    /// Change a member's role, weight or zone
+    Set(MemberSet),
+    /// Remove a member that will not come back
+    Remove {
+        /// Its name, as `member list` shows it
+        name: String,
+    },
+    /// Show or set what holds for the whole group
+    Rules {
+        /// Zones that must have a commit on disk, besides a majority of all votes
+        #[arg(long, value_name = "N")]
+        zones: Option<u8>,
+
+        /// When a leader makes room for a heavier member: optimistic (once that has caught up) or
+        /// forced (at once)
+        #[arg(long, value_name = "RULE")]
+        weights: Option<String>,
+
+        /// Who takes writes: every node (multi), or the leader alone (single), while the others are
+        /// read_only
+        #[arg(long, value_name = "MODE")]
+        primary_mode: Option<String>,
+
+        /// With a single primary: whether a new one takes writes at once (serve), or when it has
+        /// applied its backlog (wait)
+        #[arg(long, value_name = "RULE")]
+        primary_failover: Option<String>,
+
+        /// Whether leadership goes to the node that all writes come from: yes or no
+        #[arg(long, value_name = "YES|NO")]
+        leader_follows_writes: Option<String>,
+    },
+    /// Go on without a majority that is lost for good; says first what may be lost
+    #[command(
+        name = "force-quorum",
+        long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
+        what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
+        be alive, and when a kept member has more in its log than the first one named: name that one \
+        first then. The reason stands in the log with the change. The members given up never come back \
+        with their logs: empty their directories before they are started again.\n\n\
+        Examples:\n  quorate member force-quorum --keep node1\n  \
+        quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
+    )]
+    ForceQuorum(Force),
+}
+
+/// What a server can become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MemberRole {
+    Voter,
+    Learner,
+}
+
+#[derive(Args)]
+pub struct MemberSet {
+    /// Its name, as `member list` shows it
+    pub name: String,
+
+    /// voter, or learner: has the data, and no vote
+    #[arg(long, value_name = "ROLE")]
+    pub role: Option<String>,
+
+    /// Who leads rather: 0 (never) to 100
+    #[arg(long, value_name = "WEIGHT")]
+    pub weight: Option<u8>,
+
+    /// The data centre it stands in
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Force {
+    /// The nodes that go on, the one with the longest log first
+    #[arg(long, value_name = "NODES", value_delimiter = ',', required = true)]
+    pub keep: Vec<String>,
+
+    /// Why; does it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,136 @@
+//! The command line. Help texts are the manual: they say what happens and show an example.
+
+mod chaos;
+mod logger;
+mod member;
+mod nodes;
+
+pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
+pub use logger::Logger;
+pub use member::{Force, Member, MemberRole, MemberSet};
+pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Parser)]
+#[command(
+    name = "quorate",
+    version,
+    about = "Run and watch a group of MariaDB servers that lose no committed transaction",
+    long_about = "Runs MariaDB servers on this machine as one highly available database: a \
+        transaction that a client saw committed is on the disks of a majority of the servers, \
+        whatever crashes.\n\n\
+        A cluster is a directory. Each server in it (node1, node2, ...) has a folder with its \
+        data, its consensus log, its configuration and its error log. A logger (--loggers) is a \
+        node with a consensus log and an error log alone.",
+    after_help = EXIT_CODES,
+    after_long_help = concat!(
+        "Examples:\n",
+        "  quorate up                 make a cluster of three servers, or start the one that is here\n",
+        "  quorate status             who is alive, who leads, how far everybody is\n",
+        "  quorate sql node1          open a client on node1\n",
+        "  quorate kill node1         kill -9, to see that nothing is lost\n",
+        "  quorate up                 start whatever is not running\n",
+        "  quorate down --wipe        stop everything and delete the data\n\n",
+        "Exit codes:\n",
+        "  0   done; status: every node is Synced\n",
+        "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
+        "  2   status: no node accepts writes, or nothing runs; chaos: a promise was broken\n",
+        "  64  wrong command line\n",
+        "  69  software is missing (the message names the package)\n",
+        "  75  time limit passed; servers keep running\n\n",
+        "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
+        "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
+    )
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub place: Place,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or degraded, 2 no node accepts writes, \
+    64 usage, 69 software missing, 75 time limit. More: quorate --help, quorate COMMAND --help";
+
+#[derive(Args, Clone)]
+pub struct Place {
+    /// The cluster's directory
+    #[arg(long, global = true, env = "QUORATE_DIR", value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    Up(Up),
+    Status(Status),
+    Down(Down),
+    /// Start one node and wait until it is Synced
+    #[command(
+        long_about = "Starts one node of an existing cluster and waits until it is Synced. \
+        Its position is read from its own data first; what it missed comes from the logs."
+    )]
+    Start(OneNode),
+    /// Stop one node cleanly
+    #[command(long_about = "Stops one node cleanly (SIGTERM). The others go on without it.")]
+    Stop(Stop),
+    /// Stop one node cleanly, start it again and wait until it is Synced
+    Restart(OneNode),
+    /// Kill one node as a crash would (kill -9)
+    #[command(
+        long_about = "Kills one node as a crash would (SIGKILL): nothing is flushed, nobody is \
+        told. `quorate up` or `quorate start NODE` brings it back; every transaction that was \
+        acknowledged is still there.\n\nExample:\n  quorate kill node2 && quorate status; quorate up"
+    )]
+    Kill(Kill),
+    /// Run a member with a log and a vote, and no database
+    #[command(
+        long_about = "Runs a logger in the foreground: a member of the group that keeps the log and \
+        votes, and has no database. Two servers and a logger lose nothing when any one of the three \
+        is lost, with two copies of the data instead of three; it needs one core, little memory and \
+        a disk that syncs quickly. It leads only to hand over to a server. Clients do not see it.\n\n\
+        It ends on SIGTERM or SIGINT and takes leave of the group then; started again, it joins again. \
+        A crash (or kill -9) costs nothing: it goes on from its log.\n\n\
+        In a cluster of this command, on this machine, `quorate up --loggers 1` runs it.\n\n\
+        Example:\n  quorate logger --name log1 --cluster-name quorate --log-dir /var/lib/quorate-log \\\n    \
+        --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
+    )]
+    Logger(Logger),
+    /// Show and change who belongs to the group
+    #[command(
+        long_about = "Shows and changes who belongs to the group: roles, weights, zones. A server \
+        is added by starting it (wsrep_cluster_address), a logger by `quorate logger`, and in a cluster of \
+        this command both by `member add`; both are removed when they stop cleanly.\n\n\
+        Examples:\n  quorate member list\n  quorate member add --role learner\n  \
+        quorate member add --role logger\n  \
+        quorate member set-role node3 learner\n  \
+        quorate member set node1 --weight 100\n  quorate member remove node4"
+    )]
+    Member {
+        #[command(subcommand)]
+        what: Member,
+    },
+    /// Hand leadership to another node, without an error for any client
+    #[command(
+        long_about = "Hands leadership from the node that leads to another one, for instance before \
+        its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
+        new leader; no client sees an error. Every node takes writes all the time: the leader is \
+        only where the order of commits is decided.\n\n\
+        Examples:\n  quorate switchover             to the node whose log is furthest\n  \
+        quorate switchover --to node2"
+    )]
+    Switchover(Switchover),
+    /// Open the MariaDB client on a node
+    #[command(
+        long_about = "Replaces itself by the MariaDB client, connected to the node's socket. \
+        What follows the node is handed to the client.\n\n\
+        Examples:\n  quorate sql node1\n  quorate sql node2 -- -e 'SELECT 1'\n  \
+        quorate sql node1 < dump.sql"
+    )]
+    Sql(Sql),
+    /// Show a node's error log
+    Logs(Logs),
+    Chaos(Chaos),
+}
