@@ -68,7 +68,7 @@ impl Client {
     }
 
     /// `wsrep::transaction::bf_abort`. The client lock is held through the provider's call.
-    pub fn bf_abort(&self, server: &Server, node: &Node, bf_seqno: i64) -> bool {
+    pub fn bf_abort(&self, server: &Server, node: &Node, by_seqno: i64) -> bool {
         let mut inner = self.inner.lock();
         if inner.immutable {
             server.oracle.mark(Mark::AbortImmutable);
@@ -80,13 +80,13 @@ impl Client {
             State::Preparing | State::Committing => Mark::AbortCommitting,
             _ => return false,
         };
-        let (code, victim) = node.abort_certification(bf_seqno, self.id);
+        let (code, victim) = node.abort(by_seqno, self.id);
         if code != Answer::Done {
             server.oracle.mark(Mark::AbortRefused);
             return false;
         }
         server.oracle.mark(mark);
-        server.say(|| format!("{bf_seqno} aborts trx {} (seqno {victim})", self.id));
+        server.say(|| format!("{by_seqno} aborts trx {} (seqno {victim})", self.id));
         inner.state = State::MustAbort;
         self.aborted.store(true, Ordering::Release);
         drop(inner);
@@ -122,7 +122,7 @@ pub fn run(server: &Arc<Server>, number: u64) {
 fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
     let keys: Vec<Vec<&[u8]>> = vec![vec![b"db", b"t"]];
     let whole = flags::TRX_START | flags::TRX_END;
-    let (code, ordered) = node.toi_start(conn, &keys, &[&tag.to_le_bytes()], whole);
+    let (code, ordered) = node.begin_isolated(conn, &keys, &[&tag.to_le_bytes()], whole);
     let seqno = ordered.map_or(-1, |o| o.seqno);
     server.say(|| format!("DDL {tag:x}: {code:?}, seqno {seqno}"));
     if code != Answer::Done {
@@ -146,7 +146,7 @@ fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
 }
 
 fn end_isolation(server: &Server, node: &Node, conn: u64, error: &str) {
-    let code = node.toi_end(conn, error.as_bytes());
+    let code = node.end_isolated(conn, error.as_bytes());
     if code != Answer::Done {
         server.must_be_withdrawn(&format!("the end of DDL answers {code:?}"));
     }

@@ -4,16 +4,17 @@ use crate::fate::trx::Handle;
 use std::sync::Arc;
 
 /// What the node asks of its server. Only [`Host::log`] may be called from any thread. The others
-/// belong to the recv thread (or, for [`Host::apply`], the replaying client thread) whose context
+/// belong to the applier thread (or, for [`Host::apply`], the replaying client thread) whose context
 /// they take. An error is the server's word that it cannot go on. What a server may lack does nothing.
 #[allow(clippy::result_unit_err, reason = "the interface says no more than that it failed")]
 pub trait Host: Send + Sync {
     fn log(&self, level: Level, message: &str);
     fn connected(&self, view: &HostView) -> Result<(), ()>;
     fn view(&self, ctx: HostCtx, view: &HostView) -> Result<(), ()>;
-    /// Starts the joiner's script; returns its request (`method NUL address NUL`).
-    fn sst_request(&self) -> Result<Vec<u8>, ()>;
-    /// Starts the donor's script for this request, at the position given.
+    /// Makes ready to receive the state of another server; returns the request that its donor is handed,
+    /// empty if this server is not to be sent any.
+    fn state_request(&self) -> Result<Vec<u8>, ()>;
+    /// Starts to send the state that this request asks for, at the position given.
     fn donate(
         &self,
         ctx: HostCtx,

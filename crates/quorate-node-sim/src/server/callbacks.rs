@@ -105,7 +105,7 @@ impl Host for Callbacks {
         Ok(())
     }
 
-    fn sst_request(&self) -> Result<Vec<u8>, ()> {
+    fn state_request(&self) -> Result<Vec<u8>, ()> {
         self.0.oracle.fail("a state transfer is asked for, which no start here needs");
         Err(())
     }

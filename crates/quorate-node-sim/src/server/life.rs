@@ -7,7 +7,7 @@ use crate::group::{id_of, Member, Network, HISTORY};
 use crate::plant::Plant;
 use crate::session;
 use quorate_certify::Constants;
-use simulated_node::applier::RecvEnd;
+use simulated_node::applier::ApplierEnd;
 use simulated_node::blocking::now;
 use simulated_node::connection::observer::NodeObserver;
 use simulated_node::host::HostCtx;
@@ -85,9 +85,9 @@ impl Server {
 
     fn apply_loop(&self, applier: u64) {
         let Some(node) = self.node() else { return };
-        let end = node.recv(HostCtx(applier as usize));
+        let end = node.run_applier(HostCtx(applier as usize));
         self.say(|| format!("applier {applier} ends: {end:?}"));
-        if end != RecvEnd::Done {
+        if end != ApplierEnd::Done {
             self.must_stop(&format!("an applier ended as {end:?}"));
         }
         self.thread_ends();

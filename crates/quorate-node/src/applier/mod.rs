@@ -1,4 +1,4 @@
-//! The recv threads: what the server hears from the group, in order.
+//! The applier threads: what the server hears from the group, in order.
 
 mod arrival;
 
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// Flags of a write set that only advances the position.
 pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
 
-/// How a recv thread ended.
+/// How an applier thread ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecvEnd {
+pub enum ApplierEnd {
     /// The connection was closed, or the server asked this thread to leave.
     Done,
     /// The server refused a callback, or the node may not go on.
@@ -32,20 +32,20 @@ pub enum RecvEnd {
 
 impl Node {
     /// One applier thread's life. The server starts one first and others later.
-    pub fn recv(&self, ctx: HostCtx) -> RecvEnd {
-        self.counters.recv_threads.fetch_add(1, Ordering::AcqRel);
-        let end = self.recv_loop(ctx);
-        self.counters.recv_threads.fetch_sub(1, Ordering::AcqRel);
+    pub fn run_applier(&self, ctx: HostCtx) -> ApplierEnd {
+        self.counters.applier_threads.fetch_add(1, Ordering::AcqRel);
+        let end = self.applier_loop(ctx);
+        self.counters.applier_threads.fetch_sub(1, Ordering::AcqRel);
         end
     }
 
-    fn recv_loop(&self, ctx: HostCtx) -> RecvEnd {
+    fn applier_loop(&self, ctx: HostCtx) -> ApplierEnd {
         loop {
             let event = match self.queue.pop() {
                 Popped::Event(event) => event,
-                Popped::Closed => return RecvEnd::Done,
+                Popped::Closed => return ApplierEnd::Done,
             };
-            let Some(link) = self.link() else { return RecvEnd::Failed };
+            let Some(link) = self.link() else { return ApplierEnd::Failed };
             let exclusive = event.exclusive();
             let outcome = self.handle_event(ctx, &link, event);
             if exclusive {
@@ -56,14 +56,14 @@ impl Node {
             match outcome {
                 Ok(false) => self.check_synced(&link),
                 Ok(true) => {
-                    let last = self.counters.recv_threads.load(Ordering::Acquire) <= 1;
+                    let last = self.counters.applier_threads.load(Ordering::Acquire) <= 1;
                     if !last {
-                        return RecvEnd::Done;
+                        return ApplierEnd::Done;
                     }
                 }
                 Err(Stop { why, for_now }) => {
                     self.error(&why);
-                    return if for_now { RecvEnd::FailedForNow } else { RecvEnd::Failed };
+                    return if for_now { ApplierEnd::FailedForNow } else { ApplierEnd::Failed };
                 }
             }
         }

@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// Takes leave of the group; the recv threads see the final view and end.
+    /// Takes leave of the group; the applier threads see the final view and end.
     pub fn disconnect(&self) {
         let Some(link) = self.link() else { return };
         self.begin_closing(&link);

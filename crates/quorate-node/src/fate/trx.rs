@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     Executing,
-    /// Marked by a brute-force transaction; the owner notices at its next call.
+    /// Marked by a transaction with priority (one that is ordered before it); the owner notices at its next call.
     MustAbort,
     /// Proposed, fate unknown.
     Sending,
@@ -85,7 +85,7 @@ pub enum Handle {
     Remote(Remote),
 }
 
-/// How a brute-force abort went, and the victim's seqno (-1 if not ordered).
+/// How an abort by a transaction with priority went, and the victim's seqno (-1 if not ordered).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Abort {
     Done(i64),
@@ -219,12 +219,12 @@ impl Trx {
         order.leave(seqno)
     }
 
-    /// A transaction ordered at `bf_seqno` (0 or less: a KILL or an operation without order) wants
+    /// A transaction ordered at `by_seqno` (0 or less: a KILL or an operation without order) wants
     /// this one out of its way. Never blocks.
-    pub fn abort(&self, bf_seqno: i64, order: &CommitOrder) -> Abort {
+    pub fn abort(&self, by_seqno: i64, order: &CommitOrder) -> Abort {
         let mut state = self.state.lock();
         let seqno = state.seqno();
-        if seqno >= 0 && seqno < bf_seqno && state.is_commit_fragment() {
+        if seqno >= 0 && seqno < by_seqno && state.is_commit_fragment() {
             return Abort::NotAllowed(seqno);
         }
         match state.phase {
@@ -248,7 +248,7 @@ impl Trx {
 
 const SHARDS: usize = 64;
 
-/// Local transactions by the server's id, for those who know no handle (brute-force aborts).
+/// Local transactions by the server's id, for those who know no handle (who abort them).
 pub struct TrxTable {
     shards: Vec<Mutex<HashMap<u64, Arc<Handle>>>>,
 }
@@ -287,7 +287,7 @@ impl TrxTable {
 
 /// Isolated actions under way, by connection.
 #[derive(Default)]
-pub struct ToiTable(pub Mutex<HashMap<u64, Arc<Handle>>>);
+pub struct IsolatedTable(pub Mutex<HashMap<u64, Arc<Handle>>>);
 
 impl Handle {
     /// -1 if not ordered.

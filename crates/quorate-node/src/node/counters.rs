@@ -24,7 +24,7 @@ pub struct Counters {
     pub refusal: Mutex<String>,
     /// What the last order of an operator was answered with.
     pub answer: Mutex<String>,
-    pub recv_threads: AtomicUsize,
+    pub applier_threads: AtomicUsize,
     pub replicated: AtomicU64,
     pub replicated_bytes: AtomicU64,
     pub repl_keys: AtomicU64,
@@ -59,7 +59,7 @@ impl Counters {
             incoming: Mutex::new(String::new()),
             refusal: Mutex::new(String::new()),
             answer: Mutex::new(String::new()),
-            recv_threads: AtomicUsize::new(0),
+            applier_threads: AtomicUsize::new(0),
             replicated: AtomicU64::new(0),
             replicated_bytes: AtomicU64::new(0),
             repl_keys: AtomicU64::new(0),

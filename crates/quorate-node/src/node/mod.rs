@@ -27,7 +27,7 @@ use self::primary::Primary;
 use self::transfer::Transfer;
 use self::votes::Desk;
 use crate::blocking::{Mutex, RwLock};
-use crate::fate::trx::{ToiTable, TrxTable};
+use crate::fate::trx::{IsolatedTable, TrxTable};
 #[cfg(test)]
 use crate::host::{ApplyCall, HostCtx, HostView};
 use crate::host::{Host, Level};
@@ -77,7 +77,7 @@ pub struct Node {
     pub commit: CommitOrder,
     pub apply: ApplyOrder,
     pub trxs: TrxTable,
-    pub toi: ToiTable,
+    pub isolated_running: IsolatedTable,
     pub isolated: IsolatedNotes,
     pub failed: FailedNotes,
     pub queue: EventQueue,
@@ -109,7 +109,7 @@ impl Node {
             commit: CommitOrder::new(),
             apply: ApplyOrder::new(),
             trxs: TrxTable::default(),
-            toi: ToiTable::default(),
+            isolated_running: IsolatedTable::default(),
             queue,
             transfer: Transfer::new(),
             pause: PauseState::new(),
@@ -135,7 +135,7 @@ impl Node {
             fn view(&self, _ctx: HostCtx, _view: &HostView) -> Result<(), ()> {
                 Err(())
             }
-            fn sst_request(&self) -> Result<Vec<u8>, ()> {
+            fn state_request(&self) -> Result<Vec<u8>, ()> {
                 Err(())
             }
             fn donate(

@@ -49,7 +49,7 @@ const ORPHAN_LIMIT_AWAY: Duration = Duration::from_secs(20);
 /// How long to wait before asking busy donors again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What the joining recv thread waits for.
+/// What the joining applier thread waits for.
 pub struct Transfer {
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -154,7 +154,7 @@ impl Node {
         if link.closing() {
             return Ok(None);
         }
-        let message = self.host.sst_request().map_err(|()| {
+        let message = self.host.state_request().map_err(|()| {
             format!("Requesting state transfer failed: it could not be prepared (see the lines above; check {} and its address). The node cannot join", self.config.words.transfer_method)
         })?;
         if message.is_empty() {
@@ -296,7 +296,7 @@ impl Node {
     }
 
     /// The server has received a state (or failed to): called on a thread of its own.
-    pub fn sst_received(&self, uuid: u128, seqno: i64, code: i32) -> bool {
+    pub fn state_received(&self, uuid: u128, seqno: i64, code: i32) -> bool {
         let Some(link) = self.link() else { return false };
         let result = if code != 0 {
             Err(code)
@@ -368,7 +368,7 @@ impl Node {
     }
 
     /// Donor: the script has ended.
-    pub fn sst_sent(&self, code: i32) {
+    pub fn state_sent(&self, code: i32) {
         let joiner = self.transfer.inner.lock().serving.take();
         self.commit.open_isolated_gate();
         let Some(link) = self.link() else { return };

@@ -275,7 +275,7 @@ impl Node {
         self.pay(&link, decision.seqno, owed);
     }
 
-    /// On a recv thread: this node's turn, once it is past the seqno.
+    /// On an applier thread: this node's turn, once it is past the seqno.
     pub fn vote_due(&self, link: &Link, seqno: i64) {
         if self.in_order(self.commit.wait_left(seqno)).is_none() {
             return;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entered {
     Yes,
-    /// Aborted by a brute-force transaction while waiting: not entered.
+    /// Aborted by a transaction with priority while waiting: not entered.
     Interrupted,
 }
 

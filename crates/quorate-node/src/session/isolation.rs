@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl Node {
     /// Orders the action and blocks until it may run. With an `Ordered` and a failure, the caller
     /// still ends it.
-    pub fn toi_start(
+    pub fn begin_isolated(
         &self,
         conn_id: u64,
         keys: &[Vec<&[u8]>],
@@ -62,15 +62,15 @@ impl Node {
         if fate.certified {
             self.isolated_begins(fate.seqno, &tables);
         }
-        self.toi.0.lock().insert(conn_id, handle.clone());
+        self.isolated_running.0.lock().insert(conn_id, handle.clone());
         let ordered = Ordered { seqno: fate.seqno, depends_on: fate.depends_on };
         let code = if fate.certified { Answer::Done } else { Answer::Failed };
         (code, Some(ordered))
     }
 
     /// The action has run (or was given up): everybody else goes on.
-    pub fn toi_end(&self, conn_id: u64, error: &[u8]) -> Answer {
-        let Some(handle) = self.toi.0.lock().remove(&conn_id) else {
+    pub fn end_isolated(&self, conn_id: u64, error: &[u8]) -> Answer {
+        let Some(handle) = self.isolated_running.0.lock().remove(&conn_id) else {
             return Answer::Refused;
         };
         let Some(trx) = handle.local() else { return Answer::Broken };

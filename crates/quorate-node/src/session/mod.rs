@@ -1,4 +1,4 @@
-//! Local transactions: certify, commit order, release, replay, brute-force abort. How long their fate
+//! Local transactions: certify, commit order, release, replay, abort. How long their fate
 //! is waited for: `fate`.
 
 mod isolation;
@@ -130,11 +130,8 @@ impl Node {
         (Answer::Done, ordered)
     }
 
-    /// What the server is told of a proposal that was given up.
-    ///
-    /// `CONN_FAIL` would become an error that is final where a brute-force abort is pending (1213,
-    /// and an autocommit statement would be tried again) and for a DDL (1205). With `NODE_FAIL` the
-    /// transaction ends, and the server keeps the error that its session has already.
+    /// What the server is told of a proposal that was given up: `Refused` only where nothing can come
+    /// of it.
     pub fn gave_up(&self, ws_flags: u32) -> Answer {
         if !takes_effect_alone(ws_flags) {
             return Answer::Refused;
@@ -311,10 +308,10 @@ impl Node {
         }
     }
 
-    /// A brute-force transaction asks for a victim to be aborted. Never blocks.
-    pub fn abort_certification(&self, bf_seqno: i64, victim: u64) -> (Answer, i64) {
+    /// A transaction with priority (ordered at `by_seqno`) asks for a victim to be aborted. Never blocks.
+    pub fn abort(&self, by_seqno: i64, victim: u64) -> (Answer, i64) {
         let Some(handle) = self.trxs.get(victim) else { return (Answer::Done, -1) };
-        let abort = handle.local().map(|trx: &Trx| trx.abort(bf_seqno, &self.commit));
+        let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.commit));
         if let Some(link) = self.link() {
             link.room.nudge();
         }

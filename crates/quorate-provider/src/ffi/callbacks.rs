@@ -72,7 +72,7 @@ impl Host for Callbacks {
         check(unsafe { f(self.app_ctx, pointer(ctx), raw.as_ptr(), std::ptr::null(), 0) })
     }
 
-    fn sst_request(&self) -> Result<Vec<u8>, ()> {
+    fn state_request(&self) -> Result<Vec<u8>, ()> {
         let f = self.sst_request.ok_or(())?;
         let mut ptr: *mut c_void = std::ptr::null_mut();
         let mut len: libc::size_t = 0;

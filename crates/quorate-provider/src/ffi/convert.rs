@@ -167,6 +167,11 @@ pub fn raw_meta(meta: &Meta) -> wsrep_trx_meta_t {
 }
 
 /// What the interface calls an answer.
+///
+/// An unknown outcome is `Broken`, which has to be `NODE_FAIL`: the transaction ends, and the server keeps
+/// the error that its session has been told already. `CONN_FAIL` would become an error that is final where
+/// a brute-force abort is pending (1213, and an autocommit statement would be tried again) and for a DDL
+/// (1205).
 pub fn code(answer: Answer) -> wsrep_status_t {
     match answer {
         Answer::Done => status::OK,

@@ -24,7 +24,7 @@ use crate::ffi::callbacks::Callbacks;
 use crate::options::Options;
 use crate::provider::Provider;
 use libc::{c_char, c_int, c_void};
-use quorate_node::applier::RecvEnd;
+use quorate_node::applier::ApplierEnd;
 use quorate_node::host::{Host, HostCtx, Level};
 use quorate_node::node::guard;
 use quorate_node::node::NodeConfig;
@@ -245,13 +245,15 @@ unsafe extern "C" fn disconnect(w: W) -> wsrep_status_t {
 unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::NODE_FAIL };
-    let end = guard(Some(node), RecvEnd::Failed, || node.recv(HostCtx(ctx.expose_provenance())));
-    if end == RecvEnd::Done {
+    let end = guard(Some(node), ApplierEnd::Failed, || {
+        node.run_applier(HostCtx(ctx.expose_provenance()))
+    });
+    if end == ApplierEnd::Done {
         return status::OK;
     }
     guard(Some(node), (), || {
         node.info(match end {
-            RecvEnd::FailedForNow => "This server stops now, for the reason given above; a service manager that restarts servers which ended abnormally may start it again",
+            ApplierEnd::FailedForNow => "This server stops now, for the reason given above; a service manager that restarts servers which ended abnormally may start it again",
             _ => "This server stops now, for the reason given above; its log and data are kept as they are",
         });
         node.free();
@@ -262,7 +264,7 @@ unsafe extern "C" fn recv(w: W, ctx: *mut c_void) -> wsrep_status_t {
     // SAFETY: ends the process; the data is as safe as after any crash. The handler for the signal is
     // the default one from here on, and no core is wanted of a server that is all right.
     unsafe {
-        if end == RecvEnd::Failed {
+        if end == ApplierEnd::Failed {
             libc::_exit(1)
         }
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -42,7 +42,7 @@ pub unsafe extern "C" fn sst_sent(w: W, _gtid: *const wsrep_gtid_t, code: c_int)
     // SAFETY: a filled table.
     let Some(node) = (unsafe { node(w) }) else { return status::CONN_FAIL };
     guard(Some(node), status::NODE_FAIL, || {
-        node.sst_sent(code);
+        node.state_sent(code);
         status::OK
     })
 }
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn sst_received(
         let Some(node) = node(w) else { return status::CONN_FAIL };
         guard(Some(node), status::NODE_FAIL, || {
             let at = state_id.as_ref().map_or(Position { uuid: 0, seqno: -1 }, position);
-            if node.sst_received(at.uuid, at.seqno, code) || code != 0 {
+            if node.state_received(at.uuid, at.seqno, code) || code != 0 {
                 status::OK
             } else {
                 status::NODE_FAIL

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn abort_certification(
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
         guard(Some(node), status::FATAL, || {
-            let (answer, seqno) = node.abort_certification(bf_seqno, victim);
+            let (answer, seqno) = node.abort(bf_seqno, victim);
             if !victim_seqno.is_null() {
                 victim_seqno.write(seqno);
             }
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn to_execute_start(
                 items(keys, keys_num).iter().map(|k| key_parts(k)).collect();
             let action: Vec<&[u8]> =
                 items(action, count).iter().map(|b| bytes(std::ptr::from_ref(b))).collect();
-            let (answer, ordered) = node.toi_start(conn_id, &keys, &action, flags);
+            let (answer, ordered) = node.begin_isolated(conn_id, &keys, &action, flags);
             write_meta(node, meta, TRX_ID_UNDEFINED, conn_id, ordered);
             code(answer)
         })
@@ -212,7 +212,7 @@ pub unsafe extern "C" fn to_execute_end(
     // SAFETY: as in `append_key`.
     unsafe {
         let Some(node) = node(w) else { return status::NODE_FAIL };
-        guard(Some(node), status::FATAL, || code(node.toi_end(conn_id, bytes(error))))
+        guard(Some(node), status::FATAL, || code(node.end_isolated(conn_id, bytes(error))))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The interface's table of brute-force aborts, phase by phase.
+//! What an abort by a transaction with priority comes to, phase by phase.
 
 use super::*;
 
