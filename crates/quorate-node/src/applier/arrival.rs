@@ -32,8 +32,9 @@ impl Node {
         match link.tell_start() {
             Some(start) if seqno <= start => Err(format!(
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
-                 it has transactions that the group never acknowledged, or belongs to another past of it. \
-                 Nothing was changed. Empty its data directory (keep a copy) to fetch the group's state",
+                 an older state of the logs was restored, or the database belongs to another past of the \
+                 group. Nothing was changed. Put back the log directories that belong to it; or empty its \
+                 data directory (keep a copy) to fetch the group's state",
             )
             .into()),
             Some(start) => {
