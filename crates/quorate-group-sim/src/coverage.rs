@@ -29,13 +29,14 @@ marks! {
     // Entries, as the first member applies them.
     Noop, Config, JointConfig, View, Passed, Conflict, TooOld, Duplicate, Orphan, NotPrimary,
     FragmentPassed, LargeEntry,
+    ZonedCommit,
     // Clients.
     Read, ReadUnanswered, WriteRefused, UnknownOutcome,
     // Orders: done, and refused.
     OrderDone, OrderRefused, Switchover, AlterRole, AlterWeight, Remove, SetRules,
     WantVotes, GoOnAlone, AllowAlone, RefreshView, Hang,
     // Stages.
-    WithoutMinority, Healed,
+    WithoutMinority, BrokenLinks, WentOnBroken, Healed,
 }
 
 #[derive(Clone, Debug)]

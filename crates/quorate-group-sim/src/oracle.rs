@@ -22,6 +22,7 @@ pub enum Rule {
     LeaderCompleteness,
     CommittedNeverChanges,
     CommitNeedsPersistedMajority,
+    CommitInEnoughZones,
     /// What the layer above has seen, the own log can show again.
     FedOnlyPersisted,
     /// What a sync covered is found by every later start.

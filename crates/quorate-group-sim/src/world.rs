@@ -4,6 +4,7 @@
 //! done (`carry`), as the shell of the product does, and shows everything to the oracle.
 
 mod admission;
+mod broken;
 mod carry;
 mod check;
 mod clients;
@@ -26,6 +27,7 @@ use crate::rng::{mix, Rng};
 use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
+use broken::Broken;
 use connections::Connection;
 use net::Net;
 use quorate_consensus::{Config, Fetch, Index, MemberId};
@@ -195,6 +197,8 @@ pub enum Phase {
     /// All faults have ended, but a minority is still away.
     WithoutMinority,
     Healed,
+    /// Links are broken for good.
+    Broken,
     Done,
 }
 
@@ -215,6 +219,7 @@ pub struct World {
     committed_config: (Index, Config),
     /// Every membership that a leader made, and its place in that leader's log.
     configs_made: Vec<(Index, Config)>,
+    broken: Broken,
     trace: Trace,
     digest: u64,
     coverage: Coverage,
@@ -255,6 +260,7 @@ impl World {
             away: 0,
             committed_config: (0, Config::default()),
             configs_made: Vec::new(),
+            broken: Broken::draw(seed, profile),
             trace,
             digest: seed,
             coverage: Coverage::default(),

@@ -66,12 +66,9 @@ impl World {
         if !news || self.nodes[m].damage.is_some() {
             return;
         }
-        // By which of the memberships that were in force meanwhile it was counted, the leader knows.
         let has = |id: MemberId| self.has_durably(id, position);
         let since = self.committed_config.0;
-        let made = self.configs_made.iter().filter(|(index, _)| *index > since);
-        let mut configs = made.map(|(_, config)| config).chain([&self.committed_config.1]);
-        let enough = since == 0 || configs.any(|config| config.is_quorum(has));
+        let enough = since == 0 || self.configs_in_force().any(|config| config.is_quorum(has));
         if !enough {
             let holders: Vec<_> =
                 (0..self.nodes.len()).filter(|at| has(self.nodes[*at].id)).collect();
@@ -84,6 +81,35 @@ impl World {
                 )
             });
         }
+        self.check_zones(m, position);
+    }
+
+    /// By which of these memberships what comes next is counted, only the leader knows.
+    fn configs_in_force(&self) -> impl Iterator<Item = &Config> {
+        let (since, committed) = &self.committed_config;
+        let made = self.configs_made.iter().filter(move |(index, _)| index > since);
+        made.map(|(_, config)| config).chain([committed])
+    }
+
+    /// The rule of zones goes by a membership that was in force meanwhile, too.
+    fn check_zones(&mut self, m: usize, position: LogPosition) {
+        let asked = |config: &Config| config.rules.zones_min;
+        let least = self.configs_in_force().map(asked).min().unwrap_or_default();
+        if self.committed_config.0 == 0 || least < 2 {
+            return;
+        }
+        let zones = |config: &Config| {
+            let holds = |id: MemberId| self.has_durably(id, position);
+            let voters = config.members.iter().filter(|(id, info)| info.votes() && holds(**id));
+            voters.map(|(_, info)| &*info.zone).collect::<BTreeSet<&str>>().len()
+        };
+        let found = self.configs_in_force().map(zones).max().unwrap_or_default();
+        if found < usize::from(least) {
+            self.oracle.fail(Rule::CommitInEnoughZones, || {
+                format!("m{m} is fed {}, on disk in {found} zones of {least}", show(position))
+            });
+        }
+        self.mark(Mark::ZonedCommit);
     }
 
     /// Whether a member has, or had when it ended, this entry on disk.

@@ -6,6 +6,7 @@
 
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
+use crate::node::Outgoing;
 use crate::schedule::Micros;
 use quorate_consensus::MemberId;
 use quorate_group::{Assembly, Input, FORWARD_BYTES};
@@ -45,6 +46,8 @@ pub struct Connection {
     reader: FrameReader<Pipe>,
     assembly: Assembly,
     pub(super) ended: bool,
+    /// The accepting side has seen it end.
+    told: bool,
 }
 
 /// Bytes that have arrived.
@@ -251,7 +254,8 @@ impl World {
     }
 
     pub(super) fn incoming_ended(&mut self, m: usize, id: u64) {
-        let Some(connection) = self.connections.get(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.told = true;
         let (peer, number) = (connection.dialler, connection.number);
         let Some(process) = &mut self.nodes[m].process else { return };
         if process.incoming.get(&peer).is_some_and(|(_, current)| *current == id) {
@@ -290,6 +294,25 @@ impl World {
         let ids: Vec<u64> =
             self.connections.iter().filter(|(_, c)| own(c)).map(|(id, _)| *id).collect();
         ids.into_iter().for_each(|id| self.end(id));
+    }
+
+    /// Forgets connections that ended, once both sides have seen that, or are gone.
+    pub(super) fn forget_ended(&mut self) {
+        let nodes = &self.nodes;
+        self.connections.retain(|id, connection| {
+            let Connection { from, from_run, to, to_run, peer, dialler, .. } = *connection;
+            let process = |m: usize, run: u32| {
+                let there = nodes[m].run == run;
+                nodes[m].process.as_ref().filter(|_| there)
+            };
+            let used = |link: &Outgoing| link.connection == Some(*id) || link.greeting == Some(*id);
+            let known = process(from, from_run)
+                .is_some_and(|process| process.links.get(&peer).is_some_and(used))
+                || process(to, to_run).is_some_and(|process| {
+                    process.incoming.get(&dialler).is_some_and(|(_, current)| current == id)
+                });
+            !connection.ended || known || (!connection.told && process(to, to_run).is_some())
+        });
     }
 
     /// The process at `m` is gone, and its connections with it.
@@ -358,6 +381,7 @@ impl Connection {
             reader: FrameReader::new(Pipe::default(), MESSAGE_BYTES_MAX),
             assembly: Assembly::new(dialler),
             ended: false,
+            told: false,
         }
     }
 

@@ -12,6 +12,7 @@ const PATIENCE: u64 = 100;
 
 impl World {
     pub(super) fn heal_check(&mut self) {
+        self.forget_ended();
         let phase = self.phase;
         if matches!(phase, Phase::WithoutMinority | Phase::Healed) {
             self.replace_refused();
@@ -29,9 +30,12 @@ impl World {
             Phase::WithoutMinority if self.unfinished().is_none() => self.bring_back_minority(),
             Phase::Healed if self.unfinished().is_none() => {
                 self.check_acknowledged();
-                self.mark(Mark::Healed);
-                self.phase = Phase::Done;
+                if !self.begin_broken() {
+                    self.mark(Mark::Healed);
+                    self.phase = Phase::Done;
+                }
             }
+            Phase::Broken => self.check_broken(),
             Phase::WithoutMinority | Phase::Healed | Phase::Founding
                 if self.schedule.now() > self.phase_ends =>
             {
@@ -83,7 +87,7 @@ impl World {
     }
 
     /// Whoever stopped is started again; whoever cannot, as a new member.
-    fn make_well(&mut self, m: usize) {
+    pub(super) fn make_well(&mut self, m: usize) {
         self.nodes[m].apply_lag_us = 0;
         self.nodes[m].slow_disk_until = 0;
         self.make_room(m);
@@ -118,7 +122,7 @@ impl World {
     }
 
     /// Everybody present writes and reads something new, and has so long for it.
-    fn begin_stage(&mut self) {
+    pub(super) fn begin_stage(&mut self) {
         self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
         for m in 0..self.nodes.len() {
             if self.nodes[m].is_up() && !self.is_away(m) && self.in_config(m) {
