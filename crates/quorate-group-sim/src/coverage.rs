@@ -31,12 +31,12 @@ marks! {
     FragmentPassed, LargeEntry,
     ZonedCommit,
     // Clients.
-    Read, ReadUnanswered, WriteRefused, UnknownOutcome,
+    PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome,
     // Orders: done, and refused.
     OrderDone, OrderRefused, Switchover, AlterRole, AlterWeight, Remove, SetRules,
     WantVotes, GoOnAlone, AllowAlone, RefreshView, Hang,
     // Stages.
-    WithoutMinority, BrokenLinks, WentOnBroken, Healed,
+    WithoutMinority, BrokenLinks, WentOnBroken, ModeSettled, Healed,
 }
 
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@ mod cli;
 mod conflicts;
 mod coverage;
 mod database;
+mod modes;
 mod node;
 mod oracle;
 mod plant;

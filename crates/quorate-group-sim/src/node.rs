@@ -5,7 +5,7 @@ use crate::database::{Database, Part};
 use crate::schedule::Micros;
 use crate::world::Event;
 use quorate_certify::Seqno;
-use quorate_consensus::{Index, LogPosition, MemberId, SnapshotMeta, Term};
+use quorate_consensus::{Index, LogPosition, MemberId, Rules, SnapshotMeta, Term};
 use quorate_group::{Feed, Member, Output};
 use quorate_wal::sim::{Image, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
@@ -61,8 +61,11 @@ pub struct Process {
     pub origin: u128,
     pub term: Term,
     pub leads: bool,
-    /// Only the primary may write.
-    pub single: bool,
+    /// Of the group, as far as it knows.
+    pub rules: Rules,
+    /// What it writes with, by its last look: see [`Process::look_who_writes`].
+    pub writing_term: Option<Term>,
+    pub ticks: u64,
     pub links: BTreeMap<MemberId, Outgoing>,
     /// Number and connection of the peers that dialled.
     pub incoming: BTreeMap<MemberId, (u64, u64)>,
@@ -110,7 +113,7 @@ pub struct Outgoing {
 /// A clock that started at some time and runs a little fast or slow.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Clock {
-    pub offset_us: Micros,
+    pub offset_us: i64,
     pub parts_per_million: i64,
 }
 
@@ -148,8 +151,19 @@ pub struct Save {
 
 impl Clock {
     pub fn millis(&self, now: Micros) -> u64 {
-        let drift = now as i64 * self.parts_per_million / 1_000_000;
-        (self.offset_us + now).saturating_add_signed(drift) / 1000
+        (self.micros(now) / 1000) as u64
+    }
+
+    /// From `now` on it runs at another speed.
+    pub fn drift(&mut self, now: Micros, parts_per_million: i64) {
+        let shown = self.micros(now);
+        self.parts_per_million = parts_per_million;
+        self.offset_us += shown - self.micros(now);
+    }
+
+    fn micros(&self, now: Micros) -> i64 {
+        let now = now as i64;
+        self.offset_us + now + now * self.parts_per_million / 1_000_000
     }
 }
 

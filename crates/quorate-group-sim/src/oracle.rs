@@ -42,6 +42,8 @@ pub enum Rule {
     /// With a single primary a write set passes only where its origin leads, as it did when it
     /// wrote; and nothing of a primary passes once a later one's did.
     OnlyThePrimaryWrites,
+    /// Leadership that follows writes comes to rest.
+    LeadershipRests,
     Panic,
 }
 

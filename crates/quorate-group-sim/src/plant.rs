@@ -2,6 +2,9 @@
 //!
 //! Each is a mistake of the world: of who carries out what the machine wants, of the disk, of what
 //! stands above the group. The product's crates carry no switch for them.
+//!
+//! So there is no plant for leadership that follows somebody who may not lead: the machine asks
+//! (`placement::may_follow`), and the core refuses (`BadChange`). Their unit tests stand for that.
 
 use clap::ValueEnum;
 
@@ -28,6 +31,12 @@ pub enum Plant {
     InflatedReply,
     /// A read point is answered from the own commit index, without asking anybody.
     LocalReads,
+    /// A leader's clock runs so slowly that its lease outlasts the patience of the others.
+    LongLease,
+    /// A member that starts from a snapshot does not know that there is a single primary.
+    ForgottenMode,
+    /// Leadership follows every single write.
+    RestlessFollow,
     /// A received snapshot replaces the log before it is on disk.
     SnapshotNotSaved,
 }

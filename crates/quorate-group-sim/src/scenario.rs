@@ -3,7 +3,8 @@
 //! Each run turns on only some of the faults ("swarm testing"): a run with everything at once
 //! rarely gets far enough into any one story.
 
-use crate::rng::Rng;
+use crate::modes::Modes;
+use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
 use clap::ValueEnum;
 use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule};
@@ -95,6 +96,9 @@ pub struct Scenario {
     /// Election timeouts after which a leader's disk counts as standing still; 0: never.
     pub stall_timeouts: u64,
     pub expels: bool,
+    /// Reads are answered by leases; clocks then drift no more than is assumed.
+    pub lease_reads: bool,
+    pub modes: Modes,
     pub allow_alone: bool,
 }
 
@@ -125,7 +129,7 @@ impl Scenario {
         };
         let far = if r.chance(250) { election_us / 10 } else { 1_000 };
         let jittery = !calm && r.chance(500);
-        let scenario = Scenario {
+        let mut scenario = Scenario {
             seed,
             voters,
             learners: if r.chance(150) { 1 } else { 0 },
@@ -159,9 +163,23 @@ impl Scenario {
             stall_timeouts: r.below(3),
             expels: !calm && r.chance(100),
             allow_alone: !calm && voters == 2 && r.chance(600),
+            lease_reads: false,
+            modes: Modes::draw(seed, profile, election_timeout_ms),
             faults,
         };
+        scenario.modes.govern(&mut scenario.rules);
+        scenario.draw_leases(profile);
         (scenario, rng)
+    }
+
+    /// Drawn apart from the rest, so that other seeds keep their meaning.
+    fn draw_leases(&mut self, profile: Profile) {
+        let mut rng = Rng::new(mix(self.seed, 0x4c65_6173_6573));
+        let possible = matches!(profile, Profile::Swarm | Profile::Network);
+        self.lease_reads = rng.chance(150) && possible;
+        if self.lease_reads {
+            self.drift_ppm = *rng.pick(&[0, 1_000, 30_000]).unwrap_or(&0);
+        }
     }
 
     /// The first membership.

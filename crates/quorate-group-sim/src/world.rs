@@ -13,6 +13,7 @@ mod dial;
 mod faults;
 mod feed;
 mod heal;
+mod modes;
 mod net;
 mod orders;
 mod process;
@@ -29,6 +30,7 @@ use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use broken::Broken;
 use connections::Connection;
+use modes::Settling;
 use net::Net;
 use quorate_consensus::{Config, Fetch, Index, MemberId};
 use quorate_group::SnapshotOrder;
@@ -197,6 +199,8 @@ pub enum Phase {
     /// All faults have ended, but a minority is still away.
     WithoutMinority,
     Healed,
+    /// It shows that it can do what its mode asks for.
+    Modes,
     /// Links are broken for good.
     Broken,
     Done,
@@ -220,6 +224,7 @@ pub struct World {
     /// Every membership that a leader made, and its place in that leader's log.
     configs_made: Vec<(Index, Config)>,
     broken: Broken,
+    settling: Settling,
     trace: Trace,
     digest: u64,
     coverage: Coverage,
@@ -261,6 +266,7 @@ impl World {
             committed_config: (0, Config::default()),
             configs_made: Vec::new(),
             broken: Broken::draw(seed, profile),
+            settling: Settling::default(),
             trace,
             digest: seed,
             coverage: Coverage::default(),
@@ -416,7 +422,7 @@ impl World {
     fn draw_clock(&mut self) -> Clock {
         let most = self.scenario.drift_ppm;
         Clock {
-            offset_us: self.rng.below(10_000_000),
+            offset_us: self.rng.below(10_000_000) as i64,
             parts_per_million: self.rng.range(0, 2 * most as u64) as i64 - most,
         }
     }

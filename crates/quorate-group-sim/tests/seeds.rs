@@ -139,6 +139,22 @@ fn finds_reads_that_ask_nobody() {
 }
 
 #[test]
+fn finds_leases_that_last_too_long() {
+    assert_found(Plant::LongLease, 3000, &[Rule::ReadsNeverStale]);
+}
+
+#[test]
+fn finds_a_member_that_forgot_the_single_primary() {
+    let rules = [Rule::SameVerdictsEverywhere, Rule::OnlyThePrimaryWrites];
+    assert_found(Plant::ForgottenMode, 400, &rules);
+}
+
+#[test]
+fn finds_leadership_that_follows_every_write() {
+    assert_found(Plant::RestlessFollow, 200, &[Rule::LeadershipRests]);
+}
+
+#[test]
 fn finds_a_snapshot_that_is_not_saved() {
     assert_found(Plant::SnapshotNotSaved, 100, &[Rule::AcknowledgeOnlyPersisted]);
 }

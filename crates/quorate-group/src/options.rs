@@ -1,5 +1,6 @@
 //! What a member is, and how patient. Times are milliseconds.
 
+use quorate_consensus::placement::Pace;
 use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules};
 
 #[derive(Clone, Debug)]
@@ -34,6 +35,11 @@ pub struct Options {
     pub primary_ms: u64,
     /// A member silent for so long leaves the view (it stays a voter).
     pub suspect_ms: u64,
+    /// How slowly leadership follows the writes, where the rules want that.
+    pub pace: Pace,
+    /// Reads are answered by a leader's lease. Costs quick elections: see
+    /// `quorate_consensus::Options`. The same at all members.
+    pub lease_reads: bool,
     /// So much log calls for a snapshot.
     pub segment_bytes: u64,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -56,6 +62,7 @@ impl Options {
             heartbeat_interval_ms: self.heartbeat_interval_ms(),
             clock_drift_ms: election_timeout_ms / 10,
             disk_stall_ms: self.disk_stall_ms,
+            lease_reads: self.lease_reads,
             level: self.level,
             ..quorate_consensus::Options::new(id, self.seed)
         }

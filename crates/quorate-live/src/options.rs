@@ -1,6 +1,7 @@
 //! What a member is opened with.
 
 use crate::net::tls::TlsOptions;
+use quorate_consensus::placement::Pace;
 use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, WEIGHT_DEFAULT};
 use quorate_group::Options;
 use std::path::PathBuf;
@@ -125,6 +126,8 @@ impl GroupOptions {
             expel_ms: self.expel_timeout.map(ms),
             primary_ms: ms(self.primary_timeout),
             suspect_ms: ms(self.suspect_timeout),
+            pace: Pace::default(),
+            lease_reads: false,
             segment_bytes: self.segment_bytes,
             level: self.level,
             dir: self.dir.display().to_string(),

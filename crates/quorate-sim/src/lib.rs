@@ -12,6 +12,7 @@ mod coverage;
 mod disk;
 mod machine;
 mod member;
+#[path = "../../quorate-group-sim/src/modes.rs"]
 mod modes;
 mod net;
 mod oracle;

@@ -117,9 +117,8 @@ impl World {
             match notice {
                 Notice::Leader(term, leader) => self.leader_known(m, *term, *leader),
                 Notice::Rules(rules) => {
-                    let single = rules.primaries == quorate_consensus::Primaries::Single;
                     if let Some(process) = &mut self.nodes[m].process {
-                        process.single = single;
+                        process.rules = *rules;
                     }
                 }
                 Notice::Primary(primary) => {
@@ -136,6 +135,9 @@ impl World {
                     }
                 }
                 Notice::Log(level, line) => {
+                    if line.ends_with("leadership follows them") {
+                        self.mark(Mark::Followed);
+                    }
                     if self.tells() && *level <= LogLevel::Debug {
                         self.note(format!("m{m} {level:?} {line}"));
                     }
@@ -146,8 +148,12 @@ impl World {
 
     fn leader_known(&mut self, m: usize, term: u64, leader: Option<MemberId>) {
         let id = self.nodes[m].id;
-        let Some(process) = &mut self.nodes[m].process else { return };
         let leads = leader == Some(id);
+        if self.plant == Some(Plant::LongLease) && self.scenario.lease_reads {
+            let now = self.schedule.now();
+            self.nodes[m].clock.drift(now, if leads { -700_000 } else { 0 });
+        }
+        let Some(process) = &mut self.nodes[m].process else { return };
         (process.term, process.leads) = (term, leads);
         if self.tells() {
             let who = leader.and_then(|leader| self.slot(leader));

@@ -22,6 +22,8 @@ impl World {
         }
         if self.rng.chance(self.scenario.reads_per_mille) {
             self.read(m, client);
+        } else if !self.is_turn_of(m) {
+            self.client_later(m, client);
         } else if self.write(m, client) {
             self.proposals_left -= 1;
         }
@@ -37,14 +39,14 @@ impl World {
     /// False if this member takes no writes now.
     pub(super) fn write(&mut self, m: usize, client: usize) -> bool {
         let id = self.nodes[m].id;
+        let term = self.writing_term(m);
         let Some(process) = &self.nodes[m].process else { return false };
-        let primary = process.leads || self.plant == Some(Plant::RestampTerm);
-        if process.member.has_failed() || process.fatal.is_some() || (process.single && !primary) {
+        let stopped = process.member.has_failed() || process.fatal.is_some();
+        let Some(term) = term.filter(|_| !stopped) else {
             self.mark(Mark::WriteRefused);
             self.client_later(m, client);
             return false;
-        }
-        let term = if process.single { process.term } else { 0 };
+        };
         let stream = process.streams[client];
         let op = self.oracle.new_op(id, term);
         let request = self.draw_request(op, stream);
@@ -173,7 +175,7 @@ impl World {
             }
             Ok(Done::ReadPoint(index)) => {
                 process.reads[at].point = Some(index);
-                self.mark(Mark::Read);
+                self.mark(if self.scenario.lease_reads { Mark::LeaseRead } else { Mark::Read });
                 self.feed_soon(m);
             }
             _ => {

@@ -196,7 +196,9 @@ impl World {
             let rolled_back = |node: &crate::node::Node| node.damage == Some(Damage::RolledBack);
             if outcome != Outcome::Duplicate || !self.nodes.iter().any(rolled_back) {
                 self.oracle.verdict(op, index, seqno, outcome, &write_set);
-                self.oracle.primacy(op, index, outcome, single);
+                if self.oracle.primacy(op, index, outcome, single) {
+                    self.mark(Mark::PrimaryWrite);
+                }
             }
         }
         let now_ms = self.now_ms(m);

@@ -30,11 +30,12 @@ impl World {
             Phase::WithoutMinority if self.unfinished().is_none() => self.bring_back_minority(),
             Phase::Healed if self.unfinished().is_none() => {
                 self.check_acknowledged();
-                if !self.begin_broken() {
+                if !self.begin_modes() && !self.begin_broken() {
                     self.mark(Mark::Healed);
                     self.phase = Phase::Done;
                 }
             }
+            Phase::Modes => self.check_modes(),
             Phase::Broken => self.check_broken(),
             Phase::WithoutMinority | Phase::Healed | Phase::Founding
                 if self.schedule.now() > self.phase_ends =>

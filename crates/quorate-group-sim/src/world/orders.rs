@@ -74,13 +74,14 @@ impl World {
     fn draw_rules(&mut self) -> Rules {
         let s = &self.scenario;
         let single = self.rng.chance(400);
-        Rules {
+        let rules = Rules {
             zones_min: self.rng.below(s.zones + 1) as u8,
             weights: if self.rng.chance(300) { WeightRule::Forced } else { WeightRule::Optimistic },
             primaries: if single { Primaries::Single } else { Primaries::Multi },
             follows_writes: self.rng.chance(400),
             ..Rules::default()
-        }
+        };
+        self.scenario.modes.rules(&mut self.rng, rules)
     }
 
     pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {

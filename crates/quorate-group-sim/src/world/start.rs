@@ -8,7 +8,7 @@ use crate::oracle::Rule;
 use crate::plant::Plant;
 use crate::scenario::{addr, name};
 use bytes::Bytes;
-use quorate_consensus::{Index, LogPosition, SnapshotMeta};
+use quorate_consensus::{Index, LogPosition, Primaries, Rules, SnapshotMeta};
 use quorate_group::{
     check_starts, fit, founding, Content, Directory, Feed, Fit, Member, Options, Output, Stored,
     View,
@@ -52,6 +52,8 @@ impl World {
             expel_ms: s.expels.then_some(s.election_timeout_ms * 20),
             primary_ms: s.election_timeout_ms * 2,
             suspect_ms: s.election_timeout_ms * 3,
+            pace: self.pace(),
+            lease_reads: s.lease_reads,
             segment_bytes: s.snapshot_bytes,
             dir: name(m),
             seed: self.rng.next_u64(),
@@ -106,7 +108,10 @@ impl World {
                 self.mark(Mark::InstallFinished);
             }
         }
-        let (meta, view, database) = self.starting_point(m, &wal, &snapshots);
+        let (mut meta, view, database) = self.starting_point(m, &wal, &snapshots);
+        if self.plant == Some(Plant::ForgottenMode) {
+            meta.config.rules.primaries = Primaries::Multi;
+        }
         let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
         let mut out = Output::default();
         let (id, incarnation) = (directory.member, directory.incarnation);
@@ -139,7 +144,9 @@ impl World {
             origin: origin(id.0, incarnation),
             term: 0,
             leads: false,
-            single: false,
+            rules: Rules::default(),
+            writing_term: Some(0),
+            ticks: 0,
             links: BTreeMap::new(),
             incoming: BTreeMap::new(),
             clients: vec![Client::Idle; clients],

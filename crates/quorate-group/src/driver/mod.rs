@@ -91,6 +91,7 @@ impl Driver {
         now_ms: u64,
     ) -> Self {
         let suspect_ms = options.suspect_ms;
+        let writes = Writes::new(options.pace);
         let leadership = Leadership { since_ms: now_ms, ..Leadership::default() };
         Self {
             options,
@@ -117,7 +118,7 @@ impl Driver {
             commit,
             fed: 0,
             deferred: Vec::new(),
-            writes: Writes::default(),
+            writes,
             rules_known: None,
         }
     }
@@ -320,7 +321,7 @@ impl Driver {
         self.log_leader(term, leader, out);
         self.leadership = Leadership { term, leader, is_leader, since_ms: self.now_ms };
         self.deferred.clear();
-        self.writes = Writes::default();
+        self.writes = Writes::new(self.options.pace);
         if leader.is_some() {
             self.pending.requeue();
         }

@@ -1,5 +1,6 @@
 //! One machine with what it is fed to, and its log in memory.
 
+use quorate_consensus::placement::Pace;
 use quorate_consensus::{
     Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, LEVEL,
 };
@@ -110,6 +111,8 @@ impl Node {
             expel_ms: None,
             primary_ms: 500,
             suspect_ms: 600,
+            pace: Pace::default(),
+            lease_reads: false,
             level: LEVEL,
             segment_bytes: 1 << 20,
             dir: format!("dir{at}"),
