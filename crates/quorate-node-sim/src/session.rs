@@ -164,7 +164,7 @@ struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     fn new(server: &'a Arc<Server>, node: &'a Arc<Node>, conn: u64, tag: Tag) -> Self {
         let client = server.new_client();
-        let handle = node.trxs.get_or_create(client.id);
+        let handle = node.transactions().get_or_create(client.id);
         Self { server, node, client, conn, tag, handle }
     }
 

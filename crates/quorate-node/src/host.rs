@@ -147,3 +147,37 @@ pub struct ApplyCall<'a> {
     pub data: &'a [u8],
     pub meta: Meta,
 }
+
+/// A host that takes nothing in.
+#[cfg(test)]
+pub struct Deaf;
+
+#[cfg(test)]
+impl Host for Deaf {
+    fn log(&self, _level: Level, _message: &str) {}
+    fn connected(&self, _view: &HostView) -> Result<(), ()> {
+        Err(())
+    }
+    fn view(&self, _ctx: HostCtx, _view: &HostView) -> Result<(), ()> {
+        Err(())
+    }
+    fn state_request(&self) -> Result<Vec<u8>, ()> {
+        Err(())
+    }
+    fn donate(
+        &self,
+        _ctx: HostCtx,
+        _request: &[u8],
+        _uuid: [u8; 16],
+        _seqno: i64,
+        _bypass: bool,
+    ) -> Result<(), ()> {
+        Err(())
+    }
+    fn synced(&self) -> Result<(), ()> {
+        Err(())
+    }
+    fn apply(&self, _ctx: HostCtx, _call: &ApplyCall<'_>) -> Result<bool, ()> {
+        Err(())
+    }
+}

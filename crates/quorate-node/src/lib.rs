@@ -8,33 +8,51 @@
 //! ```
 //!
 //! A host (today `quorate-provider`) calls [`node::Node`] and is called by it as a [`host::Host`]. Rooms, a
-//! lower one first; a room imports from those above it in this list only (`tests/tests/rooms.rs`):
+//! lower one first. Each owns its state, is handed the parts below it that it needs, and knows none above
+//! (`tests/tests/rooms.rs`):
 //! - `blocking`, `sync`, `fnv`: what a thread can wait for; places where tests hold a thread; a hash.
 //! - `settings`: what an operator decides about the node.
 //! - `order`: commit order, apply order, the queue of the appliers.
 //! - `fate`: a local transaction, and what the log decided about it.
 //! - `host`, `group`: what a node asks of its host and of its group.
 //! - `start`: what the data directory says of the database in it, and where a start continues.
-//! - `link`: a connection to the group; waiting for fates, and giving up.
-//! - `node`: what all calls share: state, votes on errors, state transfer, the primary, pauses, leaving.
-//! - `session`: what local sessions do. `applier`: what the applier threads do.
-//! - `sequencer`: from the log to both of them.
-//! - `connection`: how a connection begins and ends.
+//! - `link`: a connection to the group; waiting for fates, and giving up. `counters`: for status variables.
+//! - `local`: what all parts stand on: host, configuration, state, orders, queue, connection.
+//! - `records`: what the node notes in the data directory. `proposals`: what it proposes. `views`: what the
+//!   server is shown of the group. `gtid_domain`: the domain of GTIDs. `catch_up`: from joined to synced.
+//! - `withdraw`: how a node that cannot go on leaves; the node's own threads.
+//! - `pause`: holding still. `primary`: who takes writes. `votes`: what becomes of an error.
+//! - `transfer`: the state, received or sent. `exit`: what a node does that is long without a majority.
+//! - `session`: what local sessions do. `applier`: what the applier threads do. `sequencer`: from the log to
+//!   both of them.
+//! - `node`: all of them wired together, what a host may call, how a connection begins and ends.
 
 #![forbid(unsafe_code)]
 
 pub mod applier;
 pub mod blocking;
-pub mod connection;
+mod catch_up;
+pub mod counters;
+mod exit;
 pub mod fate;
 mod fnv;
 pub mod group;
+mod gtid_domain;
 pub mod host;
 pub mod link;
+mod local;
 pub mod node;
 mod order;
+mod pause;
+mod primary;
+mod proposals;
+mod records;
 pub mod sequencer;
 pub mod session;
 pub mod settings;
 pub mod start;
 pub mod sync;
+mod transfer;
+mod views;
+mod votes;
+mod withdraw;

@@ -7,11 +7,14 @@
 //! - `progress.seqno` is published before the fate or the event that carries that seqno;
 //! - this thread waits for nobody: not for appliers, not for clients, not for memory.
 
-use crate::applier::DUMMY;
 use crate::fate::trx::Fate;
 use crate::link::{node_uuid, Link};
-use crate::node::Node;
-use crate::order::queue::{Event, WriteSetEvent};
+use crate::local::Local;
+use crate::order::queue::{Event, WriteSetEvent, DUMMY};
+use crate::proposals::Proposals;
+use crate::transfer::Transfer;
+use crate::votes::Votes;
+use crate::withdraw::Withdrawal;
 use bytes::Bytes;
 use quorate_certify::votes::Answer;
 use quorate_certify::{
@@ -20,8 +23,18 @@ use quorate_certify::{
 use quorate_live::{Committed, StateMachine, View};
 use std::sync::Arc;
 
+/// Whom the sequencer tells what the log says.
+#[derive(Clone)]
+pub struct Parts {
+    pub local: Arc<Local>,
+    pub withdrawal: Arc<Withdrawal>,
+    pub proposals: Arc<Proposals>,
+    pub votes: Arc<Votes>,
+    pub transfer: Arc<Transfer>,
+}
+
 pub struct Sequencer {
-    node: Arc<Node>,
+    parts: Parts,
     link: Arc<Link>,
     state: Sequenced,
     /// Seqnos up to here are in the database already: only the index needs them.
@@ -33,10 +46,10 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    pub fn new(node: Arc<Node>, link: Arc<Link>, limits: Limits) -> Self {
+    pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        Self { node, link, state, start, limits, left: false }
+        Self { parts, link, state, start, limits, left: false }
     }
 
     fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
@@ -49,27 +62,26 @@ impl Sequencer {
             }
             Ok(Sequencing::StateRequest(write_set, request, asked)) => {
                 decided_if_mine(&write_set, &self.link);
-                self.follow_transfers();
+                self.note_transfers();
                 let seqno = self.state.certifier.seqno();
-                self.node.state_requested(&self.link, request, asked, seqno);
+                self.parts.transfer.requested(&self.link, request, asked, seqno);
             }
             Ok(Sequencing::StateOutcome(write_set, outcome)) => {
                 decided_if_mine(&write_set, &self.link);
-                self.follow_transfers();
-                if outcome.joiner == self.link.node {
-                    self.node.transfer.donor_said(outcome.code);
-                }
+                self.note_transfers();
+                self.parts.transfer.told(&self.link, outcome.joiner, outcome.code);
             }
-            Ok(Sequencing::Message(write_set)) => self.node.warn(&format!(
+            Ok(Sequencing::Message(write_set)) => self.parts.local.warn(&format!(
                 "Log entry {index}, a message of kind {}, cannot be read: passed over",
                 write_set.header().kind.0
             )),
             // Others may be able to read it, and would have another state.
             Err(e) if e.is_newer() => return Err(e.to_string()),
             // Committed, so every member sees the same bytes and passes over them alike.
-            Err(e) => {
-                self.node.error(&format!("Log entry {index} is not a write set ({e}): passed over"))
-            }
+            Err(e) => self
+                .parts
+                .local
+                .error(&format!("Log entry {index} is not a write set ({e}): passed over")),
         }
         Ok(())
     }
@@ -92,13 +104,13 @@ impl Sequencer {
             && certified;
         if given_up {
             // Before anything can be proposed that has seen it here, where it is nothing.
-            self.node.end_given_up(&link, header.trx_id);
+            self.parts.proposals.end_given_up(&link, header.trx_id);
         }
         // The end of a streaming transaction is applied where it comes from, too.
         let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
         if applied_here && verdict.seqno > self.start {
-            self.node.counters.received(write_set.bytes().len());
-            self.node.queue.push(Event::WriteSet(WriteSetEvent {
+            self.parts.local.counters.received(write_set.bytes().len());
+            self.parts.local.queue.push(Event::WriteSet(WriteSetEvent {
                 index,
                 seqno: verdict.seqno,
                 depends_on: verdict.depends_on,
@@ -120,18 +132,18 @@ impl Sequencer {
                 payload: write_set.payload(),
             });
         }
-        self.node.counters.sequenced(verdict.seqno, verdict.depends_on);
+        self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on);
     }
 
     fn count_certifier(&self) {
         let certifier = &self.state.certifier;
-        self.node.counters.set_certifier(certifier.key_count(), certifier.digest());
+        self.parts.local.counters.set_certifier(certifier.key_count(), certifier.digest());
     }
 
     fn note_conflict(&self, write_set: &WriteSet, outcome: &Outcome, seqno: i64) {
-        if self.node.counters.log_conflicts() {
+        if self.parts.local.counters.log_conflicts() {
             let h = write_set.header();
-            self.node.info(&format!(
+            self.parts.local.info(&format!(
                 "seqno {seqno} failed certification: {outcome:?} (transaction {} of {:032x}, last seen {})",
                 h.trx_id, h.origin, h.last_seen
             ));
@@ -150,15 +162,15 @@ impl Sequencer {
             return;
         }
         link.progress.set_seqno(seqno);
-        self.follow_transfers();
-        self.node.transfer.view(&view);
+        self.note_transfers();
+        self.parts.transfer.view(&view);
         if mine {
             // Whoever waits for this goes by what the two calls above have noted.
             link.progress.set_first_view(seqno, &view);
         }
-        ended.iter().for_each(|decision| self.node.vote_decided(decision));
+        ended.iter().for_each(|decision| self.parts.votes.decided(decision));
         if seqno > self.start {
-            self.node.queue.push(Event::View { seqno, view, mine });
+            self.parts.local.queue.push(Event::View { seqno, view, mine });
         } else {
             self.note_start_view();
         }
@@ -177,11 +189,11 @@ impl Sequencer {
     fn fall_back(&mut self, link: &Link) {
         if link.needs_transfer() {
             self.start = -1;
-            self.node.info(
+            self.parts.local.info(
                 "This node was away for longer than the group keeps its log: it needs a state transfer",
             );
         } else {
-            self.node.inconsistent(
+            self.parts.withdrawal.inconsistent(
                 "this node was so far behind that the group's log no longer reaches back to it; \
                  restart it to fetch the state from another node",
             );
@@ -190,12 +202,12 @@ impl Sequencer {
 
     fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
         decided_if_mine(write_set, &self.link);
-        self.node.vote_sequenced(&self.link, write_set.header(), message, answer);
+        self.parts.votes.sequenced(&self.link, write_set.header(), message, answer);
     }
 
-    fn follow_transfers(&self) {
+    fn note_transfers(&self) {
         let members: Vec<u128> = self.state.certifier.members().ids().collect();
-        self.node.transfer.follow(self.state.transfers.orphans(&members).collect());
+        self.parts.transfer.set_orphans(self.state.transfers.orphans(&members).collect());
     }
 }
 
@@ -220,7 +232,7 @@ impl StateMachine for Sequencer {
     }
 
     fn needs_from(&mut self) -> u64 {
-        self.node.queue.first_index().unwrap_or(u64::MAX)
+        self.parts.local.queue.first_index().unwrap_or(u64::MAX)
     }
 
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
@@ -241,7 +253,7 @@ impl StateMachine for Sequencer {
         link.progress.set_index(index);
         self.state = state;
         self.count_certifier();
-        self.follow_transfers();
+        self.note_transfers();
         self.note_start_view();
         Ok(())
     }
@@ -265,65 +277,5 @@ fn decided_if_mine(write_set: &WriteSet, link: &Link) {
     let header = write_set.header();
     if header.origin == link.node {
         link.group.decided(header.serial);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::group::Group;
-    use crate::start::genesis::Genesis;
-    use quorate_certify::Constants;
-    use quorate_consensus::{Index, MemberId};
-    use quorate_live::{GroupError, GroupStatus, ViewMember};
-    use std::time::Duration;
-
-    struct Nobody;
-
-    impl Group for Nobody {
-        fn group_id(&self) -> u128 {
-            7
-        }
-        fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn decided(&self, _serial: u64) {}
-        fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn read(&self, _index: Index) -> Result<Bytes, GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn reachable(&self) -> Vec<ViewMember> {
-            Vec::new()
-        }
-        fn refresh_view(&self) {}
-        fn status(&self) -> GroupStatus {
-            GroupStatus::default()
-        }
-        fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
-            Ok(())
-        }
-        fn close(&self) {}
-    }
-
-    fn sequencer(start: Option<i64>) -> Sequencer {
-        let genesis = Genesis::of_group(7, &Constants::default());
-        let link = Arc::new(Link::new(Arc::new(Nobody), genesis, MemberId(1), 1, start));
-        Sequencer::new(Arc::new(Node::for_tests()), link, Constants::default().limits())
-    }
-
-    fn snapshot_at(seqno: i64) -> Bytes {
-        Sequenced::beginning(Constants::default().limits(), seqno).snapshot()
-    }
-
-    #[test]
-    fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
-        let mut behind = sequencer(Some(5));
-        behind.restore(25, snapshot_at(18)).unwrap();
-        assert_eq!(behind.link.start(), None, "6 to 18 never come by");
-        let mut level = sequencer(Some(18));
-        level.restore(25, snapshot_at(18)).unwrap();
-        assert_eq!(level.link.start(), Some(18));
     }
 }

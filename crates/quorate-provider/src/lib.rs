@@ -3,7 +3,7 @@
 //! ```text
 //!  server ──ffi──▶ Node ──▶ session (local transactions) ────propose──▶ Group (log, consensus)
 //!    ▲                                                                       │ committed, in order
-//!    └──host── applier (recv threads) ◀──queue── Sequencer (seqno, verdict) ◀┘
+//!    └──host── applier (its threads)  ◀──queue── Sequencer (seqno, verdict) ◀┘
 //! ```
 //!
 //! What a node decides is in `quorate-node`, without a word of wsrep. Here is what is wsrep's. Rooms, a lower

@@ -9,8 +9,8 @@ use crate::session;
 use quorate_certify::Constants;
 use simulated_node::applier::ApplierEnd;
 use simulated_node::blocking::now;
-use simulated_node::connection::observer::NodeObserver;
 use simulated_node::host::HostCtx;
+use simulated_node::node::NodeObserver;
 use simulated_node::node::{LocalState, Node, NodeConfig};
 use simulated_node::settings::{Settings, Words};
 use simulated_node::start::genesis::Genesis;
@@ -102,7 +102,7 @@ impl Server {
     pub fn forget(&self) {
         let node = self.node.lock().take();
         if let Some(node) = node {
-            node.set_link(None);
+            node.abandon_connection();
         }
     }
 
@@ -116,7 +116,7 @@ impl Server {
         let Some(node) = self.node() else { return false };
         let Some(link) = node.link() else { return false };
         let heard = link.progress.index() as usize == network.len();
-        let applied = node.apply.last_left() == link.progress.seqno();
+        let applied = node.last_applied() == link.progress.seqno();
         *self.threads.lock() <= self.load.appliers
             && heard
             && applied

@@ -13,20 +13,22 @@
 //! has no streaming transactions yet. And a view without its own process makes it roll back its
 //! own open streaming transactions, which is right: the others do.
 
+use super::Appliers;
 use crate::host::{HostCtx, HostMember, HostView};
 use crate::link::Link;
-use crate::node::{refused, Stop};
-use crate::node::{LocalState, Node};
+use crate::local::LocalState;
+use crate::views::{self, refused};
+use crate::withdraw::Stop;
 
-impl Node {
+impl Appliers {
     pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), Stop> {
         let first = link.progress.wait_first_view(|| link.closing());
         let Some((seqno, view)) = first else { return Ok(()) };
-        if link.start().is_some_and(|at| !self.settles_last_error(link, at)) {
+        if link.start().is_some_and(|at| !self.votes.settles_last_error(link, at)) {
             if link.closing() {
                 return Ok(());
             }
-            self.info("The group has another result than this node on its last write set: it needs a state transfer");
+            self.local.info("The group has another result than this node on its last write set: it needs a state transfer");
             link.needs_transfer();
         }
         match link.tell_start() {
@@ -38,31 +40,31 @@ impl Node {
             )
             .into()),
             Some(start) => {
-                self.record_group(link)?;
-                let own = self.host_view(link, start, &view);
+                self.records.note_group(link)?;
+                let own = views::host_view(&self.local.config, link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());
                 let with_self = at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, &own));
-                self.host.connected(&with_self).map_err(|()| refused("the connection"))?;
+                self.local.host.connected(&with_self).map_err(|()| refused("the connection"))?;
                 for shown in std::iter::once(with_self).chain(at_start) {
-                    self.host.view(ctx, &shown).map_err(|()| refused("the first view"))?;
+                    self.local.host.view(ctx, &shown).map_err(|()| refused("the first view"))?;
                 }
-                self.set_local_state(LocalState::Joined);
-                self.say_missed(start, seqno);
-                self.counters.set_catch_up(seqno);
+                self.local.set_state(LocalState::Joined);
+                self.catch_up.say_missed(start, seqno);
+                self.catch_up.set_target(seqno);
                 Ok(())
             }
             None => {
-                let at = self.host_view(link, seqno, &view);
-                self.host.connected(&at).map_err(|()| refused("the connection"))?;
-                self.set_local_state(LocalState::Joiner);
-                self.record_transfer(link)?;
-                let position = self.receive_state(link)?;
+                let at = views::host_view(&self.local.config, link, seqno, &view);
+                self.local.host.connected(&at).map_err(|()| refused("the connection"))?;
+                self.local.set_state(LocalState::Joiner);
+                self.records.note_transfer(link)?;
+                let position = self.transfer.receive(link)?;
                 if position.is_none() {
                     return Ok(()); // closing
                 }
-                self.record_group(link)?;
-                self.set_local_state(LocalState::Joined);
-                self.counters.set_catch_up(seqno.max(link.progress.seqno()));
+                self.records.note_group(link)?;
+                self.local.set_state(LocalState::Joined);
+                self.catch_up.set_target(seqno.max(link.progress.seqno()));
                 Ok(())
             }
         }

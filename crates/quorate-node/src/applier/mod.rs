@@ -2,22 +2,42 @@
 
 mod arrival;
 
-use crate::blocking::Mutex;
-use crate::fate::trx::{Fate, Handle, Remote, RemoteProgress};
-use crate::host::{ApplyCall, HostCtx, HostView, ViewStatus};
+use crate::catch_up::CatchUp;
+use crate::fate::trx::{Fate, Handle, Remote};
+use crate::host::{ApplyCall, HostCtx};
 use crate::link::Link;
-use crate::node::{refused, LocalState, Node, Stop, LEAVE_TIMEOUT};
-use crate::order::queue::{Event, Popped, WriteSetEvent};
-use crate::session::meta;
+use crate::local::{Local, LocalState};
+use crate::order::queue::{Event, Popped, WriteSetEvent, DUMMY};
+use crate::records::Records;
 use crate::start::isolated::action;
 use crate::sync;
+use crate::transfer::Transfer;
+use crate::views::{self, refused};
+use crate::votes::Votes;
+use crate::withdraw::{Stop, Withdrawal, LEAVE_TIMEOUT};
 use quorate_certify::{flags, WriteSet};
 use quorate_live::View;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// Flags of a write set that only advances the position.
-pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
+/// What appliers are handed.
+pub struct Parts {
+    pub local: Arc<Local>,
+    pub records: Arc<Records>,
+    pub withdrawal: Arc<Withdrawal>,
+    pub catch_up: Arc<CatchUp>,
+    pub votes: Arc<Votes>,
+    pub transfer: Arc<Transfer>,
+}
+
+pub struct Appliers {
+    local: Arc<Local>,
+    records: Arc<Records>,
+    withdrawal: Arc<Withdrawal>,
+    catch_up: Arc<CatchUp>,
+    votes: Arc<Votes>,
+    transfer: Arc<Transfer>,
+}
 
 /// How an applier thread ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,39 +50,44 @@ pub enum ApplierEnd {
     FailedForNow,
 }
 
-impl Node {
+impl Appliers {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { local, records, withdrawal, catch_up, votes, transfer } = parts;
+        Self { local, records, withdrawal, catch_up, votes, transfer }
+    }
+
     /// One applier thread's life. The server starts one first and others later.
-    pub fn run_applier(&self, ctx: HostCtx) -> ApplierEnd {
-        self.counters.applier_threads.fetch_add(1, Ordering::AcqRel);
-        let end = self.applier_loop(ctx);
-        self.counters.applier_threads.fetch_sub(1, Ordering::AcqRel);
+    pub fn run(&self, ctx: HostCtx) -> ApplierEnd {
+        self.local.counters.applier_threads.fetch_add(1, Ordering::AcqRel);
+        let end = self.take_events(ctx);
+        self.local.counters.applier_threads.fetch_sub(1, Ordering::AcqRel);
         end
     }
 
-    fn applier_loop(&self, ctx: HostCtx) -> ApplierEnd {
+    fn take_events(&self, ctx: HostCtx) -> ApplierEnd {
         loop {
-            let event = match self.queue.pop() {
+            let event = match self.local.queue.pop() {
                 Popped::Event(event) => event,
                 Popped::Closed => return ApplierEnd::Done,
             };
-            let Some(link) = self.link() else { return ApplierEnd::Failed };
+            let Some(link) = self.local.link() else { return ApplierEnd::Failed };
             let exclusive = event.exclusive();
             let outcome = self.handle_event(ctx, &link, event);
             if exclusive {
-                self.queue.finish_exclusive();
+                self.local.queue.finish_exclusive();
             } else {
-                self.queue.finish_shared();
+                self.local.queue.finish_shared();
             }
             match outcome {
-                Ok(false) => self.check_synced(&link),
+                Ok(false) => self.catch_up.check(&link),
                 Ok(true) => {
-                    let last = self.counters.applier_threads.load(Ordering::Acquire) <= 1;
+                    let last = self.local.counters.applier_threads.load(Ordering::Acquire) <= 1;
                     if !last {
                         return ApplierEnd::Done;
                     }
                 }
                 Err(Stop { why, for_now }) => {
-                    self.error(&why);
+                    self.local.error(&why);
                     return if for_now { ApplierEnd::FailedForNow } else { ApplierEnd::Failed };
                 }
             }
@@ -79,10 +104,10 @@ impl Node {
             }
             Event::NonPrimary => self.non_primary_view(ctx, link)?,
             Event::Donate { seqno, request, joiner } => {
-                self.donate(ctx, link, seqno, &request, joiner)
+                self.transfer.donate(ctx, link, seqno, &request, joiner)
             }
-            Event::Vote { seqno } => self.vote_due(link, seqno),
-            Event::Synced => self.synced()?,
+            Event::Vote { seqno } => self.votes.due(link, seqno),
+            Event::Synced => self.catch_up.synced().map_err(|()| refused("being synced"))?,
             Event::Final => self.final_view(ctx, link)?,
         }
         Ok(false)
@@ -98,24 +123,25 @@ impl Node {
     ) -> Result<(), String> {
         sync::point("process_primary_configuration");
         sync::point("local_monitor_enter_sync");
-        if self.in_order(self.apply.wait(seqno - 1)).is_none() {
+        if self.withdrawal.in_order(self.local.apply.wait(seqno - 1)).is_none() {
             return Ok(()); // withdrawn: its last view is another
         }
         // last_committed is still below the view here, so that the server records its seqno.
-        let shown = self.host_view(link, seqno, view);
-        self.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
+        let shown = views::host_view(&self.local.config, link, seqno, view);
+        self.local.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
         if mine {
-            self.record_view(link, view);
+            self.records.note_view(link, view);
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
-            *self.counters.incoming.lock() = incoming.join(",");
-            *self.counters.view_members.lock() = view.members.iter().map(|m| m.id).collect();
-            if self.local_state() == LocalState::Undefined {
-                self.say_missed(self.counters.cut_off_at(), seqno);
-                self.set_local_state(LocalState::Joined);
+            *self.local.counters.incoming.lock() = incoming.join(",");
+            *self.local.counters.view_members.lock() = view.members.iter().map(|m| m.id).collect();
+            if self.local.state() == LocalState::Undefined {
+                self.catch_up.say_missed_since_cut_off(seqno);
+                self.local.set_state(LocalState::Joined);
             }
-            self.counters.set_catch_up(seqno);
+            self.catch_up.set_target(seqno);
         }
-        self.in_order(self.commit.skip(seqno).and_then(|()| self.apply.leave(seqno)));
+        self.withdrawal
+            .in_order(self.local.commit.skip(seqno).and_then(|()| self.local.apply.leave(seqno)));
         Ok(())
     }
 
@@ -123,47 +149,37 @@ impl Node {
         if link.primary() || link.closing() {
             return Ok(()); // contact came back before its turn, or it ends anyway
         }
-        self.info("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
-        let mut shown = self.host_view(link, self.apply.last_left(), &self.reachable_view(link));
-        shown.status = ViewStatus::NonPrimary;
-        shown.number = -1;
-        self.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
-        self.pause.forget_desync();
-        self.counters.cut_off(self.apply.last_left());
-        self.set_local_state(LocalState::Undefined);
+        self.local.info("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
+        let at = self.local.apply.last_left();
+        let shown = views::non_primary_view(&self.local.config, link, at);
+        self.local.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
+        self.catch_up.cut_off(self.local.apply.last_left());
+        self.local.set_state(LocalState::Undefined);
         Ok(())
     }
 
     fn final_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
-        if self.local_state() == LocalState::Error {
+        if self.local.state() == LocalState::Error {
             // Its data is of no use to the group, its vote is missed by nobody: out of the voters,
             // so that the others' majority is one of nodes that work.
             if let Err(e) = link.group.leave(LEAVE_TIMEOUT) {
-                self.info(&format!("Could not take leave of the group: {e}"));
+                self.local.info(&format!("Could not take leave of the group: {e}"));
             }
         }
         // A transfer may have begun since this end was asked for.
-        self.commit.open_isolated_gate();
+        self.local.commit.open_isolated_gate();
         // A position below what is in the database would have it applied twice after a restart.
-        self.queue.wait_for_others();
-        let at = self.apply.last_left();
-        let shown = HostView {
-            uuid: link.history.to_be_bytes(),
-            seqno: at,
-            number: -1,
-            status: ViewStatus::Disconnected,
-            my_index: -1,
-            members: Vec::new(),
-            proto_ver: self.config.proto_ver,
-        };
-        let result = self.host.view(ctx, &shown).map_err(|()| refused("the final view"));
-        if self.local_state() != LocalState::Error {
-            self.set_local_state(LocalState::Undefined);
-            self.record_closed(link, at);
+        self.local.queue.wait_for_others();
+        let at = self.local.apply.last_left();
+        let shown = views::final_view(&self.local.config, link, at);
+        let result = self.local.host.view(ctx, &shown).map_err(|()| refused("the final view"));
+        if self.local.state() != LocalState::Error {
+            self.local.set_state(LocalState::Undefined);
+            self.records.note_closed(link, at);
         }
         link.group.close();
         link.set_closed();
-        self.queue.close();
+        self.local.queue.close();
         result
     }
 
@@ -181,10 +197,7 @@ impl Node {
         };
         let write_set = WriteSet::parse(entry).map_err(|e| e.to_string())?;
         let header = *write_set.header();
-        let handle = Arc::new(Handle::Remote(Remote {
-            seqno: event.seqno,
-            progress: Mutex::new(RemoteProgress::Applying),
-        }));
+        let handle = Arc::new(Handle::Remote(Remote::new(event.seqno)));
         let isolated = event.certified && event.flags & flags::ISOLATION != 0;
         let (payload, tables) = match action::split(&write_set.payload()) {
             Some(parts) if isolated => parts,
@@ -199,56 +212,58 @@ impl Node {
         };
         sync::point("local_monitor_slave_enter_sync");
         sync::point("apply_monitor_slave_enter_sync");
-        if self.apply.last_left() < event.depends_on {
-            self.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
+        if self.local.apply.last_left() < event.depends_on {
+            self.local.counters.apply_waits.fetch_add(1, Ordering::Relaxed);
         }
-        let waited = self.apply.wait(event.depends_on).and_then(|()| match isolated {
-            true => self.commit.await_isolated(event.seqno),
+        let waited = self.local.apply.wait(event.depends_on).and_then(|()| match isolated {
+            true => self.local.commit.await_isolated(event.seqno),
             false => Ok(()),
         });
-        if self.in_order(waited).is_none() {
+        if self.withdrawal.in_order(waited).is_none() {
             return Ok(false);
         }
-        let repeated = isolated && self.isolated.was_executed(event.seqno, &tables);
+        let repeated = isolated && self.records.was_executed(event.seqno, &tables);
         if repeated {
-            self.desk.excuse(event.seqno);
-            self.info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
+            self.votes.excuse(event.seqno);
+            self.local
+                .info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
         } else if isolated {
-            self.isolated_begins(event.seqno, &tables);
+            self.records.isolated_begins(event.seqno, &tables);
         }
         let call = ApplyCall {
             handle: &handle,
             trx_id: header.trx_id,
             flags: if repeated { DUMMY } else { fate.flags },
             data: if event.certified && !repeated { &payload } else { &[] },
-            meta: meta(link, &fate, header.origin, header.trx_id, header.conn_id),
+            meta: link.meta(&fate, header.origin, header.trx_id, header.conn_id),
         };
-        let applied = if self.local_state() == LocalState::Error {
+        let applied = if self.local.state() == LocalState::Error {
             Ok(false)
         } else {
-            self.host.apply(ctx, &call)
+            self.local.host.apply(ctx, &call)
         };
         if isolated && !repeated && applied.is_ok() {
-            self.isolated_is_done(event.seqno);
+            self.records.isolated_is_done(event.seqno);
         }
         let Ok(exit) = applied else {
-            self.inconsistent(&format!(
+            self.withdrawal.inconsistent(&format!(
                 "the write set of seqno {} could not be applied",
                 event.seqno
             ));
             return Ok(false);
         };
         if let Handle::Remote(remote) = &*handle {
-            let passed = self.enter_remote(remote).and_then(|()| self.leave_remote(remote));
-            if passed.is_none() {
+            let order = &self.local.commit;
+            let passed = remote.enter_commit(order).and_then(|()| remote.leave_commit(order));
+            if self.withdrawal.in_order(passed).is_none() {
                 return Ok(false);
             }
         }
         sync::point("after_commit_slave_sync");
-        if self.local_state() <= LocalState::Joined {
+        if self.local.state() <= LocalState::Joined {
             sync::point("recv_IST_after_apply_trx");
         }
-        self.in_order(self.apply.leave(event.seqno));
+        self.withdrawal.in_order(self.local.apply.leave(event.seqno));
         Ok(exit)
     }
 }

@@ -68,12 +68,12 @@ pub struct Trx {
 
 /// A write set of another member (or an orphaned one of our own) while the server applies it.
 pub struct Remote {
-    pub seqno: i64,
-    pub progress: Mutex<RemoteProgress>,
+    seqno: i64,
+    progress: Mutex<RemoteProgress>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RemoteProgress {
+enum RemoteProgress {
     Applying,
     Inside,
     Left,
@@ -246,6 +246,30 @@ impl Trx {
     }
 }
 
+impl Remote {
+    pub fn new(seqno: i64) -> Self {
+        Self { seqno, progress: Mutex::new(RemoteProgress::Applying) }
+    }
+
+    pub fn enter_commit(&self, order: &CommitOrder) -> Result<(), Halted> {
+        if *self.progress.lock() == RemoteProgress::Applying {
+            crate::sync::point("commit_monitor_slave_enter_sync");
+            order.enter(self.seqno, false)?;
+            *self.progress.lock() = RemoteProgress::Inside;
+        }
+        Ok(())
+    }
+
+    pub fn leave_commit(&self, order: &CommitOrder) -> Result<(), Halted> {
+        let mut progress = self.progress.lock();
+        if *progress == RemoteProgress::Inside {
+            *progress = RemoteProgress::Left;
+            order.leave(self.seqno)?;
+        }
+        Ok(())
+    }
+}
+
 const SHARDS: usize = 64;
 
 /// Local transactions by the server's id, for those who know no handle (who abort them).
@@ -287,7 +311,17 @@ impl TrxTable {
 
 /// Isolated actions under way, by connection.
 #[derive(Default)]
-pub struct IsolatedTable(pub Mutex<HashMap<u64, Arc<Handle>>>);
+pub struct IsolatedTable(Mutex<HashMap<u64, Arc<Handle>>>);
+
+impl IsolatedTable {
+    pub fn insert(&self, conn_id: u64, handle: Arc<Handle>) {
+        self.0.lock().insert(conn_id, handle);
+    }
+
+    pub fn remove(&self, conn_id: u64) -> Option<Arc<Handle>> {
+        self.0.lock().remove(&conn_id)
+    }
+}
 
 impl Handle {
     /// -1 if not ordered.

@@ -7,8 +7,9 @@ mod room;
 use self::giving_up::KinEpoch;
 use self::room::Room;
 use crate::blocking::{self, Condvar, Mutex};
-use crate::fate::trx::{Handle, Trx};
+use crate::fate::trx::{Fate, Handle, Trx};
 use crate::group::Group;
+use crate::host::Meta;
 use crate::start::genesis::Genesis;
 use quorate_certify::process_uuid;
 use quorate_consensus::MemberId;
@@ -169,6 +170,12 @@ impl Link {
         waiting.sort_unstable_by_key(|(serial, _)| *serial);
         waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
         self.room.nudge();
+    }
+
+    /// What an ordered write set is known by.
+    pub fn meta(&self, fate: &Fate, origin: u128, trx_id: u64, conn_id: u64) -> Meta {
+        let history = self.history;
+        Meta { history, seqno: fate.seqno, depends_on: fate.depends_on, origin, trx_id, conn_id }
     }
 
     pub fn open_transactions(&self) -> usize {

@@ -8,8 +8,12 @@
 
 use crate::blocking::{Condvar, Mutex};
 use bytes::Bytes;
+use quorate_certify::flags;
 use quorate_live::View;
 use std::collections::VecDeque;
+
+/// Flags of a write set that only advances the position.
+pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
 
 /// A write set to apply (or to record as failed).
 #[derive(Clone, Debug)]

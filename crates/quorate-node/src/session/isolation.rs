@@ -2,14 +2,13 @@
 
 use crate::fate::trx::{Handle, Phase, Trx};
 use crate::host::Answer;
-use crate::node::Node;
-use crate::session::Ordered;
+use crate::session::{Ordered, Sessions};
 use crate::start::isolated::action;
 use crate::sync;
 use quorate_certify::{flags, KeyType, Kind};
 use std::sync::Arc;
 
-impl Node {
+impl Sessions {
     /// Orders the action and blocks until it may run. With an `Ordered` and a failure, the caller
     /// still ends it.
     pub fn begin_isolated(
@@ -19,11 +18,11 @@ impl Node {
         action: &[&[u8]],
         ws_flags: u32,
     ) -> (Answer, Option<Ordered>) {
-        let Some(link) = self.link().filter(|l| l.open_for_writes()) else {
+        let Some(link) = self.local.link().filter(|l| l.open_for_writes()) else {
             return (Answer::Refused, None);
         };
-        let Some(term) = self.writing_term() else {
-            self.say_not_primary();
+        let Some(term) = self.primary.writing_term() else {
+            self.primary.say_not_primary();
             return (Answer::Refused, None);
         };
         let handle = Arc::new(Handle::Local(Trx::new(u64::MAX)));
@@ -33,17 +32,22 @@ impl Node {
         let tables = named_tables(keys);
         action.iter().for_each(|a| state.builder.append_data(a));
         state.builder.append_data(&action::trailer(&tables));
-        if !self.counters.allows(&state.builder) {
+        if !self.local.counters.allows(&state.builder) {
             return (Answer::TooLarge, None);
         }
-        let mut header =
-            self.header(&link, Kind::WRITE_SET, ws_flags | flags::ISOLATION, u64::MAX, conn_id);
+        let mut header = self.proposals.header(
+            &link,
+            Kind::WRITE_SET,
+            ws_flags | flags::ISOLATION,
+            u64::MAX,
+            conn_id,
+        );
         header.term = term;
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);
         sync::point("before_replicate_sync");
-        if let Err(refused) = self.send(&link, header.serial, &handle, data) {
+        if let Err(refused) = self.proposals.send(&link, header.serial, &handle, data) {
             return (refused, None);
         }
         let Some(fate) = link.await_fate(trx, &header) else {
@@ -53,16 +57,16 @@ impl Node {
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         sync::point("apply_monitor_master_enter_sync");
-        let waited = self.apply.wait(fate.seqno - 1);
+        let waited = self.local.apply.wait(fate.seqno - 1);
         sync::point("commit_monitor_master_enter_sync");
-        let entered = waited.and_then(|()| self.commit.enter_isolated(fate.seqno));
-        if self.in_order(entered).is_none() {
+        let entered = waited.and_then(|()| self.local.commit.enter_isolated(fate.seqno));
+        if self.withdrawal.in_order(entered).is_none() {
             return (self.outcome_unknown(), None);
         }
         if fate.certified {
-            self.isolated_begins(fate.seqno, &tables);
+            self.records.isolated_begins(fate.seqno, &tables);
         }
-        self.isolated_running.0.lock().insert(conn_id, handle.clone());
+        self.isolated.insert(conn_id, handle.clone());
         let ordered = Ordered { seqno: fate.seqno, depends_on: fate.depends_on };
         let code = if fate.certified { Answer::Done } else { Answer::Failed };
         (code, Some(ordered))
@@ -70,7 +74,7 @@ impl Node {
 
     /// The action has run (or was given up): everybody else goes on.
     pub fn end_isolated(&self, conn_id: u64, error: &[u8]) -> Answer {
-        let Some(handle) = self.isolated_running.0.lock().remove(&conn_id) else {
+        let Some(handle) = self.isolated.remove(conn_id) else {
             return Answer::Refused;
         };
         let Some(trx) = handle.local() else { return Answer::Broken };
@@ -81,11 +85,11 @@ impl Node {
         // What failed certification was executed nowhere: there is nothing to vote on. A lost vote
         // has been said by then, and the node is on its way out; the session's action is over.
         if !error.is_empty() && certified {
-            let _stays = self.fails(seqno, error);
+            let _stays = self.votes.fails(seqno, error);
         }
-        self.isolated_is_done(seqno);
-        let left = self.commit.leave(seqno).and_then(|()| self.apply.leave(seqno));
-        match self.in_order(left) {
+        self.records.isolated_is_done(seqno);
+        let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
+        match self.withdrawal.in_order(left) {
             Some(()) => Answer::Done,
             None => Answer::Broken,
         }

@@ -1,17 +1,52 @@
 //! Local transactions: certify, commit order, release, replay, abort. How long their fate
 //! is waited for: `fate`.
+//!
+//! Locks: a transaction's is held while commit order's is taken (an abort), never while anything is
+//! waited for.
 
 mod isolation;
 mod wait;
 
-use crate::fate::trx::{Abort, EnterResult, Fate, Handle, Phase, Remote, RemoteProgress, Trx};
-use crate::host::{Answer, ApplyCall, HostCtx, Meta};
+use crate::fate::trx::{
+    Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Trx, TrxState, TrxTable,
+};
+use crate::host::{Answer, ApplyCall, HostCtx};
 use crate::link::giving_up::{is_fragment, takes_effect_alone};
 use crate::link::Link;
-use crate::node::{LocalState, Node};
+use crate::local::{Local, LocalState};
+use crate::pause::Pause;
+use crate::primary::Primary;
+use crate::proposals::Proposals;
+use crate::records::Records;
 use crate::sync;
+use crate::votes::Votes;
+use crate::withdraw::Withdrawal;
 use quorate_certify::{flags, Header, Kind};
 use std::sync::Arc;
+
+/// What sessions are handed.
+pub struct Parts {
+    pub local: Arc<Local>,
+    pub records: Arc<Records>,
+    pub withdrawal: Arc<Withdrawal>,
+    pub proposals: Arc<Proposals>,
+    pub primary: Arc<Primary>,
+    pub pause: Arc<Pause>,
+    pub votes: Arc<Votes>,
+}
+
+pub struct Sessions {
+    local: Arc<Local>,
+    records: Arc<Records>,
+    withdrawal: Arc<Withdrawal>,
+    proposals: Arc<Proposals>,
+    primary: Arc<Primary>,
+    pause: Arc<Pause>,
+    votes: Arc<Votes>,
+    trxs: TrxTable,
+    /// Isolated actions under way.
+    isolated: IsolatedTable,
+}
 
 /// What `certify` tells the server beside its status.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +55,18 @@ pub struct Ordered {
     pub depends_on: i64,
 }
 
-impl Node {
+impl Sessions {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { local, records, withdrawal, proposals, primary, pause, votes } = parts;
+        let (trxs, isolated) = Default::default();
+        Self { local, records, withdrawal, proposals, primary, pause, votes, trxs, isolated }
+    }
+
+    /// The transactions that have begun and were not released.
+    pub fn transactions(&self) -> &TrxTable {
+        &self.trxs
+    }
+
     /// Proposes the collected write set and blocks until its fate is decided.
     pub fn certify(
         &self,
@@ -35,23 +81,23 @@ impl Node {
             state.phase = Phase::Aborting;
             return (Answer::Refused, None);
         }
-        let link = match self.link() {
+        let link = match self.local.link() {
             Some(link) if self.accepts_writes(&link) => link,
             _ => {
                 state.phase = Phase::Aborting;
                 return (Answer::Refused, None);
             }
         };
-        let Some(term) = self.writing_term() else {
+        let Some(term) = self.primary.writing_term() else {
             state.phase = Phase::Aborting;
             drop(state);
             // The session of this thread is the fragment's own, where it is one.
             if !is_fragment(ws_flags) {
-                self.say_not_primary();
+                self.primary.say_not_primary();
             }
             return (Answer::Refused, None);
         };
-        if !self.counters.allows(&state.builder) {
+        if !self.local.counters.allows(&state.builder) {
             return (Answer::TooLarge, None);
         }
         let bytes = state.builder.encoded_len();
@@ -71,20 +117,20 @@ impl Node {
                 }
             }
         };
-        let mut header = self.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
+        let mut header = self.proposals.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
         header.term = term;
         if state.last_fragment >= 0 {
             header.last_seen = header.last_seen.max(state.last_fragment);
             let range = header.last_seen - state.last_fragment;
             header.pa_range = u32::try_from(range).unwrap_or(Header::PA_RANGE_ANY);
         }
-        self.counters.note_local(&state.builder);
+        self.local.counters.note_local(&state.builder);
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);
         sync::point("before_replicate_sync");
 
-        if let Err(refused) = self.send(&link, header.serial, handle, data) {
+        if let Err(refused) = self.proposals.send(&link, header.serial, handle, data) {
             trx.lock().phase = Phase::Aborting;
             return (refused, None);
         }
@@ -106,15 +152,11 @@ impl Node {
     }
 
     /// Translates a fate into what the interface's table of phases asks for.
-    fn told(
-        &self,
-        state: &mut crate::fate::trx::TrxState,
-        fate: &Fate,
-    ) -> (Answer, Option<Ordered>) {
+    fn told(&self, state: &mut TrxState, fate: &Fate) -> (Answer, Option<Ordered>) {
         let ordered = Some(Ordered { seqno: fate.seqno, depends_on: fate.depends_on });
         if !fate.certified {
             state.phase = Phase::Aborting;
-            self.counters.cert_failure();
+            self.local.counters.cert_failure();
             return (Answer::Failed, ordered);
         }
         if state.phase == Phase::MustAbort {
@@ -141,10 +183,10 @@ impl Node {
 
     /// Tells the session of this thread that nobody knows what became of its proposal.
     pub fn outcome_unknown(&self) -> Answer {
-        self.host.tell_unknown(&format!(
+        self.local.host.tell_unknown(&format!(
             "Outcome unknown: {} lost its group before it heard what became of this; it may have taken \
              effect, or may yet, as a whole. Look before you do it again",
-            self.config.name
+            self.local.config.name
         ));
         Answer::Broken
     }
@@ -152,7 +194,7 @@ impl Node {
     fn accepts_writes(&self, link: &Link) -> bool {
         link.open_for_writes()
             && matches!(
-                self.local_state(),
+                self.local.state(),
                 LocalState::Joined | LocalState::Synced | LocalState::Donor
             )
     }
@@ -164,14 +206,14 @@ impl Node {
     /// The transaction itself stays known until its session releases it.
     pub fn rollback_fragment(&self, trx_id: u64) -> Answer {
         // The server has just taken it off the list of those that stream here.
-        self.host.wake_waiters();
-        let link = match self.link() {
+        self.local.host.wake_waiters();
+        let link = match self.local.link() {
             Some(link) if self.accepts_writes(&link) => link,
             _ => return Answer::Refused,
         };
-        let (header, data) = self.rollback_write_set(&link, trx_id);
+        let (header, data) = self.proposals.rollback_write_set(&link, trx_id);
         let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
-        if let Err(refused) = self.send(&link, header.serial, &waiter, data) {
+        if let Err(refused) = self.proposals.send(&link, header.serial, &waiter, data) {
             return refused;
         }
         match waiter.local().and_then(|trx| link.await_fate(trx, &header)) {
@@ -181,50 +223,33 @@ impl Node {
     }
 
     pub fn commit_order_enter(&self, handle: &Handle) -> Answer {
+        let order = &self.local.commit;
+        let in_order = |entered| self.withdrawal.in_order(entered);
         match handle {
-            Handle::Local(trx) => match self.in_order(trx.enter_commit(&self.commit)) {
+            Handle::Local(trx) => match in_order(trx.enter_commit(order)) {
                 Some(EnterResult::Entered) => Answer::Done,
                 Some(EnterResult::Replay) => Answer::Replay,
                 Some(EnterResult::Failed) => Answer::Failed,
                 None => self.outcome_unknown(),
             },
-            Handle::Remote(remote) => match self.enter_remote(remote) {
-                Some(()) => Answer::Done,
-                None => Answer::Broken,
-            },
+            Handle::Remote(remote) => {
+                let entered = remote.enter_commit(order).map(|()| EnterResult::Entered);
+                in_order(entered).map_or(Answer::Broken, |_| Answer::Done)
+            }
         }
     }
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
-        let agreed = error.is_empty() || self.fails(handle.seqno(), error);
+        let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error);
+        let order = &self.local.commit;
         let left = match handle {
-            Handle::Local(trx) => self.in_order(trx.leave_commit(&self.commit)),
-            Handle::Remote(remote) => self.leave_remote(remote),
+            Handle::Local(trx) => trx.leave_commit(order),
+            Handle::Remote(remote) => remote.leave_commit(order),
         };
-        match (left, agreed) {
+        match (self.withdrawal.in_order(left), agreed) {
             (Some(()), true) => Answer::Done,
             _ => Answer::Broken,
         }
-    }
-
-    /// None: the node is withdrawn.
-    pub fn enter_remote(&self, remote: &Remote) -> Option<()> {
-        if *remote.progress.lock() == RemoteProgress::Applying {
-            sync::point("commit_monitor_slave_enter_sync");
-            self.in_order(self.commit.enter(remote.seqno, false))?;
-            *remote.progress.lock() = RemoteProgress::Inside;
-        }
-        Some(())
-    }
-
-    /// None: the node is withdrawn.
-    pub fn leave_remote(&self, remote: &Remote) -> Option<()> {
-        let mut progress = remote.progress.lock();
-        if *progress == RemoteProgress::Inside {
-            *progress = RemoteProgress::Left;
-            self.in_order(self.commit.leave(remote.seqno))?;
-        }
-        Some(())
     }
 
     /// Ends a transaction or a fragment: it becomes visible, or is forgotten.
@@ -243,8 +268,8 @@ impl Node {
             state.last_fragment = fate.seqno;
             drop(state);
             // What it has committed stands, whatever becomes of the node.
-            self.in_order(self.apply.leave(fate.seqno));
-            self.counters.local_commit();
+            self.withdrawal.in_order(self.local.apply.leave(fate.seqno));
+            self.local.counters.local_commit();
             if ends {
                 self.trxs.remove(trx.id);
             }
@@ -260,11 +285,11 @@ impl Node {
         drop(state);
         if let Some(fate) = fate {
             let passed = match (entered, left) {
-                (false, _) => self.commit.skip(fate.seqno),
-                (true, false) => self.commit.leave(fate.seqno),
+                (false, _) => self.local.commit.skip(fate.seqno),
+                (true, false) => self.local.commit.leave(fate.seqno),
                 (true, true) => Ok(()),
             };
-            self.in_order(passed.and_then(|()| self.apply.leave(fate.seqno)));
+            self.withdrawal.in_order(passed.and_then(|()| self.local.apply.leave(fate.seqno)));
         }
         self.trxs.remove(trx.id);
         Answer::Done
@@ -282,24 +307,24 @@ impl Node {
         let conn_id = state.conn_id;
         state.phase = Phase::Replaying;
         drop(state);
-        self.counters.local_replay();
-        let waited = self.apply.wait(fate.depends_on);
-        let waited = waited.and_then(|()| self.commit.wait_left(fate.seqno - 1));
-        if self.in_order(waited).is_none() {
+        self.local.counters.local_replay();
+        let waited = self.local.apply.wait(fate.depends_on);
+        let waited = waited.and_then(|()| self.local.commit.wait_left(fate.seqno - 1));
+        if self.withdrawal.in_order(waited).is_none() {
             return self.outcome_unknown();
         }
-        let Some(link) = self.link() else { return Answer::Broken };
+        let Some(link) = self.local.link() else { return Answer::Broken };
         let call = ApplyCall {
             handle,
             trx_id: trx.id,
             flags: fate.flags,
             data: &fate.payload,
-            meta: meta(&link, &fate, link.node, trx.id, conn_id),
+            meta: link.meta(&fate, link.node, trx.id, conn_id),
         };
-        match self.host.apply(ctx, &call) {
+        match self.local.host.apply(ctx, &call) {
             Ok(_) => Answer::Done,
             Err(()) => {
-                self.inconsistent(&format!(
+                self.withdrawal.inconsistent(&format!(
                     "replaying the local transaction {} (seqno {}) failed",
                     trx.id, fate.seqno
                 ));
@@ -311,8 +336,8 @@ impl Node {
     /// A transaction with priority (ordered at `by_seqno`) asks for a victim to be aborted. Never blocks.
     pub fn abort(&self, by_seqno: i64, victim: u64) -> (Answer, i64) {
         let Some(handle) = self.trxs.get(victim) else { return (Answer::Done, -1) };
-        let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.commit));
-        if let Some(link) = self.link() {
+        let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.local.commit));
+        if let Some(link) = self.local.link() {
             link.room.nudge();
         }
         match abort {
@@ -324,10 +349,4 @@ impl Node {
             None => (Answer::Done, -1),
         }
     }
-}
-
-/// What an ordered write set is known by.
-pub fn meta(link: &Link, fate: &Fate, origin: u128, trx_id: u64, conn_id: u64) -> Meta {
-    let history = link.history;
-    Meta { history, seqno: fate.seqno, depends_on: fate.depends_on, origin, trx_id, conn_id }
 }

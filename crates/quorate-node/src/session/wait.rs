@@ -2,21 +2,21 @@
 
 use crate::blocking;
 use crate::host::Answer;
-use crate::node::Node;
+use crate::session::Sessions;
 use crate::start::Position;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-impl Node {
+impl Sessions {
     /// Blocks until everything acknowledged before the call (or everything up to `upto`) is
     /// visible here. `seconds` of -1: `Settings::read_timeout`.
     pub fn sync_wait(&self, upto: Option<Position>, seconds: i32) -> Answer {
         let timeout = match u64::try_from(seconds) {
             Ok(s) => Duration::from_secs(s),
-            Err(_) => self.settings.lock().read_timeout,
+            Err(_) => self.local.settings(|settings| settings.read_timeout),
         };
         let deadline = blocking::now() + timeout;
-        let Some(link) = self.link() else { return Answer::Refused };
+        let Some(link) = self.local.link() else { return Answer::Refused };
         if !link.primary() {
             return Answer::Refused; // There is no telling what others acknowledge meanwhile.
         }
@@ -28,8 +28,8 @@ impl Node {
                 Ok(None) | Err(_) => return Answer::Failed,
             },
         };
-        if self.apply.wait_until(target, deadline) {
-            self.counters.causal_reads.fetch_add(1, Relaxed);
+        if self.local.apply.wait_until(target, deadline) {
+            self.local.counters.causal_reads.fetch_add(1, Relaxed);
             Answer::Done
         } else {
             Answer::Failed
@@ -38,7 +38,7 @@ impl Node {
 
     /// The last seqno whose effects are all visible here.
     pub fn last_committed(&self) -> Option<Position> {
-        let link = self.link()?;
-        Some(Position { uuid: link.history, seqno: self.apply.last_left() })
+        let link = self.local.link()?;
+        Some(Position { uuid: link.history, seqno: self.local.apply.last_left() })
     }
 }

@@ -16,7 +16,6 @@ impl Provider {
     pub fn options_changed(&self) {
         let (Some(link), Some(group)) = (self.link(), self.controls()) else { return };
         self.tell_group(&group);
-        self.let_ddl_run_if_told();
         let weight = self.options.lock().integer("pc.weight");
         group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {

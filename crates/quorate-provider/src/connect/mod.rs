@@ -12,7 +12,7 @@ use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberRole, Rules};
 use quorate_live::{Group, GroupError, GroupOptions, OpenInfo, StartingPoint};
-use quorate_node::connection::observer::NodeObserver;
+use quorate_node::node::NodeObserver;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
 use quorate_node::start::resume::{resume, Beginning, Owner, Start};
@@ -70,7 +70,7 @@ impl Provider {
         self.tell_group(&group);
         self.set_controls(Some(group.clone()));
         if let Err(e) = self.join_and_start(&group, &info, wait, args.donor) {
-            self.set_link(None);
+            self.abandon_connection();
             self.set_controls(None);
             group.close();
             return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
@@ -97,7 +97,7 @@ impl Provider {
             self.info(&format!("The new group continues from {genesis}"));
         }
         self.info(&self.database().standing(&owner).describe());
-        self.transfer.begin_connection(donor);
+        self.prefer_donors(donor);
         loop {
             let start = resume(&self.database(), &owner, &beginnings(group, &genesis)?);
             let (seqno, snapshot) = match start {
@@ -125,7 +125,7 @@ impl Provider {
         let identity = (info.member, info.incarnation);
         let sequencer = self.attach(group.clone(), identity, genesis, start, limits);
         group.start(Box::new(sequencer), accept)?;
-        *self.recovered.lock() = None;
+        self.started();
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl Provider {
         let url = parse_url(args.url, options.integer("base_port") as u16)?;
         options.set(&url.options, false)?;
         let port = options.integer("base_port") as u16;
-        let own = [options.text("base_host"), &self.config.address]
+        let own = [options.text("base_host"), &self.config().address]
             .into_iter()
             .find(|a| !a.is_empty())
             .unwrap_or("127.0.0.1")
@@ -159,15 +159,15 @@ impl Provider {
         };
         options.learn("base_host", host_of(&advertise).to_string());
         let dir = match options.text("quorate.dir") {
-            "" => default_dir(&self.config.data_dir),
+            "" => default_dir(&self.config().data_dir),
             given => PathBuf::from(given),
         };
-        prepare_dir(&dir, &self.config.data_dir)?;
+        prepare_dir(&dir, &self.config().data_dir)?;
         options.learn("quorate.dir", dir.display().to_string());
-        let saved = Grastate::read(&self.config.data_dir);
-        let cache = galera_cache(&options, &self.config.data_dir);
+        let saved = Grastate::read(&self.config().data_dir);
+        let cache = galera_cache(&options, &self.config().data_dir);
         let views = |at| trailing_views(&cache, at);
-        let genesis = Genesis::of_founder(saved.as_ref(), *self.recovered.lock(), views);
+        let genesis = Genesis::of_founder(saved.as_ref(), self.recovered(), views);
         let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
         let begun = genesis.map(|g| g.constants()).unwrap_or_default();
         let constants = Constants { window, ..begun };
@@ -178,8 +178,8 @@ impl Provider {
             bootstrap: args.bootstrap,
             objection: self.objection(saved.as_ref()),
             charter: Charter(constants.words()),
-            name: self.config.name.clone(),
-            incoming: self.config.incoming.clone(),
+            name: self.config().name.clone(),
+            incoming: self.config().incoming.clone(),
             blank: self.is_blank(saved.as_ref()),
             election_timeout: options.period("quorate.election_timeout"),
             primary_timeout: options.period("quorate.primary_timeout"),
@@ -208,7 +208,7 @@ impl Provider {
 
     /// Whether this database is part of no history: its state will come from a member.
     fn is_blank(&self, saved: Option<&Grastate>) -> bool {
-        let positions = saved.map(|s| s.position).into_iter().chain(*self.recovered.lock());
+        let positions = saved.map(|s| s.position).into_iter().chain(self.recovered());
         positions.into_iter().all(|position| position.uuid == 0)
     }
 
@@ -222,7 +222,7 @@ impl Provider {
                  'safe_to_bootstrap: 1', and start this one without --wsrep-new-cluster. If there \
                  is none (all crashed), compare what 'mariadbd --wsrep-recover' prints on each \
                  node; on the one with the highest seqno, set safe_to_bootstrap to 1 in {}",
-                self.config.data_dir.join("grastate.dat").display()
+                self.config().data_dir.join("grastate.dat").display()
             )
         })
     }

@@ -93,7 +93,7 @@ pub unsafe fn owned_handle(node: &Node, h: *const wsrep_ws_handle_t) -> Option<A
     unsafe {
         let h = h.as_ref()?;
         if h.opaque.is_null() {
-            return node.trxs.get(h.trx_id);
+            return node.transactions().get(h.trx_id);
         }
         let ptr = h.opaque.cast::<Handle>().cast_const();
         Arc::increment_strong_count(ptr);
@@ -113,7 +113,7 @@ pub unsafe fn local_handle(node: &Node, h: *mut wsrep_ws_handle_t) -> Option<Arc
             return Some(found);
         }
         let h = h.as_mut()?;
-        let made = node.trxs.get_or_create(h.trx_id);
+        let made = node.transactions().get_or_create(h.trx_id);
         h.opaque = Arc::as_ptr(&made).cast_mut().cast();
         Some(made)
     }

@@ -188,7 +188,7 @@ unsafe extern "C" fn options_set(w: W, conf: *const c_char) -> wsrep_status_t {
         Ok(()) => status::OK,
         Err(reason) => {
             provider.error(&reason);
-            *provider.counters.refusal.lock() = reason;
+            *provider.counters().refusal.lock() = reason;
             status::NODE_FAIL
         }
     })
@@ -226,7 +226,7 @@ unsafe extern "C" fn connect(
         match provider.connect(&args) {
             Ok(()) => status::OK,
             Err(e) => {
-                provider.error(&format!("Node '{}' cannot join: {e}", provider.config.name));
+                provider.error(&format!("Node '{}' cannot join: {e}", provider.config().name));
                 status::NODE_FAIL
             }
         }

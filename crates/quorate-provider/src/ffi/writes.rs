@@ -70,7 +70,7 @@ pub unsafe extern "C" fn release(w: W, h: *mut wsrep_ws_handle_t) -> wsrep_statu
             }
             let Some(found) = owned_handle(node, h) else { return status::OK };
             let answer = node.release(&found);
-            if node.trxs.get((*h).trx_id).is_none() {
+            if node.transactions().get((*h).trx_id).is_none() {
                 (*h).opaque = std::ptr::null_mut();
             }
             code(answer)

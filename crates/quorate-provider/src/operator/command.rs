@@ -35,7 +35,7 @@ impl Provider {
             order => {
                 let answer = self.order(order, value)?;
                 self.info(&format!("{order} = {value}: {answer}"));
-                *self.counters.answer.lock() = answer;
+                *self.counters().answer.lock() = answer;
                 Ok(())
             }
         }

@@ -22,8 +22,8 @@ impl Provider {
         let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
         let history = link.as_ref().map_or(0, |l| l.history);
         let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
-        let c = &self.counters;
-        let queue = self.queue.len() as i64;
+        let c = self.counters();
+        let (queued, queued_max) = self.queued();
         let text = |s: &str| Value::Text(s.to_string());
         let int = |v: u64| Value::Int(v as i64);
         let uuid = |id: u128| Value::Text(MemberId(id).to_string());
@@ -39,7 +39,7 @@ impl Provider {
             ("protocol_application", Value::Int(PROTOCOL_APPLICATION)),
             ("protocol_replicator", Value::Int(11)),
             ("protocol_GCS", Value::Int(5)),
-            ("last_committed", Value::Int(self.apply.last_left())),
+            ("last_committed", Value::Int(self.last_applied())),
             ("replicated", int(c.replicated.load(Relaxed))),
             ("replicated_bytes", int(c.replicated_bytes.load(Relaxed))),
             ("repl_keys", int(c.repl_keys.load(Relaxed))),
@@ -58,10 +58,10 @@ impl Provider {
             ("local_send_queue_max", Value::Int(status.proposals_pending as i64)),
             ("local_send_queue_min", Value::Int(0)),
             ("local_send_queue_avg", Value::Double(0.0)),
-            ("local_recv_queue", Value::Int(queue)),
-            ("local_recv_queue_max", Value::Int(self.queue.longest() as i64)),
+            ("local_recv_queue", Value::Int(queued as i64)),
+            ("local_recv_queue_max", Value::Int(queued_max as i64)),
             ("local_recv_queue_min", Value::Int(0)),
-            ("local_recv_queue_avg", Value::Double(queue as f64)),
+            ("local_recv_queue_avg", Value::Double(queued as f64)),
             ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
             ("flow_control_paused_ns", Value::Int(0)),
             ("flow_control_paused", Value::Double(0.0)),
@@ -73,20 +73,23 @@ impl Provider {
             ("apply_oooe", Value::Double(0.0)),
             ("apply_oool", Value::Double(0.0)),
             ("apply_waits", int(c.apply_waits.load(Relaxed))),
-            ("apply_window", Value::Double((sequenced - self.apply.last_left()).max(0) as f64)),
+            ("apply_window", Value::Double((sequenced - self.last_applied()).max(0) as f64)),
             ("commit_oooe", Value::Double(0.0)),
             ("commit_oool", Value::Double(0.0)),
-            ("commit_window", Value::Double((sequenced - self.commit.last_left()).max(0) as f64)),
+            (
+                "commit_window",
+                Value::Double((sequenced - self.last_left_commit_order()).max(0) as f64),
+            ),
             ("local_state", Value::Int(self.local_state() as i64)),
             ("local_state_comment", text(self.state_comment())),
             ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
             ("causal_reads", int(c.causal_reads.load(Relaxed))),
-            ("cert_interval", Value::Double((sequenced - self.apply.last_left()).max(0) as f64)),
-            ("open_transactions", Value::Int(self.trxs.count() as i64)),
+            ("cert_interval", Value::Double((sequenced - self.last_applied()).max(0) as f64)),
+            ("open_transactions", Value::Int(self.transactions().count() as i64)),
             ("open_connections", Value::Int(0)),
             ("incoming_addresses", Value::Text(self.incoming_addresses())),
             ("cluster_weight", Value::Int(self.weight(&status))),
-            ("desync_count", Value::Int(self.pause.desync_count() as i64)),
+            ("desync_count", Value::Int(self.desync_count() as i64)),
             ("evs_delayed", text("")),
             ("evs_evict_list", text("")),
             ("evs_repl_latency", Value::Text(latency)),
@@ -95,9 +98,9 @@ impl Provider {
             ("gmcast_segment", Value::Int(self.options.lock().integer("gmcast.segment"))),
             #[cfg(feature = "sync-points")]
             ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
-            ("quorate_last_answer", Value::Text(self.counters.answer.lock().clone())),
+            ("quorate_last_answer", Value::Text(self.counters().answer.lock().clone())),
             ("quorate_members", Value::Text(describe(&status.config))),
-            ("quorate_last_refusal", Value::Text(self.counters.refusal.lock().clone())),
+            ("quorate_last_refusal", Value::Text(self.counters().refusal.lock().clone())),
             ("quorate_role", text(role(&status))),
             (
                 "quorate_leader",
@@ -134,7 +137,7 @@ impl Provider {
             true => own,
             false => status.config.ballots().filter(|voter| voter == id).count() as i64,
         };
-        self.counters.view_members.lock().iter().map(votes).sum()
+        self.counters().view_members.lock().iter().map(votes).sum()
     }
 
     /// `wsrep_local_state_comment`; tools look for these very words.
@@ -150,7 +153,7 @@ impl Provider {
     }
 
     fn incoming_addresses(&self) -> String {
-        self.counters.incoming.lock().clone()
+        self.counters().incoming.lock().clone()
     }
 }
 

@@ -1,39 +1,51 @@
 //! What the server is shown of the group's views.
 
-use super::Node;
 use crate::host::{HostMember, HostView, ViewStatus};
 use crate::link::{node_uuid, Link};
+use crate::local::NodeConfig;
 use quorate_live::{View, ViewMember};
 
-impl Node {
-    /// A group view as the server knows views.
-    pub fn host_view(&self, link: &Link, seqno: i64, view: &View) -> HostView {
-        let members = host_members(view);
-        let own = link.node.to_be_bytes();
-        HostView {
-            uuid: link.history.to_be_bytes(),
-            seqno,
-            number: view.number as i64,
-            status: ViewStatus::Primary,
-            my_index: members.iter().position(|m| m.id == own).map_or(-1, |i| i as i32),
-            members,
-            proto_ver: self.config.proto_ver,
-        }
+/// A group view as the server knows views.
+pub fn host_view(config: &NodeConfig, link: &Link, seqno: i64, view: &View) -> HostView {
+    let members = host_members(view);
+    let own = link.node.to_be_bytes();
+    HostView {
+        uuid: link.history.to_be_bytes(),
+        seqno,
+        number: view.number as i64,
+        status: ViewStatus::Primary,
+        my_index: members.iter().position(|m| m.id == own).map_or(-1, |i| i as i32),
+        members,
+        proto_ver: config.proto_ver,
     }
+}
 
-    /// Who can be reached without a quorum: this node at least.
-    pub fn reachable_view(&self, link: &Link) -> View {
-        let mut members = link.group.reachable();
-        if members.is_empty() {
-            members.push(ViewMember {
-                id: link.member,
-                incarnation: link.incarnation,
-                name: self.config.name.clone(),
-                incoming: self.config.incoming.clone(),
-                addr: String::new(),
-            });
-        }
-        View { number: 0, members, ..View::default() }
+/// Without a quorum: whom this node can reach, itself at least.
+pub fn non_primary_view(config: &NodeConfig, link: &Link, seqno: i64) -> HostView {
+    let mut members = link.group.reachable();
+    if members.is_empty() {
+        members.push(ViewMember {
+            id: link.member,
+            incarnation: link.incarnation,
+            name: config.name.clone(),
+            incoming: config.incoming.clone(),
+            addr: String::new(),
+        });
+    }
+    let view = View { number: 0, members, ..View::default() };
+    HostView { status: ViewStatus::NonPrimary, number: -1, ..host_view(config, link, seqno, &view) }
+}
+
+/// The last one of a connection, whose end is at `seqno`.
+pub fn final_view(config: &NodeConfig, link: &Link, seqno: i64) -> HostView {
+    HostView {
+        uuid: link.history.to_be_bytes(),
+        seqno,
+        number: -1,
+        status: ViewStatus::Disconnected,
+        my_index: -1,
+        members: Vec::new(),
+        proto_ver: config.proto_ver,
     }
 }
 

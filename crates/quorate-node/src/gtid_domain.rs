@@ -7,37 +7,35 @@
 //! position of its database, and hands it to the server before the database is opened. A state transfer
 //! overrides it, with the donor's.
 
-use super::Node;
 use crate::host::GtidDomain;
+use crate::local::Local;
 use crate::start::grastate::Grastate;
 
-impl Node {
-    /// Before the server takes in anything of the group. `founding`: it is told to begin a cluster.
-    pub fn settle_gtid_domain(&self, founding: bool) {
-        let Some(server) = self.host.gtid_domain() else { return };
-        let id = choose(server, Grastate::read(&self.config.data_dir).as_ref(), founding);
-        let name = self.config.words.gtid_domain;
-        if server.configured != 0 && server.configured != id {
-            self.warn(&format!(
-                "{name} = {id} is what this database was last written with, as part of its group, and \
-                 what holds; {} is configured, and does not count. Nothing is wrong with the data. \
-                 Configure {id} here, too. To change it for the group, set the variable on each \
-                 running node, while nothing is written",
-                server.configured
-            ));
-        }
-        if (GtidDomain { configured: id, used: id }) == server {
-            return;
-        }
-        self.host.set_gtid_domain(id);
-        match self.host.gtid_domain() {
-            Some(now) if now.used == id => self.info(&format!("GTIDs are written with {name} = {id}")),
-            _ => self.warn(&format!(
-                "This server does not take over {name} = {id}: the GTIDs in its binary log may differ \
-                 from those of other nodes; the data does not. Give it the value with SET GLOBAL, and \
-                 tell the developers which version of the server this is"
-            )),
-        }
+/// Before the server takes in anything of the group. `founding`: it is told to begin a cluster.
+pub fn settle(local: &Local, founding: bool) {
+    let Some(server) = local.host.gtid_domain() else { return };
+    let id = choose(server, Grastate::read(&local.config.data_dir).as_ref(), founding);
+    let name = local.config.words.gtid_domain;
+    if server.configured != 0 && server.configured != id {
+        local.warn(&format!(
+            "{name} = {id} is what this database was last written with, as part of its group, and \
+             what holds; {} is configured, and does not count. Nothing is wrong with the data. \
+             Configure {id} here, too. To change it for the group, set the variable on each \
+             running node, while nothing is written",
+            server.configured
+        ));
+    }
+    if (GtidDomain { configured: id, used: id }) == server {
+        return;
+    }
+    local.host.set_gtid_domain(id);
+    match local.host.gtid_domain() {
+        Some(now) if now.used == id => local.info(&format!("GTIDs are written with {name} = {id}")),
+        _ => local.warn(&format!(
+            "This server does not take over {name} = {id}: the GTIDs in its binary log may differ \
+             from those of other nodes; the data does not. Give it the value with SET GLOBAL, and \
+             tell the developers which version of the server this is"
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the group tells a node outside of the log.
 
+use super::Node;
 use crate::blocking::Mutex;
-use crate::node::Node;
 use crate::order::queue::Event;
 use crate::start::genesis::Genesis;
 use crate::start::resume::Owner;
@@ -37,27 +37,27 @@ impl Observer for NodeObserver {
 
     fn commit_under_way(&self) -> Option<i64> {
         let node = self.node.upgrade()?;
-        let undone = node.apply.last_left() + 1;
-        node.commit.is_under_way(undone).then_some(undone)
+        let undone = node.local.apply.last_left() + 1;
+        node.local.commit.is_under_way(undone).then_some(undone)
     }
 
     fn rules(&self, rules: Rules) {
         let Some(node) = self.node.upgrade() else { return };
-        node.rules_changed(rules);
+        node.primary.rules_changed(rules);
     }
 
     fn leader(&self, term: u64, _leader: Option<MemberId>, leads: bool) {
         let Some(node) = self.node.upgrade() else { return };
-        node.leader_changed(leads.then_some(term));
+        node.primary.leader_changed(leads.then_some(term));
     }
 
     fn primary(&self, primary: bool) {
         let Some(node) = self.node.upgrade() else { return };
         let Some(link) = node.link() else { return };
         link.set_primary(primary);
-        node.contact_changed(primary);
+        node.exit.contact_changed(primary);
         if !primary {
-            node.queue.push(Event::NonPrimary);
+            node.local.queue.push(Event::NonPrimary);
         }
     }
 
@@ -66,7 +66,7 @@ impl Observer for NodeObserver {
         node.error(&message);
         if let Some(link) = node.link() {
             link.set_primary(false);
-            node.queue.push(Event::NonPrimary);
+            node.local.queue.push(Event::NonPrimary);
         }
     }
 
@@ -76,7 +76,9 @@ impl Observer for NodeObserver {
             LogLevel::Error => node.error(&message),
             LogLevel::Warn => node.warn(&message),
             LogLevel::Info => node.info(&message),
-            LogLevel::Debug if node.settings.lock().debug => node.info(&message),
+            LogLevel::Debug if node.local.settings(|settings| settings.debug) => {
+                node.info(&message)
+            }
             LogLevel::Debug => {}
         }
     }

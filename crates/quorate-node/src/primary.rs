@@ -9,11 +9,16 @@
 //!   module had switched it on: an operator's `read_only` on a primary stays.
 //! - With `primary_failover=wait` a new primary takes writes once everything that was committed
 //!   before it led is applied here, so that its clients read what the last primary acknowledged.
+//! - A node that was cut off from its group for long shows itself `read_only`, too (`exit` says when).
+//!
+//! Locks: `seen`, under it the link's and then `read_only`; the host is asked for its `read_only`, and told
+//! it, under both, so it must not call back.
 
-use super::Node;
 use crate::blocking::{self, Mutex};
+use crate::local::Local;
+use crate::withdraw::Helpers;
 use quorate_consensus::{Primaries, Rules, Term};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a local write meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Gate {
+enum Gate {
     /// Every node takes writes.
     Open,
     /// This node does, as the primary of this term.
@@ -45,9 +50,13 @@ struct Seen {
 }
 
 pub struct Primary {
+    local: Arc<Local>,
+    helpers: Arc<Helpers>,
     seen: Mutex<Seen>,
     /// [`Gate`], for the path of a commit.
     gate: AtomicU64,
+    /// Without a majority for longer than the operator wants to take for passing.
+    cut_off: AtomicBool,
     read_only: Mutex<Switch>,
 }
 
@@ -59,16 +68,174 @@ struct Switch {
 }
 
 impl Primary {
-    pub fn new() -> Self {
-        Self { seen: Mutex::default(), gate: AtomicU64::new(OPEN), read_only: Mutex::default() }
+    pub fn new(local: Arc<Local>, helpers: Arc<Helpers>) -> Self {
+        Self {
+            local,
+            helpers,
+            seen: Mutex::default(),
+            gate: AtomicU64::new(OPEN),
+            cut_off: AtomicBool::new(false),
+            read_only: Mutex::default(),
+        }
     }
 
-    pub fn gate(&self) -> Gate {
+    /// What a local write set is stamped with; `None`: this node takes no writes.
+    pub fn writing_term(&self) -> Option<u64> {
         match self.gate.load(Ordering::Acquire) {
-            OPEN => Gate::Open,
-            0 => Gate::Closed,
-            term => Gate::Primary(term),
+            OPEN => Some(0),
+            0 => None,
+            term => Some(term),
         }
+    }
+
+    /// This node leads in this term, or does not.
+    pub fn leader_changed(self: &Arc<Self>, lead: Option<Term>) {
+        self.seen.lock().lead = lead;
+        self.settle();
+    }
+
+    pub fn rules_changed(self: &Arc<Self>, rules: Rules) {
+        let before = std::mem::replace(&mut self.seen.lock().rules, rules);
+        if before.primaries != rules.primaries {
+            self.local.info(match rules.primaries {
+                Primaries::Single => {
+                    "The group is in single-primary mode: only its leader takes writes"
+                }
+                Primaries::Multi => "The group is in multi-primary mode: every node takes writes",
+            });
+        }
+        self.settle();
+    }
+
+    /// Makes the gate and the server's `read_only` what rules and leadership ask for.
+    pub fn settle(self: &Arc<Self>) {
+        let mut seen = self.seen.lock();
+        let gate = seen.gate();
+        let value = match gate {
+            Gate::Open => OPEN,
+            Gate::Primary(term) => term,
+            Gate::Closed => 0,
+        };
+        let wait = self.local.link().and_then(|_| seen.begin_wait());
+        // Under the lock, so that an older decision never comes last.
+        let before = self.gate.swap(value, Ordering::AcqRel);
+        self.show_read_only(gate == Gate::Closed || self.cut_off.load(Ordering::Acquire));
+        drop(seen);
+        match gate {
+            Gate::Primary(term) if before != value => {
+                self.local
+                    .info(&format!("This node is the primary (term {term}): it takes writes"));
+            }
+            Gate::Closed if before != value => {
+                self.local.info("This node is not the primary: it takes no writes");
+            }
+            _ => {}
+        }
+        if let Some(term) = wait {
+            self.apply_backlog(term);
+        }
+    }
+
+    /// On a thread of its own, for as long as this node leads in `term`.
+    fn apply_backlog(self: &Arc<Self>, term: Term) {
+        let began = blocking::now();
+        let primary = self.clone();
+        let run = move || {
+            let leads = || primary.seen.lock().lead == Some(term);
+            while let Some(link) = primary.local.link().filter(|link| leads() && !link.closing()) {
+                let until = || blocking::now() + PATIENCE;
+                let Ok(Some(seqno)) = link.barrier(until()) else { continue };
+                while leads() && !link.closing() {
+                    if primary.local.apply.wait_until(seqno, until()) {
+                        primary.seen.lock().caught_up = term;
+                        primary.local.info(&format!(
+                            "The backlog up to seqno {seqno} was applied in {:.2} s",
+                            (blocking::now() - began).as_secs_f64()
+                        ));
+                        primary.settle();
+                        return;
+                    }
+                }
+            }
+        };
+        if let Err(e) = self.helpers.spawn("primary", run) {
+            self.local.error(&format!(
+                "No thread to wait for the backlog ({e}): this node leads, but takes no writes. Hand \
+                 leadership over with quorate.switchover, or set the rule primary_failover=serve"
+            ));
+        }
+    }
+
+    fn show_read_only(&self, wanted: bool) {
+        let mut switch = self.read_only.lock();
+        let Some(read_only) = self.local.host.read_only() else {
+            if wanted && !std::mem::replace(&mut switch.missing_told, true) {
+                self.local.error(&format!(
+                    "This server has no read_only that can be switched from here: writes are refused on \
+                     secondaries all the same, but tools that look at read_only do not see which node \
+                     is the primary. Let them look at {}",
+                    self.local.config.words.primary_shown
+                ));
+            }
+            return;
+        };
+        if wanted && !read_only {
+            self.local.host.set_read_only(true);
+            switch.ours = true;
+        } else if !wanted && switch.ours {
+            self.local.host.set_read_only(false);
+            switch.ours = false;
+        }
+    }
+
+    /// The node was cut off for long, or no longer is: then nobody is to write here.
+    pub fn set_cut_off(self: &Arc<Self>, cut_off: bool) {
+        if self.cut_off.swap(cut_off, Ordering::AcqRel) != cut_off {
+            self.settle();
+        }
+    }
+
+    /// A connection begins: nobody leads by it yet, nor is anybody cut off from it.
+    pub fn begin_connection(&self) {
+        self.cut_off.store(false, Ordering::Release);
+        self.seen.lock().lead = None;
+    }
+
+    /// The node goes: what the server was told does not hold any more.
+    pub fn forget(&self) {
+        self.cut_off.store(false, Ordering::Release);
+        *self.seen.lock() = Seen::default();
+        self.gate.store(OPEN, Ordering::Release);
+        self.show_read_only(false);
+    }
+
+    /// After a state transfer the server knows its place in the view from the donor's tables, where
+    /// members stand in the order of their ids. With a single primary it has to see a view.
+    pub fn ask_for_view(&self) {
+        let single = self.seen.lock().rules.primaries == Primaries::Single;
+        if let Some(link) = self.local.link().filter(|_| single) {
+            link.group.refresh_view();
+        }
+    }
+
+    /// Tells the client whose write is refused where to go.
+    pub fn say_not_primary(&self) {
+        let leader = self.local.link().and_then(|link| {
+            let status = link.group.status();
+            let info = status.config.members.get(&status.leader?)?.clone();
+            Some((info, status.is_leader))
+        });
+        let where_to = match leader {
+            Some((_, true)) => {
+                "it applies its backlog first (primary_failover=wait): try again".into()
+            }
+            Some((info, false)) => format!("the primary is {} ({})", info.name, info.addr),
+            None => "a primary is being elected: try again".into(),
+        };
+        self.local.host.refuse(&format!(
+            "{} takes no writes, the group is in single-primary mode: {where_to}",
+            self.local.config.name
+        ));
     }
 }
 
@@ -90,148 +257,6 @@ impl Seen {
         let single = self.rules.primaries == Primaries::Single;
         let term = self.lead.filter(|term| single && self.must_wait(*term))?;
         (std::mem::replace(&mut self.waiting, term) != term).then_some(term)
-    }
-}
-
-impl Node {
-    /// This node leads in this term, or does not.
-    pub fn leader_changed(self: &Arc<Self>, lead: Option<Term>) {
-        self.primary.seen.lock().lead = lead;
-        self.settle_primary();
-    }
-
-    pub fn rules_changed(self: &Arc<Self>, rules: Rules) {
-        let before = std::mem::replace(&mut self.primary.seen.lock().rules, rules);
-        if before.primaries != rules.primaries {
-            self.info(match rules.primaries {
-                Primaries::Single => {
-                    "The group is in single-primary mode: only its leader takes writes"
-                }
-                Primaries::Multi => "The group is in multi-primary mode: every node takes writes",
-            });
-        }
-        self.settle_primary();
-    }
-
-    /// Makes the gate and the server's `read_only` what rules and leadership ask for.
-    pub fn settle_primary(self: &Arc<Self>) {
-        let mut seen = self.primary.seen.lock();
-        let gate = seen.gate();
-        let value = match gate {
-            Gate::Open => OPEN,
-            Gate::Primary(term) => term,
-            Gate::Closed => 0,
-        };
-        let wait = self.link().and_then(|_| seen.begin_wait());
-        // Under the lock, so that an older decision never comes last.
-        let before = self.primary.gate.swap(value, Ordering::AcqRel);
-        self.show_read_only(gate == Gate::Closed || self.exit.is_read_only());
-        drop(seen);
-        match gate {
-            Gate::Primary(term) if before != value => {
-                self.info(&format!("This node is the primary (term {term}): it takes writes"));
-            }
-            Gate::Closed if before != value => {
-                self.info("This node is not the primary: it takes no writes");
-            }
-            _ => {}
-        }
-        if let Some(term) = wait {
-            self.apply_backlog(term);
-        }
-    }
-
-    /// On a thread of its own, for as long as this node leads in `term`.
-    fn apply_backlog(self: &Arc<Self>, term: Term) {
-        let began = blocking::now();
-        let run = move |node: &Arc<Node>| {
-            let leads = || node.primary.seen.lock().lead == Some(term);
-            while let Some(link) = node.link().filter(|link| leads() && !link.closing()) {
-                let until = || blocking::now() + PATIENCE;
-                let Ok(Some(seqno)) = link.barrier(until()) else { continue };
-                while leads() && !link.closing() {
-                    if node.apply.wait_until(seqno, until()) {
-                        node.primary.seen.lock().caught_up = term;
-                        node.info(&format!(
-                            "The backlog up to seqno {seqno} was applied in {:.2} s",
-                            (blocking::now() - began).as_secs_f64()
-                        ));
-                        node.settle_primary();
-                        return;
-                    }
-                }
-            }
-        };
-        if let Err(e) = self.help("primary", run) {
-            self.error(&format!(
-                "No thread to wait for the backlog ({e}): this node leads, but takes no writes. Hand \
-                 leadership over with quorate.switchover, or set the rule primary_failover=serve"
-            ));
-        }
-    }
-
-    fn show_read_only(&self, wanted: bool) {
-        let mut switch = self.primary.read_only.lock();
-        let Some(read_only) = self.host.read_only() else {
-            if wanted && !std::mem::replace(&mut switch.missing_told, true) {
-                self.error(&format!(
-                    "This server has no read_only that can be switched from here: writes are refused on \
-                     secondaries all the same, but tools that look at read_only do not see which node \
-                     is the primary. Let them look at {}",
-                    self.config.words.primary_shown
-                ));
-            }
-            return;
-        };
-        if wanted && !read_only {
-            self.host.set_read_only(true);
-            switch.ours = true;
-        } else if !wanted && switch.ours {
-            self.host.set_read_only(false);
-            switch.ours = false;
-        }
-    }
-
-    /// A connection begins: nobody leads by it yet.
-    pub fn begin_connection(&self) {
-        self.forget_contact();
-        self.primary.seen.lock().lead = None;
-    }
-
-    /// The provider goes: what the server was told does not hold any more.
-    pub fn forget_primary(&self) {
-        *self.primary.seen.lock() = Seen::default();
-        self.primary.gate.store(OPEN, Ordering::Release);
-        self.show_read_only(false);
-    }
-
-    /// After a state transfer the server knows its place in the view from the donor's tables, where
-    /// members stand in the order of their ids. With a single primary it has to see a view.
-    pub fn ask_for_view(&self) {
-        let single = self.primary.seen.lock().rules.primaries == Primaries::Single;
-        if let Some(link) = self.link().filter(|_| single) {
-            link.group.refresh_view();
-        }
-    }
-
-    /// Tells the client whose write is refused where to go.
-    pub fn say_not_primary(&self) {
-        let leader = self.link().and_then(|link| {
-            let status = link.group.status();
-            let info = status.config.members.get(&status.leader?)?.clone();
-            Some((info, status.is_leader))
-        });
-        let where_to = match leader {
-            Some((_, true)) => {
-                "it applies its backlog first (primary_failover=wait): try again".into()
-            }
-            Some((info, false)) => format!("the primary is {} ({})", info.name, info.addr),
-            None => "a primary is being elected: try again".into(),
-        };
-        self.host.refuse(&format!(
-            "{} takes no writes, the group is in single-primary mode: {where_to}",
-            self.config.name
-        ));
     }
 }
 

@@ -1,21 +1,14 @@
 //! What is counted for the status variables, and the small switches read on hot paths.
 
-use crate::blocking::{self, Mutex};
+use crate::blocking::Mutex;
 use crate::settings::Settings;
 use quorate_certify::WriteSetBuilder;
 use quorate_consensus::MemberId;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-
-/// A joined node with at most this many write sets waiting counts as synced.
-const SYNCED_LAG_MAX: i64 = 64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
 /// Galera means the same transactions here.
 const GALERA_OVERHEAD: usize = 104;
-
-/// Between two reports of a node that catches up.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
@@ -45,16 +38,12 @@ pub struct Counters {
     pub view_members: Mutex<Vec<MemberId>>,
     distance_sum: AtomicU64,
     distance_count: AtomicU64,
-    catch_up: AtomicI64,
-    /// Where catching up began, and when it was last spoken of.
-    progress: Mutex<Option<(i64, Instant)>>,
-    cut_off: AtomicI64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
 }
 
 impl Counters {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             incoming: Mutex::new(String::new()),
             refusal: Mutex::new(String::new()),
@@ -76,9 +65,6 @@ impl Counters {
             view_members: Mutex::new(Vec::new()),
             distance_sum: AtomicU64::new(0),
             distance_count: AtomicU64::new(0),
-            catch_up: AtomicI64::new(i64::MAX),
-            progress: Mutex::new(None),
-            cut_off: AtomicI64::new(i64::MAX),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
         }
@@ -140,36 +126,6 @@ impl Counters {
             0 => 0.0,
             n => self.distance_sum.load(Relaxed) as f64 / n as f64,
         }
-    }
-
-    /// The seqno that a joined node has to reach to be synced.
-    pub fn set_catch_up(&self, seqno: i64) {
-        self.catch_up.store(seqno, Relaxed);
-        *self.progress.lock() = None;
-    }
-
-    /// Contact with the quorum was lost at this seqno.
-    pub fn cut_off(&self, seqno: i64) {
-        self.cut_off.store(seqno, Relaxed);
-    }
-
-    pub fn cut_off_at(&self) -> i64 {
-        self.cut_off.load(Relaxed)
-    }
-
-    /// Where catching up began, if it is time to tell how far it is.
-    pub fn progress_due(&self, at: i64) -> Option<i64> {
-        let mut progress = self.progress.lock();
-        let (from, said) = *progress.get_or_insert_with(|| (at, blocking::now()));
-        let due = blocking::now() - said >= PROGRESS_INTERVAL;
-        if due {
-            *progress = Some((from, blocking::now()));
-        }
-        due.then_some(from)
-    }
-
-    pub fn reached(&self, applied: i64, sequenced: i64) -> bool {
-        applied >= self.catch_up.load(Relaxed) && sequenced - applied <= SYNCED_LAG_MAX
     }
 
     pub fn reset(&self) {

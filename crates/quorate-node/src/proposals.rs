@@ -1,22 +1,21 @@
 //! What a node proposes to its group, whoever asks for it.
 
-use super::{Gate, Node};
 use crate::blocking;
 use crate::fate::trx::Handle;
 use crate::host::Answer;
 use crate::link::Link;
+use crate::local::Local;
 use bytes::Bytes;
 use quorate_certify::{flags, Header, Kind, WriteSetBuilder};
 use std::sync::Arc;
 
-impl Node {
-    /// What a local write set is stamped with; `None`: this node takes no writes.
-    pub fn writing_term(&self) -> Option<u64> {
-        match self.primary.gate() {
-            Gate::Open => Some(0),
-            Gate::Primary(term) => Some(term),
-            Gate::Closed => None,
-        }
+pub struct Proposals {
+    local: Arc<Local>,
+}
+
+impl Proposals {
+    pub fn new(local: Arc<Local>) -> Self {
+        Self { local }
     }
 
     pub fn header(
@@ -27,7 +26,8 @@ impl Node {
         trx_id: u64,
         conn_id: u64,
     ) -> Header {
-        let mut header = Header::transaction(link.node, link.next_serial(), self.apply.last_left());
+        let mut header =
+            Header::transaction(link.node, link.next_serial(), self.local.apply.last_left());
         header.kind = kind;
         header.flags = ws_flags;
         header.trx_id = trx_id;
@@ -48,13 +48,14 @@ impl Node {
         link.expect(serial, handle.clone());
         if let Err(e) = link.group.propose(serial, data) {
             link.settle(serial);
-            self.warn(&format!("A write set could not be proposed: {e}; its transaction is rolled back, nothing was committed"));
+            self.local.warn(&format!("A write set could not be proposed: {e}; its transaction is rolled back, nothing was committed"));
             return Err(Answer::Refused);
         }
         Ok(())
     }
 
-    pub fn propose_small(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
+    /// Something small that is no transaction, and whose fate nobody waits for.
+    pub fn message(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
         let mut builder = WriteSetBuilder::new();
         builder.append_data(payload);
         let header = self.header(link, kind, 0, u64::MAX, u64::MAX);
@@ -67,7 +68,7 @@ impl Node {
     pub fn end_given_up(&self, link: &Link, trx_id: u64) {
         let (header, data) = self.rollback_write_set(link, trx_id);
         if let Err(e) = link.group.propose(header.serial, data) {
-            self.info(&format!(
+            self.local.info(&format!(
                 "The end of the streaming transaction {trx_id}, which was given up, could not be sent ({e}): \
                  the other nodes keep its locks until this node leaves the view"
             ));
@@ -77,6 +78,6 @@ impl Node {
     pub fn rollback_write_set(&self, link: &Link, trx_id: u64) -> (Header, Bytes) {
         let ws_flags = flags::ROLLBACK | flags::PA_UNSAFE;
         let header = self.header(link, Kind::WRITE_SET, ws_flags, trx_id, u64::MAX);
-        (header, quorate_certify::WriteSetBuilder::new().finish(&header))
+        (header, WriteSetBuilder::new().finish(&header))
     }
 }

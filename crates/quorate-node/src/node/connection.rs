@@ -1,0 +1,121 @@
+//! How a connection to a group begins and ends, whatever the group was found by.
+
+use super::Node;
+use crate::group::Group;
+use crate::link::Link;
+use crate::local::LocalState;
+use crate::order::queue::Event;
+use crate::sequencer::Sequencer;
+use crate::start::genesis::Genesis;
+use crate::start::grastate::Grastate;
+use crate::start::resume::Database;
+use crate::start::Position;
+use crate::withdraw::LEAVE_TIMEOUT;
+use quorate_certify::Limits;
+use quorate_consensus::MemberId;
+use std::sync::Arc;
+
+impl Node {
+    /// Before this node looks for its group.
+    pub fn begin_connection(&self) {
+        self.exit.forget_contact();
+        self.primary.begin_connection();
+    }
+
+    /// The donors to choose from in this connection, as the server was told.
+    pub fn prefer_donors(&self, donors: &str) {
+        self.transfer.begin_connection(donors);
+    }
+
+    /// The connection did not come about.
+    pub fn abandon_connection(&self) {
+        self.local.set_link(None);
+    }
+
+    /// What the server recovered at its start, until a connection has begun from it.
+    pub fn recovered(&self) -> Option<Position> {
+        *self.recovered.lock()
+    }
+
+    /// The connection has begun from what the server recovered.
+    pub fn started(&self) {
+        *self.recovered.lock() = None;
+    }
+
+    /// Begins a connection to this group, whose entries are to be fed to what is returned. The
+    /// database stands at `start` (`None`: it needs a state transfer).
+    pub fn attach(
+        &self,
+        group: Arc<dyn Group>,
+        (member, incarnation): (MemberId, u32),
+        genesis: Genesis,
+        start: Option<i64>,
+        limits: Limits,
+    ) -> Sequencer {
+        let link = Arc::new(Link::new(group, genesis, member, incarnation, start));
+        self.local.commit.set_position(start.unwrap_or(-1));
+        self.local.apply.set_position(start.unwrap_or(-1));
+        self.records.open_isolated(genesis.history, start);
+        self.votes.begin_connection();
+        if let Some(position) = start {
+            self.records.open_errors(genesis.history, position);
+        }
+        self.local.queue.open();
+        self.local.queue.push(Event::Connect);
+        self.local.set_link(Some(link.clone()));
+        self.primary.settle();
+        Sequencer::new(self.sequencer_parts(), link, limits)
+    }
+
+    /// What is known of the database before a connection.
+    pub fn database(&self) -> Database {
+        Database {
+            saved: Grastate::read(&self.local.config.data_dir),
+            recovered: self.recovered(),
+            data_dir: self.local.config.data_dir.clone(),
+            log_dir: self.local.settings(|settings| settings.log_dir.clone()),
+            words: self.local.config.words,
+        }
+    }
+
+    /// Takes leave of the group; the applier threads see the final view and end.
+    pub fn disconnect(&self) {
+        let Some(link) = self.local.link() else { return };
+        self.withdrawal.begin_closing(&link);
+        if self.local.state() == LocalState::Error {
+            // The final view is under way already.
+            return;
+        }
+        let had_quorum = link.primary();
+        if let Err(e) = link.group.leave(LEAVE_TIMEOUT) {
+            let text = format!(
+                "Left without taking leave ({e}): this node stays a voter of the group until it returns or is removed"
+            );
+            // Without a quorum there is nobody to take leave of, and that was reported.
+            if had_quorum {
+                self.warn(&text);
+            } else {
+                self.info(&text);
+            }
+        }
+        self.local.queue.push(Event::Final);
+    }
+
+    /// Disconnects for good, without taking leave: nobody may be there to take leave of.
+    pub fn give_up_connection(&self) {
+        self.withdrawal.give_up_connection();
+    }
+
+    /// Ends everything; idempotent.
+    pub fn free(&self) {
+        self.exit.forget_contact();
+        if let Some(link) = self.local.set_link(None) {
+            self.withdrawal.begin_closing(&link);
+            link.group.close();
+            link.set_closed();
+            self.local.queue.close();
+        }
+        self.helpers.join();
+        self.primary.forget();
+    }
+}

@@ -1,0 +1,127 @@
+use super::*;
+use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
+use crate::group::Group;
+use crate::host::{Answer, Deaf};
+use crate::link::Link;
+use crate::sequencer::Sequencer;
+use crate::start::genesis::Genesis;
+use bytes::Bytes;
+use quorate_certify::{Constants, Sequenced};
+use quorate_consensus::{Index, MemberId};
+use quorate_live::{GroupError, GroupStatus, StateMachine, ViewMember};
+use std::time::Duration;
+
+impl Node {
+    /// Without a server or a group.
+    fn for_tests() -> Self {
+        let config = Local::for_tests().config;
+        Node::new(Box::new(Deaf), config, Settings::default())
+    }
+}
+
+#[test]
+fn a_panic_in_a_call_withdraws_the_node() {
+    let node = Node::for_tests();
+    node.local.commit.set_position(4);
+    let answer = guard(Some(&node), Answer::Broken, || panic!("planted"));
+    assert_eq!(answer, Answer::Broken);
+    assert_eq!(node.local_state(), LocalState::Error);
+    assert!(node.local.commit.enter(5, false).is_err(), "nothing is committed after it");
+    assert!(node.local.apply.wait(5).is_err(), "nobody waits for ever");
+}
+
+#[test]
+fn a_panic_on_a_thread_of_its_own_withdraws_it_too() {
+    let node = Node::for_tests();
+    node.helpers.spawn("test", || panic!("planted")).unwrap();
+    node.helpers.join();
+    assert_eq!(node.local_state(), LocalState::Error);
+}
+
+#[test]
+fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
+    let node = Node::for_tests();
+    node.local.commit.set_position(4);
+    node.local.apply.set_position(4);
+    node.withdrawal.inconsistent("an error that only this node has");
+    let behind = Remote::new(5);
+    assert_eq!(node.commit_order_enter(&Handle::Remote(behind)), Answer::Broken);
+    assert_eq!((node.local.commit.last_left(), node.local.apply.last_left()), (4, 4));
+}
+
+#[test]
+fn a_violated_order_withdraws_the_node() {
+    let node = Node::for_tests();
+    node.local.commit.set_position(4);
+    node.local.apply.set_position(4);
+    let again = || Handle::Remote(Remote::new(5));
+    let first = again();
+    assert_eq!(node.commit_order_enter(&first), Answer::Done);
+    assert_eq!(node.commit_order_leave(&first, &[]), Answer::Done);
+    assert_eq!(node.local_state(), LocalState::Undefined);
+    assert_eq!(node.commit_order_enter(&again()), Answer::Broken);
+    assert_eq!(node.local_state(), LocalState::Error);
+
+    let local = Trx::new(1);
+    local.decide(Fate {
+        seqno: 6,
+        depends_on: 0,
+        certified: true,
+        flags: quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END,
+        payload: Bytes::new(),
+    });
+    local.lock().phase = Phase::Ordered;
+    assert_eq!(node.commit_order_enter(&Handle::Local(local)), Answer::Broken);
+    assert_eq!(node.local.commit.last_left(), 5, "its own transactions do not commit, either");
+}
+
+struct Nobody;
+
+impl Group for Nobody {
+    fn group_id(&self) -> u128 {
+        7
+    }
+    fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
+        Err(GroupError::Closed)
+    }
+    fn decided(&self, _serial: u64) {}
+    fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
+        Err(GroupError::Closed)
+    }
+    fn read(&self, _index: Index) -> Result<Bytes, GroupError> {
+        Err(GroupError::Closed)
+    }
+    fn reachable(&self) -> Vec<ViewMember> {
+        Vec::new()
+    }
+    fn refresh_view(&self) {}
+    fn status(&self) -> GroupStatus {
+        GroupStatus::default()
+    }
+    fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
+        Ok(())
+    }
+    fn close(&self) {}
+}
+
+/// A sequencer whose database stands at `start`, and its connection.
+fn sequencer(start: Option<i64>) -> (Sequencer, Arc<Link>) {
+    let genesis = Genesis::of_group(7, &Constants::default());
+    let link = Arc::new(Link::new(Arc::new(Nobody), genesis, MemberId(1), 1, start));
+    let parts = Node::for_tests().sequencer_parts();
+    (Sequencer::new(parts, link.clone(), Constants::default().limits()), link)
+}
+
+fn snapshot_at(seqno: i64) -> Bytes {
+    Sequenced::beginning(Constants::default().limits(), seqno).snapshot()
+}
+
+#[test]
+fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
+    let (mut behind, link) = sequencer(Some(5));
+    behind.restore(25, snapshot_at(18)).unwrap();
+    assert_eq!(link.start(), None, "6 to 18 never come by");
+    let (mut level, link) = sequencer(Some(18));
+    level.restore(25, snapshot_at(18)).unwrap();
+    assert_eq!(link.start(), Some(18));
+}

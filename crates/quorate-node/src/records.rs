@@ -1,0 +1,158 @@
+//! What the node notes in its data directory, and when: see `start`.
+
+use crate::link::Link;
+use crate::local::{Local, LocalState};
+use crate::start::failed::{FailedNotes, Past};
+use crate::start::grastate::{Grastate, NAME};
+use crate::start::isolated::IsolatedNotes;
+use crate::start::Position;
+use quorate_live::View;
+use std::io;
+use std::sync::Arc;
+
+/// The file is replaced as a whole, by way of another one.
+static WRITING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
+pub struct Records {
+    local: Arc<Local>,
+    isolated: IsolatedNotes,
+    errors: FailedNotes,
+}
+
+impl Records {
+    pub fn new(local: Arc<Local>) -> Self {
+        let isolated = IsolatedNotes::new(&local.config.data_dir);
+        let errors = FailedNotes::new(&local.config.data_dir);
+        Self { local, isolated, errors }
+    }
+
+    /// Marks the database as the group's; before it takes in anything of it. While the server
+    /// runs, the file has no seqno (-1).
+    pub fn note_group(&self, link: &Link) -> Result<(), String> {
+        self.save(link.history, -1, false, link).map_err(|e| self.unwritable(&e))
+    }
+
+    /// The database is about to be replaced: until that has ended it has no position.
+    pub fn note_transfer(&self, link: &Link) -> Result<(), String> {
+        self.save(0, -1, false, link).map_err(|e| self.unwritable(&e))
+    }
+
+    pub fn note_view(&self, link: &Link, view: &View) {
+        self.replace(link, -1, view.members.len() == 1);
+    }
+
+    /// Without a seqno nothing is recorded: a state transfer has not ended, and the file says so.
+    pub fn note_closed(&self, link: &Link, seqno: i64) {
+        if seqno < 0 {
+            return;
+        }
+        let safe = Grastate::read(&self.local.config.data_dir).is_some_and(|g| g.safe_to_bootstrap);
+        self.replace(link, seqno, safe);
+    }
+
+    /// The data is not what its position says: the next start has to fetch the state.
+    pub fn note_unusable(&self) {
+        let position = Position { uuid: 0, seqno: -1 };
+        let state = Grastate { position, safe_to_bootstrap: false, group: 0, gtid_domain: None };
+        let _one_at_a_time = WRITING.lock();
+        self.grastate_written(state.write(&self.local.config.data_dir));
+    }
+
+    /// Not over the mark of a node whose data is not to be gone on with.
+    fn replace(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
+        let _one_at_a_time = WRITING.lock();
+        if self.local.state() == LocalState::Error {
+            return;
+        }
+        self.grastate_written(self.save(link.history, seqno, safe_to_bootstrap, link));
+    }
+
+    /// Where an old file does no harm.
+    fn grastate_written(&self, written: io::Result<()>) {
+        if let Err(e) = written {
+            self.local.warn(&format!(
+                "{}: {e}; tools that read this file see its former content",
+                self.local.config.data_dir.join(NAME).display()
+            ));
+        }
+    }
+
+    fn save(&self, uuid: u128, seqno: i64, safe: bool, link: &Link) -> io::Result<()> {
+        let position = Position { uuid, seqno };
+        let (group, gtid_domain) = match uuid {
+            0 => (0, None),
+            _ => (link.group.group_id(), self.local.host.gtid_domain().map(|domain| domain.used)),
+        };
+        let state = Grastate { position, safe_to_bootstrap: safe, group, gtid_domain };
+        state.write(&self.local.config.data_dir)
+    }
+
+    fn unwritable(&self, error: &io::Error) -> String {
+        format!(
+            "{} cannot be written ({error}): it has to say what this database belongs to before \
+             the database changes. Nothing was changed; make room or correct the directory's \
+             permissions, and restart the node",
+            self.local.config.data_dir.join(NAME).display()
+        )
+    }
+
+    /// Reads what the former run noted of isolated actions on this data, which stands at `position`.
+    pub fn open_isolated(&self, history: u128, position: Option<i64>) {
+        self.isolated.open(history, position);
+    }
+
+    /// Whether the action of this seqno was executed on this data before the restart.
+    pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
+        self.isolated.was_executed(seqno, tables)
+    }
+
+    /// Notes that an isolated action is about to run on this node's data.
+    pub fn isolated_begins(&self, seqno: i64, tables: &[(String, String)]) {
+        let history = self.local.link().map_or(0, |l| l.history);
+        self.noted(seqno, self.isolated.begun(history, seqno, tables));
+    }
+
+    /// Notes that it has run.
+    pub fn isolated_is_done(&self, seqno: i64) {
+        let history = self.local.link().map_or(0, |l| l.history);
+        self.noted(seqno, self.isolated.done(history, seqno));
+    }
+
+    fn noted(&self, seqno: i64, result: std::io::Result<()>) {
+        if let Err(e) = result {
+            self.local.warn(&format!(
+                "The DDL of seqno {seqno} could not be noted in the data directory ({e}); \
+                 should this node crash right now, it may execute it twice"
+            ));
+        }
+    }
+
+    /// Reads what is known of errors on this data, which stands at `position`.
+    pub fn open_errors(&self, history: u128, position: i64) {
+        self.errors_noted(self.errors.open(history, position));
+    }
+
+    /// This data was replaced by a state of this position: what went before does not count.
+    pub fn errors_replaced(&self, history: u128, position: i64) {
+        self.errors_noted(self.errors.replaced(history, position));
+    }
+
+    /// Notes an error, durably, before anybody is asked about it.
+    pub fn note_error(&self, seqno: i64, digest: u64) -> io::Result<()> {
+        self.errors.note(seqno, digest)
+    }
+
+    /// How the write set of this seqno went on this data.
+    pub fn past(&self, seqno: i64) -> Past {
+        self.errors.past(seqno)
+    }
+
+    fn errors_noted(&self, result: io::Result<()>) {
+        if let Err(e) = result {
+            self.local.warn(&format!(
+                "The notes of errors in the data directory cannot be kept ({e}): should this node be away \
+                 while the group votes, it may have to fetch the state anew"
+            ));
+        }
+    }
+}

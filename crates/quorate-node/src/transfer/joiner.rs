@@ -1,0 +1,166 @@
+//! The joiner: has its server receive the state of another node.
+
+use super::signals::{Signals, Waited};
+use super::DONOR_GONE;
+use crate::link::{node_uuid, Link};
+use crate::local::Local;
+use crate::primary::Primary;
+use crate::proposals::Proposals;
+use crate::records::Records;
+use crate::settings::Words;
+use crate::start::durable::sync_tree;
+use crate::withdraw::Stop;
+use bytes::Bytes;
+use quorate_certify::{Kind, StateRequest};
+use quorate_live::ViewMember;
+use std::sync::Arc;
+
+pub struct Joiner {
+    pub local: Arc<Local>,
+    pub records: Arc<Records>,
+    pub proposals: Arc<Proposals>,
+    pub primary: Arc<Primary>,
+    pub signals: Arc<Signals>,
+}
+
+impl Joiner {
+    /// Has the server fetch the state. `None` if the connection is being closed.
+    pub fn receive(&self, link: &Link) -> Result<Option<i64>, Stop> {
+        self.local.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
+        self.await_orphans(link);
+        if link.closing() {
+            return Ok(None);
+        }
+        let message = self.local.host.state_request().map_err(|()| {
+            format!("Requesting state transfer failed: it could not be prepared (see the lines above; check {} and its address). The node cannot join", self.local.config.words.transfer_method)
+        })?;
+        if message.is_empty() {
+            let Words { transfer_method, transfer_methods, .. } = self.local.config.words;
+            return Err(format!("this node needs a state transfer, but {transfer_method} allows none: set it to {transfer_methods} and restart").into());
+        }
+        let mut donors = self.donors(link)?;
+        loop {
+            for donor in &donors {
+                self.local.info(&format!("Requesting state transfer from {}", donor.name));
+                crate::sync::point("before_send_state_request");
+                self.ask(link, node_uuid(donor.id, donor.incarnation), &message)?;
+                crate::sync::point("after_shift_to_joining");
+                match self.signals.wait(|| link.closing()) {
+                    Waited::Received(result) => return result_of(result).map(Some),
+                    Waited::Closing => return Ok(None),
+                    Waited::Failed(code) => return Err(failed_at_donor(&donor.name, code)),
+                    Waited::Refused => {
+                        self.local.info(&format!("{} cannot donate now", donor.name))
+                    }
+                }
+            }
+            match self.signals.wait_before_asking_again(|| link.closing()) {
+                Some(Waited::Received(result)) => return result_of(result).map(Some),
+                Some(_) => return Ok(None),
+                None => {}
+            }
+            // Others may have come, or come back as other processes. If nobody is left, those who
+            // were there last are asked until somebody is.
+            donors = self.donors(link).unwrap_or(donors);
+        }
+    }
+
+    /// Blocks while a donor may still send to a joiner that is gone.
+    fn await_orphans(&self, link: &Link) {
+        let Some(names) = self.signals.orphans().filter(|_| !link.closing()) else { return };
+        self.local.info(&format!(
+            "{names} may still be sending the state to a node that has gone (this one, before its restart?): waiting for the end of that"
+        ));
+        if let Err(names) = self.signals.wait_for_orphans(|| link.closing()) {
+            self.local.warn(&format!(
+                "{names} did not say that a state transfer to a node that has gone is over. This node asks for the state now; if it receives a stream that was not meant for it, it stops, and is to be started again"
+            ));
+        }
+    }
+
+    fn ask(&self, link: &Link, donor: u128, message: &[u8]) -> Result<(), String> {
+        self.signals.ask(donor);
+        let request =
+            StateRequest { donor, joiner: link.node, message: Bytes::copy_from_slice(message) };
+        self.proposals.message(link, Kind::STATE_REQUEST, &request.encode())
+    }
+
+    /// Whom to ask, best first: the configured ones, else followers before the leader.
+    fn donors(&self, link: &Link) -> Result<Vec<ViewMember>, String> {
+        let leader = link.group.status().leader;
+        let (preferred, view) = self.signals.candidates();
+        let mut others: Vec<_> = view.members.iter().filter(|m| m.id != link.member).collect();
+        others.sort_by_key(|m| Some(m.id) == leader);
+        let names: Vec<&str> = preferred.split(',').map(str::trim).collect();
+        let mut chosen: Vec<_> = names
+            .iter()
+            .filter_map(|n| others.iter().find(|m| !n.is_empty() && m.name == *n).copied())
+            .collect();
+        let any_other = names.last().is_none_or(|n| n.is_empty()) || chosen.is_empty();
+        if any_other {
+            chosen.extend(others.iter().filter(|m| !names.contains(&m.name.as_str())).copied());
+        }
+        if chosen.is_empty() {
+            let Words { recover, start_position, .. } = self.local.config.words;
+            return Err(format!(
+                "this node needs a state transfer, but it is alone in the group: its position is unknown \
+                 and nobody can send it the state. If its data is the one to go on with, restart it with \
+                 the position that {recover} prints ({start_position})"
+            ));
+        }
+        Ok(chosen.into_iter().cloned().collect())
+    }
+
+    /// The server has received a state (or failed to): called on a thread of its own.
+    pub fn received(&self, uuid: u128, seqno: i64, code: i32) -> bool {
+        let Some(link) = self.local.link() else { return false };
+        let result = if code != 0 {
+            Err(code)
+        } else if uuid != link.history || seqno < 0 {
+            self.local.error(
+                "The state transfer brought a state of another group, or without a position",
+            );
+            Err(-libc::EINVAL)
+        } else if let Err(error) = sync_tree(&self.local.config.data_dir) {
+            self.local.error(&format!(
+                "The state transfer brought data that cannot be made durable ({error}): this node does not go on with it. See to its disk, then start it again; it will ask for the state anew"
+            ));
+            Err(-libc::EIO)
+        } else {
+            self.local.commit.set_position(seqno);
+            self.local.apply.set_position(seqno);
+            self.local.queue.discard_upto(seqno);
+            self.records.errors_replaced(link.history, seqno);
+            self.local.info(&format!("State transfer complete: position {seqno}"));
+            self.primary.ask_for_view();
+            Ok(seqno)
+        };
+        let good = result.is_ok();
+        self.signals.received(result);
+        good
+    }
+}
+
+fn result_of(result: Result<i64, i32>) -> Result<i64, Stop> {
+    result.map_err(|code| Stop {
+        why: format!(
+            "Will never receive state. Need to abort. The state transfer failed (code {code}); the lines of the transfer script above say why. \
+             No other node is affected. Restart this node to try again"
+        ),
+        for_now: true,
+    })
+}
+
+fn failed_at_donor(name: &str, code: i32) -> Stop {
+    let why = match code {
+        DONOR_GONE => format!(
+            "Donor {name} is no longer in the group. State transfer cannot be completed, need to abort. \
+             Restart this node to fetch the state from another"
+        ),
+        code => format!(
+            "Will never receive state. Need to abort. State transfer from {name} failed (code {code}): \
+             its error log says why. Restart this node to try again"
+        ),
+    };
+    Stop { why, for_now: true }
+}

@@ -1,0 +1,130 @@
+//! How a node that cannot go on leaves the group: nobody reads from it, the others go on.
+//!
+//! Invariant: after a violated order, or a panic, nothing is committed, applied or acknowledged here
+//! any more. Whoever waits in an order is let go with an error, and the position is taken out of
+//! `grastate.dat`: what is in the database may not be what the group has, so the next start fetches
+//! the state.
+
+mod helpers;
+
+pub use helpers::Helpers;
+
+use crate::link::Link;
+use crate::local::{Local, LocalState};
+use crate::order::queue::Event;
+use crate::order::Halted;
+use crate::records::Records;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a node tries to take leave before it just stops (and stays a voter).
+pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a node cannot go on, for its error log.
+pub struct Stop {
+    pub why: String,
+    /// It was not this node's fault: another start may well succeed.
+    pub for_now: bool,
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Stop {
+        Stop { why, for_now: false }
+    }
+}
+
+/// Runs `call`; a panic becomes `otherwise`, and withdraws the node, where there is one.
+pub fn guard<T>(withdrawal: Option<&Withdrawal>, otherwise: T, call: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("unknown");
+        if let Some(withdrawal) = withdrawal {
+            // Should that panic, too, it is not known whether anything holds the node back.
+            let withdrawn = catch_unwind(AssertUnwindSafe(|| withdrawal.panicked(what)));
+            withdrawn.unwrap_or_else(|_| std::process::abort());
+        }
+        otherwise
+    })
+}
+
+/// A part with threads that wait for what a connection may bring, as long as it is not closing.
+pub trait Waits: Send + Sync {
+    /// They look again.
+    fn wake(&self);
+}
+
+pub struct Withdrawal {
+    local: Arc<Local>,
+    records: Arc<Records>,
+    waiting: Vec<Arc<dyn Waits>>,
+}
+
+impl Withdrawal {
+    pub fn new(local: Arc<Local>, records: Arc<Records>, waiting: Vec<Arc<dyn Waits>>) -> Self {
+        Self { local, records, waiting }
+    }
+
+    /// From here on nobody waits for what this connection may still bring.
+    pub fn begin_closing(&self, link: &Link) {
+        link.begin_closing();
+        link.nudge_all();
+        self.local.commit.open_isolated_gate();
+        self.waiting.iter().for_each(|part| part.wake());
+    }
+
+    /// Disconnects for good, without taking leave: nobody may be there to take leave of.
+    pub fn give_up_connection(&self) {
+        let Some(link) = self.local.link().filter(|link| !link.closing()) else { return };
+        self.begin_closing(&link);
+        self.local.queue.push(Event::Final);
+    }
+
+    /// This database can no longer follow the group: it leaves, so that nobody reads from it.
+    pub fn inconsistent(&self, why: &str) {
+        self.withdraw(&format!("Inconsistency detected: {why}."));
+    }
+
+    /// Leaves the group for good, for the reason that the sentence `why` gives.
+    pub fn withdraw(&self, why: &str) {
+        if self.local.state() == LocalState::Error {
+            return;
+        }
+        self.local.error(&format!(
+            "{why} The node leaves the group; the others are not affected and lose nothing. \
+             Restart it; if it fails again, empty its data directory to fetch the state anew"
+        ));
+        // Before anybody sees that it is so: from then on nothing is applied, and what is behind that must
+        // not be committed, nor passed. The server would store its seqno as the position of a database
+        // that lacks what is below.
+        self.local.commit.halt(why);
+        self.local.apply.halt(why);
+        self.local.set_state(LocalState::Error);
+        if let Some(link) = self.local.link() {
+            self.begin_closing(&link);
+            self.local.queue.push(Event::Final);
+        }
+    }
+
+    /// Takes the result of passing an order. None: the order is halted, and the node withdrawn.
+    pub fn in_order<T>(&self, passed: Result<T, Halted>) -> Option<T> {
+        passed.map_err(|why| self.stop_at_once(&why.to_string())).ok()
+    }
+
+    /// The provider panicked, in a call of the server's or on a thread of its own: what it was about
+    /// to do is half done.
+    fn panicked(&self, what: &str) {
+        self.local.error(&format!("BUG: the provider panicked: {what}. Please report the line"));
+        self.stop_at_once(&format!("the provider panicked ({what})"));
+    }
+
+    fn stop_at_once(&self, why: &str) {
+        if self.local.state() != LocalState::Error {
+            self.inconsistent(why);
+            self.records.note_unusable();
+        }
+    }
+}
