@@ -3,7 +3,7 @@
 
 use super::Member;
 use crate::input::LogRoom;
-use crate::membership::{keep_up, needed};
+use crate::membership::{is_all, keep_up, needed};
 use crate::output::{LogLevel, Notice, Output};
 use crate::watch::Change;
 use quorate_consensus::{placement, Event, Status};
@@ -115,7 +115,8 @@ impl Member {
     /// A member without a leader for long, or of no group, asks around.
     fn ask_for_admission(&mut self, out: &mut Output) {
         let Self { driver, membership, contact, alone, .. } = self;
-        let alone_there = driver.config.members.len() == 1;
+        // In the middle of a change to that, the others are still needed, and may have gone on.
+        let alone_there = is_all(&driver.config, driver.id);
         let belongs = driver.config.members.contains_key(&driver.id);
         let lost = contact.leaderless_for(driver.now_ms) >= driver.options.election_timeout_ms * 2;
         let needed = !belongs || (lost && driver.leader().is_none() && !alone_there);

@@ -56,6 +56,30 @@ fn a_voter_gone_for_long_is_expelled_and_admitted_again() {
     world.await_view(&[0, 1, 2]);
 }
 
+/// Its log ends in the middle of a change to itself alone, which the others never saw.
+#[test]
+fn who_would_have_been_the_whole_group_asks_for_admission_like_any() {
+    let mut world = World::started(2);
+    let leader = world.leader();
+    let other = 1 - leader;
+    world.order(other, Order::AllowAlone(true), 0).unwrap();
+    world.cut.extend([(0, 1), (1, 0)]);
+    world.begin(leader, Order::Remove { name: format!("n{other}") }, 1_000);
+    world.run_ms(50);
+    assert!(world.status(leader).config.is_joint());
+    world.kill(leader);
+    world.cut.clear();
+    world.propose(other, "alone");
+    world.await_applied(&[other], &["alone"]);
+    // It forgets that it has to tell the other one so.
+    world.kill(other);
+    world.start(other);
+    world.await_voters(1);
+    world.start(leader);
+    world.await_applied(&[leader], &["alone"]);
+    world.await_view(&[0, 1]);
+}
+
 #[test]
 fn a_node_of_another_group_is_refused() {
     let mut world = World::started(1);
