@@ -4,8 +4,10 @@
 //! both changed a row, where the later one had not seen the earlier, must not both pass.
 
 use quorate_certify::{Key, KeyType, Seqno, WriteSet};
+use quorate_consensus::Index;
 
 struct PassedOne {
+    index: Index,
     seqno: Seqno,
     origin: u128,
     isolation: bool,
@@ -17,12 +19,18 @@ struct PassedOne {
 pub struct Passed(Vec<PassedOne>);
 
 impl Passed {
+    /// What was ordered after `upto` never was.
+    pub fn forget_after(&mut self, upto: Index) {
+        self.0.retain(|one| one.index <= upto);
+    }
+
     /// Adds the next one; returns an earlier one that should have kept it out.
-    pub fn admit(&mut self, seqno: Seqno, write_set: &WriteSet) -> Option<Seqno> {
+    pub fn admit(&mut self, index: Index, seqno: Seqno, write_set: &WriteSet) -> Option<Seqno> {
         let header = write_set.header();
         let changed: Vec<Key> =
             write_set.keys().filter(|k| k.key_type() >= KeyType::Update).collect();
-        let one = PassedOne { seqno, origin: header.origin, isolation: header.is_toi(), changed };
+        let one =
+            PassedOne { index, seqno, origin: header.origin, isolation: header.is_toi(), changed };
         let unseen = self.0.iter().rev().take_while(|earlier| earlier.seqno > header.last_seen);
         let missed = unseen
             .filter(|earlier| earlier.isolation || earlier.origin != one.origin)
@@ -56,11 +64,11 @@ mod tests {
     #[test]
     fn only_unseen_changes_of_others_matter() {
         let mut passed = Passed::default();
-        assert_eq!(passed.admit(1, &write(1, 0, b"a", KeyType::Update)), None);
-        assert_eq!(passed.admit(2, &write(1, 0, b"a", KeyType::Update)), None, "own");
-        assert_eq!(passed.admit(3, &write(2, 2, b"a", KeyType::Update)), None, "seen");
-        assert_eq!(passed.admit(4, &write(1, 2, b"a", KeyType::Shared)), None, "only read");
-        assert_eq!(passed.admit(5, &write(1, 2, b"b", KeyType::Update)), None, "another row");
-        assert_eq!(passed.admit(6, &write(1, 2, b"a", KeyType::Exclusive)), Some(3));
+        assert_eq!(passed.admit(1, 1, &write(1, 0, b"a", KeyType::Update)), None);
+        assert_eq!(passed.admit(2, 2, &write(1, 0, b"a", KeyType::Update)), None, "own");
+        assert_eq!(passed.admit(3, 3, &write(2, 2, b"a", KeyType::Update)), None, "seen");
+        assert_eq!(passed.admit(4, 4, &write(1, 2, b"a", KeyType::Shared)), None, "only read");
+        assert_eq!(passed.admit(5, 5, &write(1, 2, b"b", KeyType::Update)), None, "another row");
+        assert_eq!(passed.admit(6, 6, &write(1, 2, b"a", KeyType::Exclusive)), Some(3));
     }
 }

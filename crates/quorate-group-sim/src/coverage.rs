@@ -16,7 +16,7 @@ macro_rules! marks {
 
 marks! {
     // Processes and machines.
-    Kill, PowerCut, PowerCutOfAll, CrashInsideWrite, Pause, Founded, Joined,
+    Kill, Stopped, PowerCut, PowerCutOfAll, CrashInsideWrite, Pause, Founded, Joined,
     // Disks.
     SyncFailure, DiskFull, LostDisk, TornTail, RolledBack, RolledBackRefused, Rot, RefusedToStart,
     InstallFinished, SegmentReleased,
@@ -32,9 +32,20 @@ marks! {
     ZonedCommit,
     // Clients.
     PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome,
-    // Orders: done, and refused.
-    OrderDone, OrderRefused, Switchover, AlterRole, AlterWeight, Remove, SetRules,
-    WantVotes, GoOnAlone, AllowAlone, RefreshView, Hang,
+    // Who belongs to a membership that was committed, and its rule of zones.
+    Learner, Logger, Joining, WithoutVote, SeveralVotes, WithoutWeight, ZoneRule,
+    // Leaders that only hand over, and leaders that told somebody to stand.
+    Caretaker, HandOver,
+    // Orders as they are given.
+    Switchover, AlterRole, AlterWeight, AlterZone, Remove, SetRules, WantVotes, GoOnAlone, AllowAlone,
+    RefreshView, SuspectAfter, Isolate, IsolateProcess, Hang,
+    // Those that may be refused: done, and refused.
+    SwitchoverDone, SwitchoverRefused, AlterDone, AlterRefused, RemoveDone, RemoveRefused,
+    RulesDone, RulesRefused, ForceDone, ForceRefused, LeaveDone, LeaveRefused, JoinDone, JoinRefused,
+    AloneDone, AloneRefused,
+    // One of two went on alone. A majority was lost: a group again, without what the lost alone had;
+    // one of the lost that was found again.
+    WentAlone, Disaster, Forced, LostByForce, GivenUpReturns,
     // Stages.
     WithoutMinority, BrokenLinks, WentOnBroken, ModeSettled, Healed,
 }

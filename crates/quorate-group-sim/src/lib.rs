@@ -25,6 +25,7 @@ mod run;
 mod scenario;
 #[path = "../../quorate-sim/src/schedule.rs"]
 mod schedule;
+mod staff;
 #[path = "../../quorate-sim/src/trace.rs"]
 mod trace;
 mod world;

@@ -5,7 +5,7 @@ use crate::database::{Database, Part};
 use crate::schedule::Micros;
 use crate::world::Event;
 use quorate_certify::Seqno;
-use quorate_consensus::{Index, LogPosition, MemberId, Rules, SnapshotMeta, Term};
+use quorate_consensus::{Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, Term};
 use quorate_group::{Feed, Member, Output};
 use quorate_wal::sim::{Image, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
@@ -40,12 +40,16 @@ pub struct Node {
     pub mark: Option<String>,
     /// It refused to start, for good.
     pub refused: Option<String>,
+    /// What it wishes to be when it asks for admission: role and weight.
+    pub wish: (MemberRole, u8),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     Rot,
     RolledBack,
+    /// It was given up for lost, and came back.
+    GivenUp,
 }
 
 pub struct Process {
@@ -66,6 +70,10 @@ pub struct Process {
     /// What it writes with, by its last look: see [`Process::look_who_writes`].
     pub writing_term: Option<Term>,
     pub ticks: u64,
+    /// By the membership that it made last, or was elected in, it only hands over.
+    pub caretaker: bool,
+    /// All members of the process are cut off.
+    pub isolated: bool,
     pub links: BTreeMap<MemberId, Outgoing>,
     /// Number and connection of the peers that dialled.
     pub incoming: BTreeMap<MemberId, (u64, u64)>,
@@ -190,6 +198,11 @@ impl Process {
     /// Nothing that this member's clients asked for is open.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.reads.is_empty()
+    }
+
+    /// Whether it was told to leave.
+    pub fn is_leaving(&self) -> bool {
+        self.orders.values().any(|what| *what == "leave")
     }
 
     /// Whether the log of this process has this entry on disk.

@@ -44,6 +44,12 @@ pub enum Rule {
     OnlyThePrimaryWrites,
     /// Leadership that follows writes comes to rest.
     LeadershipRests,
+    /// A logger, or a member of weight 0, takes no proposals as leader.
+    CaretakersOnlyHandOver,
+    /// Of two only one goes on alone, and it has all that the other one knew to be committed.
+    AloneWithAll,
+    /// Who was given up for lost is never a member again.
+    GivenUpStaysOut,
     Panic,
 }
 
@@ -191,6 +197,18 @@ impl Oracle {
         }
     }
 
+    /// A majority was given up for lost: what was committed after `upto` is lost with it, by an
+    /// operator's decision.
+    pub fn forced(&mut self, upto: Index) {
+        self.committed.truncate(upto as usize);
+        self.states.truncate(upto as usize + 1);
+        self.passed.forget_after(upto);
+        self.primary = None;
+        for fate in self.ops.iter_mut().filter(|fate| fate.index.is_some_and(|at| at > upto)) {
+            *fate = OpFate { written: fate.written, ..OpFate::default() };
+        }
+    }
+
     /// `member` became leader of `term` with a log that holds `last` and `term_at`.
     pub fn elected(
         &mut self,
@@ -330,7 +348,7 @@ impl Oracle {
             (Some(_), _) => {}
         }
         if outcome == Outcome::Ok {
-            if let Some(missed) = self.passed.admit(seqno, write_set) {
+            if let Some(missed) = self.passed.admit(index, seqno, write_set) {
                 self.fail(Rule::ConflictsAreCaught, || {
                     format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
                 });

@@ -6,6 +6,7 @@
 use crate::modes::Modes;
 use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
+use crate::staff::Staff;
 use clap::ValueEnum;
 use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule};
 
@@ -100,6 +101,7 @@ pub struct Scenario {
     pub lease_reads: bool,
     pub modes: Modes,
     pub allow_alone: bool,
+    pub staff: Staff,
 }
 
 impl Scenario {
@@ -165,6 +167,7 @@ impl Scenario {
             allow_alone: !calm && voters == 2 && r.chance(600),
             lease_reads: false,
             modes: Modes::draw(seed, profile, election_timeout_ms),
+            staff: Staff::draw(seed, profile, voters, faults.loses_disks()),
             faults,
         };
         scenario.modes.govern(&mut scenario.rules);
@@ -200,6 +203,7 @@ impl Scenario {
             let info = MemberInfo { weight, zone, ..MemberInfo::new(role, addr(slot), name(slot)) };
             config.members.insert(*id, info);
         }
+        self.staff.govern(&mut config, ids);
         config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
         config
     }

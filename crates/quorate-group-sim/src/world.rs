@@ -4,19 +4,24 @@
 //! done (`carry`), as the shell of the product does, and shows everything to the oracle.
 
 mod admission;
+mod alone;
 mod broken;
 mod carry;
 mod check;
 mod clients;
 mod connections;
+mod departures;
 mod dial;
+mod disaster;
 mod faults;
 mod feed;
 mod heal;
 mod modes;
 mod net;
+mod operators;
 mod orders;
 mod process;
+mod staff;
 mod start;
 mod storage;
 
@@ -28,10 +33,13 @@ use crate::rng::{mix, Rng};
 use crate::scenario::{Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
+use alone::Known;
 use broken::Broken;
 use connections::Connection;
+use disaster::Disaster;
 use modes::Settling;
 use net::Net;
+use operators::Act;
 use quorate_consensus::{Config, Fetch, Index, MemberId};
 use quorate_group::SnapshotOrder;
 use quorate_wal::sim::Crash;
@@ -177,6 +185,7 @@ pub enum Event {
     },
     Fault,
     Order,
+    Act(Act),
     HealCheck,
 }
 
@@ -225,6 +234,8 @@ pub struct World {
     configs_made: Vec<(Index, Config)>,
     broken: Broken,
     settling: Settling,
+    known: Known,
+    disaster: Disaster,
     trace: Trace,
     digest: u64,
     coverage: Coverage,
@@ -267,6 +278,8 @@ impl World {
             configs_made: Vec::new(),
             broken: Broken::draw(seed, profile),
             settling: Settling::default(),
+            known: Known::default(),
+            disaster: Disaster::default(),
             trace,
             digest: seed,
             coverage: Coverage::default(),
@@ -376,6 +389,7 @@ impl World {
             Event::Room { m } => self.make_room(m),
             Event::Fault => self.fault(),
             Event::Order => self.order(),
+            Event::Act(act) => self.act(act),
             Event::HealCheck => self.heal_check(),
             _ => unreachable!("an event inside a process"),
         }
@@ -459,6 +473,7 @@ impl Event {
             | Event::Room { .. }
             | Event::Fault
             | Event::Order
+            | Event::Act(_)
             | Event::HealCheck => None,
         }
     }

@@ -4,7 +4,7 @@
 use super::{Asked, Event, World};
 use crate::coverage::Mark;
 use crate::plant::Plant;
-use quorate_consensus::{Effects, MemberId, Message, MessageBody};
+use quorate_consensus::{Config, Effects, Entry, EntryKind, MemberId, Message, MessageBody};
 use quorate_group::{Input, Link, LogLevel, Notice, Order, Output};
 use quorate_wal::{sim::Next, WalError};
 use quorate_wire::Packet;
@@ -70,7 +70,7 @@ impl World {
             self.feed_up_to(m, index);
         }
         for fetch in out.effects.fetches.drain(..) {
-            let delay = self.rng.range(10, 2_000);
+            let delay = self.rng.range(10, self.scenario.staff.fetch_us);
             self.schedule.after(delay, Event::Fetch { m, run, fetch });
         }
         for order in out.snapshots.drain(..) {
@@ -155,6 +155,10 @@ impl World {
         }
         let Some(process) = &mut self.nodes[m].process else { return };
         (process.term, process.leads) = (term, leads);
+        if leads {
+            let config = process.member.status(0, Default::default()).config;
+            self.leads_by(m, &config);
+        }
         if self.tells() {
             let who = leader.and_then(|leader| self.slot(leader));
             self.note(format!("m{m} knows the leader of term {term}: {who:?}"));
@@ -178,6 +182,7 @@ impl World {
             }
             self.oracle.hard_state_saved(id);
         }
+        self.look_for_force(m, &effects.append);
         // Before its term is on disk nobody can know.
         for notice in &out.notices {
             match notice {
@@ -219,12 +224,25 @@ impl World {
             let leads = self.oracle.leader_of(entry.term) == Some(id);
             let prev_term = wal.term_at(entry.index - 1).unwrap_or_default();
             self.oracle.appended(id, entry, prev_term, leads);
-            if leads && entry.kind == quorate_consensus::EntryKind::Config {
-                if let Ok(config) = quorate_consensus::Config::decode(&entry.data) {
-                    self.configs_made.push((entry.index, config));
-                }
+            if leads && self.nodes[m].process.as_ref().is_some_and(|p| p.term == entry.term) {
+                self.made(m, entry);
             }
             wal.append(std::slice::from_ref(entry));
+        }
+    }
+
+    /// `m` made this entry, as the leader.
+    fn made(&mut self, m: usize, entry: &Entry) {
+        self.check_caretaker(m, entry);
+        let config = match entry.kind {
+            EntryKind::Config => Config::decode(&entry.data),
+            EntryKind::View => return self.view_made(entry.index),
+            _ => return,
+        };
+        if let Ok(config) = config {
+            self.leads_by(m, &config);
+            self.check_alone(m, entry.index, &config);
+            self.configs_made.push((entry.index, config));
         }
     }
 

@@ -31,7 +31,7 @@ impl World {
             MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
                 self.check_acknowledgement(m, &wal, *matched)
             }
-            MessageBody::TimeoutNow => self.mark(Mark::Switchover),
+            MessageBody::TimeoutNow => self.mark(Mark::HandOver),
             _ => {}
         }
         self.oracle.spoke(id, term);

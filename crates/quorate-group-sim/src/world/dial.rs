@@ -119,6 +119,8 @@ impl World {
     ) -> Result<Greeting, quorate_wire::Refusal> {
         let now_ms = self.now_ms(m);
         let Some(process) = &mut self.nodes[m].process else { unreachable!("it runs") };
+        let isolated = Input::ProcessIsolated(process.isolated);
+        process.member.step(now_ms, isolated, &mut process.out);
         let answer = process.member.greet(now_ms, hello, &mut process.out);
         self.carry_out(m);
         answer

@@ -4,7 +4,7 @@
 use super::check::decides;
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
-use crate::node::{Damage, Node};
+use crate::node::{Damage, Node, Process};
 use quorate_consensus::MemberId;
 use quorate_wal::sim::{Crash, Faults, SimDisk};
 
@@ -36,6 +36,7 @@ impl World {
             let delay = self.fault_pause();
             self.schedule.after(delay, Event::Order);
         }
+        self.schedule_operators();
     }
 
     pub(super) fn fault_pause(&mut self) -> u64 {
@@ -167,7 +168,11 @@ impl World {
     /// all that anybody has, in the same term; and nobody's log holds a change of membership that is
     /// not committed, by which the others may be too few.
     fn may_lose(&mut self, m: usize) -> bool {
-        if self.nodes.iter().any(|node| node.damage.is_some() || node.refused.is_some()) {
+        let goes = |node: &Node| {
+            let leaves = node.process.as_ref().is_some_and(Process::is_leaving);
+            leaves || node.damage.is_some() || node.refused.is_some()
+        };
+        if self.nodes.iter().any(goes) {
             return false;
         }
         let (at, config) = &self.committed_config;

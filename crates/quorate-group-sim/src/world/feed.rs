@@ -34,9 +34,11 @@ impl World {
     }
 
     pub(super) fn feed(&mut self, m: usize) {
+        let given_up = self.has_returned(m);
         let Some(process) = &mut self.nodes[m].process else { return };
         process.feed_due = false;
-        if process.fatal.is_some() {
+        // What is left of a log that was given up is nobody's any more.
+        if process.fatal.is_some() || given_up {
             return;
         }
         if self.plant == Some(Plant::FedTooEarly) {
@@ -147,6 +149,9 @@ impl World {
         if self.tells() && applied.is_none() {
             self.note(format!("m{m} applies {} {kind:?}", show(position)));
         }
+        if kind == EntryKind::View {
+            self.view_seen(m, index);
+        }
         match applied {
             Some(Applied::Write(decision)) => self.decided(m, index, news, single, decision),
             Some(Applied::View) if news => self.mark(Mark::View),
@@ -166,6 +171,8 @@ impl World {
             EntryKind::Config => {
                 if let Ok(config) = Config::decode(&entry.data) {
                     self.mark(if config.is_joint() { Mark::JointConfig } else { Mark::Config });
+                    self.mark_membership(&config);
+                    self.check_lost(&config);
                     self.committed_config = (entry.index, config);
                 }
             }

@@ -56,7 +56,7 @@ impl World {
         let config = &self.committed_config.1;
         let all = self.nodes.iter().all(|node| config.members.contains_key(&node.id));
         let settled = !config.is_joint() && config.members.values().all(|info| !info.joining);
-        all && settled && self.unfinished().is_none()
+        all && settled && self.has_its_votes(config) && self.unfinished().is_none()
     }
 
     fn end_faults(&mut self) {
@@ -95,8 +95,10 @@ impl World {
         let run = self.nodes[m].run;
         self.resume(m, run);
         self.unhang(m);
-        let stopped =
-            |process: &crate::node::Process| process.fatal.is_some() || process.member.has_failed();
+        self.reconnect(m);
+        let stopped = |process: &crate::node::Process| {
+            process.fatal.is_some() || process.member.has_failed() || process.is_leaving()
+        };
         if self.nodes[m].process.as_ref().is_some_and(stopped) {
             self.crash(m, Crash::Kill);
         }
@@ -115,7 +117,7 @@ impl World {
     fn replace_refused(&mut self) {
         for m in 0..self.nodes.len() {
             let told = self.nodes[m].mark.is_some() || self.nodes[m].refused.is_some();
-            if told && !self.is_away(m) {
+            if (told || self.has_returned(m)) && !self.is_away(m) {
                 self.wipe(m);
                 self.start(m);
             }

@@ -19,24 +19,16 @@ impl World {
             Some(leader) if self.rng.chance(850) => leader,
             _ => self.rng.index(count),
         };
-        // Somebody is lost: who gives away another vote now may have none left.
-        let lost = |node: &crate::node::Node| {
-            let known = self.committed_config.1.members.contains_key(&node.id);
-            node.damage.is_some() || node.refused.is_some() || !known
-        };
-        if !self.nodes[m].runs() || self.nodes.iter().any(lost) {
+        if !self.nodes[m].runs() || self.is_somebody_lost() {
             return;
         }
         let other = self.rng.index(count);
-        let (what, mark, order) = self.draw_order(m, name(other));
-        if self.tells() {
-            self.note(format!("m{m} is told: {order:?}"));
-        }
+        let (what, mark, order) = self.draw_order(name(other));
         self.mark(mark);
-        self.give_order(m, what, order);
+        self.tell(m, what, order);
     }
 
-    fn draw_order(&mut self, m: usize, other: String) -> (&'static str, Mark, Order) {
+    fn draw_order(&mut self, other: String) -> (&'static str, Mark, Order) {
         let alter = |alteration| Order::Alter { name: other.clone(), alteration };
         match self.rng.below(12) {
             0..=2 => {
@@ -46,11 +38,15 @@ impl World {
             3 => {
                 let roles = [MemberRole::Voter, MemberRole::Learner, MemberRole::Voter];
                 let role = self.rng.pick(&roles).copied();
-                ("role", Mark::AlterRole, alter(Alteration { role, ..Alteration::default() }))
+                ("alter", Mark::AlterRole, alter(Alteration { role, ..Alteration::default() }))
             }
             4 => {
                 let weight = self.rng.pick(&[0, 20, 50, 80]).copied();
-                ("weight", Mark::AlterWeight, alter(Alteration { weight, ..Alteration::default() }))
+                ("alter", Mark::AlterWeight, alter(Alteration { weight, ..Alteration::default() }))
+            }
+            5 if self.scenario.zones > 1 && self.rng.chance(500) => {
+                let zone = Some(format!("z{}", self.rng.below(self.scenario.zones)));
+                ("alter", Mark::AlterZone, alter(Alteration { zone, ..Alteration::default() }))
             }
             5 => ("rules", Mark::SetRules, Order::SetRules(self.draw_rules())),
             6 if !self.scenario.faults.loses_disks() => {
@@ -64,9 +60,8 @@ impl World {
             }
             10 => ("remove", Mark::Remove, Order::Remove { name: other }),
             _ => {
-                let _ = m;
                 let ms = self.scenario.election_timeout_ms * self.rng.range(2, 6);
-                ("suspect", Mark::RefreshView, Order::SuspectAfter(ms))
+                ("suspect", Mark::SuspectAfter, Order::SuspectAfter(ms))
             }
         }
     }
@@ -86,10 +81,13 @@ impl World {
 
     pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {
         let done = answer.is_ok();
-        self.mark(if done { Mark::OrderDone } else { Mark::OrderRefused });
+        self.mark_order(what, done);
         if self.tells() {
             let answer = answer.map_err(|error| error.to_string());
             self.note(format!("m{m} answers to {what}: {answer:?}"));
+        }
+        if what == "leave" {
+            self.departed(m, done);
         }
     }
 }

@@ -8,16 +8,24 @@ use crate::node::{Damage, Node, Process};
 use crate::oracle::Rule;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
 use quorate_group::{Input, LogRoom};
-use quorate_wal::sim::{self, Crash, SimDisk};
+use quorate_wal::sim::{self, Crash, SimDisk, Steps};
 use quorate_wal::{Room, WalOptions};
 use std::collections::VecDeque;
 
 const GROUP: u128 = 7;
 
+/// How a process ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    Crash(Crash),
+    /// By a signal to stop: the log is closed.
+    Order,
+}
+
 impl World {
     pub(super) fn begin(&mut self) {
         let count = self.scenario.voters + self.scenario.learners;
-        for _ in 0..count {
+        for m in 0..count {
             let clock = self.draw_clock();
             let slow = self.scenario.faults.slow_apply && self.rng.chance(400);
             let lag = if slow { self.rng.range(1, self.scenario.election_us()) } else { 0 };
@@ -40,6 +48,7 @@ impl World {
                 image: None,
                 mark: None,
                 refused: None,
+                wish: self.first_wish(m),
             });
         }
         let empty = Database::new(self.scenario.window).digest();
@@ -64,6 +73,7 @@ impl World {
             .collect();
         let ids: Vec<_> = opened.iter().map(|(.., found)| found.identity.member).collect();
         let config = self.scenario.config(&mut self.rng, &ids);
+        self.keep_wishes(&config, &ids);
         let first = Entry::new(1, 1, EntryKind::Config, config.encode());
         self.oracle.given(&first, 0);
         for (wal, mut steps, _) in opened {
@@ -90,7 +100,7 @@ impl World {
 
     /// Starts the process of `m` from what its disk holds.
     pub(super) fn start(&mut self, m: usize) {
-        if self.nodes[m].is_up() || self.nodes[m].refused.is_some() {
+        if self.nodes[m].is_up() || self.nodes[m].refused.is_some() || self.is_given_up(m) {
             return;
         }
         self.nodes[m].off = false;
@@ -108,7 +118,7 @@ impl World {
                 self.mark(Mark::RefusedToStart);
                 match self.nodes[m].damage {
                     Some(Damage::RolledBack) => self.mark(Mark::RolledBackRefused),
-                    Some(Damage::Rot) => {}
+                    Some(Damage::Rot | Damage::GivenUp) => {}
                     None => self.oracle.fail(Rule::StartsAgain, || {
                         format!("m{m} refuses to start though its disk did what disks do: {reason}")
                     }),
@@ -126,14 +136,25 @@ impl World {
 
     /// Ends the process; the disk keeps what `crash` leaves.
     pub(super) fn crash(&mut self, m: usize, crash: Crash) {
+        self.end_process_in(m, End::Crash(crash));
+    }
+
+    pub(super) fn end_process_in(&mut self, m: usize, end: End) {
         let Some(process) = self.nodes[m].process.take() else { return };
         if self.tells() {
-            self.note(format!("m{m} ends: {crash:?}"));
+            self.note(format!("m{m} ends: {end:?}"));
         }
-        self.mark(if crash == Crash::Power { Mark::PowerCut } else { Mark::Kill });
-        let applied = process.applied();
+        self.keep_known(m, &process);
+        let (applied, wal) = (process.applied(), process.wal.clone());
+        let (crash, mark) = match end {
+            End::Crash(Crash::Power) => (Crash::Power, Mark::PowerCut),
+            End::Crash(Crash::Kill) => (Crash::Kill, Mark::Kill),
+            End::Order if closes(process.steps) => (Crash::Kill, Mark::Stopped),
+            End::Order => (Crash::Kill, Mark::Kill),
+        };
+        self.mark(mark);
         let kept = applied.saturating_sub(self.rng.below(60));
-        let promised = process.wal.persisted();
+        let promised = wal.persisted();
         let node = &mut self.nodes[m];
         node.promised = Some(promised);
         node.database_at = kept.max(node.database_at.min(applied));
@@ -141,7 +162,7 @@ impl World {
         node.paused = false;
         node.backlog.clear();
         node.off = crash == Crash::Power && self.rng.chance(500);
-        drop(process);
+        drop(wal);
         let node = &mut self.nodes[m];
         node.disk = node.disk.crash(crash);
         self.process_ended(m);
@@ -208,9 +229,12 @@ impl World {
         let run = self.nodes[m].run;
         let now_ms = self.now_ms(m);
         let fast = self.nodes[m].clock.parts_per_million;
-        let Some(Process { wal, member, out, feed, hangs, .. }) = &mut self.nodes[m].process else {
+        let Some(Process { wal, member, out, feed, hangs, isolated, .. }) =
+            &mut self.nodes[m].process
+        else {
             return;
         };
+        member.step(now_ms, Input::ProcessIsolated(*isolated), out);
         member.step(now_ms, Input::HostCommit(hangs.then_some(1)), out);
         let room = match wal.room() {
             Room::Enough => LogRoom::Enough,
@@ -240,4 +264,9 @@ impl World {
             process.hangs = false;
         }
     }
+}
+
+/// Closes the log in order. A disk that fails now leaves what a kill leaves.
+fn closes(mut steps: Steps) -> bool {
+    sync_all(&mut steps).is_ok() && steps.close().is_ok()
 }

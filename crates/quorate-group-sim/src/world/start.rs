@@ -35,12 +35,8 @@ impl World {
             charter: Default::default(),
             // Alone it can commit in its own zone only.
             rules: quorate_consensus::Rules { zones_min: s.rules.zones_min.min(1), ..s.rules },
-            role: if m < s.voters {
-                quorate_consensus::MemberRole::Voter
-            } else {
-                quorate_consensus::MemberRole::Learner
-            },
-            weight: 50,
+            role: self.nodes[m].wish.0,
+            weight: self.nodes[m].wish.1,
             zone: format!("z{}", m as u64 % s.zones),
             blank: self.nodes[m].promised.is_none(),
             level: quorate_consensus::LEVEL,
@@ -147,6 +143,8 @@ impl World {
             rules: Rules::default(),
             writing_term: Some(0),
             ticks: 0,
+            caretaker: false,
+            isolated: false,
             links: BTreeMap::new(),
             incoming: BTreeMap::new(),
             clients: vec![Client::Idle; clients],
@@ -172,9 +170,7 @@ impl World {
             let delay = self.rng.below(self.scenario.think_us * 2);
             self.schedule.after(delay, Event::Client { m, run, client });
         }
-        if self.scenario.allow_alone {
-            self.give_order(m, "allow alone", quorate_group::Order::AllowAlone(true));
-        }
+        self.instruct(m);
         Ok(())
     }
 

@@ -1,0 +1,140 @@
+//! One of two goes on alone, by an option (`pc.ignore_sb`) or because an operator says so, who does
+//! not look first whether that is wise: the product has to refuse what is not.
+//!
+//! What is checked goes by what the world knows, whatever the product went by: when one goes on alone,
+//! its log has all that anybody was fed, or knew to be committed when its process ended; and the other
+//! one could not do the same at that moment, for its process is gone, or is cut off by its operator,
+//! or no view has it in that was made since it started or was cut off.
+
+use super::operators::Act;
+use super::World;
+use crate::coverage::Mark;
+use crate::node::Process;
+use crate::oracle::{show, Rule};
+use crate::schedule::Micros;
+use quorate_consensus::{Config, Index, LogPosition, MemberId};
+use quorate_group::Order;
+use std::collections::BTreeMap;
+
+/// What the core writes beside such a membership.
+const AUDIT: &str = "went on alone";
+
+/// What each member knows, as the world sees it.
+#[derive(Default)]
+pub struct Known {
+    /// What each knew to be committed when its process ended last.
+    committed: BTreeMap<MemberId, LogPosition>,
+    /// When each view was made.
+    views: BTreeMap<Index, Micros>,
+    /// Processes (slot and life) that a view has in it, made since they started or were cut off.
+    counted: BTreeMap<usize, u32>,
+    /// Until when a process was cut off.
+    cut_until: BTreeMap<(usize, u32), Micros>,
+}
+
+impl Known {
+    /// What came after `upto` is lost.
+    pub(super) fn forget_after(&mut self, upto: Index) {
+        self.committed.retain(|_, known| known.index <= upto);
+    }
+}
+
+impl World {
+    pub(super) fn schedule_alone(&mut self) {
+        if self.scenario.staff.alone {
+            self.act_later(Act::Alone, self.scenario.election_us());
+        }
+    }
+
+    pub(super) fn order_alone(&mut self) {
+        if !self.has_faults() {
+            return;
+        }
+        self.act_later(Act::Alone, self.scenario.election_us() * 2);
+        for m in 0..self.nodes.len() {
+            let Some(process) = &mut self.nodes[m].process else { continue };
+            let cut_off = !process.member.status(0, Default::default()).primary;
+            if cut_off && self.nodes[m].runs() && self.rng.chance(500) {
+                self.tell(m, "alone", Order::GoOnAlone);
+            }
+        }
+    }
+
+    /// The process at `m` ends.
+    pub(super) fn keep_known(&mut self, m: usize, process: &Process) {
+        let id = self.nodes[m].id;
+        self.known.committed.insert(id, committed(process));
+    }
+
+    pub(super) fn view_made(&mut self, index: Index) {
+        self.known.views.insert(index, self.schedule.now());
+    }
+
+    /// `m` was fed the view at `index`.
+    pub(super) fn view_seen(&mut self, m: usize, index: Index) {
+        let node = &self.nodes[m];
+        let Some(process) = &node.process else { return };
+        let own = process.member.identity();
+        let members = &process.feed.view().members;
+        let here = members.iter().any(|v| (v.id, v.incarnation) == (own.member, own.incarnation));
+        let cut_until = self.known.cut_until.get(&(m, node.run)).copied().unwrap_or_default();
+        let made = self.known.views.get(&index).copied().unwrap_or_default();
+        if here && made > cut_until {
+            self.known.counted.insert(m, node.run);
+        }
+    }
+
+    /// `m` is cut off by its operator, or not any more.
+    pub(super) fn note_cut(&mut self, m: usize, over: bool) {
+        let until = if over { self.schedule.now() } else { Micros::MAX };
+        self.known.cut_until.insert((m, self.nodes[m].run), until);
+        self.known.counted.remove(&m);
+    }
+
+    /// `m` makes this membership, at `index`.
+    pub(super) fn check_alone(&mut self, m: usize, index: Index, config: &Config) {
+        if !config.audit.contains(AUDIT) {
+            return;
+        }
+        self.mark(Mark::WentAlone);
+        if self.tells() {
+            self.note(format!("m{m} goes on alone at {index}"));
+        }
+        let Some(process) = &self.nodes[m].process else { return };
+        let base = process.wal.base().index;
+        let has = |known: LogPosition| {
+            known.index <= base || process.wal.term_at(known.index) == Some(known.term)
+        };
+        let fed = |index| self.oracle.committed_term(index).map(|term| LogPosition { term, index });
+        let mut all = (1..=self.oracle.commit()).filter_map(fed);
+        let missed = all.find(|known| !has(*known));
+        let ended = self.known.committed.values().copied();
+        let running = self.nodes.iter().filter_map(|node| Some(committed(node.process.as_ref()?)));
+        let missed = missed.or_else(|| ended.chain(running).find(|known| !has(*known)));
+        if let Some(missed) = missed {
+            self.oracle.fail(Rule::AloneWithAll, || {
+                format!("m{m} goes on alone without {}, which was committed", show(missed))
+            });
+        }
+        let other = |o: &usize| *o != m && config.audit.contains(&self.nodes[*o].id.to_string());
+        let other = (0..self.nodes.len()).find(other);
+        if let Some(other) = other.filter(|other| self.may_go_on(*other)) {
+            self.oracle.fail(Rule::AloneWithAll, || {
+                format!("m{m} goes on alone, and m{other} runs, and may do so, too")
+            });
+        }
+    }
+
+    fn may_go_on(&self, m: usize) -> bool {
+        let run = self.nodes[m].run;
+        self.nodes[m].is_up() && self.known.counted.get(&m) == Some(&run)
+    }
+}
+
+/// What this process knows to be committed.
+fn committed(process: &Process) -> LogPosition {
+    let base = process.wal.base();
+    let index = process.fed_to.max(base.index);
+    let term = process.wal.term_at(index).unwrap_or(base.term);
+    LogPosition { term, index }
+}

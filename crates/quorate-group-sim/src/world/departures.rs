@@ -1,0 +1,74 @@
+//! Members that leave by order, and come back later; and members that are cut off by order for a
+//! while, alone or with their whole process.
+
+use super::operators::Act;
+use super::process::End;
+use super::{Event, World};
+use crate::coverage::Mark;
+use quorate_group::{Input, Order};
+
+impl World {
+    pub(super) fn schedule_departures(&mut self) {
+        if self.scenario.staff.departs {
+            self.act_later(Act::Depart, self.scenario.fault_every_us);
+        }
+    }
+
+    pub(super) fn depart(&mut self) {
+        if !self.has_faults() {
+            return;
+        }
+        self.act_later(Act::Depart, self.scenario.fault_every_us * 2);
+        let m = self.rng.index(self.nodes.len());
+        if !self.nodes[m].runs() {
+            return;
+        }
+        match self.rng.chance(500) {
+            true if !self.is_somebody_lost() => {
+                self.tell(m, "leave", Order::Leave);
+            }
+            true => {}
+            false => self.isolate(m),
+        }
+    }
+
+    fn isolate(&mut self, m: usize) {
+        let run = self.nodes[m].run;
+        self.mark(Mark::Isolate);
+        self.note_cut(m, false);
+        if self.rng.chance(500) {
+            self.tell(m, "isolate", Order::Isolate(true));
+        } else if let Some(process) = &mut self.nodes[m].process {
+            process.isolated = true;
+            self.mark(Mark::IsolateProcess);
+        }
+        let delay = self.rng.range(1_000, self.scenario.election_us() * 10);
+        self.schedule.after(delay, Event::Act(Act::Reconnect { m, run }));
+    }
+
+    pub(super) fn reconnect(&mut self, m: usize) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.isolated = false;
+        let told = process.member.is_isolated();
+        self.note_cut(m, true);
+        if told {
+            self.tell(m, "isolate", Order::Isolate(false));
+        }
+    }
+
+    /// `m` has left, or gave that up: either way its process ends, in order, and starts again later.
+    pub(super) fn departed(&mut self, m: usize, left: bool) {
+        if self.tells() {
+            self.note(format!("m{m} ends, as it was told; it has left: {left}"));
+        }
+        let run = self.nodes[m].run;
+        self.schedule.after(0, Event::Act(Act::Stop { m, run }));
+    }
+
+    /// Ends the process as the shell does when it is told to.
+    pub(super) fn stop(&mut self, m: usize) {
+        self.step(m, Input::Close);
+        self.end_process_in(m, End::Order);
+        self.restart_later(m);
+    }
+}

@@ -1,0 +1,227 @@
+//! A majority loses its disks for good, and an operator makes what is left the group.
+//!
+//! What was committed is lost as far as nobody who was kept has it on disk; nothing else may be. The
+//! lost are replaced by new members once there is a group again. Sometimes one of them was not lost
+//! after all: what it has never comes back into the group.
+
+use super::operators::Act;
+use super::{Phase, World};
+use crate::coverage::Mark;
+use crate::node::{Damage, Node};
+use crate::oracle::Rule;
+use quorate_consensus::{Config, Entry, EntryKind, Index, MemberId, MemberInfo, Term};
+use quorate_group::Order;
+use quorate_wal::sim::Crash;
+use std::collections::BTreeSet;
+
+/// What the operator gives as the reason.
+const REASON: &str = "disaster";
+
+#[derive(Default)]
+pub struct Disaster {
+    /// There is no majority, and not yet a group without it.
+    on: bool,
+    /// Given up for good.
+    lost: BTreeSet<MemberId>,
+    /// Slots where nothing runs until there is a group again.
+    empty: u16,
+}
+
+impl World {
+    pub(super) fn schedule_disaster(&mut self) {
+        if self.scenario.staff.disaster {
+            self.act_later(Act::Disaster, self.scenario.chaos_us);
+        }
+    }
+
+    /// Whether nothing is to be started at `m`.
+    pub(super) fn is_given_up(&self, m: usize) -> bool {
+        self.disaster.empty & (1 << m) != 0
+    }
+
+    pub(super) fn disaster(&mut self) {
+        if !self.has_faults() {
+            return;
+        }
+        let Some(left) = self.draw_survivors() else {
+            return self.act_later(Act::Disaster, self.scenario.election_us() / 4);
+        };
+        if self.tells() {
+            self.note(format!("disaster: only {left:#b} keep their disks"));
+        }
+        self.mark(Mark::Disaster);
+        let returning = self.draw_returning(left);
+        for m in (0..self.nodes.len()).filter(|m| left & (1 << m) == 0) {
+            self.disaster.lost.insert(self.nodes[m].id);
+            self.disaster.empty |= 1 << m;
+            match returning == Some(m) {
+                true => self.crash(m, Crash::Power),
+                false => self.wipe(m),
+            }
+            self.nodes[m].off = self.rng.chance(500);
+        }
+        self.disaster.on = true;
+        self.act_later(Act::Force, self.scenario.election_us() * 4);
+    }
+
+    /// The operator asks one of those left, until there is a group.
+    pub(super) fn force(&mut self) {
+        if self.is_group_again() {
+            return self.replace_the_lost();
+        }
+        self.act_later(Act::Force, self.scenario.election_us() * 4);
+        let left: Vec<usize> = (0..self.nodes.len()).filter(|m| self.nodes[*m].runs()).collect();
+        let Some(m) = self.rng.pick(&left).copied() else { return };
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let config = process.member.status(0, Default::default()).config;
+        let kept = config.members.keys().filter(|id| !self.disaster.lost.contains(id));
+        let keep = kept.map(MemberId::to_string).collect();
+        self.tell(m, "force", Order::ForceQuorum { keep, reason: REASON.into() });
+    }
+
+    /// Whether `m` makes one of these entries as the leader of a forced election: what is lost by
+    /// that is lost.
+    pub(super) fn look_for_force(&mut self, m: usize, entries: &[Entry]) {
+        let by_force = |entry: &Entry| {
+            let config = match entry.kind {
+                EntryKind::Config if self.disaster.on => Config::decode(&entry.data).ok()?,
+                _ => return None,
+            };
+            config.audit.ends_with(REASON).then_some((entry.index, config))
+        };
+        let Some((at, config)) = entries.iter().find_map(by_force) else { return };
+        let Some(process) = &self.nodes[m].process else { return };
+        // It comes to others as an entry like any, too.
+        if !process.leads || self.oracle.leader_of(process.term).is_some() {
+            return;
+        }
+        let base = process.wal.base().index;
+        let has = |index: &Index| {
+            let term: Option<Term> = process.wal.term_at(*index);
+            *index <= base || term == self.oracle.committed_term(*index)
+        };
+        let all = at.min(self.oracle.commit() + 1);
+        let upto = (1..all).find(|index| !has(index)).unwrap_or(all) - 1;
+        self.forced(m, upto, at, config);
+    }
+
+    fn forced(&mut self, m: usize, upto: Index, at: Index, config: Config) {
+        if self.tells() {
+            self.note(format!(
+                "m{m} leads by force at {at}; what was committed stays up to {upto}"
+            ));
+        }
+        self.mark(Mark::Forced);
+        let kept = self.nodes.iter().filter(|node| config.members.contains_key(&node.id));
+        let further = kept.filter_map(|node| Some((node, self.knows(node, upto + 1)?))).next();
+        if let Some((node, how)) = further {
+            let id = node.id;
+            self.oracle.fail(Rule::CommittedNeverChanges, || {
+                format!("m{m} leads by force, where {upto} is the last of what was committed, but {id:?} {how} the next")
+            });
+        }
+        if self.oracle.commit() > upto {
+            self.mark(Mark::LostByForce);
+        }
+        self.oracle.forced(upto);
+        self.known.forget_after(upto);
+        let processes = self.nodes.iter_mut().filter_map(|node| node.process.as_mut());
+        for read in processes.flat_map(|process| &mut process.reads) {
+            read.floor = read.floor.min(upto);
+            // What the lost leader answered may stand for what is lost with it.
+            read.point = read.point.map(|point| point.min(upto));
+        }
+        self.configs_made.clear();
+        self.committed_config = (at, config);
+    }
+
+    /// Whether a member that is kept was fed the committed entry at `index`, or has it on disk.
+    fn knows(&self, node: &Node, index: Index) -> Option<&'static str> {
+        let process = node.process.as_ref()?;
+        let term = self.oracle.committed_term(index)?;
+        match process.wal.persisted().index >= index {
+            _ if process.applied() >= index => Some("was fed"),
+            true if process.wal.term_at(index) == Some(term) => Some("has on disk"),
+            _ => None,
+        }
+    }
+
+    /// The membership installed by force is committed: until then a crash may undo it.
+    fn is_group_again(&self) -> bool {
+        let (at, config) = &self.committed_config;
+        let lost: BTreeSet<MemberId> = config.lost.iter().copied().collect();
+        self.disaster.lost.is_subset(&lost) && self.oracle.commit() >= *at
+    }
+
+    /// New members in place of the lost; and one of them, that was not lost after all.
+    fn replace_the_lost(&mut self) {
+        self.disaster.on = false;
+        let empty = std::mem::take(&mut self.disaster.empty);
+        for m in (0..self.nodes.len()).filter(|m| empty & (1 << m) != 0) {
+            if self.nodes[m].promised.is_some() {
+                self.mark(Mark::GivenUpReturns);
+                self.nodes[m].damage = Some(Damage::GivenUp);
+            }
+            self.restart_later(m);
+        }
+        if self.phase == Phase::Healed {
+            self.begin_stage();
+        }
+    }
+
+    /// Whether `m` runs with a log that was given up.
+    pub(super) fn has_returned(&self, m: usize) -> bool {
+        !self.is_given_up(m) && self.nodes[m].damage == Some(Damage::GivenUp)
+    }
+
+    /// A membership that was committed.
+    pub(super) fn check_lost(&mut self, config: &Config) {
+        let lost = &self.disaster.lost;
+        if let Some(id) = config.members.keys().find(|id| !self.disaster.on && lost.contains(id)) {
+            self.oracle.fail(Rule::GivenUpStaysOut, || {
+                format!("{id:?} was given up for lost, and is a member")
+            });
+        }
+    }
+
+    /// Members without a majority, one of which may lead, as a set of bits. Each knows who belongs to
+    /// the group, and no snapshot beside its log stands for more than that.
+    fn draw_survivors(&mut self) -> Option<u16> {
+        let (at, config) = self.committed_config.clone();
+        let unfinished = config.is_joint() || self.configs_made.iter().any(|(made, _)| *made > at);
+        if unfinished || self.is_somebody_lost() || !self.has_its_votes(&config) {
+            return None;
+        }
+        let left: Vec<usize> = (0..self.nodes.len()).filter(|_| self.rng.chance(450)).collect();
+        let ids: Vec<MemberId> = left.iter().map(|m| self.nodes[*m].id).collect();
+        let mut infos = ids.iter().filter_map(|id| config.members.get(id));
+        let votes = config.ballots().any(|id| ids.contains(&id));
+        let fit = votes
+            && !config.is_quorum(|id| ids.contains(&id))
+            && infos.any(MemberInfo::may_lead)
+            && left.iter().all(|m| is_sound(&mut self.nodes[*m], &config))
+            && (!self.scenario.staff.loses_commits || !left.iter().any(|m| self.has_newest(*m)));
+        fit.then(|| left.iter().fold(0, |set, m| set | 1 << m))
+    }
+
+    fn has_newest(&self, m: usize) -> bool {
+        let process = self.nodes[m].process.as_ref();
+        process.is_none_or(|process| process.wal.persisted().index >= self.oracle.commit())
+    }
+
+    /// One of the lost that will be found again, and does not decide by itself.
+    fn draw_returning(&mut self, left: u16) -> Option<usize> {
+        let config = self.committed_config.1.clone();
+        let lost: Vec<usize> = (0..self.nodes.len()).filter(|m| left & (1 << m) == 0).collect();
+        let m = self.rng.pick(&lost).copied().filter(|_| self.rng.chance(400))?;
+        let id = self.nodes[m].id;
+        (!config.is_quorum(|other| other == id)).then_some(m)
+    }
+}
+
+fn is_sound(node: &mut Node, config: &Config) -> bool {
+    let Some(process) = &mut node.process else { return false };
+    let newest = process.snapshots.list().unwrap_or_default().into_iter().next();
+    newest.unwrap_or_default() <= process.wal.last().index
+        && process.member.status(0, Default::default()).config == *config
+}

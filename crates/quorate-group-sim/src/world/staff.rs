@@ -1,0 +1,95 @@
+//! What sets members apart: what each wishes to be, its votes, and those that only hand over.
+
+use super::World;
+use crate::coverage::Mark;
+use crate::oracle::{show, Rule};
+use quorate_consensus::{Config, Entry, EntryKind, MemberId, MemberInfo, MemberRole};
+use quorate_group::Order;
+
+impl World {
+    /// In a group that founds itself. In others the first membership says it.
+    pub(super) fn first_wish(&self, m: usize) -> (MemberRole, u8) {
+        match (m < self.scenario.voters, self.scenario.staff.wish(m)) {
+            (true, Some(wish)) => wish,
+            (true, None) => (MemberRole::Voter, 50),
+            (false, _) => (MemberRole::Learner, 50),
+        }
+    }
+
+    /// Whoever loses its disk wishes to be what it was.
+    pub(super) fn keep_wishes(&mut self, config: &Config, ids: &[MemberId]) {
+        for (node, id) in self.nodes.iter_mut().zip(ids) {
+            if let Some(info) = config.members.get(id) {
+                node.wish = (info.role, info.weight);
+            }
+        }
+    }
+
+    /// What each start of `m` is told, as by its options.
+    pub(super) fn instruct(&mut self, m: usize) {
+        if self.scenario.allow_alone {
+            self.give_order(m, "allow alone", Order::AllowAlone(true));
+        }
+        if let Some(votes) = self.scenario.staff.votes(m) {
+            self.give_order(m, "votes", Order::WantVotes(votes));
+        }
+        let id = self.nodes[m].id;
+        if !self.committed_config.1.members.contains_key(&id) {
+            self.give_order(m, "join", Order::AwaitJoined);
+        }
+    }
+
+    /// Whether everybody has the votes that it was told to want when it started.
+    pub(super) fn has_its_votes(&self, config: &Config) -> bool {
+        let has = |(m, node): (usize, &crate::node::Node)| {
+            let info = config.members.get(&node.id).filter(|info| info.votes());
+            let wanted = self.scenario.staff.votes(m);
+            info.is_none_or(|info| wanted.is_none_or(|wanted| wanted == info.ballots))
+        };
+        self.nodes.iter().enumerate().all(has)
+    }
+
+    /// `m` leads, by this membership.
+    pub(super) fn leads_by(&mut self, m: usize, config: &Config) {
+        let id = self.nodes[m].id;
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.caretaker = config.members.get(&id).is_some_and(only_hands_over);
+        if process.caretaker {
+            self.mark(Mark::Caretaker);
+            if self.tells() {
+                self.note(format!("m{m} leads, and may only hand over"));
+            }
+        }
+    }
+
+    /// `m` made `entry` as the leader: one that only hands over takes nothing. (One on its way out of
+    /// the voters serves to the end.)
+    pub(super) fn check_caretaker(&mut self, m: usize, entry: &Entry) {
+        let caretaker = self.nodes[m].process.as_ref().is_some_and(|p| p.caretaker);
+        if caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View) {
+            self.oracle.fail(Rule::CaretakersOnlyHandOver, || {
+                let at = show(entry.position());
+                format!("m{m} may not lead, but makes entry {at}, {:?}", entry.kind)
+            });
+        }
+    }
+
+    /// What is in a membership that was committed.
+    pub(super) fn mark_membership(&mut self, config: &Config) {
+        let found = |which: fn(&MemberInfo) -> bool| config.members.values().any(which);
+        let marks = [
+            (Mark::Learner, found(|info| info.role == MemberRole::Learner)),
+            (Mark::Logger, found(|info| info.role == MemberRole::Logger)),
+            (Mark::Joining, found(|info| info.joining)),
+            (Mark::WithoutVote, found(|info| info.votes() && info.ballots == 0)),
+            (Mark::SeveralVotes, found(|info| info.votes() && info.ballots > 1)),
+            (Mark::WithoutWeight, found(|info| info.votes() && info.weight == 0)),
+            (Mark::ZoneRule, config.rules.zones_min > 1),
+        ];
+        marks.into_iter().filter(|(_, there)| *there).for_each(|(mark, _)| self.mark(mark));
+    }
+}
+
+fn only_hands_over(info: &MemberInfo) -> bool {
+    info.votes() && !info.may_lead()
+}
