@@ -13,6 +13,7 @@ mod connections;
 mod departures;
 mod dial;
 mod disaster;
+mod event;
 mod faults;
 mod feed;
 mod heal;
@@ -26,7 +27,7 @@ mod start;
 mod storage;
 
 use crate::coverage::{Coverage, Mark};
-use crate::node::{Clock, Node, Save};
+use crate::node::{Clock, Node};
 use crate::oracle::{Oracle, Rule, Violation};
 use crate::plant::Plant;
 use crate::rng::{mix, Rng};
@@ -37,168 +38,15 @@ use alone::Known;
 use broken::Broken;
 use connections::Connection;
 use disaster::Disaster;
+pub use event::{Asked, Event};
 use modes::Settling;
 use net::Net;
-use operators::Act;
-use quorate_consensus::{Config, Fetch, Index, MemberId};
-use quorate_group::SnapshotOrder;
+use quorate_consensus::{Config, Index, MemberId};
 use quorate_wal::sim::Crash;
 use std::collections::BTreeMap;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
 const EVENTS_MAX: u64 = 400_000;
-
-/// Something due at some time. `m` is the node it happens to, `run` the life of the process it
-/// belongs to.
-pub enum Event {
-    // In a process.
-    Tick {
-        m: usize,
-        run: u32,
-    },
-    Disk {
-        m: usize,
-        run: u32,
-        turn: u64,
-    },
-    Feed {
-        m: usize,
-        run: u32,
-    },
-    Fetch {
-        m: usize,
-        run: u32,
-        fetch: Fetch,
-    },
-    Save {
-        m: usize,
-        run: u32,
-        save: Box<Save>,
-    },
-    SendSnapshot {
-        m: usize,
-        run: u32,
-        order: SnapshotOrder,
-    },
-    Client {
-        m: usize,
-        run: u32,
-        client: usize,
-    },
-    /// A read that was not answered after the faults.
-    ReadAgain {
-        m: usize,
-        run: u32,
-        client: usize,
-    },
-    Dial {
-        m: usize,
-        run: u32,
-        peer: MemberId,
-        attempt: u64,
-        addr: usize,
-        refused: bool,
-    },
-    DialFailed {
-        m: usize,
-        run: u32,
-        peer: MemberId,
-        attempt: u64,
-        addr: usize,
-        refused: bool,
-    },
-    Greeted {
-        m: usize,
-        run: u32,
-        connection: u64,
-        addr: usize,
-        refused: bool,
-        bytes: Vec<u8>,
-    },
-    Hello {
-        m: usize,
-        run: u32,
-        connection: u64,
-        addr: usize,
-        refused: bool,
-        bytes: Vec<u8>,
-    },
-    Arrive {
-        m: usize,
-        run: u32,
-        connection: u64,
-        bytes: Vec<u8>,
-    },
-    Pump {
-        m: usize,
-        run: u32,
-        connection: u64,
-    },
-    OutgoingEnded {
-        m: usize,
-        run: u32,
-        connection: u64,
-    },
-    IncomingEnded {
-        m: usize,
-        run: u32,
-        connection: u64,
-    },
-    AskArrives {
-        m: usize,
-        run: u32,
-        ask: Asked,
-    },
-    AskAnswered {
-        m: usize,
-        run: u32,
-        number: u64,
-        addr: String,
-        bytes: Vec<Vec<u8>>,
-    },
-    AskFailed {
-        m: usize,
-        run: u32,
-        number: u64,
-        addr: String,
-        reason: &'static str,
-    },
-    Unhang {
-        m: usize,
-        run: u32,
-    },
-    // Outside.
-    LinkTimeout {
-        connection: u64,
-    },
-    Restart {
-        m: usize,
-        run: u32,
-    },
-    Resume {
-        m: usize,
-        run: u32,
-    },
-    Join,
-    Room {
-        m: usize,
-    },
-    Fault,
-    Order,
-    Act(Act),
-    HealCheck,
-}
-
-/// A question of `from` for admission, as it travels.
-pub struct Asked {
-    pub from: usize,
-    pub from_run: u32,
-    /// Which question of its it is.
-    pub number: u64,
-    pub addr: String,
-    pub hello: Vec<u8>,
-    pub request: Vec<u8>,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
@@ -438,43 +286,6 @@ impl World {
         Clock {
             offset_us: self.rng.below(10_000_000) as i64,
             parts_per_million: self.rng.range(0, 2 * most as u64) as i64 - most,
-        }
-    }
-}
-
-impl Event {
-    /// The process that has to be running for this to happen, if any.
-    fn process(&self) -> Option<(usize, u32)> {
-        match *self {
-            Event::Tick { m, run }
-            | Event::Disk { m, run, .. }
-            | Event::Feed { m, run }
-            | Event::Fetch { m, run, .. }
-            | Event::Save { m, run, .. }
-            | Event::SendSnapshot { m, run, .. }
-            | Event::Client { m, run, .. }
-            | Event::ReadAgain { m, run, .. }
-            | Event::Dial { m, run, .. }
-            | Event::DialFailed { m, run, .. }
-            | Event::Hello { m, run, .. }
-            | Event::Greeted { m, run, .. }
-            | Event::Arrive { m, run, .. }
-            | Event::Pump { m, run, .. }
-            | Event::OutgoingEnded { m, run, .. }
-            | Event::IncomingEnded { m, run, .. }
-            | Event::AskArrives { m, run, .. }
-            | Event::AskAnswered { m, run, .. }
-            | Event::AskFailed { m, run, .. }
-            | Event::Unhang { m, run } => Some((m, run)),
-            Event::LinkTimeout { .. }
-            | Event::Restart { .. }
-            | Event::Resume { .. }
-            | Event::Join
-            | Event::Room { .. }
-            | Event::Fault
-            | Event::Order
-            | Event::Act(_)
-            | Event::HealCheck => None,
         }
     }
 }
