@@ -9,7 +9,8 @@ use quorate_consensus::Index;
 struct PassedOne {
     index: Index,
     seqno: Seqno,
-    origin: u128,
+    /// Write sets of one origin and epoch have seen each other.
+    kin: (u128, u16),
     isolation: bool,
     changed: Vec<Key>,
 }
@@ -29,11 +30,11 @@ impl Passed {
         let header = write_set.header();
         let changed: Vec<Key> =
             write_set.keys().filter(|k| k.key_type() >= KeyType::Update).collect();
-        let one =
-            PassedOne { index, seqno, origin: header.origin, isolation: header.is_toi(), changed };
+        let kin = (header.origin, header.kin_epoch);
+        let one = PassedOne { index, seqno, kin, isolation: header.is_toi(), changed };
         let unseen = self.0.iter().rev().take_while(|earlier| earlier.seqno > header.last_seen);
         let missed = unseen
-            .filter(|earlier| earlier.isolation || earlier.origin != one.origin)
+            .filter(|earlier| earlier.isolation || earlier.kin != one.kin)
             .find(|earlier| earlier.overlaps(&one))
             .map(|earlier| earlier.seqno);
         let exempt = one.isolation;

@@ -31,7 +31,8 @@ marks! {
     FragmentPassed, LargeEntry,
     ZonedCommit,
     // Clients.
-    PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome,
+    PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome, ClientLeft,
+    WentElsewhere, FoundDone, TriedAgain, LaterEpoch, GivenUpPassed,
     // Who belongs to a membership that was committed, and its rule of zones.
     Learner, Logger, Joining, WithoutVote, SeveralVotes, WithoutWeight, ZoneRule,
     // Leaders that only hand over, and leaders that told somebody to stand.

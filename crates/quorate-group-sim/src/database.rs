@@ -1,6 +1,7 @@
 //! What stands above the group at a member: the state that follows from the log
 //! ([`Sequenced`], as the provider runs it), and what a client's write becomes.
 
+use crate::oracle::rows::Row;
 use crate::rng::mix;
 use bytes::Bytes;
 use quorate_certify::{
@@ -9,11 +10,14 @@ use quorate_certify::{
 };
 use quorate_consensus::Term;
 use quorate_group::{Committed, View};
+use std::collections::BTreeMap;
 
 pub struct Database {
     state: Sequenced,
     /// Over everything decided so far: verdicts, seqnos, views.
     chain: u64,
+    /// Who changed each row last, where clients look at rows.
+    rows: Option<BTreeMap<Row, u32>>,
 }
 
 /// What a client wants written, before it is stamped.
@@ -51,9 +55,10 @@ pub struct Decision {
 }
 
 impl Database {
-    pub fn new(window: usize) -> Self {
+    pub fn new(window: usize, with_rows: bool) -> Self {
         let limits = Certifier::new(window as u32).limits();
-        Database { state: Sequenced::beginning(limits, 0), chain: 0 }
+        let rows = with_rows.then(BTreeMap::new);
+        Database { state: Sequenced::beginning(limits, 0), chain: 0, rows }
     }
 
     /// Differs if the state differs.
@@ -65,22 +70,27 @@ impl Database {
         self.state.certifier.seqno()
     }
 
-    /// The bytes to propose, stamped with what this member has applied, and with the term in which it
-    /// is the primary (0: everybody may write).
+    /// The operation that changed `row` last.
+    pub fn last_change(&self, row: Row) -> Option<u32> {
+        self.rows.as_ref()?.get(&row).copied()
+    }
+
+    /// What to propose, stamped with what this member has applied, with the term in which it is the
+    /// primary (0: everybody may write), and the epoch of its kin.
     pub fn write_set(
         &self,
-        origin: u128,
-        serial: u64,
-        term: Term,
+        (origin, serial): (u128, u64),
+        (term, kin_epoch): (Term, u16),
         request: &WriteRequest,
-    ) -> Bytes {
+    ) -> (Header, Bytes) {
         let mut builder = WriteSetBuilder::new();
         for (row, key_type) in &request.rows {
             builder.append_key(&[b"db", &row.to_le_bytes()], *key_type);
         }
         builder.append_data(&request.op.to_le_bytes());
         builder.append_data(&vec![b'.'; request.padding]);
-        let mut header = Header { term, ..Header::transaction(origin, serial, self.seqno()) };
+        let transaction = Header::transaction(origin, serial, self.seqno());
+        let mut header = Header { term, kin_epoch, ..transaction };
         if request.isolation {
             header.flags |= flags::ISOLATION;
         }
@@ -97,7 +107,7 @@ impl Database {
                 header.flags &= !flags::TRX_START;
             }
         }
-        builder.finish(&header)
+        (header, builder.finish(&header))
     }
 
     pub fn apply(&mut self, entry: Committed) -> Result<Applied, String> {
@@ -122,19 +132,53 @@ impl Database {
     }
 
     pub fn snapshot(&self) -> Bytes {
-        let state = self.state.snapshot();
-        Bytes::from([&self.chain.to_le_bytes()[..], &state].concat())
+        let mut bytes = self.chain.to_le_bytes().to_vec();
+        if let Some(rows) = &self.rows {
+            bytes.extend_from_slice(&(rows.len() as u32).to_le_bytes());
+            for (row, op) in rows {
+                bytes.extend_from_slice(&row.to_le_bytes());
+                bytes.extend_from_slice(&op.to_le_bytes());
+            }
+        }
+        bytes.extend_from_slice(&self.state.snapshot());
+        Bytes::from(bytes)
     }
 
-    pub fn restore(bytes: &[u8]) -> Result<Self, String> {
-        let (chain, state) = bytes.split_first_chunk::<8>().ok_or("snapshot cut short")?;
-        Ok(Database { state: Sequenced::restore(state)?, chain: u64::from_le_bytes(*chain) })
+    pub fn restore(bytes: &[u8], with_rows: bool) -> Result<Self, String> {
+        let short = "snapshot cut short";
+        let (chain, mut state) = bytes.split_first_chunk::<8>().ok_or(short)?;
+        let mut rows = with_rows.then(BTreeMap::new);
+        if let Some(rows) = &mut rows {
+            let (count, mut rest) = state.split_first_chunk::<4>().ok_or(short)?;
+            for _ in 0..u32::from_le_bytes(*count) {
+                let (row, after) = rest.split_first_chunk::<8>().ok_or(short)?;
+                let (op, after) = after.split_first_chunk::<4>().ok_or(short)?;
+                rows.insert(u64::from_le_bytes(*row), u32::from_le_bytes(*op));
+                rest = after;
+            }
+            state = rest;
+        }
+        let chain = u64::from_le_bytes(*chain);
+        Ok(Database { state: Sequenced::restore(state)?, chain, rows })
     }
 
     /// The planted bug: the index starts empty in place of being rebuilt.
     pub fn forget_index(&mut self) {
         let certifier = &self.state.certifier;
         self.state.certifier = Certifier::starting_at(certifier.limits(), certifier.seqno());
+    }
+
+    /// A transaction of fragments counts for nothing here.
+    fn change_rows(&mut self, op: u32, write_set: &WriteSet) {
+        let whole = flags::TRX_START | flags::TRX_END;
+        let Some(rows) = self.rows.as_mut().filter(|_| write_set.header().flags & whole == whole)
+        else {
+            return;
+        };
+        for key in write_set.keys().filter(|key| key.key_type() >= KeyType::Update) {
+            rows.insert(key.path(), op);
+            self.chain = mix(mix(self.chain, key.path()), u64::from(op));
+        }
     }
 
     fn write(&mut self, data: Bytes, primary_term: Option<Term>) -> Result<Applied, String> {
@@ -153,9 +197,22 @@ impl Database {
         self.chain = mix(self.chain, verdict.seqno as u64);
         self.chain = mix(mix(self.chain, verdict.depends_on as u64), outcome);
         let op = payload_op(&write_set).ok_or("a write set without an operation")?;
+        if verdict.outcome == Outcome::Ok {
+            self.change_rows(op, &write_set);
+        }
         let (seqno, outcome) = (verdict.seqno, verdict.outcome);
         Ok(Applied::Write(Decision { op, write_set, seqno, outcome }))
     }
+}
+
+/// As keys name it.
+pub fn row_path(row: u64) -> Row {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_key(&[b"db", &row.to_le_bytes()], KeyType::Update);
+    let bytes = builder.finish(&Header::transaction(1, 1, 0));
+    let write_set = WriteSet::parse(bytes).expect("just built");
+    let key = write_set.keys().find(|key| key.key_type() == KeyType::Update);
+    key.expect("of the row").path()
 }
 
 /// How a start of a member is called in write sets.

@@ -3,8 +3,8 @@
 
 use crate::database::{Database, Part};
 use crate::schedule::Micros;
-use crate::world::Event;
-use quorate_certify::Seqno;
+use crate::world::{Event, Sessions};
+use quorate_certify::{Header, Seqno};
 use quorate_consensus::{Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, Term};
 use quorate_group::{Feed, Member, Output};
 use quorate_wal::sim::{Image, SimDisk, Steps};
@@ -83,6 +83,7 @@ pub struct Process {
     /// The last fragment of the streaming transaction of each client.
     pub streams: Vec<Option<Seqno>>,
     pub reads: Vec<Read>,
+    pub sessions: Sessions,
     /// The question for admission that is under way; 0: none.
     pub asking: u64,
     /// Orders under way, by their ids.
@@ -127,9 +128,14 @@ pub struct Clock {
 
 /// A proposal of this member that is not decided yet.
 pub struct Pending {
-    pub client: usize,
+    /// None: it has left.
+    pub client: Option<usize>,
     pub op: u32,
     pub part: Part,
+    pub header: Header,
+    /// Rows that its session has locked.
+    pub changes: Vec<u64>,
+    pub task: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

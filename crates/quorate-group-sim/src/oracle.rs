@@ -6,13 +6,17 @@
 
 #[path = "../../quorate-sim/src/oracle/primacy.rs"]
 mod primacy;
+pub mod rows;
+mod voice;
 
 use crate::conflicts::Passed;
 use crate::rng::{mix, mix_bytes};
 use quorate_certify::{Outcome, Seqno, WriteSet};
-use quorate_consensus::{Entry, HardState, Index, LogPosition, MemberId, Term};
+use quorate_consensus::{Entry, Index, LogPosition, MemberId, Term};
+use rows::Rows;
 use std::collections::BTreeMap;
 use std::fmt;
+use voice::Voice;
 
 /// The rule that was broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +39,8 @@ pub enum Rule {
     TermNeverGoesBack,
     ReadsNeverStale,
     ExactlyOnce,
+    /// Nobody overwrites what it has not seen.
+    NoLostUpdate,
     AcknowledgedSurvives,
     SameVerdictsEverywhere,
     ConflictsAreCaught,
@@ -74,17 +80,6 @@ struct Committed {
     counted_in: Term,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Voice {
-    /// The highest term this member spoke in.
-    term: Term,
-    /// Whom it granted its last vote.
-    granted: Option<(Term, MemberId)>,
-    /// What it wants on its disk, and what is certainly there.
-    hard: HardState,
-    durable: HardState,
-}
-
 /// The fate of one client operation.
 #[derive(Clone, Copy, Default)]
 pub struct OpFate {
@@ -107,6 +102,7 @@ pub struct Oracle {
     states: Vec<u64>,
     ops: Vec<OpFate>,
     passed: Passed,
+    pub rows: Rows,
     /// The primary whose write set passed last, and its term.
     primary: Option<(MemberId, Term)>,
     violation: Option<Violation>,
@@ -203,6 +199,7 @@ impl Oracle {
         self.committed.truncate(upto as usize);
         self.states.truncate(upto as usize + 1);
         self.passed.forget_after(upto);
+        self.rows.forget_after(upto);
         self.primary = None;
         for fate in self.ops.iter_mut().filter(|fate| fate.index.is_some_and(|at| at > upto)) {
             *fate = OpFate { written: fate.written, ..OpFate::default() };
@@ -274,30 +271,6 @@ impl Oracle {
         true
     }
 
-    /// What `member` wanted on its disk last is there.
-    pub fn hard_state_saved(&mut self, member: MemberId) {
-        let voice = self.voice(member);
-        voice.durable = voice.hard;
-    }
-
-    /// `member` starts as an older state of itself: what it said since is forgotten there.
-    pub fn rolled_back(&mut self, member: MemberId, state: HardState) {
-        *self.voice(member) = Voice { hard: state, durable: state, ..Voice::default() };
-    }
-
-    /// `member` starts with this term and vote on its disk.
-    pub fn restarted(&mut self, member: MemberId, state: HardState) {
-        let voice = self.voice(member);
-        let before = voice.durable;
-        (voice.hard, voice.durable) = (state, state);
-        let other_vote = before.voted_for.is_some() && state.voted_for != before.voted_for;
-        if state.term < before.term || (state.term == before.term && other_vote) {
-            self.fail(Rule::VoteOnlyPersisted, || {
-                format!("{member:?} finds {state:?} on its disk, where it had {before:?}")
-            });
-        }
-    }
-
     /// The replicated state of `member` after `index` has this digest.
     pub fn state(&mut self, member: MemberId, index: Index, digest: u64) {
         let at = index as usize;
@@ -348,6 +321,7 @@ impl Oracle {
             (Some(_), _) => {}
         }
         if outcome == Outcome::Ok {
+            self.rows_changed(op, index, write_set);
             if let Some(missed) = self.passed.admit(index, seqno, write_set) {
                 self.fail(Rule::ConflictsAreCaught, || {
                     format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
@@ -368,43 +342,6 @@ impl Oracle {
         }
     }
 
-    /// `member` must put `state` on disk.
-    pub fn hard_state(&mut self, member: MemberId, state: HardState) {
-        let before = std::mem::replace(&mut self.voice(member).hard, state);
-        let changed_vote = state.term == before.term
-            && before.voted_for.is_some()
-            && before.voted_for != state.voted_for;
-        if state.term < before.term || changed_vote {
-            self.fail(Rule::TermNeverGoesBack, || {
-                format!("{member:?} replaces {before:?} by {state:?}")
-            });
-        }
-    }
-
-    /// `member` sends a message of its own term.
-    pub fn spoke(&mut self, member: MemberId, term: Term) {
-        let voice = self.voice(member);
-        let before = voice.term;
-        voice.term = before.max(term);
-        if term < before {
-            self.fail(Rule::TermNeverGoesBack, || {
-                format!("{member:?} speaks in term {term} after it spoke in term {before}")
-            });
-        }
-    }
-
-    pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
-        let voice = self.voice(member);
-        let before = voice.granted.replace((term, candidate));
-        if let Some((voted_in, other)) = before {
-            if voted_in == term && other != candidate {
-                self.fail(Rule::OneVotePerTerm, || {
-                    format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
-                });
-            }
-        }
-    }
-
     pub fn leader_of(&self, term: Term) -> Option<MemberId> {
         self.leaders.get(&term).copied()
     }
@@ -412,17 +349,6 @@ impl Oracle {
     /// Terms in which somebody led.
     pub fn terms_led(&self) -> usize {
         self.leaders.len()
-    }
-
-    fn voice(&mut self, member: MemberId) -> &mut Voice {
-        let at = match self.voices.iter().position(|(id, _)| *id == member) {
-            Some(at) => at,
-            None => {
-                self.voices.push((member, Voice::default()));
-                self.voices.len() - 1
-            }
-        };
-        &mut self.voices[at].1
     }
 
     fn find(&self, position: LogPosition) -> Option<Known> {

@@ -35,6 +35,10 @@ pub enum Plant {
     LongLease,
     /// A member that starts from a snapshot does not know that there is a single primary.
     ForgottenMode,
+    /// A client that does not know the outcome of its write writes it again without looking.
+    BlindRetry,
+    /// What a session gave up counts as kin of what its node writes later.
+    KinOverwrites,
     /// Leadership follows every single write.
     RestlessFollow,
     /// A received snapshot replaces the log before it is on disk.

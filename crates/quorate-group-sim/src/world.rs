@@ -22,6 +22,7 @@ mod net;
 mod operators;
 mod orders;
 mod process;
+mod retry;
 mod staff;
 mod start;
 mod storage;
@@ -43,6 +44,8 @@ use modes::Settling;
 use net::Net;
 use quorate_consensus::{Config, Index, MemberId};
 use quorate_wal::sim::Crash;
+use retry::Retries;
+pub use retry::Sessions;
 use std::collections::BTreeMap;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
@@ -84,6 +87,7 @@ pub struct World {
     settling: Settling,
     known: Known,
     disaster: Disaster,
+    retries: Retries,
     trace: Trace,
     digest: u64,
     coverage: Coverage,
@@ -128,6 +132,7 @@ impl World {
             settling: Settling::default(),
             known: Known::default(),
             disaster: Disaster::default(),
+            retries: Retries::draw(seed, profile),
             trace,
             digest: seed,
             coverage: Coverage::default(),
@@ -223,6 +228,7 @@ impl World {
             Event::AskFailed { number, addr, reason, .. } => {
                 self.ask_failed(m, number, addr, reason)
             }
+            Event::Leave { serial, .. } => self.leave(m, serial),
             Event::Unhang { .. } => self.unhang(m),
             _ => unreachable!("an event outside any process"),
         }
@@ -233,6 +239,7 @@ impl World {
             Event::LinkTimeout { connection } => self.link_timeout(connection),
             Event::Restart { m, run } => self.restart(m, run),
             Event::Resume { m, run } => self.resume(m, run),
+            Event::Return { task, from } => self.come_back(task, from),
             Event::Join => self.join_links(),
             Event::Room { m } => self.make_room(m),
             Event::Fault => self.fault(),

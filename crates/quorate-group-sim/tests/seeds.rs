@@ -155,6 +155,16 @@ fn finds_leadership_that_follows_every_write() {
 }
 
 #[test]
+fn finds_clients_that_do_not_look_what_became_of_their_write() {
+    assert_found(Plant::BlindRetry, 100, &[Rule::ExactlyOnce]);
+}
+
+#[test]
+fn finds_kin_that_overwrite_what_was_given_up() {
+    assert_found(Plant::KinOverwrites, 2000, &[Rule::NoLostUpdate]);
+}
+
+#[test]
 fn finds_a_snapshot_that_is_not_saved() {
     assert_found(Plant::SnapshotNotSaved, 100, &[Rule::AcknowledgeOnlyPersisted]);
 }

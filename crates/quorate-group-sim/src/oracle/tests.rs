@@ -1,6 +1,6 @@
 use super::*;
 use bytes::Bytes;
-use quorate_consensus::EntryKind;
+use quorate_consensus::{EntryKind, HardState};
 
 const A: MemberId = MemberId(1 << 96);
 const B: MemberId = MemberId(2 << 96);

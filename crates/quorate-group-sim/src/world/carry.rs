@@ -92,6 +92,7 @@ impl World {
         let release = out.release.take();
         let new_leader =
             out.notices.iter().any(|notice| matches!(notice, Notice::Leader(_, Some(_))));
+        let cut_off = out.notices.iter().any(|notice| matches!(notice, Notice::Primary(false)));
         if let (Some(needed), Some(process)) = (out.needed, &self.nodes[m].process) {
             process.wal.set_needed(needed);
         }
@@ -106,6 +107,9 @@ impl World {
         self.disk_soon(m);
         if let Some(index) = release {
             self.release(m, index);
+        }
+        if cut_off {
+            self.give_up_without_quorum(m);
         }
         if new_leader && self.plant == Some(Plant::ProposedTwice) {
             self.propose_again(m);
@@ -122,6 +126,9 @@ impl World {
                     }
                 }
                 Notice::Primary(primary) => {
+                    if let Some(process) = &mut self.nodes[m].process {
+                        process.sessions.primary = *primary;
+                    }
                     if self.tells() {
                         self.note(format!("m{m} is primary: {primary}"));
                     }

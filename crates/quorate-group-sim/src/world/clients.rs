@@ -1,9 +1,11 @@
 //! What clients do at each member, and what they are told.
 
+use super::retry::{changed, task_row};
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
-use crate::database::{Part, WriteRequest};
+use crate::database::{row_path, Part, WriteRequest};
 use crate::node::{Client, Pending, Read};
+use crate::oracle::rows::Attempt;
 use crate::oracle::Rule;
 use crate::plant::Plant;
 use quorate_certify::KeyType;
@@ -15,6 +17,9 @@ impl World {
     pub(super) fn client(&mut self, m: usize, client: usize) {
         let Some(process) = &self.nodes[m].process else { return };
         if process.clients[client] != Client::Idle || self.phase != Phase::Faults {
+            return;
+        }
+        if self.guest_goes_on(m, client) {
             return;
         }
         if self.proposals_left == 0 {
@@ -38,28 +43,54 @@ impl World {
 
     /// False if this member takes no writes now.
     pub(super) fn write(&mut self, m: usize, client: usize) -> bool {
+        let Some(process) = &self.nodes[m].process else { return false };
+        let mut request = self.draw_request(process.streams[client]);
+        let task = self.make_task(&mut request);
+        self.submit(m, client, request, task)
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        m: usize,
+        client: usize,
+        mut request: WriteRequest,
+        task: Option<u32>,
+    ) -> bool {
         let id = self.nodes[m].id;
         let term = self.writing_term(m);
         let Some(process) = &self.nodes[m].process else { return false };
         let stopped = process.member.has_failed() || process.fatal.is_some();
-        let Some(term) = term.filter(|_| !stopped) else {
+        let waits = stopped || self.must_wait(m, &request);
+        let Some(term) = term.filter(|_| !waits) else {
             self.mark(Mark::WriteRefused);
             self.client_later(m, client);
             return false;
         };
-        let stream = process.streams[client];
-        let op = self.oracle.new_op(id, term);
-        let request = self.draw_request(op, stream);
+        request.op = self.oracle.new_op(id, term);
+        let WriteRequest { op, part, .. } = request;
         let Some(process) = &mut self.nodes[m].process else { return false };
         let serial = process.next_serial;
         process.next_serial += 1;
         process.clients[client] = Client::Writing;
-        let data = process.database.write_set(process.origin, serial, term, &request);
-        let part = request.part;
-        process.pending.insert(serial, Pending { client, op, part });
+        let stamp = (term, process.sessions.epoch());
+        let (header, data) = process.database.write_set((process.origin, serial), stamp, &request);
+        let changes: Vec<u64> = changed(&request.rows).collect();
+        if self.retries.on {
+            let seen = |row: &u64| {
+                let path = row_path(*row);
+                (path, process.database.last_change(path))
+            };
+            let seen = changes.iter().map(seen).collect();
+            self.oracle.rows.attempted(op, Attempt { seen, task: task.map(task_row) });
+        }
+        let pending = Pending { client: Some(client), op, part, header, changes, task };
+        process.pending.insert(serial, pending);
         if self.tells() {
-            let bytes = data.len();
-            self.note(format!("m{m} client {client} writes op {op}, {part:?}, serial {serial}, {bytes} bytes, term {term}"));
+            let (bytes, epoch) = (data.len(), header.kin_epoch);
+            self.note(format!("m{m} client {client} writes op {op}, {part:?}, serial {serial}, {bytes} bytes, term {term}, epoch {epoch}, task {task:?}"));
+        }
+        if task.is_some() {
+            self.may_leave(m, serial);
         }
         self.propose(m, serial, data);
         true
@@ -88,31 +119,12 @@ impl World {
             padding: 0,
             part,
         };
-        let data = process.database.write_set(process.origin, serial, 0, &request);
+        let (_, data) = process.database.write_set((process.origin, serial), (0, 0), &request);
         process.pending.insert(serial, pending);
         self.propose(m, serial, data);
     }
 
-    /// The state jumped over entries that may have decided what is pending here, or the process
-    /// ended: the outcome is unknown, and the clients go to another node.
-    pub(super) fn give_up_writes(&mut self, m: usize) {
-        let now_ms = self.now_ms(m);
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let mut intake = Intake::default();
-        let pending = std::mem::take(&mut process.pending);
-        pending.keys().for_each(|serial| intake.decided(*serial));
-        process.member.take_in(now_ms, &mut intake, &mut process.out);
-        for pending in pending.into_values() {
-            if let Some(process) = &mut self.nodes[m].process {
-                process.clients[pending.client] = Client::Idle;
-                process.streams[pending.client] = None;
-            }
-            self.mark(Mark::UnknownOutcome);
-            self.client_later(m, pending.client);
-        }
-    }
-
-    fn draw_request(&mut self, op: u32, stream: Option<i64>) -> WriteRequest {
+    fn draw_request(&mut self, stream: Option<i64>) -> WriteRequest {
         let rng = &mut self.rng;
         let keys = self.scenario.keys;
         let rows = (0..rng.range(1, 3))
@@ -140,7 +152,7 @@ impl World {
         };
         let padding =
             if self.scenario.large_per_mille > 0 && rng.chance(1) { 300 << 10 } else { padding };
-        WriteRequest { op, rows, isolation, padding, part }
+        WriteRequest { op: 0, rows, isolation, padding, part }
     }
 
     /// Asks for a linearizable read point.
@@ -200,7 +212,9 @@ impl World {
         let Some(at) = process.reads.iter().position(done) else { return };
         let client = process.reads.swap_remove(at).client;
         process.clients[client] = Client::Idle;
-        self.client_later(m, client);
+        if !self.guest_looks(m, client) {
+            self.client_later(m, client);
+        }
         self.finish_reads(m);
     }
 }

@@ -120,6 +120,12 @@ pub enum Event {
         addr: String,
         reason: &'static str,
     },
+    /// The client of this write loses its connection.
+    Leave {
+        m: usize,
+        run: u32,
+        serial: u64,
+    },
     Unhang {
         m: usize,
         run: u32,
@@ -135,6 +141,11 @@ pub enum Event {
     Resume {
         m: usize,
         run: u32,
+    },
+    /// The client of this task finds another node.
+    Return {
+        task: u32,
+        from: usize,
     },
     Join,
     Room {
@@ -180,10 +191,12 @@ impl Event {
             | Event::AskArrives { m, run, .. }
             | Event::AskAnswered { m, run, .. }
             | Event::AskFailed { m, run, .. }
+            | Event::Leave { m, run, .. }
             | Event::Unhang { m, run } => Some((m, run)),
             Event::LinkTimeout { .. }
             | Event::Restart { .. }
             | Event::Resume { .. }
+            | Event::Return { .. }
             | Event::Join
             | Event::Room { .. }
             | Event::Fault

@@ -112,12 +112,13 @@ impl World {
         let (stored, content) =
             load(&process.snapshots, index).ok_or("the snapshot cannot be read")?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
-        process.database = Database::restore(&content.machine)?;
+        process.database = Database::restore(&content.machine, self.retries.on)?;
         let digest = process.database.digest();
         process.feed.install(stored.meta, content.view);
         let applied = process.feed.applied();
         self.oracle.state(id, index, digest);
-        self.give_up_writes(m);
+        // The state jumped over entries that may have decided what is pending here.
+        self.give_up(m, |_| true);
         self.step(m, Input::Started(applied));
         Ok(())
     }
@@ -213,21 +214,29 @@ impl World {
         if header.origin != process.origin {
             return;
         }
-        let Some(pending) = process.pending.remove(&header.serial) else { return };
+        let pending = process.pending.remove(&header.serial);
+        self.mark_kin(m, &header, outcome == Outcome::Ok);
+        let Some(pending) = pending else { return };
+        let Some(process) = &mut self.nodes[m].process else { return };
         let mut intake = quorate_group::Intake::default();
         intake.decided(header.serial);
         process.member.take_in(now_ms, &mut intake, &mut process.out);
-        process.streams[pending.client] = match (outcome, pending.part) {
-            (Outcome::Ok, Part::First | Part::Next(_)) => Some(seqno),
-            _ => None,
-        };
-        process.clients[pending.client] = Client::Idle;
+        if let Some(client) = pending.client {
+            process.streams[client] = match (outcome, pending.part) {
+                (Outcome::Ok, Part::First | Part::Next(_)) => Some(seqno),
+                _ => None,
+            };
+            process.clients[client] = Client::Idle;
+        }
         // Who was rolled back may write under a serial that its forgotten life has used: the client is
         // told that this write set failed.
         if outcome != Outcome::Duplicate {
             self.oracle.acknowledged(op, index);
         }
         self.carry_out(m);
-        self.client_later(m, pending.client);
+        if let Some(client) = pending.client {
+            self.told(m, client, pending.task, outcome == Outcome::Ok);
+            self.client_later(m, client);
+        }
     }
 }

@@ -113,11 +113,15 @@ impl World {
         self.feed_soon(m);
     }
 
-    /// Whoever was told that it is an older state of itself comes back as a new member.
+    /// Whoever was told that it is an older state of itself comes back as a new member, and so does
+    /// whoever lacks what rotted.
     fn replace_refused(&mut self) {
         for m in 0..self.nodes.len() {
-            let told = self.nodes[m].mark.is_some() || self.nodes[m].refused.is_some();
-            if (told || self.has_returned(m)) && !self.is_away(m) {
+            let node = &self.nodes[m];
+            let stopped = node.process.as_ref().is_some_and(|process| process.fatal.is_some());
+            let told = node.mark.is_some() || node.refused.is_some();
+            let lacks = stopped && node.damage.is_some();
+            if (told || lacks || self.has_returned(m)) && !self.is_away(m) {
                 self.wipe(m);
                 self.start(m);
             }
@@ -213,6 +217,7 @@ impl World {
 
     /// Everything that a client was told is in the log, where it was told.
     fn check_acknowledged(&mut self) {
+        self.oracle.check_tasks();
         let Some(process) =
             self.nodes.iter().find_map(|node| node.process.as_ref().filter(|p| p.leads))
         else {

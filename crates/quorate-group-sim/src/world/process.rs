@@ -51,7 +51,7 @@ impl World {
                 wish: self.first_wish(m),
             });
         }
-        let empty = Database::new(self.scenario.window).digest();
+        let empty = Database::new(self.scenario.window, self.retries.on).digest();
         self.oracle.state(MemberId::default(), 0, empty);
         if self.scenario.founded {
             self.phase = Phase::Founding;
@@ -145,7 +145,7 @@ impl World {
             self.note(format!("m{m} ends: {end:?}"));
         }
         self.keep_known(m, &process);
-        let (applied, wal) = (process.applied(), process.wal.clone());
+        let (applied, wal, tasks) = (process.applied(), process.wal.clone(), process.open_tasks());
         let (crash, mark) = match end {
             End::Crash(Crash::Power) => (Crash::Power, Mark::PowerCut),
             End::Crash(Crash::Kill) => (Crash::Kill, Mark::Kill),
@@ -166,6 +166,10 @@ impl World {
         let node = &mut self.nodes[m];
         node.disk = node.disk.crash(crash);
         self.process_ended(m);
+        for task in tasks {
+            self.mark(Mark::UnknownOutcome);
+            self.go_elsewhere(m, task);
+        }
     }
 
     pub(super) fn restart_later(&mut self, m: usize) {

@@ -1,6 +1,6 @@
 //! What a start does with what it finds on the disk, as the product's shell does it.
 
-use super::{Event, World};
+use super::{Event, Sessions, World};
 use crate::coverage::Mark;
 use crate::database::{origin, Database};
 use crate::node::{Client, Damage, Process};
@@ -152,6 +152,7 @@ impl World {
             next_serial: 1,
             streams: vec![None; clients],
             reads: Vec::new(),
+            sessions: Sessions::default(),
             asking: 0,
             orders: BTreeMap::new(),
             disk_busy: false,
@@ -194,10 +195,15 @@ impl World {
             found => found,
         };
         let Some((stored, content)) = found else {
-            return (SnapshotMeta::default(), View::default(), Database::new(window));
+            return (
+                SnapshotMeta::default(),
+                View::default(),
+                Database::new(window, self.retries.on),
+            );
         };
         let content = Content::decode(content).expect("the checksum was right");
-        let mut database = Database::restore(&content.machine).expect("the checksum was right");
+        let mut database =
+            Database::restore(&content.machine, self.retries.on).expect("the checksum was right");
         if self.plant == Some(Plant::PartialIndex) {
             database.forget_index();
         }

@@ -33,6 +33,14 @@ impl KinEpoch {
         self.0.load(Ordering::Acquire)
     }
 
+    /// What `header` proposed was given up before it was sequenced.
+    pub fn given_up(&self, header: &Header) {
+        // A rollback fragment changes no row, and an isolated action is kin to nothing.
+        if !header.has(flags::ROLLBACK | flags::ISOLATION) {
+            self.end(header.kin_epoch);
+        }
+    }
+
     /// Something of the epoch `of` was given up. Many at once, as when a quorum is lost, end it once.
     fn end(&self, of: u16) {
         self.0.fetch_max(of.saturating_add(1), Ordering::AcqRel);
@@ -42,7 +50,7 @@ impl KinEpoch {
 impl Link {
     /// Blocks until the fate of what `header` proposed for `trx` is known. None: it was given up.
     pub fn await_fate(&self, trx: &Trx, header: &Header) -> Option<Fate> {
-        let patient = is_last_fragment(header.flags) || header.kin_epoch == EPOCH_MAX;
+        let patient = is_patient(header);
         let over = || if patient { self.closed() } else { self.abandoned() };
         let mut state = trx.await_fate(trx.lock(), over);
         if state.fate.is_none() {
@@ -67,9 +75,8 @@ impl Link {
         if fragment && !in_time {
             self.given_up.lock().remove(&header.serial);
         }
-        // A rollback fragment changes no row, and an isolated action is kin to nothing.
-        if in_time && !header.has(flags::ROLLBACK | flags::ISOLATION) {
-            self.kin_epoch.end(header.kin_epoch);
+        if in_time {
+            self.kin_epoch.given_up(header);
         }
         in_time
     }
@@ -78,6 +85,11 @@ impl Link {
     pub fn was_given_up(&self, serial: u64) -> bool {
         self.given_up.lock().remove(&serial)
     }
+}
+
+/// Whether the session of what `header` proposed waits for its fate however long there is no quorum.
+pub fn is_patient(header: &Header) -> bool {
+    is_last_fragment(header.flags) || header.kin_epoch == EPOCH_MAX
 }
 
 /// Whether it takes other write sets to make a transaction of this one.

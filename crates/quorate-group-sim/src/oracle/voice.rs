@@ -1,0 +1,89 @@
+//! What members say: votes and terms, held against what they said before and what is on their disks.
+
+use super::{Oracle, Rule};
+use quorate_consensus::{HardState, MemberId, Term};
+
+#[derive(Clone, Copy, Default)]
+pub struct Voice {
+    /// The highest term this member spoke in.
+    term: Term,
+    /// Whom it granted its last vote.
+    granted: Option<(Term, MemberId)>,
+    /// What it wants on its disk, and what is certainly there.
+    hard: HardState,
+    durable: HardState,
+}
+
+impl Oracle {
+    /// What `member` wanted on its disk last is there.
+    pub fn hard_state_saved(&mut self, member: MemberId) {
+        let voice = self.voice(member);
+        voice.durable = voice.hard;
+    }
+
+    /// `member` starts as an older state of itself: what it said since is forgotten there.
+    pub fn rolled_back(&mut self, member: MemberId, state: HardState) {
+        *self.voice(member) = Voice { hard: state, durable: state, ..Voice::default() };
+    }
+
+    /// `member` starts with this term and vote on its disk.
+    pub fn restarted(&mut self, member: MemberId, state: HardState) {
+        let voice = self.voice(member);
+        let before = voice.durable;
+        (voice.hard, voice.durable) = (state, state);
+        let other_vote = before.voted_for.is_some() && state.voted_for != before.voted_for;
+        if state.term < before.term || (state.term == before.term && other_vote) {
+            self.fail(Rule::VoteOnlyPersisted, || {
+                format!("{member:?} finds {state:?} on its disk, where it had {before:?}")
+            });
+        }
+    }
+
+    /// `member` must put `state` on disk.
+    pub fn hard_state(&mut self, member: MemberId, state: HardState) {
+        let before = std::mem::replace(&mut self.voice(member).hard, state);
+        let changed_vote = state.term == before.term
+            && before.voted_for.is_some()
+            && before.voted_for != state.voted_for;
+        if state.term < before.term || changed_vote {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} replaces {before:?} by {state:?}")
+            });
+        }
+    }
+
+    /// `member` sends a message of its own term.
+    pub fn spoke(&mut self, member: MemberId, term: Term) {
+        let voice = self.voice(member);
+        let before = voice.term;
+        voice.term = before.max(term);
+        if term < before {
+            self.fail(Rule::TermNeverGoesBack, || {
+                format!("{member:?} speaks in term {term} after it spoke in term {before}")
+            });
+        }
+    }
+
+    pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
+        let voice = self.voice(member);
+        let before = voice.granted.replace((term, candidate));
+        if let Some((voted_in, other)) = before {
+            if voted_in == term && other != candidate {
+                self.fail(Rule::OneVotePerTerm, || {
+                    format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
+                });
+            }
+        }
+    }
+
+    fn voice(&mut self, member: MemberId) -> &mut Voice {
+        let at = match self.voices.iter().position(|(id, _)| *id == member) {
+            Some(at) => at,
+            None => {
+                self.voices.push((member, Voice::default()));
+                self.voices.len() - 1
+            }
+        };
+        &mut self.voices[at].1
+    }
+}
