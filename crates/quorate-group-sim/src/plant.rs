@@ -43,4 +43,11 @@ pub enum Plant {
     RestlessFollow,
     /// A received snapshot replaces the log before it is on disk.
     SnapshotNotSaved,
+    /// After a crash, entries that a new leader had overwritten come back, and what was written since
+    /// is gone.
+    ResurrectTruncated,
+    /// A host that does not answer counts as one that refuses: nobody runs there.
+    SilenceIsAbsence,
+    /// Whoever is asked agrees to a majority given up, whatever it has.
+    AllAgreeToForce,
 }

@@ -167,7 +167,7 @@ impl Scenario {
             allow_alone: !calm && voters == 2 && r.chance(600),
             lease_reads: false,
             modes: Modes::draw(seed, profile, election_timeout_ms),
-            staff: Staff::draw(seed, profile, voters, faults.loses_disks()),
+            staff: Staff::draw(seed, profile, (voters, election_us), faults.loses_disks()),
             faults,
         };
         scenario.modes.govern(&mut scenario.rules);

@@ -4,6 +4,7 @@
 
 use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
+use crate::schedule::Micros;
 use quorate_consensus::{Config, MemberId, MemberRole};
 
 #[derive(Clone, Debug, Default)]
@@ -21,13 +22,18 @@ pub struct Staff {
     /// And then something that was committed is lost with it.
     pub loses_commits: bool,
     /// Entries are read back so much later, at most.
-    pub fetch_us: u64,
+    pub fetch_us: Micros,
 }
 
 impl Staff {
     /// `loses_disks`: who gives its votes away just when another one's disk is lost may leave nobody
     /// who decides.
-    pub fn draw(seed: u64, profile: Profile, voters: usize, loses_disks: bool) -> Self {
+    pub fn draw(
+        seed: u64,
+        profile: Profile,
+        (voters, election_us): (usize, Micros),
+        loses_disks: bool,
+    ) -> Self {
         let mut rng = Rng::new(mix(seed, 0x5374_6166_6621));
         let r = &mut rng;
         let operated = matches!(profile, Profile::Swarm | Profile::Membership);
@@ -45,9 +51,11 @@ impl Staff {
             }),
             departs: operated && r.chance(200),
             alone: !calm && voters < 4 && r.chance(500),
-            disaster: operated && voters > 1 && r.chance(80),
+            disaster: operated && voters > 1 && r.chance(130),
             loses_commits: r.chance(600),
-            fetch_us: *r.pick(&[2_000, 2_000, 50_000, 400_000]).unwrap_or(&2_000),
+            fetch_us: *r
+                .pick(&[2_000, election_us / 4, election_us, election_us * 2])
+                .unwrap_or(&2_000),
         }
     }
 

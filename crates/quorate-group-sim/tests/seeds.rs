@@ -1,11 +1,8 @@
 //! The simulator itself: it replays, it visits every corner, it finds planted bugs by the rule that
 //! they break, and what it once found stays fixed.
 
-use quorate_group_sim::{run_seed, sweep, Mark, Plant, Profile, Rule, Sweep, SweepOptions};
+use quorate_group_sim::{run_seed, sweep, Coverage, Plant, Profile, Rule, Sweep, SweepOptions};
 use std::ops::Range;
-
-/// Happen once in hundreds of seeds: `run --coverage` on the range of `scripts/test` counts them.
-const RARE: [Mark; 3] = [Mark::LogFetchRefused, Mark::RolledBack, Mark::RolledBackRefused];
 
 fn run(seeds: Range<u64>, profile: Profile, plant: Option<Plant>) -> Sweep {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
@@ -46,14 +43,21 @@ fn threads_do_not_matter() {
 
 #[test]
 fn every_profile_is_clean_and_every_corner_is_visited() {
-    assert_clean(&run(0..20, Profile::Calm, None));
-    assert_clean(&run(0..40, Profile::Disk, None));
-    assert_clean(&run(0..40, Profile::Network, None));
-    assert_clean(&run(0..40, Profile::Membership, None));
-    let swarm = run(0..300, Profile::Swarm, None);
-    assert_clean(&swarm);
-    for (mark, count) in swarm.coverage.iter().filter(|(mark, _)| !RARE.contains(mark)) {
-        assert!(count > 0, "{mark:?} never happened in {} seeds", swarm.seeds);
+    let mut visited = Coverage::default();
+    let ranges = [
+        (Profile::Calm, 20),
+        (Profile::Disk, 40),
+        (Profile::Network, 40),
+        (Profile::Membership, 40),
+        (Profile::Swarm, 300),
+    ];
+    for (profile, seeds) in ranges {
+        let total = run(0..seeds, profile, None);
+        assert_clean(&total);
+        visited.add(&total.coverage);
+    }
+    for (mark, count) in visited.iter() {
+        assert!(count > 0, "{mark:?} never happened");
     }
 }
 
@@ -162,6 +166,21 @@ fn finds_clients_that_do_not_look_what_became_of_their_write() {
 #[test]
 fn finds_kin_that_overwrite_what_was_given_up() {
     assert_found(Plant::KinOverwrites, 2000, &[Rule::NoLostUpdate]);
+}
+
+#[test]
+fn finds_overwritten_entries_that_come_back() {
+    assert_found(Plant::ResurrectTruncated, 50, &[Rule::SyncedIsKept]);
+}
+
+#[test]
+fn finds_two_that_both_go_on_alone() {
+    assert_found(Plant::SilenceIsAbsence, 3000, &[Rule::AloneWithAll]);
+}
+
+#[test]
+fn finds_a_majority_given_up_without_asking_those_kept() {
+    assert_found(Plant::AllAgreeToForce, 300, &[Rule::CommittedNeverChanges]);
 }
 
 #[test]

@@ -103,6 +103,21 @@ fn votes_and_terms() {
 }
 
 #[test]
+fn what_is_lost_by_force_may_be_otherwise_and_nothing_before_it() {
+    let mut oracle = Oracle::default();
+    fed(&mut oracle, A, 1, 1..=4);
+    (0..=4).for_each(|index| oracle.state(A, index, index));
+    oracle.forced(2);
+    assert_eq!(oracle.commit(), 2);
+    fed(&mut oracle, B, 9, 3..=3);
+    oracle.state(B, 3, 33);
+    oracle.elected(B, 9, 3, |index| Some(if index < 3 { 1 } else { 9 }));
+    assert_eq!(broken(&mut oracle), None);
+    oracle.state(B, 2, 22);
+    assert_eq!(broken(&mut oracle), Some(Rule::SameVerdictsEverywhere));
+}
+
+#[test]
 fn states_that_differ() {
     let mut oracle = Oracle::default();
     oracle.state(A, 0, 10);

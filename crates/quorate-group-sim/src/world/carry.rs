@@ -220,6 +220,9 @@ impl World {
         }
         if let Some(from) = effects.truncate_from {
             self.mark(Mark::Truncation);
+            if self.plant == Some(Plant::ResurrectTruncated) {
+                self.nodes[m].image = Some(self.nodes[m].disk.image());
+            }
             for index in from..=wal.last().index {
                 if let Some(term) = wal.term_at(index) {
                     self.oracle.truncated(id, quorate_consensus::LogPosition { term, index });
@@ -258,6 +261,11 @@ impl World {
         if self.plant == Some(Plant::InflatedReply) {
             if let MessageBody::AppendReply { matched } = &mut message.body {
                 *matched += 1;
+            }
+        }
+        if self.plant == Some(Plant::AllAgreeToForce) {
+            if let MessageBody::ForcedVoteReply { granted, .. } = &mut message.body {
+                *granted = true;
             }
         }
         self.push(m, message.to, Packet::Consensus(message));

@@ -4,6 +4,7 @@ use super::connections::{decode, encode, Connection};
 use super::{Event, World};
 use crate::coverage::Mark;
 use crate::node::Outgoing;
+use crate::plant::Plant;
 use crate::scenario::slot_of;
 use crate::schedule::Micros;
 use quorate_consensus::MemberId;
@@ -62,7 +63,8 @@ impl World {
         let failed = |refused| Event::DialFailed { m, run, peer, attempt, addr, refused };
         let host_answers = to < self.nodes.len() && !self.nodes[to].off && self.net.works(m, to);
         if !host_answers {
-            return self.schedule.after(self.scenario.silence_us(), failed(false));
+            let absent = refused && self.plant == Some(Plant::SilenceIsAbsence);
+            return self.schedule.after(self.scenario.silence_us(), failed(absent));
         }
         let there = self.latency(m, to);
         if !self.nodes[to].is_up() {

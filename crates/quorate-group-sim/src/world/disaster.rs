@@ -213,7 +213,7 @@ impl World {
     fn draw_returning(&mut self, left: u16) -> Option<usize> {
         let config = self.committed_config.1.clone();
         let lost: Vec<usize> = (0..self.nodes.len()).filter(|m| left & (1 << m) == 0).collect();
-        let m = self.rng.pick(&lost).copied().filter(|_| self.rng.chance(400))?;
+        let m = self.rng.pick(&lost).copied().filter(|_| self.rng.chance(600))?;
         let id = self.nodes[m].id;
         (!config.is_quorum(|other| other == id)).then_some(m)
     }

@@ -2,11 +2,15 @@
 //! of every entry, and one member at a time is damaged.
 
 use super::check::decides;
+use super::operators::Act;
 use super::{Event, Phase, World};
 use crate::coverage::Mark;
 use crate::node::{Damage, Node, Process};
 use quorate_consensus::MemberId;
 use quorate_wal::sim::{Crash, Faults, SimDisk};
+
+/// How often a moment is looked for at which a disk may be rolled back.
+const TRIES: u32 = 12;
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
@@ -144,9 +148,7 @@ impl World {
             Fault::Image if self.nodes[m].is_up() && self.nodes[m].damage.is_none() => {
                 self.nodes[m].image = Some(self.nodes[m].disk.image());
             }
-            Fault::RollBack if self.nodes[m].image.is_some() && self.may_lose(m) => {
-                self.roll_back(m)
-            }
+            Fault::RollBack => self.roll_back_some(TRIES),
             Fault::Hang => self.hang(m),
             _ => {}
         }
@@ -213,6 +215,18 @@ impl World {
             self.note(format!("m{m}: sector {sector} of {name} rots"));
         }
         self.restart_later(m);
+    }
+
+    /// Somebody of whom there is an image, as soon as its disk may be lost.
+    pub(super) fn roll_back_some(&mut self, tries: u32) {
+        let has_image = |m: &usize| self.nodes[*m].image.is_some();
+        let found: Vec<usize> = (0..self.nodes.len()).filter(has_image).collect();
+        let Some(m) = self.rng.pick(&found).copied().filter(|_| self.has_faults()) else { return };
+        if self.may_lose(m) {
+            self.roll_back(m);
+        } else if tries > 0 {
+            self.act_later(Act::RollBack { tries: tries - 1 }, self.scenario.election_us() / 2);
+        }
     }
 
     fn roll_back(&mut self, m: usize) {

@@ -21,6 +21,10 @@ pub enum Act {
     Alone,
     Disaster,
     Force,
+    /// An older image of a disk is restored.
+    RollBack {
+        tries: u32,
+    },
 }
 
 impl World {
@@ -39,6 +43,7 @@ impl World {
             Act::Alone => self.order_alone(),
             Act::Disaster => self.disaster(),
             Act::Force => self.force(),
+            Act::RollBack { tries } => self.roll_back_some(tries),
         }
     }
 

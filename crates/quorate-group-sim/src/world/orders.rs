@@ -35,6 +35,10 @@ impl World {
                 let to = self.rng.chance(700).then_some(other);
                 ("switchover", Mark::Switchover, Order::Switchover { to })
             }
+            3..=5 if self.scenario.zones > 1 && self.rng.chance(400) => {
+                let zone = Some(format!("z{}", self.rng.below(self.scenario.zones)));
+                ("alter", Mark::AlterZone, alter(Alteration { zone, ..Alteration::default() }))
+            }
             3 => {
                 let roles = [MemberRole::Voter, MemberRole::Learner, MemberRole::Voter];
                 let role = self.rng.pick(&roles).copied();
@@ -43,10 +47,6 @@ impl World {
             4 => {
                 let weight = self.rng.pick(&[0, 20, 50, 80]).copied();
                 ("alter", Mark::AlterWeight, alter(Alteration { weight, ..Alteration::default() }))
-            }
-            5 if self.scenario.zones > 1 && self.rng.chance(500) => {
-                let zone = Some(format!("z{}", self.rng.below(self.scenario.zones)));
-                ("alter", Mark::AlterZone, alter(Alteration { zone, ..Alteration::default() }))
             }
             5 => ("rules", Mark::SetRules, Order::SetRules(self.draw_rules())),
             6 if !self.scenario.faults.loses_disks() => {

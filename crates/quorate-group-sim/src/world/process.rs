@@ -6,6 +6,7 @@ use crate::coverage::Mark;
 use crate::database::Database;
 use crate::node::{Damage, Node, Process};
 use crate::oracle::Rule;
+use crate::plant::Plant;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
 use quorate_group::{Input, LogRoom};
 use quorate_wal::sim::{self, Crash, SimDisk, Steps};
@@ -165,6 +166,11 @@ impl World {
         drop(wal);
         let node = &mut self.nodes[m];
         node.disk = node.disk.crash(crash);
+        if self.plant == Some(Plant::ResurrectTruncated) {
+            if let Some(image) = node.image.take() {
+                node.disk = SimDisk::restore(&image, 0);
+            }
+        }
         self.process_ended(m);
         for task in tasks {
             self.mark(Mark::UnknownOutcome);
