@@ -120,8 +120,8 @@ impl Votes {
             poll.voters.retain(|voter| view.contains(voter));
             poll.cast.retain(|voter, _| view.contains(voter));
         }
-        // Nobody is left who met the error or has said a thing: not a question any more.
-        self.open.retain(|_, poll| !poll.cast.is_empty());
+        // Nobody is left who knows how it went: a question for later, when such a one asks it again.
+        self.open.retain(|_, poll| poll.cast.values().any(|ballot| *ballot != Ballot::Abstain));
         let ended: Vec<_> =
             self.open.iter().filter_map(|(s, poll)| poll.count(*s, false)).collect();
         ended.iter().for_each(|decision| self.keep(decision));

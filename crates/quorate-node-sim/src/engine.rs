@@ -4,6 +4,10 @@
 //! follows: so that it shows if somebody overwrites what it has not seen. As in InnoDB, the position of the
 //! last write set is stored together with what it writes.
 
+mod copy;
+
+pub use self::copy::Copy;
+use self::copy::Origin;
 use crate::baton::installed;
 use crate::oracle::{Oracle, Tag};
 use parking_lot::Mutex as Plain;
@@ -53,6 +57,10 @@ struct Record {
 /// What a server's disk has; outlives its processes.
 #[derive(Default)]
 pub struct Disk {
+    origin: Origin,
+    /// The copy that it began with has not been synced.
+    unsynced: bool,
+    /// What was committed after that.
     records: Vec<Record>,
     flushed: usize,
     /// DDL that was executed: durable at once, unlike the position that says so.
@@ -67,6 +75,7 @@ impl Disk {
 
     /// Keeps what was flushed and, by chance, some of what followed. Says how much is lost.
     pub fn crash(&mut self) -> usize {
+        self.lose_unsynced_copy();
         let tail = self.records.len() - self.flushed;
         let kept = installed().random(|rng| match rng.index(3) {
             0 => 0,
@@ -130,7 +139,7 @@ impl Engine {
     ) -> Self {
         let (locks, gaps) = (BTreeMap::new(), BTreeMap::new());
         let mut tables = Tables { rows: Rows::new(), position: 0, locks, gaps };
-        disk.lock().records.iter().for_each(|record| tables.take_in(record));
+        disk.lock().load(&mut tables);
         Self { node, disk, data_dir, tables: Mutex::new(tables), released: Condvar::new(), oracle }
     }
 
@@ -239,6 +248,7 @@ impl Engine {
         }
         disk.schema.push(tag);
         disk.flush();
+        self.oracle.executed(seqno, tag);
         self.oracle.tell(|| format!("n{} executes {tag:x} at {seqno}, {keys} rows", self.node));
         // A new definition file, by which the node knows that this has happened.
         let file = self.data_dir.join("db/t.frm");
@@ -284,7 +294,7 @@ impl Engine {
         drop(disk);
         let tags: Vec<Tag> = writes.iter().map(|write| write.tag).collect();
         self.oracle.tell(|| format!("n{} commits {seqno}: {tags:x?}", self.node));
-        self.oracle.committed(self.node, seqno, digest(writes), &tags);
+        self.oracle.committed(self.node, seqno, digest(writes), writes);
     }
 }
 

@@ -9,6 +9,7 @@ mod plant;
 mod rng;
 mod server;
 mod session;
+mod transfer;
 mod world;
 
 use clap::{Parser, Subcommand};

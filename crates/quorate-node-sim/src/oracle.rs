@@ -8,6 +8,7 @@
 //!   has not seen.
 //! - Nobody waits for ever.
 
+use crate::engine::{Rows, Writes, SCHEMA};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,12 +36,19 @@ marks! {
     Crash, CrashLostTail, CrashOfAll, CleanStop, Restart, Cut, CutMajority,
     Ddl, DdlFails,
     Paused, Desynced, CausalRead,
+    StartContinues, StartFetches, StartOnUnknown, StartOnHalfCopy, StartOnBlank, StartWithoutLog, DataLost,
+    SnapshotWelcome, SnapshotReceived, OwnLogPurged, LeaderPurges,
+    Donates, DonorStill, DonorFlowing, Donated, StateReceived, StateRefused,
+    ScriptFailsToStart, ScriptFails, ScriptFindsNobody, StreamBreaks, JoinerTimesOut,
+    TransferCancelled, TwoJoiners, ExitsByItself, Withdrawn,
 }
 
 #[derive(Default)]
 struct Seen {
     /// What was committed at each seqno.
-    history: BTreeMap<i64, u64>,
+    history: BTreeMap<i64, (u64, Writes)>,
+    /// The DDL that was executed at each seqno.
+    executed: BTreeMap<i64, Tag>,
     committed: BTreeSet<Tag>,
     acknowledged: BTreeSet<Tag>,
     refused: BTreeSet<Tag>,
@@ -90,10 +98,11 @@ impl Oracle {
     }
 
     /// A server commits this at this seqno.
-    pub fn committed(&self, node: usize, seqno: i64, digest: u64, tags: &[Tag]) {
+    pub fn committed(&self, node: usize, seqno: i64, digest: u64, writes: &Writes) {
         let mut seen = self.0.lock();
-        let first = *seen.history.entry(seqno).or_insert(digest);
-        let refused = tags.iter().copied().find(|tag| seen.refused.contains(tag));
+        let first = seen.history.entry(seqno).or_insert_with(|| (digest, writes.clone())).0;
+        let tags = writes.iter().map(|write| write.tag);
+        let refused = tags.clone().find(|tag| seen.refused.contains(tag));
         seen.committed.extend(tags);
         drop(seen);
         if first != digest {
@@ -101,6 +110,28 @@ impl Oracle {
         }
         if let Some(tag) = refused {
             self.fail(format!("n{node} commits {tag:x} at {seqno}, whose client was refused"));
+        }
+    }
+
+    pub fn executed(&self, seqno: i64, tag: Tag) {
+        self.0.lock().executed.insert(seqno, tag);
+    }
+
+    /// A joiner begins on a copy of this position: it must be what all commits up to there make.
+    pub fn check_copy(&self, node: usize, position: i64, rows: &Rows) {
+        let mut expected = Rows::new();
+        let seen = self.0.lock();
+        for (_, writes) in seen.history.range(..=position).map(|(_, committed)| committed) {
+            for write in writes {
+                expected.entry(write.key).or_default().push(write.tag);
+            }
+        }
+        expected.insert(SCHEMA, seen.executed.range(..=position).map(|(_, tag)| *tag).collect());
+        drop(seen);
+        if *rows != expected {
+            self.fail(format!(
+                "n{node} is sent a copy of {position} with {rows:x?}, where {expected:x?} was committed"
+            ));
         }
     }
 

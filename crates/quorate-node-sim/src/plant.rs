@@ -16,4 +16,8 @@ pub enum Plant {
     NobodyAborts,
     /// What a session gave up counts as kin of what its node proposes later.
     KinOverwrites,
+    /// A donor's copy has the rows of an earlier time than its position.
+    CopyTakenEarly,
+    /// A start does not know that the copy on its disk is not whole.
+    HalfCopyTrusted,
 }

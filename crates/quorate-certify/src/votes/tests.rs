@@ -80,6 +80,19 @@ fn abstaining_and_closing_end_the_wait() {
 }
 
 #[test]
+fn who_abstained_decides_nothing_when_those_who_know_have_left() {
+    let mut votes = of(3);
+    votes.cast(5, 1, E, 0);
+    assert_eq!(votes.cast(5, 2, Ballot::Abstain, 0), Answer::Counted);
+    assert_eq!(votes.view([2, 3].into_iter()), []);
+    assert_eq!(votes.cast(5, 3, Ballot::Abstain, 0), Answer::Counted);
+    assert_eq!(votes.view(1..=3), []);
+    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened, "back, and with the only data there is");
+    assert_eq!(votes.cast(5, 2, Ballot::Abstain, 0), Answer::Counted);
+    assert!(matches!(votes.cast(5, 3, Ballot::Abstain, 0), Answer::Decided(d) if d.result == 7));
+}
+
+#[test]
 fn a_ballot_counts_once_and_success_opens_nothing() {
     let mut votes = of(3);
     assert_eq!(votes.cast(5, 2, Ballot::Success, 0), Answer::Counted);

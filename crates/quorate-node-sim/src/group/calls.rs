@@ -51,7 +51,11 @@ impl Group for Member {
 
     fn read(&self, index: Index) -> Result<Bytes, GroupError> {
         self.network.oracle.mark(Mark::ReadBack);
-        match self.network.state.lock().log.get(index as usize - 1).map(|logged| &logged.entry) {
+        let state = self.network.state.lock();
+        if index as usize <= state.places[self.node].own.base {
+            return Err(GroupError::NotWritten { index });
+        }
+        match state.log.get(index as usize - 1).map(|logged| &logged.entry) {
             Some(Entry::Data(data)) => Ok(data.clone()),
             _ => Err(GroupError::NotWritten { index }),
         }
@@ -68,7 +72,8 @@ impl Group for Member {
     }
 
     fn status(&self) -> GroupStatus {
-        GroupStatus { member: id_of(self.node), leader: Some(id_of(0)), ..GroupStatus::default() }
+        let leader = self.network.state.lock().leader();
+        GroupStatus { member: id_of(self.node), leader, ..GroupStatus::default() }
     }
 
     fn leave(&self, timeout: Duration) -> Result<(), GroupError> {

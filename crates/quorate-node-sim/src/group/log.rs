@@ -3,6 +3,7 @@
 use super::id_of;
 use crate::baton::installed;
 use bytes::Bytes;
+use quorate_consensus::MemberId;
 use quorate_live::{View, ViewMember};
 use simulated_node::blocking::now;
 use std::collections::BTreeMap;
@@ -40,10 +41,49 @@ pub(super) struct Place {
     pub(super) lag: Duration,
     /// Sent again until decided.
     pub(super) pending: BTreeMap<u64, (Bytes, Instant)>,
+    pub(super) own: OwnLog,
+    /// The log was replaced while this process ran.
+    pub(super) left_behind: bool,
+}
+
+/// What a member has on its own disk: the log after `base`, up to `end`, and snapshots.
+#[derive(Default)]
+pub(super) struct OwnLog {
+    pub(super) base: usize,
+    pub(super) end: usize,
+    pub(super) snapshots: BTreeMap<usize, (i64, Bytes)>,
+}
+
+impl OwnLog {
+    pub(super) fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    pub(super) fn has(&self, index: usize) -> bool {
+        (self.base..=self.end).contains(&index)
+    }
+
+    /// A snapshot of the leader's takes the place of the log.
+    pub(super) fn replace(&mut self, index: usize, snapshot: (i64, Bytes)) {
+        (self.base, self.end) = (index, index);
+        self.snapshots.insert(index, snapshot);
+    }
+
+    /// Lets go of what lies before the newest snapshot that needs nothing from before `needed`, nor of
+    /// what a crash may take from the database (the log is kept for longer than that).
+    pub(super) fn purge(&mut self, needed: usize, durable: i64) -> bool {
+        let fits = |(_, (seqno, _)): &(&usize, &(i64, Bytes))| *seqno <= durable;
+        let upto = self.snapshots.range(..needed).rev().find(fits).map_or(0, |(index, _)| *index);
+        let purges = upto > self.base;
+        self.base = self.base.max(upto);
+        purges
+    }
 }
 
 pub(super) struct State {
     pub(super) log: Vec<Logged>,
+    /// What the leader's log does not have any more: who lacks it is sent a snapshot.
+    pub(super) floor: usize,
     pub(super) places: Vec<Place>,
     pub(super) view: View,
     pub(super) fresh_view: bool,
@@ -80,6 +120,16 @@ impl State {
             self.flown += 1;
             self.flights.insert((now() + delay, self.flown), Flight { data });
         }
+    }
+
+    /// The newest snapshot that a leader can send.
+    pub(super) fn newest_snapshot(&self) -> Option<(usize, (i64, Bytes))> {
+        self.snapshots.last_key_value().map(|(index, snapshot)| (*index, snapshot.clone()))
+    }
+
+    /// Who leads: any that hears the group.
+    pub(super) fn leader(&self) -> Option<MemberId> {
+        (0..self.places.len()).find(|node| self.in_contact(*node)).map(id_of)
     }
 
     pub(super) fn append(&mut self, entry: Entry) {

@@ -4,17 +4,30 @@ use super::id_of;
 use super::log::Entry;
 use super::network::{Network, TICK};
 use crate::baton::{installed, Process};
+use crate::engine::Disk;
 use crate::oracle::Mark;
 use bytes::Bytes;
+use parking_lot::Mutex as Plain;
 use quorate_certify::process_uuid;
-use quorate_consensus::Index;
+use quorate_consensus::{Index, LogPosition, Term};
 use quorate_live::{Committed, LogLevel, Observer, StateMachine};
 use simulated_node::blocking::{now, Condvar, Mutex};
+use simulated_node::start::resume::Beginning;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a member is without a majority before its node hears of it.
 const PRIMARY_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Of all entries here.
+const TERM: Term = 1;
+
+/// What is fed next.
+enum Next {
+    Entry(Entry),
+    /// The log was replaced by the leader's snapshot.
+    Snapshot(usize, Bytes),
+}
 
 /// One start of one member.
 pub struct Member {
@@ -22,6 +35,10 @@ pub struct Member {
     pub(super) node: usize,
     incarnation: u32,
     process: Process,
+    fresh: bool,
+    /// Its own log is let go of as soon as nothing in it is needed here.
+    retains_little: bool,
+    disk: Arc<Plain<Disk>>,
     pub(super) running: Mutex<Running>,
     pub(super) stopped: Condvar,
 }
@@ -32,36 +49,88 @@ pub(super) struct Running {
 }
 
 impl Member {
+    /// A `blank` newcomer, whose state will come from another, is sent the leader's newest snapshot,
+    /// and so is any other that the leader's log does not reach back to.
     pub fn open(
         network: Arc<Network>,
-        node: usize,
-        incarnation: u32,
+        (node, incarnation): (usize, u32),
         process: Process,
+        blank: bool,
+        disk: &Arc<Plain<Disk>>,
     ) -> Arc<Self> {
         let mut state = network.state.lock();
+        let fresh = state.places[node].own.is_empty();
+        let welcome = state.newest_snapshot().filter(|_| fresh && (blank || state.floor > 0));
+        if let Some((index, snapshot)) = welcome {
+            network.oracle.mark(Mark::SnapshotWelcome);
+            state.places[node].own.replace(index, snapshot);
+        }
         let place = &mut state.places[node];
         place.incarnation = Some(incarnation);
         place.leaving = false;
         place.told_lost = false;
+        place.left_behind = false;
         place.since = Some(now());
         drop(state);
         network.changed.notify_all();
         let running = Mutex::new(Running { closed: false, feeding: false });
-        Arc::new(Self { network, node, incarnation, process, running, stopped: Condvar::new() })
+        let retains_little = installed().random(|rng| rng.chance(400));
+        let stopped = Condvar::new();
+        Arc::new(Self {
+            network,
+            node,
+            incarnation,
+            process,
+            fresh,
+            retains_little,
+            disk: disk.clone(),
+            running,
+            stopped,
+        })
     }
 
     pub fn uuid(&self) -> u128 {
         process_uuid(id_of(self.node).0, self.incarnation)
     }
 
-    /// Begins to feed the log to this machine, from a snapshot after `from` entries.
+    /// The log was empty when it was opened: a new member, or the founder.
+    pub fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Where its log can be begun, as `quorate-live` lists them.
+    pub fn beginnings(&self) -> Vec<Beginning> {
+        let state = self.network.state.lock();
+        let own = &state.places[self.node].own;
+        let stored = own.snapshots.iter().map(|(index, (seqno, _))| Beginning {
+            last: LogPosition { index: *index as Index, term: TERM },
+            log_term: own.has(*index).then_some(TERM),
+            seqno: Some(*seqno),
+        });
+        let first = Beginning {
+            last: LogPosition::default(),
+            log_term: own.has(0).then_some(0),
+            seqno: Some(0),
+        };
+        // Left by another life of the directory: the log has another entry there.
+        let superseded = Beginning {
+            last: LogPosition { index: own.end as Index, term: TERM + 1 },
+            log_term: Some(TERM),
+            seqno: Some(0),
+        };
+        stored.chain([first, superseded]).collect()
+    }
+
+    /// Begins to feed the log to this machine, from the snapshot of this index.
     pub fn start(
         self: &Arc<Self>,
         mut machine: Box<dyn StateMachine>,
-        (from, snapshot): (usize, Bytes),
+        snapshot: Index,
         observer: Arc<dyn Observer>,
     ) -> Result<(), String> {
-        machine.restore(from as Index, snapshot)?;
+        let from = snapshot as usize;
+        let stored = self.network.state.lock().places[self.node].own.snapshots.get(&from).cloned();
+        machine.restore(snapshot, stored.map_or_else(Bytes::new, |(_, bytes)| bytes))?;
         let member = self.clone();
         let name = format!("n{}.sequencer", self.node);
         installed().start(self.process, &name, move || member.feed(&mut *machine, from));
@@ -72,7 +141,7 @@ impl Member {
     }
 
     fn feed(&self, machine: &mut dyn StateMachine, mut fed: usize) {
-        while let Some(entry) = self.next_entry(fed) {
+        while let Some(next) = self.next(fed) {
             {
                 let mut running = self.running.lock();
                 if running.closed {
@@ -80,39 +149,63 @@ impl Member {
                 }
                 running.feeding = true;
             }
-            fed += 1;
-            let index = fed as Index;
-            let applied = machine.apply(match entry {
-                Entry::Data(data) => Committed::Data { index, data, primary_term: None },
-                Entry::View(view) => Committed::View { index, view },
-            });
-            if let Err(why) = applied {
+            let done = match next {
+                Next::Entry(entry) => {
+                    fed += 1;
+                    self.apply(machine, fed, entry)
+                }
+                Next::Snapshot(index, bytes) => {
+                    self.network.oracle.mark(Mark::SnapshotReceived);
+                    fed = index;
+                    machine.restore(index as Index, bytes)
+                }
+            };
+            if let Err(why) = done {
                 self.network.oracle.fail(why);
-            }
-            machine.passed(index);
-            if installed().random(|rng| rng.chance(20)) {
-                self.keep_snapshot(fed, machine.snapshot());
             }
             self.running.lock().feeding = false;
             self.stopped.notify_all();
         }
     }
 
-    /// All members must have the same at the same place of the log.
-    fn keep_snapshot(&self, index: usize, bytes: Bytes) {
-        let Ok(sequenced) = quorate_certify::Sequenced::restore(&bytes) else {
-            return self.network.oracle.fail("a snapshot cannot be read again");
-        };
-        let seqno = sequenced.certifier.seqno();
-        let mut state = self.network.state.lock();
-        let former = state.snapshots.insert(index, (seqno, bytes.clone()));
-        if former.is_some_and(|(_, other)| other != bytes) {
-            self.network.oracle.fail("two members have different states at one place of the log");
+    fn apply(
+        &self,
+        machine: &mut dyn StateMachine,
+        fed: usize,
+        entry: Entry,
+    ) -> Result<(), String> {
+        let index = fed as Index;
+        machine.apply(match entry {
+            Entry::Data(data) => Committed::Data { index, data, primary_term: None },
+            Entry::View(view) => Committed::View { index, view },
+        })?;
+        machine.passed(index);
+        if installed().random(|rng| rng.chance(20)) {
+            self.keep_snapshot(fed, machine.snapshot(), machine.needs_from())
+        } else {
+            Ok(())
         }
     }
 
-    /// Blocks until there is an entry after `fed` that this member has heard of; `None`: closed.
-    fn next_entry(&self, fed: usize) -> Option<Entry> {
+    /// All members must have the same at the same place of the log.
+    fn keep_snapshot(&self, index: usize, bytes: Bytes, needs_from: Index) -> Result<(), String> {
+        let seqno = quorate_certify::Sequenced::restore(&bytes)?.certifier.seqno();
+        let mut state = self.network.state.lock();
+        let former = state.snapshots.insert(index, (seqno, bytes.clone()));
+        if former.is_some_and(|(_, other)| other != bytes) {
+            return Err("two members have different states at one place of the log".into());
+        }
+        let needed = needs_from.min(index as Index + 1) as usize;
+        let own = &mut state.places[self.node].own;
+        own.snapshots.insert(index, (seqno, bytes));
+        if self.retains_little && own.purge(needed, self.disk.lock().durable()) {
+            self.network.oracle.mark(Mark::OwnLogPurged);
+        }
+        Ok(())
+    }
+
+    /// Blocks until there is something after `fed` that this member has heard of; `None`: closed.
+    fn next(&self, fed: usize) -> Option<Next> {
         let mut state = self.network.state.lock();
         loop {
             if state.ended || self.running.lock().closed {
@@ -120,12 +213,22 @@ impl Member {
             }
             let mut until = None;
             if state.in_contact(self.node) && state.log.len() > fed {
-                let logged = &state.log[fed];
-                let due = logged.at + state.places[self.node].lag;
-                if due <= now() {
-                    return Some(logged.entry.clone());
+                let (at, floor) = (state.log[fed].at, state.floor);
+                let place = &mut state.places[self.node];
+                let lag = place.lag;
+                let stored = fed < place.own.end;
+                if stored || at + lag <= now() {
+                    if !stored && fed < floor {
+                        let (index, snapshot) = state.newest_snapshot()?;
+                        let place = &mut state.places[self.node];
+                        place.own.replace(index, snapshot.clone());
+                        place.left_behind = true;
+                        return Some(Next::Snapshot(index, snapshot.1));
+                    }
+                    place.own.end = place.own.end.max(fed + 1);
+                    return Some(Next::Entry(state.log[fed].entry.clone()));
                 }
-                until = Some(due);
+                until = Some(at + lag);
             }
             match until {
                 Some(due) => {

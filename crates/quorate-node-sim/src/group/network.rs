@@ -1,10 +1,9 @@
 //! The group as a whole: what carries proposals into the log, and what happens to members.
 
-use super::log::{Entry, Flight, Place, State};
+use super::log::{Entry, Flight, OwnLog, Place, State};
 use crate::baton::{installed, WORLD};
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
-use bytes::Bytes;
 use quorate_live::View;
 use simulated_node::blocking::{now, Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -26,6 +25,7 @@ impl Network {
         let loss = installed().random(|rng| [0, 20, 200][rng.index(3)]);
         let state = State {
             log: Vec::new(),
+            floor: 0,
             places: (0..nodes).map(|_| Place::default()).collect(),
             view: View::default(),
             fresh_view: false,
@@ -128,11 +128,32 @@ impl Network {
         self.state.lock().log.len()
     }
 
-    /// The newest snapshot that stands at or before this seqno (any, if `None`), and its index.
-    pub fn snapshot(&self, upto: Option<i64>) -> (usize, Bytes) {
+    /// The leader's log has grown past what it may keep. Among these, who have the data, one has what
+    /// follows: as long as the log is kept, they do not all fall behind.
+    pub fn purge(&self, mut dependable: impl Iterator<Item = usize>) {
+        let mut state = self.state.lock();
+        let newest = state.newest_snapshot().map_or(0, |(index, _)| index);
+        let is_kept = dependable.any(|node| state.places[node].own.end >= newest);
+        if newest > state.floor && is_kept {
+            self.oracle.mark(Mark::LeaderPurges);
+            self.oracle.tell(|| format!("the leader's log begins after {newest}"));
+            state.floor = newest;
+        }
+    }
+
+    /// Its own log goes on to where the leader's begins.
+    pub fn is_in_reach(&self, node: usize) -> bool {
         let state = self.state.lock();
-        let fits = |(_, (seqno, _)): &(&usize, &(i64, Bytes))| upto.is_none_or(|at| *seqno <= at);
-        let found = state.snapshots.iter().rev().find(fits);
-        found.map_or((0, Bytes::new()), |(index, (_, bytes))| (*index, bytes.clone()))
+        state.places[node].own.end >= state.floor
+    }
+
+    /// Its log was replaced while it ran.
+    pub fn was_left_behind(&self, node: usize) -> bool {
+        self.state.lock().places[node].left_behind
+    }
+
+    /// The log directory is lost with the database: the next start is a new member's.
+    pub fn forget_log(&self, node: usize) {
+        self.state.lock().places[node].own = OwnLog::default();
     }
 }

@@ -6,7 +6,7 @@ use crate::oracle::{Mark, Tag};
 use quorate_certify::flags;
 use simulated_node::host::{Answer, Level, ViewStatus};
 use simulated_node::host::{ApplyCall, Host, HostCtx, HostView};
-use simulated_node::node::Node;
+use simulated_node::node::{LocalState, Node};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -57,8 +57,8 @@ impl Callbacks {
         if code == Answer::Done {
             return Ok(());
         }
-        // It could not ask the others before it had to stop.
-        if !server.stopping() {
+        // It could not ask the others before it had to stop, or it is on its way out.
+        if !server.is_shutting_down() && !server.is_harmed() {
             server.oracle.fail(format!("a node is outvoted with the error of all, at {seqno}"));
         }
         Err(())
@@ -67,8 +67,11 @@ impl Callbacks {
 
 impl Host for Callbacks {
     fn log(&self, level: Level, message: &str) {
-        // A server that is stopped while others are away may have to say that it could not ask them.
-        if level == Level::Error && !self.0.stopping() {
+        // A server that is stopped while others are away may have to say that it could not ask them, and
+        // one without a state that it cannot have it.
+        let joins = self.0.node().is_some_and(|node| node.local_state() == LocalState::Joiner);
+        let is_justified = self.0.is_shutting_down() || joins || self.0.is_harmed();
+        if level == Level::Error && !is_justified {
             self.0.oracle.fail(format!("n{} logs an error: {message}", self.0.number));
         }
         self.0.say(|| format!("log: {message}"));
@@ -106,12 +109,11 @@ impl Host for Callbacks {
     }
 
     fn state_request(&self) -> Result<Vec<u8>, ()> {
-        self.0.oracle.fail("a state transfer is asked for, which no start here needs");
-        Err(())
+        self.0.begin_reception()
     }
 
-    fn donate(&self, _: HostCtx, _: &[u8], _: [u8; 16], _: i64, _: bool) -> Result<(), ()> {
-        Err(())
+    fn donate(&self, _: HostCtx, request: &[u8], _: [u8; 16], _: i64, _: bool) -> Result<(), ()> {
+        self.0.begin_donation(request)
     }
 
     fn synced(&self) -> Result<(), ()> {

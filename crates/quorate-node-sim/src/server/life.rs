@@ -4,9 +4,11 @@ use super::callbacks::Callbacks;
 use super::Server;
 use crate::baton::installed;
 use crate::group::{id_of, Member, Network, HISTORY};
-use crate::plant::Plant;
+use crate::oracle::Mark;
 use crate::session;
 use quorate_certify::Constants;
+use quorate_consensus::Charter;
+use quorate_live::Observer as _;
 use simulated_node::applier::ApplierEnd;
 use simulated_node::blocking::now;
 use simulated_node::host::HostCtx;
@@ -14,7 +16,8 @@ use simulated_node::node::NodeObserver;
 use simulated_node::node::{LocalState, Node, NodeConfig};
 use simulated_node::settings::{Settings, Words};
 use simulated_node::start::genesis::Genesis;
-use std::path::PathBuf;
+use simulated_node::start::resume::{resume, Owner, Start};
+use simulated_node::start::Position;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,33 +39,22 @@ const WORDS: Words = Words {
 };
 
 impl Server {
-    pub(super) fn boot(self: Arc<Self>, network: &Arc<Network>, data_dir: PathBuf) {
+    pub(super) fn boot(self: Arc<Self>, recovered: Option<i64>, founds: bool) {
         let settings =
             Settings { queue_bytes: self.load.queue_bytes as usize, ..Settings::default() };
         let config = NodeConfig {
             name: format!("n{}", self.number),
             address: String::new(),
             incoming: format!("n{}:3306", self.number),
-            data_dir,
+            data_dir: self.data_dir.clone(),
             proto_ver: 4,
-            start: None,
+            start: recovered.map(|seqno| Position { uuid: HISTORY, seqno }),
             words: WORDS,
         };
         let node = Arc::new(Node::new(Box::new(Callbacks(self.clone())), config, settings));
         *self.node.lock() = Some(node.clone());
-        let position = self.engine.position() - i64::from(self.tells_too_little());
-        let member = Member::open(network.clone(), self.number, self.incarnation, self.process);
-        self.say(|| format!("starts at {position} as {:x}", member.uuid()));
-        let constants = Constants { window: self.load.window, ..Default::default() };
-        let genesis = Genesis::of_group(HISTORY, &constants);
-        let limits = constants.limits();
-        let identity = (id_of(self.number), self.incarnation);
-        let machine = node.attach(member.clone(), identity, genesis, Some(position), limits);
-        let observer = Arc::new(NodeObserver::new(&node));
-        if let Err(why) =
-            member.start(Box::new(machine), network.snapshot(Some(position)), observer)
-        {
-            return self.oracle.fail(why);
+        if let Err(why) = self.connect(&node, founds) {
+            return self.oracle.fail(format!("n{}: {why}", self.number));
         }
         for applier in 0..self.load.appliers {
             let server = self.clone();
@@ -79,18 +71,64 @@ impl Server {
         }
     }
 
-    fn tells_too_little(&self) -> bool {
-        self.plant == Some(Plant::AppliedTwice) && self.engine.position() > 1
+    /// As the provider connects: where the start continues follows from the database and the log.
+    fn connect(&self, node: &Arc<Node>, founded: bool) -> Result<(), String> {
+        let constants = Constants { window: self.load.window, ..Default::default() };
+        let genesis = Genesis::of_group(HISTORY, &constants);
+        let (database, identity) = (node.database(), (self.number, self.incarnation));
+        let blank = database.saved.is_none() && database.recovered.is_none();
+        let observer = Arc::new(NodeObserver::new(node));
+        let member = Member::open(self.network.clone(), identity, self.process, blank, &self.disk);
+        let fresh = member.is_fresh();
+        if fresh && !founded {
+            observer.may_join(HISTORY, Charter(constants.words()))?;
+        }
+        let owner = Owner { group: HISTORY, genesis, fresh, founded };
+        let beginnings = member.beginnings();
+        let start = resume(&database, &owner, &beginnings);
+        self.say(|| format!("starts as {:x}: {start:?} of {beginnings:?}", member.uuid()));
+        let (seqno, snapshot) = match start {
+            Start::Continue { seqno, snapshot } => {
+                self.oracle.mark(Mark::StartContinues);
+                (Some(seqno), snapshot)
+            }
+            Start::Fetch { snapshot } => {
+                self.oracle.mark(Mark::StartFetches);
+                (None, snapshot)
+            }
+            Start::Refuse(sentence) => return Err(sentence),
+        };
+        node.prefer_donors("");
+        let member_id = (id_of(self.number), self.incarnation);
+        let machine = node.attach(member.clone(), member_id, genesis, seqno, constants.limits());
+        member.start(Box::new(machine), snapshot, observer)
     }
 
     fn apply_loop(&self, applier: u64) {
         let Some(node) = self.node() else { return };
         let end = node.run_applier(HostCtx(applier as usize));
         self.say(|| format!("applier {applier} ends: {end:?}"));
-        if end != ApplierEnd::Done {
-            self.must_stop(&format!("an applier ended as {end:?}"));
+        match end {
+            ApplierEnd::Done => {}
+            _ if node.local_state() == LocalState::Joiner => self.exits("it has no state"),
+            _ if self.is_harmed() => self.exits("its log was replaced"),
+            _ => self.must_stop(&format!("an applier ended as {end:?}")),
         }
         self.thread_ends();
+    }
+
+    /// Starts a thread that has to end before the server may.
+    pub fn start_thread(self: &Arc<Self>, name: &str, body: impl FnOnce() + Send + 'static) {
+        *self.threads.lock() += 1;
+        let server = self.clone();
+        installed().start(self.process, name, move || {
+            body();
+            server.thread_ends();
+        });
+    }
+
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::Acquire)
     }
 
     fn thread_ends(&self) {
@@ -129,6 +167,8 @@ impl Server {
         self.stopping.store(true, Ordering::Release);
         let ids: Vec<u64> = self.clients.lock().keys().copied().collect();
         ids.into_iter().for_each(|id| self.abort(0, id));
+        self.shutting_down.store(true, Ordering::Release);
+        self.wire.wake();
         node.disconnect();
         let deadline = now() + STOP_PATIENCE;
         let mut threads = self.threads.lock();

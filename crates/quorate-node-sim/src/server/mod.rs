@@ -7,9 +7,10 @@ mod work;
 use crate::baton::{installed, Process};
 use crate::engine::{Disk, Engine};
 use crate::group::Network;
-use crate::oracle::{Oracle, Tag};
+use crate::oracle::{Mark, Oracle, Tag};
 use crate::plant::Plant;
 use crate::session::Client;
+use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::node::{LocalState, Node};
@@ -41,6 +42,12 @@ pub struct Server {
     pub oracle: Arc<Oracle>,
     pub load: Load,
     pub plant: Option<Plant>,
+    pub network: Arc<Network>,
+    pub wire: Arc<Wire>,
+    pub disk: Arc<Plain<Disk>>,
+    pub data_dir: PathBuf,
+    /// The server's backup lock.
+    pub backup: Mutex<()>,
     node: Plain<Option<Arc<Node>>>,
     clients: Plain<BTreeMap<u64, Arc<Client>>>,
     trx: AtomicU64,
@@ -48,6 +55,8 @@ pub struct Server {
     replayed: Condvar,
     stopping: AtomicBool,
     non_primary: AtomicBool,
+    shutting_down: AtomicBool,
+    exited: AtomicBool,
     /// Threads that have to end before the server may.
     threads: Mutex<u64>,
     ended: Condvar,
@@ -59,28 +68,42 @@ pub struct Place {
     pub incarnation: u32,
     pub disk: Arc<Plain<Disk>>,
     pub data_dir: PathBuf,
+    /// What the server recovers from the database and passes on, if its operator has it do so.
+    pub recovered: Option<i64>,
+    /// The group is founded on its database.
+    pub founds: bool,
+}
+
+/// What all servers of a world share.
+#[derive(Clone)]
+pub struct Surroundings {
+    pub network: Arc<Network>,
+    pub wire: Arc<Wire>,
+    pub oracle: Arc<Oracle>,
+    pub load: Load,
+    pub plant: Option<Plant>,
 }
 
 impl Server {
-    /// Starts a server's process: the node on the position that the database recovered, its sequencer,
-    /// appliers and sessions.
-    pub fn start(
-        place: Place,
-        network: &Arc<Network>,
-        oracle: &Arc<Oracle>,
-        load: Load,
-        plant: Option<Plant>,
-    ) -> Arc<Self> {
-        let Place { number, incarnation, disk, data_dir } = place;
+    /// Starts a server's process: the node where its start continues, its sequencer, appliers and
+    /// sessions.
+    pub fn start(place: Place, around: &Surroundings) -> Arc<Self> {
+        let Surroundings { network, wire, oracle, load, plant } = around.clone();
+        let Place { number, incarnation, disk, data_dir, recovered, founds } = place;
         let process = installed().new_process();
         let server = Arc::new(Self {
             number,
             incarnation,
             process,
-            engine: Engine::open(number, disk, data_dir.clone(), oracle.clone()),
-            oracle: oracle.clone(),
+            engine: Engine::open(number, disk.clone(), data_dir.clone(), oracle.clone()),
+            oracle,
             load,
             plant,
+            network,
+            wire,
+            disk,
+            data_dir,
+            backup: Mutex::new(()),
             node: Plain::new(None),
             clients: Plain::default(),
             trx: AtomicU64::new(1),
@@ -88,12 +111,14 @@ impl Server {
             replayed: Condvar::new(),
             stopping: AtomicBool::new(false),
             non_primary: AtomicBool::new(false),
+            shutting_down: AtomicBool::new(false),
+            exited: AtomicBool::new(false),
             threads: Mutex::new(load.clients + load.appliers),
             ended: Condvar::new(),
         });
-        let (own, network) = (server.clone(), network.clone());
+        let own = server.clone();
         let name = format!("n{number}.main");
-        installed().start(process, &name, move || own.boot(&network, data_dir));
+        installed().start(process, &name, move || own.boot(recovered, founds));
         server
     }
 
@@ -119,6 +144,32 @@ impl Server {
     /// The server ends itself: the provider said that it cannot go on, which nothing here justifies.
     pub fn must_stop(&self, why: &str) {
         self.oracle.fail(format!("n{}: {why}", self.number));
+    }
+
+    /// The server ends itself, as it does when it cannot have the state that it needs.
+    pub fn exits(&self, why: &str) {
+        self.say(|| format!("exits: {why}"));
+        self.oracle.mark(Mark::ExitsByItself);
+        self.exited.store(true, Ordering::Release);
+    }
+
+    pub fn has_exited(&self) -> bool {
+        self.exited.load(Ordering::Acquire)
+    }
+
+    pub fn is_withdrawn(&self) -> bool {
+        self.node().is_some_and(|node| node.local_state() == LocalState::Error)
+    }
+
+    /// It has the group's data, and can give it to others.
+    pub fn is_dependable(&self) -> bool {
+        self.node().is_some_and(|node| node.local_state() == LocalState::Synced)
+            && self.network.is_in_reach(self.number)
+    }
+
+    /// Whether something was done to this server that its node may find it cannot go on with.
+    pub fn is_harmed(&self) -> bool {
+        self.network.was_left_behind(self.number)
     }
 
     /// Only a node that leaves the group for good may answer so.

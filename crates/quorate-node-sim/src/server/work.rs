@@ -67,6 +67,8 @@ impl Server {
 
     /// `FLUSH TABLES WITH READ LOCK`, as a backup takes it.
     pub fn pause_for_a_while(&self, node: &Node) {
+        // Who stops the server waits until nobody reads all of it.
+        let _lock = self.backup.lock();
         self.oracle.mark(Mark::Desynced);
         node.desync();
         self.oracle.mark(Mark::Paused);

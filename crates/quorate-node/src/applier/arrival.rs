@@ -21,12 +21,13 @@ use crate::views::{self, refused};
 use crate::withdraw::Stop;
 
 impl Appliers {
-    pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<(), Stop> {
+    /// False: the connection is being closed, and the server was told nothing, or has no state.
+    pub fn introduce(&self, ctx: HostCtx, link: &Link) -> Result<bool, Stop> {
         let first = link.progress.wait_first_view(|| link.closing());
-        let Some((seqno, view)) = first else { return Ok(()) };
+        let Some((seqno, view)) = first else { return Ok(false) };
         if link.start().is_some_and(|at| !self.votes.settles_last_error(link, at)) {
             if link.closing() {
-                return Ok(());
+                return Ok(false);
             }
             self.local.info("The group has another result than this node on its last write set: it needs a state transfer");
             link.needs_transfer();
@@ -51,7 +52,7 @@ impl Appliers {
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.say_missed(start, seqno);
                 self.catch_up.set_target(seqno);
-                Ok(())
+                Ok(true)
             }
             None => {
                 let at = views::host_view(&self.local.config, link, seqno, &view);
@@ -60,12 +61,12 @@ impl Appliers {
                 self.records.note_transfer(link)?;
                 let position = self.transfer.receive(link)?;
                 if position.is_none() {
-                    return Ok(()); // closing
+                    return Ok(false);
                 }
                 self.records.note_group(link)?;
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.set_target(seqno.max(link.progress.seqno()));
-                Ok(())
+                Ok(true)
             }
         }
     }

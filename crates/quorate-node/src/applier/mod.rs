@@ -73,6 +73,10 @@ impl Appliers {
             let Some(link) = self.local.link() else { return ApplierEnd::Failed };
             let exclusive = event.exclusive();
             let outcome = self.handle_event(ctx, &link, event);
+            if outcome.is_err() {
+                // Nor may others go on with what comes after it.
+                self.local.queue.leave_only_the_end();
+            }
             if exclusive {
                 self.local.queue.finish_exclusive();
             } else {
@@ -97,7 +101,12 @@ impl Appliers {
     /// `Ok(true)`: the server wants this thread to leave the loop.
     fn handle_event(&self, ctx: HostCtx, link: &Link, event: Event) -> Result<bool, Stop> {
         match event {
-            Event::Connect => self.introduce(ctx, link)?,
+            Event::Connect => {
+                if !self.introduce(ctx, link)? {
+                    // What follows goes by a state that is not there: it would be waited for for ever.
+                    self.local.queue.leave_only_the_end();
+                }
+            }
             Event::WriteSet(ws) => return Ok(self.apply_write_set(ctx, link, ws)?),
             Event::View { seqno, view, mine } => {
                 self.primary_view(ctx, link, seqno, &view, mine)?

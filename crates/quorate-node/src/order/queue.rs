@@ -93,6 +93,10 @@ struct Inner {
     exclusive_busy: bool,
     /// Others that were taken out and are being handled.
     shared_busy: usize,
+    /// Ordered events up to this seqno are in the database already.
+    received: i64,
+    /// Only [`Event::Final`] is taken in any more.
+    ending: bool,
     /// Ordered events above this seqno stay (`i64::MAX`: open).
     gate: i64,
     closed: bool,
@@ -112,6 +116,8 @@ impl EventQueue {
             bytes: 0,
             exclusive_busy: false,
             shared_busy: 0,
+            received: -1,
+            ending: false,
             gate: i64::MAX,
             closed: true,
             longest: 0,
@@ -125,12 +131,15 @@ impl EventQueue {
         inner.events.clear();
         inner.bytes = 0;
         inner.exclusive_busy = false;
+        inner.received = -1;
+        inner.ending = false;
         inner.closed = false;
     }
 
     pub fn push(&self, mut event: Event) {
         let mut inner = self.inner.lock();
-        if inner.closed {
+        let is_there = event.seqno().is_some_and(|seqno| seqno <= inner.received);
+        if inner.closed || is_there || (inner.ending && !matches!(event, Event::Final)) {
             return;
         }
         let bytes = event.bytes();
@@ -196,11 +205,21 @@ impl EventQueue {
         }
     }
 
-    /// Drops ordered events up to `seqno`: a state transfer brought them.
+    /// Drops ordered events up to `seqno`: a state transfer brought them. The log may be heard of later
+    /// than the state: what of them is still to come is dropped, too.
     pub fn discard_upto(&self, seqno: i64) {
         let mut inner = self.inner.lock();
+        inner.received = seqno;
         inner.events.retain(|e| e.seqno().is_none_or(|s| s > seqno));
         inner.bytes = inner.events.iter().map(Event::bytes).sum();
+    }
+
+    /// Drops everything but the last event, now and until the next [`Self::open`].
+    pub fn leave_only_the_end(&self) {
+        let mut inner = self.inner.lock();
+        inner.ending = true;
+        inner.events.retain(|event| matches!(event, Event::Final));
+        inner.bytes = 0;
     }
 
     /// Ends all pops, now and later, until the next [`Self::open`].
@@ -283,6 +302,31 @@ mod tests {
         assert!(matches!(take(&queue), Event::NonPrimary));
         queue.finish_exclusive();
         assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 2));
+    }
+
+    #[test]
+    fn what_a_state_transfer_brought_is_not_taken_in_when_the_log_comes_to_it() {
+        let queue = EventQueue::new(1000);
+        queue.open();
+        queue.push(write_set(1, 1));
+        queue.discard_upto(3);
+        (2..=4).for_each(|seqno| queue.push(write_set(seqno, 1)));
+        assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 4));
+    }
+
+    #[test]
+    fn only_the_end_is_left_of_a_connection_that_ends_before_it_began() {
+        let queue = EventQueue::new(1000);
+        queue.open();
+        queue.push(write_set(1, 1));
+        queue.push(Event::Vote { seqno: 1 });
+        queue.leave_only_the_end();
+        queue.push(write_set(2, 1));
+        queue.push(Event::Final);
+        assert!(matches!(take(&queue), Event::Final));
+        queue.open();
+        queue.push(write_set(3, 1));
+        assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 3), "another connection");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! One world: servers, their group, what happens to them, and what is found at the end.
 
+mod harm;
+mod homes;
+
+use self::homes::Home;
 use crate::baton::{self, installed, Halt};
-use crate::engine::Disk;
 use crate::group::Network;
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
 use crate::rng::Rng;
-use crate::server::{Load, Place, Server};
+use crate::server::{Load, Server, Surroundings};
+use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -16,7 +20,7 @@ use std::time::Duration;
 
 const STEPS_MAX: u64 = 3_000_000;
 /// After the last fault everything has to come to rest in this time.
-const REST_MAX: Duration = Duration::from_secs(120);
+const REST_MAX: Duration = Duration::from_secs(600);
 
 /// What a seed showed.
 #[derive(Clone, Default)]
@@ -58,22 +62,11 @@ pub fn run_seed(seed: u64, plant: Option<Plant>, traced: bool) -> Report {
 }
 
 struct World {
-    oracle: Arc<Oracle>,
-    network: Arc<Network>,
-    load: Load,
-    plant: Option<Plant>,
+    around: Surroundings,
     homes: Vec<Home>,
     folder: Folder,
 }
 
-/// A server's place: what stays when its process ends.
-struct Home {
-    disk: Arc<Plain<Disk>>,
-    incarnation: u32,
-    server: Option<Arc<Server>>,
-}
-
-/// The servers' data directories; in memory where there is such a file system.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -98,19 +91,21 @@ impl World {
         let (load, nodes) = installed().random(|rng| (choose_load(rng), rng.range(2, 4) as usize));
         oracle.tell(|| format!("{nodes} servers, {load:?}"));
         let network = Network::new(nodes, oracle.clone(), plant);
-        let home = |_| Home { disk: Arc::default(), incarnation: 0, server: None };
-        Self {
-            oracle: oracle.clone(),
-            network,
-            load,
-            plant,
-            homes: (0..nodes).map(home).collect(),
-            folder: Folder::new(seed),
-        }
+        let wire = Arc::new(Wire::default());
+        let around = Surroundings { network, wire, oracle: oracle.clone(), load, plant };
+        Self { around, homes: (0..nodes).map(Home::new).collect(), folder: Folder::new(seed) }
+    }
+
+    fn oracle(&self) -> &Oracle {
+        &self.around.oracle
+    }
+
+    fn network(&self) -> &Network {
+        &self.around.network
     }
 
     fn live(mut self) {
-        (0..self.homes.len()).for_each(|number| self.start(number));
+        self.start_all();
         let faults = installed().random(|rng| rng.range(0, 12));
         for _ in 0..faults {
             let time = installed().random(|rng| rng.millis(1, 500));
@@ -118,6 +113,7 @@ impl World {
             if self.is_over() {
                 break;
             }
+            self.collect();
             self.harm();
         }
         if !self.is_over() {
@@ -127,7 +123,7 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        self.oracle.violation().is_some() || installed().halted().is_some()
+        self.oracle().violation().is_some() || installed().halted().is_some()
     }
 
     /// Lets time pass, as long as nothing is wrong.
@@ -139,123 +135,54 @@ impl World {
         }
     }
 
-    fn start(&mut self, number: usize) {
-        let home = &mut self.homes[number];
-        home.incarnation += 1;
-        let data_dir = self.folder.0.join(format!("n{number}"));
-        if let Err(error) = std::fs::create_dir_all(data_dir.join("db")) {
-            return self.oracle.fail(format!("{}: {error}", data_dir.display()));
-        }
-        let place =
-            Place { number, incarnation: home.incarnation, disk: home.disk.clone(), data_dir };
-        let server = Server::start(place, &self.network, &self.oracle, self.load, self.plant);
-        home.server = Some(server);
-    }
-
-    fn crash(&mut self, number: usize) {
-        let Some(server) = self.homes[number].server.take() else { return };
-        self.oracle.mark(Mark::Crash);
-        installed().kill(server.process);
-        let lost = self.homes[number].disk.lock().crash();
-        self.oracle.tell(|| format!("n{number} crashes and loses {lost} commits"));
-        if lost > 0 {
-            self.oracle.mark(Mark::CrashLostTail);
-        }
-        self.network.process_died(number);
-        server.forget();
-    }
-
-    fn stop(&mut self, number: usize) {
-        let Some(server) = self.homes[number].server.take() else { return };
-        self.oracle.mark(Mark::CleanStop);
-        self.oracle.tell(|| format!("n{number} is stopped"));
-        server.stop();
-        installed().kill(server.process);
-        self.homes[number].disk.lock().flush();
-        self.network.process_died(number);
-        server.forget();
-    }
-
-    fn harm(&mut self) {
-        let count = self.homes.len();
-        let (what, number) = installed().random(|rng| (rng.index(12), rng.index(count)));
-        match what {
-            0 | 1 => self.crash(number),
-            2 => {
-                self.oracle.mark(Mark::CrashOfAll);
-                (0..count).for_each(|number| self.crash(number));
-            }
-            3 => self.stop(number),
-            4..=6 => {
-                self.oracle.mark(Mark::Cut);
-                self.oracle.tell(|| format!("n{number} is cut off"));
-                self.network.cut(number, true);
-            }
-            7 => {
-                self.oracle.mark(Mark::CutMajority);
-                self.oracle.tell(|| "all are cut off".into());
-                (0..count).for_each(|number| self.network.cut(number, true));
-            }
-            8 => {
-                let lag = installed().random(|rng| rng.millis(1, 400));
-                self.network.set_lag(number, lag);
-            }
-            9 => self.homes[number].server.iter().for_each(|server| server.kill_somebody()),
-            _ => self.repair(),
-        }
-    }
-
-    /// What is down starts, what is cut off is connected again. Who hears late may go on to.
-    fn repair(&mut self) {
-        self.oracle.tell(|| "repair".into());
-        for number in 0..self.homes.len() {
-            self.network.cut(number, false);
-            if installed().random(|rng| rng.chance(500)) {
-                self.network.set_lag(number, Duration::ZERO);
-            }
-            if self.homes[number].server.is_none() {
-                self.oracle.mark(Mark::Restart);
-                self.start(number);
-            }
-        }
-    }
-
     /// Ends all faults and all work, and compares what everybody has.
     fn heal(&mut self) {
         self.repair();
-        (0..self.homes.len()).for_each(|number| self.network.set_lag(number, Duration::ZERO));
+        (0..self.homes.len()).for_each(|number| self.network().set_lag(number, Duration::ZERO));
         self.rest(Duration::from_millis(500));
-        let servers: Vec<Arc<Server>> =
-            self.homes.iter().filter_map(|home| home.server.clone()).collect();
-        servers.iter().for_each(|server| server.stop_sessions());
         let deadline = installed().elapsed() + REST_MAX;
-        while !self.is_over() && !servers.iter().all(|server| server.is_at_rest(&self.network)) {
+        while !self.is_over() && !self.is_at_rest() {
             if installed().elapsed() > deadline {
                 let waiting = installed().waiting().join("; ");
-                self.oracle.fail(format!("it does not come to rest: {waiting}"));
+                self.oracle().fail(format!("it does not come to rest: {waiting}"));
             }
             self.rest(Duration::from_millis(50));
+            self.collect();
+            self.start_all();
         }
         if self.is_over() {
             return;
         }
+        let servers = self.servers();
         let first = servers[0].engine.rows();
         for server in &servers {
             let rows = server.engine.rows();
             if rows != first {
-                self.oracle.fail(format!("n{} has other rows than n0 at the end", server.number));
+                self.oracle().fail(format!("n{} has other rows than n0 at the end", server.number));
             }
-            self.oracle.check_end(server.number, &rows);
+            self.oracle().check_end(server.number, &rows);
         }
+    }
+
+    fn servers(&self) -> Vec<Arc<Server>> {
+        self.homes.iter().filter_map(|home| home.server.clone()).collect()
+    }
+
+    /// All servers run, have ended their work, and have all of the log.
+    fn is_at_rest(&self) -> bool {
+        let servers = self.servers();
+        servers.iter().for_each(|server| server.stop_sessions());
+        servers.len() == self.homes.len()
+            && servers.iter().all(|server| server.is_at_rest(self.network()))
     }
 
     fn end(self) {
         match installed().halted() {
             Some(Halt::Stuck) => {
                 let waiting = installed().waiting().join("; ");
-                self.oracle.fail(format!("everybody waits for ever: {waiting}"));
+                self.oracle().fail(format!("everybody waits for ever: {waiting}"));
             }
-            Some(Halt::Endless) => self.oracle.fail("somebody runs in circles"),
+            Some(Halt::Endless) => self.oracle().fail("somebody runs in circles"),
             None => {}
         }
         for home in &self.homes {
@@ -264,7 +191,7 @@ impl World {
                 server.forget();
             }
         }
-        self.network.end();
+        self.network().end();
     }
 }
 
