@@ -22,7 +22,7 @@ const CALM: Duration = Duration::from_secs(2);
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 const CLIENTS_PER_NODE: u64 = 4;
 /// For another node to lead when the leader's disk fails.
-const SUCCESSION_LIMIT: Duration = Duration::from_secs(2);
+const HANDOVER_LIMIT: Duration = Duration::from_secs(2);
 /// The same when its server hangs, which takes five seconds to be believed.
 const HANG_LIMIT: Duration = Duration::from_secs(9);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -171,13 +171,13 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
     for (name, faults) in troubles() {
         let leader = lab.leader()?;
         let others = lab.others(leader);
-        let (acks, succession) = lab.trouble(leader, faults, |cluster| {
-            let succession = await_successor(cluster, &others, SUCCESSION_LIMIT * 5);
+        let (acks, handover) = lab.trouble(leader, faults, |cluster| {
+            let handover = await_successor(cluster, &others, HANDOVER_LIMIT * 5);
             thread::sleep(CALM);
-            succession
+            handover
         })?;
         println!(
-            "leader's disk {name}: another led after {succession:?}; rows per second {:?}, \
+            "leader's disk {name}: another led after {handover:?}; rows per second {:?}, \
              longest gap {:?}",
             acks.per_second(),
             acks.longest_gap()
@@ -185,8 +185,8 @@ fn a_leader_whose_disk_fails_gives_leadership_up() -> Result<()> {
         println!("    it says: {}", lab.words(leader));
         assert!(!lab.words(leader).is_empty(), "{name}");
         println!("    then: {}", lab.mend(leader)?);
-        assert!(succession < SUCCESSION_LIMIT, "{name}");
-        assert!(acks.longest_gap() < SUCCESSION_LIMIT, "{name}");
+        assert!(handover < HANDOVER_LIMIT, "{name}");
+        assert!(acks.longest_gap() < HANDOVER_LIMIT, "{name}");
     }
     Ok(())
 }
@@ -203,24 +203,24 @@ fn a_leader_whose_server_hangs_gives_leadership_up() -> Result<()> {
     own.query_drop("SET GLOBAL innodb_flush_log_at_trx_commit = 1")?;
 
     let hanging = Writers::start_at(&[lab.cluster.socket(node)], CLIENTS_PER_NODE, 100);
-    let (acks, succession) = lab.trouble(node, Faults::default(), |cluster| {
+    let (acks, handover) = lab.trouble(node, Faults::default(), |cluster| {
         data.set_faults(Faults { frozen: true, ..Faults::default() });
-        let succession = await_successor(cluster, &others, HANG_LIMIT * 2);
+        let handover = await_successor(cluster, &others, HANG_LIMIT * 2);
         thread::sleep(CALM);
         data.set_faults(Faults::default());
-        succession
+        handover
     })?;
     lab.acked.extend(hanging.stop().ids());
     println!(
-        "another led after {succession:?}; rows per second through the others {:?}, longest gap {:?}",
+        "another led after {handover:?}; rows per second through the others {:?}, longest gap {:?}",
         acks.per_second(),
         acks.longest_gap()
     );
     println!("    then: {}", lab.mend(node)?);
     let log = lab.cluster.error_log(node);
     assert!(error_log::says_since(&log, lab.log_start, "in the middle of committing"));
-    assert!(succession < HANG_LIMIT);
-    assert!(acks.longest_gap() < SUCCESSION_LIMIT);
+    assert!(handover < HANG_LIMIT);
+    assert!(acks.longest_gap() < HANDOVER_LIMIT);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Roles, weights and a lost majority, ordered by the command on real servers.
+//! Roles, priorities and a lost majority, ordered by the command on real servers.
 
 use anyhow::Result;
 use mysql::prelude::Queryable;
@@ -15,9 +15,9 @@ fn weights_move_leadership_and_roles_change_online() -> Result<()> {
     let list = cluster.quorate(&["member", "list"])?;
     assert_eq!(list.matches(" voter ").count(), 3, "{list}");
 
-    let heavy = cluster.followers()?[1];
-    cluster.quorate(&["member", "set", &format!("node{heavy}"), "--weight", "90"])?;
-    await_that("that the heaviest leads", || Ok(cluster.leader()? == heavy))?;
+    let first_choice = cluster.followers()?[1];
+    cluster.quorate(&["member", "set", &format!("node{first_choice}"), "--priority", "90"])?;
+    await_that("that it leads", || Ok(cluster.leader()? == first_choice))?;
 
     let learner = cluster.followers()?[0];
     let name = format!("node{learner}");
@@ -37,7 +37,7 @@ fn weights_move_leadership_and_roles_change_online() -> Result<()> {
         (&"Learner".into(), &"synced".into())
     );
 
-    let unknown = cluster.try_quorate(&["member", "set", "node9", "--weight", "1"])?;
+    let unknown = cluster.try_quorate(&["member", "set", "node9", "--priority", "1"])?;
     assert!(!unknown.status.success() && shown(&unknown).contains("node9"), "{}", shown(&unknown));
     let alive = cluster.try_quorate(&["member", "force-quorum", "--keep", "1"])?;
     assert!(shown(&alive).contains("refused"), "{}", shown(&alive));

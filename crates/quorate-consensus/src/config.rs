@@ -23,12 +23,12 @@ pub struct MemberInfo {
     pub role: MemberRole,
     /// Not caught up yet: has no vote, whatever its role, until a change says otherwise.
     pub joining: bool,
-    /// Who leads rather, 0 to [`WEIGHT_MAX`]. A member of weight 0 does not lead, but for the
+    /// Who leads rather, 0 to [`PRIORITY_MAX`]. A member of priority 0 does not lead, but for the
     /// moment it takes to hand over.
-    pub weight: u8,
+    pub priority: u8,
     /// How many votes it has, if it votes: majorities are of votes, not of members. 0: none,
     /// though it is in every other respect a full member.
-    pub ballots: u8,
+    pub votes: u8,
     /// Where it stands (a data centre), for the commit rule; members of the same name stand
     /// together.
     pub zone: String,
@@ -38,8 +38,8 @@ pub struct MemberInfo {
     pub name: String,
 }
 
-pub const WEIGHT_MAX: u8 = 100;
-pub const WEIGHT_DEFAULT: u8 = 50;
+pub const PRIORITY_MAX: u8 = 100;
+pub const PRIORITY_DEFAULT: u8 = 50;
 
 /// What holds for the whole group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,7 +47,7 @@ pub struct Rules {
     /// Nothing is committed before voters in this many zones have it on disk, besides a majority
     /// of all voters. 0 and 1 ask for nothing more than the majority.
     pub zones_min: u8,
-    pub weights: WeightRule,
+    pub priorities: PriorityRule,
     pub primaries: Primaries,
     /// A new primary first applies what it has not applied yet, and takes writes after that. For
     /// the layer above, with a single primary.
@@ -67,10 +67,10 @@ pub enum Primaries {
     Single = 1,
 }
 
-/// When a leader makes room for a heavier member.
+/// When a leader makes room for a member of higher priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
-pub enum WeightRule {
+pub enum PriorityRule {
     /// When that one has caught up, so that nothing has to wait.
     #[default]
     Optimistic = 0,
@@ -102,7 +102,7 @@ pub struct Config {
 /// without it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConfigChange {
-    /// Add or replace (role, weight, zone, address, name) these, and remove those, in one change.
+    /// Add or replace (role, priority, zone, address, name) these, and remove those, in one change.
     Update { put: Vec<(MemberId, MemberInfo)>, remove: Vec<MemberId> },
     /// Other rules for the same members.
     Rules(Rules),
@@ -117,7 +117,7 @@ pub struct ConfigDecodeError(pub String);
 /// Layout version written and read.
 const VERSION: u8 = 5;
 const _: () = assert!(VERSION == level::NEWEST.config);
-const BALLOTS_DEFAULT: u8 = 1;
+const VOTES_DEFAULT: u8 = 1;
 /// Flag of a member.
 const JOINING: u8 = 1;
 /// Flags of the rules.
@@ -126,14 +126,14 @@ const FAILOVER_WAITS: u8 = 2;
 const FOLLOWS_WRITES: u8 = 4;
 
 impl MemberInfo {
-    /// A full member of this role, of default weight and in no named zone.
+    /// A full member of this role, of default priority and in no named zone.
     pub fn new(role: MemberRole, addr: impl Into<String>, name: impl Into<String>) -> Self {
         let (addr, name) = (addr.into(), name.into());
         Self {
             role,
             joining: false,
-            weight: WEIGHT_DEFAULT,
-            ballots: BALLOTS_DEFAULT,
+            priority: PRIORITY_DEFAULT,
+            votes: VOTES_DEFAULT,
             zone: String::new(),
             addr,
             name,
@@ -141,13 +141,13 @@ impl MemberInfo {
     }
 
     /// Whether it counts for majorities.
-    pub fn votes(&self) -> bool {
+    pub fn is_voter(&self) -> bool {
         !self.joining && self.role != MemberRole::Learner
     }
 
     /// Whether it may lead for more than a hand-over.
     pub fn may_lead(&self) -> bool {
-        self.votes() && self.role == MemberRole::Voter && self.weight > 0
+        self.is_voter() && self.role == MemberRole::Voter && self.priority > 0
     }
 }
 
@@ -179,9 +179,9 @@ impl Rules {
 
 impl Config {
     /// Little-endian: version `u8` = 5; level `u16`; member count `u32`; per member, ascending by id: id
-    /// `u128`, role `u8`, flags `u8` (1: joining), weight `u8`, ballots `u8`, zone, address and name each as
+    /// `u128`, role `u8`, flags `u8` (1: joining), priority `u8`, votes `u8`, zone, address and name each as
     /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
-    /// of the commit rule `u8`, weight rule `u8`, flags of the rules `u8` (1: single primary, 2:
+    /// of the commit rule `u8`, priority rule `u8`, flags of the rules `u8` (1: single primary, 2:
     /// failover waits, 4: leadership follows writes); lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
@@ -192,15 +192,15 @@ impl Config {
             out.put_u128_le(id.0);
             out.put_u8(info.role as u8);
             out.put_u8(if info.joining { JOINING } else { 0 });
-            out.put_u8(info.weight);
-            out.put_u8(info.ballots);
+            out.put_u8(info.priority);
+            out.put_u8(info.votes);
             for text in [&info.zone, &info.addr, &info.name] {
                 put_text(&mut out, text);
             }
         }
         put_ids(&mut out, &self.outgoing);
         out.put_u8(self.rules.zones_min);
-        out.put_u8(self.rules.weights as u8);
+        out.put_u8(self.rules.priorities as u8);
         out.put_u8(self.rules.flags());
         put_ids(&mut out, &self.lost);
         put_text(&mut out, &self.audit);
@@ -226,8 +226,8 @@ impl Config {
             config.members.insert(id, input.member_info()?);
         }
         config.outgoing = input.ids("outgoing voter", true)?;
-        let (zones_min, weights) = (input.u8()?, input.weight_rule()?);
-        config.rules = Rules { zones_min, weights, ..Rules::default() };
+        let (zones_min, priorities) = (input.u8()?, input.priority_rule()?);
+        config.rules = Rules { zones_min, priorities, ..Rules::default() };
         config.rules.set_flags(input.u8()?)?;
         config.lost = input.ids("lost member", false)?;
         config.audit = input.text()?;
@@ -251,13 +251,13 @@ impl Config {
 
     /// All that vote: loggers too.
     pub fn voters(&self) -> impl Iterator<Item = MemberId> + '_ {
-        self.members.iter().filter(|(_, info)| info.votes()).map(|(id, _)| *id)
+        self.members.iter().filter(|(_, info)| info.is_voter()).map(|(id, _)| *id)
     }
 
     /// Those that vote, each as often as it has votes.
-    pub fn ballots(&self) -> impl Iterator<Item = MemberId> + '_ {
-        let voters = self.members.iter().filter(|(_, info)| info.votes());
-        voters.flat_map(|(id, info)| std::iter::repeat_n(*id, info.ballots.into()))
+    pub fn votes(&self) -> impl Iterator<Item = MemberId> + '_ {
+        let voters = self.members.iter().filter(|(_, info)| info.is_voter());
+        voters.flat_map(|(id, info)| std::iter::repeat_n(*id, info.votes.into()))
     }
 
     /// Whether these alone can decide.
@@ -286,17 +286,21 @@ impl Config {
 
     /// The zones in which somebody votes.
     pub fn zones(&self) -> BTreeSet<&str> {
-        self.members.values().filter(|info| info.votes()).map(|info| info.zone.as_str()).collect()
+        self.members
+            .values()
+            .filter(|info| info.is_voter())
+            .map(|info| info.zone.as_str())
+            .collect()
     }
 
     /// Whether `id` votes once a joint configuration is left.
     pub(crate) fn is_incoming_voter(&self, id: MemberId) -> bool {
-        self.members.get(&id).is_some_and(MemberInfo::votes)
+        self.members.get(&id).is_some_and(MemberInfo::is_voter)
     }
 
     /// How much rather than others `id` should lead.
-    pub(crate) fn weight(&self, id: MemberId) -> u8 {
-        self.members.get(&id).filter(|info| info.may_lead()).map_or(0, |info| info.weight)
+    pub(crate) fn priority(&self, id: MemberId) -> u8 {
+        self.members.get(&id).filter(|info| info.may_lead()).map_or(0, |info| info.priority)
     }
 
     /// Everybody the leader sends the log to: members, and outgoing voters that are none.
@@ -309,8 +313,8 @@ impl Config {
     /// Whether `id` alone decides everything.
     pub(crate) fn is_sole_voter(&self, id: MemberId) -> bool {
         self.is_incoming_voter(id)
-            && self.ballots().all(|voter| voter == id)
-            && self.ballots().next().is_some()
+            && self.votes().all(|voter| voter == id)
+            && self.votes().next().is_some()
             && self.outgoing.iter().all(|other| *other == id)
     }
 }
@@ -382,16 +386,16 @@ impl<'a> Input<'a> {
             JOINING => true,
             flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
         };
-        let (weight, ballots) = (self.u8()?, self.u8()?);
+        let (priority, votes) = (self.u8()?, self.u8()?);
         let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
-        Ok(MemberInfo { role, joining, weight, ballots, zone, addr, name })
+        Ok(MemberInfo { role, joining, priority, votes, zone, addr, name })
     }
 
-    fn weight_rule(&mut self) -> Result<WeightRule, ConfigDecodeError> {
+    fn priority_rule(&mut self) -> Result<PriorityRule, ConfigDecodeError> {
         match self.u8()? {
-            0 => Ok(WeightRule::Optimistic),
-            1 => Ok(WeightRule::Forced),
-            rule => Err(ConfigDecodeError(format!("weight rule {rule} is unknown"))),
+            0 => Ok(PriorityRule::Optimistic),
+            1 => Ok(PriorityRule::Forced),
+            rule => Err(ConfigDecodeError(format!("priority rule {rule} is unknown"))),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`succession`], [`alone`] (one
+//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
 //! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
@@ -14,15 +14,15 @@
 mod alone;
 mod commit;
 mod election;
-mod follow;
+mod follower;
 mod forced;
 mod heartbeat;
 mod membership;
 mod read;
 mod replicate;
 mod round_trips;
-mod succession;
 mod transfer;
+mod transfer_target;
 
 #[cfg(test)]
 mod tests;
@@ -41,8 +41,8 @@ use heartbeat::Rounds;
 use read::{ForwardedReads, LeaderReads};
 use round_trips::RoundTrips;
 use std::collections::BTreeMap;
-use succession::Succession;
 use transfer::Transfer;
+use transfer_target::Transfers;
 
 /// One member of the group. See the crate documentation for how to drive it.
 pub struct Consensus {
@@ -71,7 +71,7 @@ pub struct Consensus {
     /// The highest index acknowledged to this term's leader.
     acknowledged: Index,
     reads: ForwardedReads,
-    succession: Succession,
+    transfers: Transfers,
     round_trips: RoundTrips,
     retired: bool,
 }
@@ -132,7 +132,7 @@ impl Consensus {
             verified: 0,
             acknowledged: 0,
             reads,
-            succession: Succession::new(now_ms),
+            transfers: Transfers::new(now_ms),
             round_trips: RoundTrips::default(),
             retired: false,
             options,

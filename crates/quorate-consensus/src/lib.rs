@@ -8,7 +8,7 @@
 //! What it adds to the Raft paper: pre-vote, check-quorum and a leader lease, always on; commits
 //! counted on *persisted* indexes, the leader's own sync running in parallel to sending; a window
 //! of messages and bytes for each follower; linearizable reads; learners, and loggers that vote but
-//! lead only to hand over; weights of who should lead; commits in several zones; joint consensus;
+//! lead only to hand over; priorities of who should lead; commits in several zones; joint consensus;
 //! leadership transfer; a broken connection as a hint to elect at once; a disk or host that stands
 //! still as a reason to hand over, a failed disk as one to be silent.
 //!
@@ -35,8 +35,8 @@ mod rng;
 mod types;
 
 pub use crate::config::{
-    Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Primaries, Rules, WeightRule,
-    WEIGHT_DEFAULT, WEIGHT_MAX,
+    Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Primaries, PriorityRule,
+    Rules, PRIORITY_DEFAULT, PRIORITY_MAX,
 };
 pub use crate::core::Consensus;
 pub use crate::effects::{Effects, Fault, Fetch, PeerStatus, ReadReady, RoleState, Status};

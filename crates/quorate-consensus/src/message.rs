@@ -125,5 +125,5 @@ pub(crate) fn follow_each_other(prev: LogPosition, entries: &[Entry], term: Term
 /// Whether a membership entry leaves somebody to decide. One that cannot be read stops whoever is
 /// to take it.
 fn governs(entry: &Entry) -> bool {
-    Config::decode(&entry.data).map_or(true, |config| config.ballots().next().is_some())
+    Config::decode(&entry.data).map_or(true, |config| config.votes().next().is_some())
 }

@@ -4,7 +4,7 @@
 //!
 //! It must not make leadership wander, so it waits: all writes of a while came from one other member,
 //! they still come, and this leader has led for a while. Where several write, nothing moves. A member
-//! that is lighter is left alone (the weights would take leadership back), and so is one that has not
+//! of lower priority is left alone (the priorities would take leadership back), and so is one that has not
 //! caught up. It is a transfer like any other: no write is lost or refused by it.
 
 use crate::{MemberId, Status};
@@ -92,8 +92,8 @@ impl Writes {
 /// Whether the leader of `status` may make room for `id`.
 pub fn may_follow(status: &Status, id: MemberId) -> bool {
     let config = &status.config;
-    let weight = |id| config.members.get(&id).map_or(0, |info| info.weight);
-    config.may_lead(id) && weight(id) >= weight(status.id) && status.caught_up(id).is_some()
+    let priority = |id| config.members.get(&id).map_or(0, |info| info.priority);
+    config.may_lead(id) && priority(id) >= priority(status.id) && status.caught_up(id).is_some()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) enum Tally {
 
 /// The greatest value that a quorum has reached, given what each voter has reached.
 pub(crate) fn reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
-    let incoming = majority_reached(config.ballots().map(&value));
+    let incoming = majority_reached(config.votes().map(&value));
     if config.is_joint() {
         incoming.min(majority_reached(config.outgoing.iter().copied().map(&value)))
     } else {
@@ -30,7 +30,7 @@ pub(crate) fn reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
 /// The greatest value that voters in as many zones have reached as the commit rule asks for.
 pub(crate) fn zones_reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
     let mut zones: BTreeMap<&str, u64> = BTreeMap::new();
-    for (id, info) in config.members.iter().filter(|(_, info)| info.votes()) {
+    for (id, info) in config.members.iter().filter(|(_, info)| info.is_voter()) {
         let best = zones.entry(&info.zone).or_default();
         *best = value(*id).max(*best);
     }
@@ -42,7 +42,7 @@ pub(crate) fn zones_reached(config: &Config, value: impl Fn(MemberId) -> u64) ->
 
 /// How an election stands, given each voter's answer so far.
 pub(crate) fn tally(config: &Config, answer: impl Fn(MemberId) -> Option<bool>) -> Tally {
-    let incoming = majority_tally(config.ballots().map(&answer));
+    let incoming = majority_tally(config.votes().map(&answer));
     if !config.is_joint() {
         return incoming;
     }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn votes_are_counted_not_voters() {
         let mut heavy = config(&[1, 2, 3], &[]);
-        heavy.members.get_mut(&MemberId(1)).unwrap().ballots = 3;
+        heavy.members.get_mut(&MemberId(1)).unwrap().votes = 3;
         let has = |id: MemberId| [0, 9, 4, 4][id.0 as usize];
         assert_eq!(reached(&heavy, has), 9, "three of five votes");
         let light = |id: MemberId| (id.0 > 1).then_some(true);
@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(tally(&heavy, |id| Some(id.0 == 1)), Tally::Won);
         assert_eq!(tally(&heavy, |id| Some(id.0 > 1)), Tally::Lost);
         assert!(heavy.is_quorum(|id| id.0 == 1) && !heavy.is_quorum(|id| id.0 > 1));
-        heavy.members.get_mut(&MemberId(2)).unwrap().ballots = 0;
-        assert_eq!(heavy.ballots().map(|id| id.0).collect::<Vec<_>>(), [1, 1, 1, 3]);
+        heavy.members.get_mut(&MemberId(2)).unwrap().votes = 0;
+        assert_eq!(heavy.votes().map(|id| id.0).collect::<Vec<_>>(), [1, 1, 1, 3]);
         heavy.outgoing = vec![MemberId(1), MemberId(2), MemberId(3)];
         assert!(!heavy.is_quorum(|id| id.0 == 1), "not of the outgoing ones");
     }

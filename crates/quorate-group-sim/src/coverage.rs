@@ -34,11 +34,11 @@ marks! {
     PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome, ClientLeft,
     WentElsewhere, FoundDone, TriedAgain, LaterEpoch, GivenUpPassed,
     // Who belongs to a membership that was committed, and its rule of zones.
-    Learner, Logger, Joining, WithoutVote, SeveralVotes, WithoutWeight, ZoneRule,
+    Learner, Logger, Joining, WithoutVote, SeveralVotes, WithoutPriority, ZoneRule,
     // Leaders that only hand over, and leaders that told somebody to stand.
     Caretaker, HandOver,
     // Orders as they are given.
-    Switchover, AlterRole, AlterWeight, AlterZone, Remove, SetRules, WantVotes, GoOnAlone, AllowAlone,
+    Switchover, AlterRole, AlterPriority, AlterZone, Remove, SetRules, WantVotes, GoOnAlone, AllowAlone,
     RefreshView, SuspectAfter, Isolate, IsolateProcess, Hang,
     // Those that may be refused: done, and refused.
     SwitchoverDone, SwitchoverRefused, AlterDone, AlterRefused, RemoveDone, RemoveRefused,

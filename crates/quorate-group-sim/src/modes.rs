@@ -47,7 +47,7 @@ impl Modes {
         }
     }
 
-    /// Sets what is not about zones and weights in the rules of the first membership.
+    /// Sets what is not about zones and priorities in the rules of the first membership.
     pub fn govern(&self, rules: &mut Rules) {
         if self.on {
             let Rules { primaries, follows_writes, .. } = self.founded;

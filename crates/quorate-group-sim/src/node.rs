@@ -40,7 +40,7 @@ pub struct Node {
     pub mark: Option<String>,
     /// It refused to start, for good.
     pub refused: Option<String>,
-    /// What it wishes to be when it asks for admission: role and weight.
+    /// What it wishes to be when it asks for admission: role and priority.
     pub wish: (MemberRole, u8),
 }
 

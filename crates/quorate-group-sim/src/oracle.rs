@@ -50,7 +50,7 @@ pub enum Rule {
     OnlyThePrimaryWrites,
     /// Leadership that follows writes comes to rest.
     LeadershipRests,
-    /// A logger, or a member of weight 0, takes no proposals as leader.
+    /// A logger, or a member of priority 0, takes no proposals as leader.
     CaretakersOnlyHandOver,
     /// Of two only one goes on alone, and it has all that the other one knew to be committed.
     AloneWithAll,

@@ -8,7 +8,7 @@ use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
 use crate::staff::Staff;
 use clap::ValueEnum;
-use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule};
+use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules};
 
 /// Which part of the faults seeds may choose from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -92,7 +92,7 @@ pub struct Scenario {
     pub minority_stays_away: bool,
     pub rules: Rules,
     pub zones: u64,
-    pub weights: bool,
+    pub priorities: bool,
     pub loggers_per_mille: u32,
     /// Election timeouts after which a leader's disk counts as standing still; 0: never.
     pub stall_timeouts: u64,
@@ -116,14 +116,14 @@ impl Scenario {
         let calm = profile == Profile::Calm;
         let varied = matches!(profile, Profile::Swarm | Profile::Membership) && r.chance(400);
         let zones = if varied { *r.pick(&[1, 1, 2, 3]).unwrap_or(&1) } else { 1 };
-        let weights = varied && r.chance(500);
+        let priorities = varied && r.chance(500);
         let single = varied && r.chance(400);
         let rules = Rules {
             zones_min: r.below(zones + 1) as u8,
-            weights: if weights && r.chance(300) {
-                WeightRule::Forced
+            priorities: if priorities && r.chance(300) {
+                PriorityRule::Forced
             } else {
-                WeightRule::Optimistic
+                PriorityRule::Optimistic
             },
             primaries: if single { Primaries::Single } else { Primaries::Multi },
             follows_writes: varied && r.chance(400),
@@ -160,7 +160,7 @@ impl Scenario {
             minority_stays_away: !calm && r.chance(300),
             rules,
             zones,
-            weights,
+            priorities,
             loggers_per_mille: if varied { *r.pick(&[0, 200, 400]).unwrap_or(&0) } else { 0 },
             stall_timeouts: r.below(3),
             expels: !calm && r.chance(100),
@@ -195,12 +195,13 @@ impl Scenario {
                 true => MemberRole::Voter,
                 false => MemberRole::Learner,
             };
-            let weight = match self.weights && slot > 0 {
+            let priority = match self.priorities && slot > 0 {
                 true => *rng.pick(&[0, 20, 50, 50, 80]).unwrap_or(&50),
                 false => 50,
             };
             let zone = format!("z{}", slot as u64 % self.zones);
-            let info = MemberInfo { weight, zone, ..MemberInfo::new(role, addr(slot), name(slot)) };
+            let info =
+                MemberInfo { priority, zone, ..MemberInfo::new(role, addr(slot), name(slot)) };
             config.members.insert(*id, info);
         }
         self.staff.govern(&mut config, ids);

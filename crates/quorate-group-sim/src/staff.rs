@@ -11,7 +11,7 @@ use quorate_consensus::{Config, MemberId, MemberRole};
 pub struct Staff {
     /// Of each slot, where members have none, two or three votes; empty: one each.
     votes: Vec<u8>,
-    /// What members of a group wish to be that founds itself; empty: voters of the default weight.
+    /// What members of a group wish to be that founds itself; empty: voters of the default priority.
     wishes: Vec<(MemberRole, u8)>,
     /// Members leave, and are isolated.
     pub departs: bool,
@@ -46,8 +46,8 @@ impl Staff {
             }),
             wishes: draw(r, other_wishes, (MemberRole::Voter, 50), |r| {
                 let logger = r.chance(250);
-                let weight = *r.pick(&[0, 20, 50, 50, 80]).unwrap_or(&50);
-                (if logger { MemberRole::Logger } else { MemberRole::Voter }, weight)
+                let priority = *r.pick(&[0, 20, 50, 50, 80]).unwrap_or(&50);
+                (if logger { MemberRole::Logger } else { MemberRole::Voter }, priority)
             }),
             departs: operated && r.chance(200),
             alone: !calm && voters < 4 && r.chance(500),
@@ -64,7 +64,7 @@ impl Staff {
         self.votes.get(slot).copied()
     }
 
-    /// What the member at `slot` wishes to be: role and weight.
+    /// What the member at `slot` wishes to be: role and priority.
     pub fn wish(&self, slot: usize) -> Option<(MemberRole, u8)> {
         self.wishes.get(slot).copied()
     }
@@ -73,7 +73,7 @@ impl Staff {
     pub fn govern(&self, config: &mut Config, ids: &[MemberId]) {
         for (id, votes) in ids.iter().zip(&self.votes) {
             if let Some(info) = config.members.get_mut(id) {
-                info.ballots = *votes;
+                info.votes = *votes;
             }
         }
     }

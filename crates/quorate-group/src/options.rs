@@ -22,7 +22,7 @@ pub struct Options {
     pub rules: Rules,
     /// What this node is to be in a group that does not know it yet.
     pub role: MemberRole,
-    pub weight: u8,
+    pub priority: u8,
     pub zone: String,
     /// The state machine has no state yet: a snapshot is as good as all entries from the first on.
     pub blank: bool,

@@ -58,7 +58,7 @@ pub type Answer = Result<Done, OrderError>;
 pub struct Alteration {
     pub role: Option<MemberRole>,
     /// 0 (never leads) to 100.
-    pub weight: Option<u8>,
+    pub priority: Option<u8>,
     pub zone: Option<String>,
 }
 

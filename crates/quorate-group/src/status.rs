@@ -28,7 +28,7 @@ pub struct GroupStatus {
     /// All that do not (yet).
     pub learners: Vec<MemberId>,
     pub loggers: Vec<MemberId>,
-    /// The membership as this member knows it, with roles, weights, zones and rules.
+    /// The membership as this member knows it, with roles, priorities, zones and rules.
     pub config: Config,
     pub log_bytes: u64,
     pub first_index: Index,

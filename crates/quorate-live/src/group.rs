@@ -186,9 +186,9 @@ impl Group {
 
     /// This member wants to have so many votes (`pc.weight`); waits up to `patience` until it has.
     /// It goes on asking after that.
-    pub fn want_ballots(&self, ballots: u8, patience: Duration) {
+    pub fn want_votes(&self, votes: u8, patience: Duration) {
         // That it took longer, or that the member closes, is no failure.
-        let _asked = self.live.order(Order::WantVotes(ballots), patience);
+        let _asked = self.live.order(Order::WantVotes(votes), patience);
     }
 
     /// Cuts this member off from the others (`gmcast.isolate`), or lets it go on.
@@ -208,7 +208,7 @@ impl Group {
         self.order(Order::GoOnAlone, AT_ONCE)
     }
 
-    /// Gives the member of this name another role, weight or zone. A learner that is to vote does so
+    /// Gives the member of this name another role, priority or zone. A learner that is to vote does so
     /// when it has caught up. Returns when that is committed. Only the leader can.
     pub fn alter_member(
         &self,
@@ -225,7 +225,7 @@ impl Group {
         self.order(Order::Remove { name: name.to_owned() }, timeout)
     }
 
-    /// Sets the rules of the group: zones a commit needs, how weights count. Only the leader can.
+    /// Sets the rules of the group: zones a commit needs, how priorities count. Only the leader can.
     pub fn set_rules(&self, rules: Rules, timeout: Duration) -> Result<(), GroupError> {
         self.order(Order::SetRules(rules), timeout)
     }

@@ -2,7 +2,7 @@
 
 use crate::net::tls::TlsOptions;
 use quorate_consensus::placement::Pace;
-use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, WEIGHT_DEFAULT};
+use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT};
 use quorate_group::Options;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct GroupOptions {
     /// member, a learner, or a logger. The node that creates a group is a data member of it.
     pub role: MemberRole,
     /// How much rather than others it should lead, 0 (never) to 100; as for `role`.
-    pub weight: u8,
+    pub priority: u8,
     /// Where it stands, for the commit rule of zones; as for `role`.
     pub zone: String,
     /// The state machine has no state yet (and none of the group's entries): should the log be
@@ -82,7 +82,7 @@ impl GroupOptions {
             name: addr.to_owned(),
             incoming: String::new(),
             role: MemberRole::Voter,
-            weight: WEIGHT_DEFAULT,
+            priority: PRIORITY_DEFAULT,
             zone: String::new(),
             blank: false,
             election_timeout: Duration::from_secs(1),
@@ -118,7 +118,7 @@ impl GroupOptions {
             charter: self.charter,
             rules: self.rules,
             role: self.role,
-            weight: self.weight,
+            priority: self.priority,
             zone: self.zone.clone(),
             blank: self.blank,
             election_timeout_ms: ms(self.election_timeout),

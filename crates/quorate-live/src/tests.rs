@@ -46,7 +46,7 @@ fn a_leader_whose_log_fails_is_replaced_and_says_so_once() {
 
 #[test]
 fn a_leader_whose_log_fails_tells_another_to_stand_at_once() {
-    let mut cluster = Cluster::new("heir", 3);
+    let mut cluster = Cluster::new("target", 3);
     let election_timeout = Duration::from_secs(5);
     for node in &mut cluster.nodes {
         node.options.election_timeout = election_timeout;

@@ -72,14 +72,14 @@ fn an_isolated_member_is_left_behind_and_catches_up() {
 }
 
 #[test]
-fn the_heavier_of_two_goes_on_whatever_became_of_the_other_and_the_lighter_does_not() {
-    let mut cluster = Cluster::started("weights", 2);
+fn who_has_more_votes_of_two_goes_on_whatever_became_of_the_other_and_who_has_fewer_does_not() {
+    let mut cluster = Cluster::started("votes", 2);
     let mut proposals = vec![cluster.nodes[0].propose()];
     cluster.await_applied(&proposals);
-    cluster.nodes[1].group().want_ballots(2, PATIENCE);
+    cluster.nodes[1].group().want_votes(2, PATIENCE);
     let counts = |node: &Node| {
         let config = node.status().config;
-        config.ballots().count() == 3 && !config.is_joint()
+        config.votes().count() == 3 && !config.is_joint()
     };
     cluster.nodes[0].wait("three votes", counts);
     cluster.nodes[1].group().isolate(true);
@@ -94,7 +94,7 @@ fn the_heavier_of_two_goes_on_whatever_became_of_the_other_and_the_lighter_does_
     cluster.nodes[0].group().allow_alone(true);
     cluster.nodes[1].kill();
     cluster.nodes[0].wait("to be not primary", |node| !node.status().primary);
-    cluster.nodes[0].wait("a refusal by weight", |node| {
+    cluster.nodes[0].wait("a refusal for want of votes", |node| {
         let reason = node.group().bootstrap().unwrap_err().to_string();
         reason.contains("full members")
     });

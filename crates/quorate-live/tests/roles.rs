@@ -1,4 +1,4 @@
-//! Loggers, learners and weights among real members; expulsion; a majority given up for lost.
+//! Loggers, learners and priorities among real members; expulsion; a majority given up for lost.
 
 mod common;
 
@@ -62,7 +62,7 @@ fn two_data_members_and_a_logger_lose_either_of_the_two() {
 
 #[test]
 fn what_only_the_logger_has_is_not_lost() {
-    let mut cluster = with_logger("keeper");
+    let mut cluster = with_logger("logger");
     let leader = cluster.leader();
     let other = 1 - leader;
     cluster.nodes[other].kill();
@@ -75,7 +75,7 @@ fn what_only_the_logger_has_is_not_lost() {
 }
 
 #[test]
-fn roles_and_weights_change_while_the_group_works() {
+fn roles_and_priorities_change_while_the_group_works() {
     let cluster = Cluster::started("alter", 3);
     let leader = cluster.leader();
     let [first, second] = [1, 2].map(|step| (leader + step) % 3);
@@ -107,8 +107,8 @@ fn roles_and_weights_change_while_the_group_works() {
     lead.alter_member(&name(first), &west, MINUTE).unwrap();
     lead.set_rules(Rules { zones_min: 2, ..Rules::default() }, MINUTE).unwrap();
 
-    let heavy = Alteration { weight: Some(90), ..Alteration::default() };
-    lead.alter_member(&name(second), &heavy, MINUTE).unwrap();
+    let first_choice = Alteration { priority: Some(90), ..Alteration::default() };
+    lead.alter_member(&name(second), &first_choice, MINUTE).unwrap();
     cluster.nodes[second].wait("leadership", |node| node.status().is_leader);
     let proposals: Vec<_> = cluster.nodes.iter().map(|node| node.propose()).collect();
     cluster.await_applied(&proposals);

@@ -42,7 +42,7 @@ struct Snapshot {
 enum Outcome {
     Begins {
         after: u64,
-        fed: u64,
+        up_to: u64,
     },
     /// The log lost what the member had on disk.
     LogLost,
@@ -120,13 +120,13 @@ fn expected(log: &Log, snapshots: &[Snapshot], stands: Option<u64>) -> Outcome {
             (false, false) => return Outcome::LogLost,
         }
     }
-    let fed = newest.map_or(0, |each| each.last.index).max(log.base.index);
+    let up_to = newest.map_or(0, |each| each.last.index).max(log.base.index);
     let usable =
         snapshots.iter().filter(|each| log.contains(each.last)).map(|each| each.last.index);
     let begins = usable.chain((log.base.index == 0).then_some(0));
     let after = stands.and_then(|stands| begins.filter(|index| *index <= stands).max());
     match after {
-        Some(after) => Outcome::Begins { after, fed },
+        Some(after) => Outcome::Begins { after, up_to },
         None => Outcome::NeedsTransfer { log_base: log.base.index },
     }
 }
@@ -186,12 +186,12 @@ fn outcome(node: &mut Node, stands: Option<u64>) -> Outcome {
         }
         Err(error) => panic!("{error}"),
     }
-    let fed = node.status().commit_index;
-    node.wait("what is committed", |node| node.status().applied_index >= fed);
+    let up_to = node.status().commit_index;
+    node.wait("what is committed", |node| node.status().applied_index >= up_to);
     let applied = node.shared.state.lock().applied.clone();
-    let rows: Vec<String> = (2..=fed).map(|index| text(committed(index))).collect();
+    let rows: Vec<String> = (2..=up_to).map(|index| text(committed(index))).collect();
     assert_eq!(applied, rows, "exactly what was committed");
-    Outcome::Begins { after: after.expect("it was asked"), fed }
+    Outcome::Begins { after: after.expect("it was asked"), up_to }
 }
 
 /// All starts from one kind of log; how many.

@@ -5,7 +5,7 @@
 
 use crate::blocking::{Condvar, Mutex};
 use crate::local::Local;
-use crate::order::GateKeeper;
+use crate::order::GateHolder;
 use crate::withdraw::Withdrawal;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Pause {
             let sequenced = self.local.link().map_or(-1, |l| l.progress.seqno());
             self.local
                 .commit
-                .close_gate(GateKeeper::Pause, sequenced.max(self.local.apply.last_left()))
+                .close_gate(GateHolder::Pause, sequenced.max(self.local.apply.last_left()))
         });
         self.stand_still(at);
         // What holds it back may be waiting for this pause: a backup that sends the state.
@@ -59,7 +59,7 @@ impl Pause {
     }
 
     pub fn resume(&self) {
-        self.local.commit.open_gate(GateKeeper::Pause);
+        self.local.commit.open_gate(GateHolder::Pause);
         self.local.queue.open_gate();
         self.end();
         self.local.info("Provider resumed");

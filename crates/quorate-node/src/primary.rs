@@ -266,7 +266,7 @@ mod tests {
 
     const SINGLE: Rules = Rules {
         zones_min: 0,
-        weights: quorate_consensus::WeightRule::Optimistic,
+        priorities: quorate_consensus::PriorityRule::Optimistic,
         primaries: Primaries::Single,
         failover_waits: false,
         follows_writes: false,

@@ -69,7 +69,7 @@ impl Sequencer {
             Ok(Sequencing::StateOutcome(write_set, outcome)) => {
                 decided_if_mine(&write_set, &self.link);
                 self.note_transfers();
-                self.parts.transfer.told(&self.link, outcome.joiner, outcome.code);
+                self.parts.transfer.ended(&self.link, outcome.joiner, outcome.code);
             }
             Ok(Sequencing::Message(write_set)) => self.parts.local.warn(&format!(
                 "Log entry {index}, a message of kind {}, cannot be read: passed over",

@@ -23,7 +23,7 @@ pub enum Rule {
     CommitNeedsPersistedMajority,
     CommitOnlyOwnTerm,
     CommitInEnoughZones,
-    /// A logger, or a member of weight 0, takes no proposals as leader.
+    /// A logger, or a member of priority 0, takes no proposals as leader.
     CaretakersOnlyHandOver,
     AcknowledgeOnlyPersisted,
     VoteOnlyPersisted,
@@ -39,7 +39,7 @@ pub enum Rule {
     /// With a single primary a write set passes only where its origin leads, as it did when it
     /// wrote; and nothing of a primary passes once a later one's did.
     OnlyThePrimaryWrites,
-    /// Leadership follows writes only to data members that vote and have weight.
+    /// Leadership follows writes only to data members that vote and have priority.
     FollowsOnlyWhoMayLead,
     /// Leadership that follows writes comes to rest.
     LeadershipRests,

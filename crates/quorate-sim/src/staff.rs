@@ -1,10 +1,10 @@
-//! What sets the members of one run apart: roles, weights, zones, and the rules that go by them.
+//! What sets the members of one run apart: roles, priorities, zones, and the rules that go by them.
 //!
 //! Drawn apart from the rest of a scenario, so that the seeds of a plain group keep their meaning.
 
 use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
-use quorate_consensus::{Config, MemberInfo, MemberRole, Rules, WeightRule, WEIGHT_DEFAULT};
+use quorate_consensus::{Config, MemberInfo, MemberRole, PriorityRule, Rules, PRIORITY_DEFAULT};
 
 #[derive(Clone, Debug, Default)]
 pub struct Staff {
@@ -12,9 +12,9 @@ pub struct Staff {
     pub varied: bool,
     /// Voters that are loggers, in a thousand.
     loggers_per_mille: u32,
-    weights: bool,
+    priorities: bool,
     /// Members with none, two or three votes.
-    ballots: bool,
+    votes: bool,
     zones: u64,
     /// Rules of the first membership.
     rules: Rules,
@@ -34,16 +34,16 @@ impl Staff {
             return Staff::default();
         }
         let zones = *r.pick(&[1, 1, 2, 3]).unwrap_or(&1);
-        let weights = r.chance(500);
+        let priorities = r.chance(500);
         Staff {
             varied: true,
             loggers_per_mille: *r.pick(&[0, 200, 400, 600]).unwrap_or(&0),
-            weights,
+            priorities,
             zones,
-            rules: Self::draw_rules(r, zones, weights),
+            rules: Self::draw_rules(r, zones, priorities),
             stall_timeouts: r.below(3),
             hangs: r.chance(300),
-            ballots: r.chance(400),
+            votes: r.chance(400),
             disaster: r.chance(150),
         }
     }
@@ -57,8 +57,8 @@ impl Staff {
         let logger = role == MemberRole::Voter && rng.chance(self.loggers_per_mille);
         MemberInfo {
             role: if logger { MemberRole::Logger } else { role },
-            weight: self.weight(rng),
-            ballots: self.ballots(rng),
+            priority: self.priority(rng),
+            votes: self.votes(rng),
             zone: format!("z{}", slot as u64 % self.zones),
             ..plain
         }
@@ -71,52 +71,52 @@ impl Staff {
         }
         config.rules = self.rules;
         config.rules.zones_min = self.rules.zones_min.min(config.zones().len() as u8);
-        if config.ballots().next().is_none() {
-            config.members.values_mut().for_each(|info| info.ballots = 1);
+        if config.votes().next().is_none() {
+            config.members.values_mut().for_each(|info| info.votes = 1);
         }
         if config.members.values().any(MemberInfo::may_lead) {
             return;
         }
-        if let Some(first) = config.members.values_mut().find(|info| info.votes()) {
-            (first.role, first.weight) = (MemberRole::Voter, WEIGHT_DEFAULT);
+        if let Some(first) = config.members.values_mut().find(|info| info.is_voter()) {
+            (first.role, first.priority) = (MemberRole::Voter, PRIORITY_DEFAULT);
         }
     }
 
     /// Other rules for a running group.
     pub fn rules(&self, rng: &mut Rng) -> Rules {
-        Self::draw_rules(rng, self.zones, self.weights)
+        Self::draw_rules(rng, self.zones, self.priorities)
     }
 
-    /// The same member in another role or of another weight.
+    /// The same member in another role or of another priority.
     pub fn altered(&self, rng: &mut Rng, info: &MemberInfo) -> MemberInfo {
         let role = match (info.role, rng.chance(500)) {
             (MemberRole::Voter, true) => MemberRole::Logger,
             (MemberRole::Logger, true) => MemberRole::Voter,
             (role, _) => role,
         };
-        let ballots = self.ballots(rng);
-        MemberInfo { role, weight: self.weight(rng), ballots, ..info.clone() }
+        let votes = self.votes(rng);
+        MemberInfo { role, priority: self.priority(rng), votes, ..info.clone() }
     }
 
-    fn ballots(&self, rng: &mut Rng) -> u8 {
-        match self.ballots {
+    fn votes(&self, rng: &mut Rng) -> u8 {
+        match self.votes {
             true => *rng.pick(&[0, 1, 1, 1, 2, 3]).unwrap_or(&1),
             false => 1,
         }
     }
 
-    fn weight(&self, rng: &mut Rng) -> u8 {
-        match self.weights {
-            true => *rng.pick(&[0, 20, 50, 50, 80]).unwrap_or(&WEIGHT_DEFAULT),
-            false => WEIGHT_DEFAULT,
+    fn priority(&self, rng: &mut Rng) -> u8 {
+        match self.priorities {
+            true => *rng.pick(&[0, 20, 50, 50, 80]).unwrap_or(&PRIORITY_DEFAULT),
+            false => PRIORITY_DEFAULT,
         }
     }
 
-    fn draw_rules(rng: &mut Rng, zones: u64, weights: bool) -> Rules {
-        let forced = weights && rng.chance(300);
+    fn draw_rules(rng: &mut Rng, zones: u64, priorities: bool) -> Rules {
+        let forced = priorities && rng.chance(300);
         Rules {
             zones_min: rng.below(zones + 1) as u8,
-            weights: if forced { WeightRule::Forced } else { WeightRule::Optimistic },
+            priorities: if forced { PriorityRule::Forced } else { PriorityRule::Optimistic },
             ..Rules::default()
         }
     }

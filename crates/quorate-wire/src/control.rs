@@ -3,7 +3,7 @@
 use crate::body::{BodyReader, BodyWriter};
 use crate::consensus::{position, read_position};
 use crate::error::WireError;
-use quorate_consensus::{Config, MemberRole, SnapshotMeta, Term, WEIGHT_DEFAULT};
+use quorate_consensus::{Config, MemberRole, SnapshotMeta, Term, PRIORITY_DEFAULT};
 
 /// Asks to be a member (again). Who asks stands in the connection's `Hello`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,13 +20,13 @@ pub struct JoinRequest {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wish {
     pub role: MemberRole,
-    pub weight: u8,
+    pub priority: u8,
     pub zone: String,
 }
 
 impl Default for Wish {
     fn default() -> Self {
-        Self { role: MemberRole::Voter, weight: WEIGHT_DEFAULT, zone: String::new() }
+        Self { role: MemberRole::Voter, priority: PRIORITY_DEFAULT, zone: String::new() }
     }
 }
 
@@ -68,7 +68,7 @@ impl JoinRequest {
         out.u64(self.last_index);
         out.bool(self.blank);
         out.u8(self.wish.role as u8);
-        out.u8(self.wish.weight);
+        out.u8(self.wish.priority);
         out.text(&self.wish.zone);
     }
 
@@ -81,7 +81,7 @@ impl JoinRequest {
             2 => MemberRole::Logger,
             value => return Err(WireError::BadValue { what: "member role", value: value.into() }),
         };
-        let wish = Wish { role, weight: body.u8()?, zone: body.text()? };
+        let wish = Wish { role, priority: body.u8()?, zone: body.text()? };
         Ok(Self { last_index, blank, wish })
     }
 }

@@ -42,7 +42,7 @@ pub enum FrameType {
     SnapshotEnd = 13,
     StatusRequest = 14,
     StatusReport = 15,
-    Ballots = 16,
+    WantVotes = 16,
     Ping = 17,
 }
 
@@ -64,7 +64,7 @@ impl FrameType {
         FrameType::SnapshotEnd,
         FrameType::StatusRequest,
         FrameType::StatusReport,
-        FrameType::Ballots,
+        FrameType::WantVotes,
         FrameType::Ping,
     ];
 

@@ -27,8 +27,8 @@ pub enum Packet {
         number: u64,
     },
     /// The sender wants to have so many votes.
-    Ballots {
-        ballots: u8,
+    WantVotes {
+        votes: u8,
     },
     SnapshotBegin(SnapshotBegin),
     SnapshotData(Bytes),
@@ -57,7 +57,7 @@ impl Packet {
             Packet::LeaveRequest => FrameType::LeaveRequest,
             Packet::LeaveAnswer(_) => FrameType::LeaveAnswer,
             Packet::ViewRefresh { .. } => FrameType::ViewRefresh,
-            Packet::Ballots { .. } => FrameType::Ballots,
+            Packet::WantVotes { .. } => FrameType::WantVotes,
             Packet::SnapshotBegin(_) => FrameType::SnapshotBegin,
             Packet::SnapshotData(_) => FrameType::SnapshotData,
             Packet::SnapshotEnd { .. } => FrameType::SnapshotEnd,
@@ -120,7 +120,7 @@ impl Packet {
             Packet::LeaveRequest | Packet::Ping | Packet::StatusRequest => {}
             Packet::LeaveAnswer(answer) => answer.encode(&mut out),
             Packet::ViewRefresh { number } => out.u64(*number),
-            Packet::Ballots { ballots } => out.u8(*ballots),
+            Packet::WantVotes { votes } => out.u8(*votes),
             Packet::SnapshotBegin(begin) => begin.encode(&mut out),
             Packet::SnapshotData(data) => out.rest(data),
             Packet::SnapshotEnd { crc } => out.u32(*crc),
@@ -161,7 +161,7 @@ impl Packet {
             FrameType::LeaveRequest => Packet::LeaveRequest,
             FrameType::LeaveAnswer => Packet::LeaveAnswer(LeaveAnswer::decode(&mut body)?),
             FrameType::ViewRefresh => Packet::ViewRefresh { number: body.u64()? },
-            FrameType::Ballots => Packet::Ballots { ballots: body.u8()? },
+            FrameType::WantVotes => Packet::WantVotes { votes: body.u8()? },
             FrameType::SnapshotBegin => Packet::SnapshotBegin(SnapshotBegin::decode(&mut body)?),
             FrameType::SnapshotData => Packet::SnapshotData(body.rest()),
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
@@ -199,7 +199,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::LeaveRequest => "leave request",
         FrameType::LeaveAnswer => "leave answer",
         FrameType::ViewRefresh => "view request",
-        FrameType::Ballots => "request for votes",
+        FrameType::WantVotes => "request for votes",
         FrameType::SnapshotBegin => "snapshot start",
         FrameType::SnapshotData => "snapshot data",
         FrameType::SnapshotEnd => "snapshot end",

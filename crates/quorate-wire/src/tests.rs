@@ -91,7 +91,7 @@ fn every_packet() -> Vec<Packet> {
             blank: true,
             wish: Wish {
                 role: quorate_consensus::MemberRole::Logger,
-                weight: 0,
+                priority: 0,
                 zone: "west".into(),
             },
         }),
@@ -103,7 +103,7 @@ fn every_packet() -> Vec<Packet> {
         Packet::LeaveAnswer(LeaveAnswer::Done),
         Packet::LeaveAnswer(LeaveAnswer::Later { reason: "r".into() }),
         Packet::ViewRefresh { number: 4 },
-        Packet::Ballots { ballots: 3 },
+        Packet::WantVotes { votes: 3 },
         Packet::SnapshotData(entry(1, 3000).data),
         Packet::SnapshotEnd { crc: 77 },
         Packet::Ping,

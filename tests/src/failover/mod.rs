@@ -232,15 +232,15 @@ impl Failover {
     }
 
     fn hand_over(&self, leader: usize) -> Result<()> {
-        let heir = self.homes.iter().find(|node| **node != leader).context("nobody to lead")?;
+        let target = self.homes.iter().find(|node| **node != leader).context("nobody to lead")?;
         let mut connection = self.target.connect(leader, READ_TIMEOUT)?;
-        let order = format!("quorate.switchover=node{}", heir + 1);
+        let order = format!("quorate.switchover=node{}", target + 1);
         let ordered =
             connection.query_drop(format!("SET GLOBAL wsrep_provider_options = '{order}'"));
         ordered.with_context(|| {
             let status = self.target.status(leader).unwrap_or_default();
             let reason = status.get("wsrep_quorate_last_refusal");
-            format!("node{} does not hand over to node{}: {reason:?}", leader + 1, heir + 1)
+            format!("node{} does not hand over to node{}: {reason:?}", leader + 1, target + 1)
         })
     }
 

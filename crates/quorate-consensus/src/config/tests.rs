@@ -12,7 +12,7 @@ fn sample() -> Config {
             (MemberId(7), info(MemberRole::Learner, "[::1]:4567", "knoten-ä")),
             (
                 MemberId(9),
-                MemberInfo { joining: true, weight: 0, ..info(MemberRole::Voter, "", "x") },
+                MemberInfo { joining: true, priority: 0, ..info(MemberRole::Voter, "", "x") },
             ),
             (
                 MemberId(u128::MAX),
@@ -22,7 +22,7 @@ fn sample() -> Config {
         outgoing: vec![MemberId(1), MemberId(5)],
         rules: Rules {
             zones_min: 2,
-            weights: WeightRule::Forced,
+            priorities: PriorityRule::Forced,
             primaries: Primaries::Single,
             failover_waits: true,
             follows_writes: true,
@@ -90,12 +90,12 @@ fn a_level_that_is_not_known_is_told_with_what_to_run() {
 
 #[test]
 fn who_votes_and_who_may_lead() {
-    let can = |info: MemberInfo| (info.votes(), info.may_lead());
+    let can = |info: MemberInfo| (info.is_voter(), info.may_lead());
     let plain = |role| info(role, "", "");
     assert_eq!(can(plain(MemberRole::Voter)), (true, true));
     assert_eq!(can(plain(MemberRole::Logger)), (true, false));
     assert_eq!(can(plain(MemberRole::Learner)), (false, false));
-    assert_eq!(can(MemberInfo { weight: 0, ..plain(MemberRole::Voter) }), (true, false));
+    assert_eq!(can(MemberInfo { priority: 0, ..plain(MemberRole::Voter) }), (true, false));
     assert_eq!(can(MemberInfo { joining: true, ..plain(MemberRole::Voter) }), (false, false));
 }
 

@@ -225,7 +225,7 @@ impl Consensus {
     }
 
     /// Whether this member is in the same pre-vote with a better claim (a log as good, more
-    /// weight, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
+    /// priority, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
     /// hears no quorum, lest it stand in the way for good.
     fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
         let Role::PreCandidate(poll) = &self.role else {

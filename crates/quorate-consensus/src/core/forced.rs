@@ -116,7 +116,7 @@ impl Consensus {
         }
         let mut config = Config { audit, outgoing: Vec::new(), ..current.clone() };
         config.members.retain(|id, _| keep.contains(id));
-        for info in config.members.values_mut().filter(|info| !info.votes()) {
+        for info in config.members.values_mut().filter(|info| !info.is_voter()) {
             (info.role, info.joining) = (MemberRole::Voter, false);
         }
         let lost = current.everybody().filter(|id| !keep.contains(id));

@@ -49,7 +49,7 @@ impl Consensus {
         }
         self.expire_transfer();
         self.dismiss_departed();
-        self.consider_succession(fx);
+        self.choose_transfer_target(fx);
         let now_ms = self.now_ms;
         if self.leadership().is_some_and(|leadership| leadership.rounds.due_ms <= now_ms) {
             self.start_round(fx);

@@ -14,7 +14,7 @@
 //!   vote of the other one, a third voter and a removal go through a joint phase there.)
 
 use super::{Consensus, Role};
-use crate::config::{Config, ConfigChange, MemberInfo, Rules, WEIGHT_MAX};
+use crate::config::{Config, ConfigChange, MemberInfo, Rules, PRIORITY_MAX};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::level::Level;
@@ -160,17 +160,17 @@ fn updated(
         return Err(format!("a group has at most {MEMBERS_MAX} members"));
     }
     let dispensable = |id| config.is_needed(id) && !next.is_needed(id);
-    if ballots_moved(config, &next) > 1 || config.voters().any(dispensable) {
-        next.outgoing = config.ballots().collect();
+    if votes_moved(config, &next) > 1 || config.voters().any(dispensable) {
+        next.outgoing = config.votes().collect();
     }
     Ok(next)
 }
 
 /// How many votes come, go, or change hands.
-fn ballots_moved(before: &Config, after: &Config) -> usize {
+fn votes_moved(before: &Config, after: &Config) -> usize {
     let mut held: BTreeMap<MemberId, isize> = BTreeMap::new();
-    before.ballots().for_each(|id| *held.entry(id).or_default() -= 1);
-    after.ballots().for_each(|id| *held.entry(id).or_default() += 1);
+    before.votes().for_each(|id| *held.entry(id).or_default() -= 1);
+    after.votes().for_each(|id| *held.entry(id).or_default() += 1);
     held.values().map(|moved| moved.unsigned_abs()).sum()
 }
 
@@ -198,11 +198,11 @@ fn raised(config: &Config, level: Level, known: Level) -> Result<Config, String>
 
 /// Whether somebody may lead, and something can be committed.
 pub(super) fn check_governable(config: &Config) -> Result<(), String> {
-    if config.ballots().next().is_none() {
+    if config.votes().next().is_none() {
         return Err("no voter would be left".into());
     }
     if !config.members.values().any(MemberInfo::may_lead) {
-        return Err("nobody would be left that may lead: only loggers, or weight 0".into());
+        return Err("nobody would be left that may lead: only loggers, or priority 0".into());
     }
     let (zones, needed) = (config.zones().len(), usize::from(config.rules.zones_min));
     if zones < needed {
@@ -218,8 +218,8 @@ fn check_info(id: MemberId, info: &MemberInfo) -> Result<(), String> {
         let what = "address, name and zone";
         return Err(format!("{what} of {id} may have {TEXT_BYTES_MAX} bytes at most"));
     }
-    if info.weight > WEIGHT_MAX {
-        return Err(format!("the weight of {id} may be {WEIGHT_MAX} at most"));
+    if info.priority > PRIORITY_MAX {
+        return Err(format!("the priority of {id} may be {PRIORITY_MAX} at most"));
     }
     Ok(())
 }

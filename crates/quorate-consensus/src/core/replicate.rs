@@ -117,7 +117,7 @@ impl Consensus {
         self.send_to(from, fx);
         self.tell_commit(fx);
         if self.is_caretaker() {
-            self.consider_succession(fx);
+            self.choose_transfer_target(fx);
         }
         self.hand_over_if_ready(from, fx);
     }

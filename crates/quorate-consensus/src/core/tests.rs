@@ -323,10 +323,10 @@ fn one_of_three_or_with_a_learner_does_not_go_on_alone() {
 
 #[test]
 fn a_change_of_more_than_one_vote_goes_through_both_majorities() {
-    let change = |ballots: u8| {
+    let change = |votes: u8| {
         let mut member = leader_of_three();
         step(&mut member, 5000, Event::Persisted(LogPosition { term: 1, index: 1 }));
-        let info = MemberInfo { ballots, ..member.config().members[&id(1)].clone() };
+        let info = MemberInfo { votes, ..member.config().members[&id(1)].clone() };
         let put = vec![(id(1), info)];
         step(
             &mut member,
@@ -339,18 +339,18 @@ fn a_change_of_more_than_one_vote_goes_through_both_majorities() {
     assert!(!change(0).is_joint());
     let heavy = change(3);
     assert_eq!(heavy.outgoing, [id(1), id(2), id(3)]);
-    assert_eq!(heavy.ballots().collect::<Vec<_>>(), [id(1), id(1), id(1), id(2), id(3)]);
+    assert_eq!(heavy.votes().collect::<Vec<_>>(), [id(1), id(1), id(1), id(2), id(3)]);
     assert_eq!(Config::decode(&heavy.encode()), Ok(heavy));
 }
 
 #[test]
-fn the_lighter_of_two_does_not_go_on_alone() {
+fn who_has_fewer_votes_of_two_does_not_go_on_alone() {
     let mut config = voters(&[1, 2]);
-    config.members.get_mut(&id(2)).unwrap().ballots = 2;
-    let mut lighter = member(config.clone());
+    config.members.get_mut(&id(2)).unwrap().votes = 2;
+    let mut fewer = member(config.clone());
     let alone = Event::ContinueAlone(id(2));
-    assert!(lighter.step(6000, alone.clone(), &mut Effects::default()).is_err());
-    config.members.get_mut(&id(1)).unwrap().ballots = 2;
+    assert!(fewer.step(6000, alone.clone(), &mut Effects::default()).is_err());
+    config.members.get_mut(&id(1)).unwrap().votes = 2;
     assert!(member(config).step(6000, alone, &mut Effects::default()).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! Handing leadership over: on request, to a better leader (see [`super::succession`]), on the
+//! Handing leadership over: on request, to a better leader (see [`super::transfer_target`]), on the
 //! leader's own removal, or because its disk failed.
 //!
 //! The target is told to stand at once (`TimeoutNow`) when it has persisted the whole log. While
@@ -34,7 +34,7 @@ impl Consensus {
         }
         if !self.config().may_lead(to) {
             let reason =
-                format!("leadership cannot go to {to}: it is no voter, a logger, or of weight 0");
+                format!("leadership cannot go to {to}: it is no voter, a logger, or of priority 0");
             return Err(StepError::BadChange(reason));
         }
         self.begin_transfer(to, fx);

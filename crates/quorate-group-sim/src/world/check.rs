@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Whether these members can elect a leader and commit.
 pub(super) fn decides(config: &Config, among: impl Fn(MemberId) -> bool) -> bool {
-    let present = || config.members.iter().filter(|(id, info)| info.votes() && among(**id));
+    let present = || config.members.iter().filter(|(id, info)| info.is_voter() && among(**id));
     let zones: BTreeSet<&str> = present().map(|(_, info)| &*info.zone).collect();
     config.is_quorum(&among)
         && zones.len() >= usize::from(config.rules.zones_min)
@@ -100,7 +100,7 @@ impl World {
         }
         let zones = |config: &Config| {
             let holds = |id: MemberId| self.has_durably(id, position);
-            let voters = config.members.iter().filter(|(id, info)| info.votes() && holds(**id));
+            let voters = config.members.iter().filter(|(id, info)| info.is_voter() && holds(**id));
             voters.map(|(_, info)| &*info.zone).collect::<BTreeSet<&str>>().len()
         };
         let found = self.configs_in_force().map(zones).max().unwrap_or_default();

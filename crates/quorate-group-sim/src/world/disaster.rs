@@ -195,7 +195,7 @@ impl World {
         let left: Vec<usize> = (0..self.nodes.len()).filter(|_| self.rng.chance(450)).collect();
         let ids: Vec<MemberId> = left.iter().map(|m| self.nodes[*m].id).collect();
         let mut infos = ids.iter().filter_map(|id| config.members.get(id));
-        let votes = config.ballots().any(|id| ids.contains(&id));
+        let votes = config.votes().any(|id| ids.contains(&id));
         let fit = votes
             && !config.is_quorum(|id| ids.contains(&id))
             && infos.any(MemberInfo::may_lead)

@@ -3,7 +3,7 @@
 use super::{Event, World};
 use crate::coverage::Mark;
 use crate::scenario::name;
-use quorate_consensus::{MemberRole, Primaries, Rules, WeightRule};
+use quorate_consensus::{MemberRole, Primaries, PriorityRule, Rules};
 use quorate_group::{Alteration, Answer, Order};
 
 impl World {
@@ -45,8 +45,12 @@ impl World {
                 ("alter", Mark::AlterRole, alter(Alteration { role, ..Alteration::default() }))
             }
             4 => {
-                let weight = self.rng.pick(&[0, 20, 50, 80]).copied();
-                ("alter", Mark::AlterWeight, alter(Alteration { weight, ..Alteration::default() }))
+                let priority = self.rng.pick(&[0, 20, 50, 80]).copied();
+                (
+                    "alter",
+                    Mark::AlterPriority,
+                    alter(Alteration { priority, ..Alteration::default() }),
+                )
             }
             5 => ("rules", Mark::SetRules, Order::SetRules(self.draw_rules())),
             6 if !self.scenario.faults.loses_disks() => {
@@ -71,7 +75,11 @@ impl World {
         let single = self.rng.chance(400);
         let rules = Rules {
             zones_min: self.rng.below(s.zones + 1) as u8,
-            weights: if self.rng.chance(300) { WeightRule::Forced } else { WeightRule::Optimistic },
+            priorities: if self.rng.chance(300) {
+                PriorityRule::Forced
+            } else {
+                PriorityRule::Optimistic
+            },
             primaries: if single { Primaries::Single } else { Primaries::Multi },
             follows_writes: self.rng.chance(400),
             ..Rules::default()

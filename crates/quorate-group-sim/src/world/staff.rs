@@ -20,7 +20,7 @@ impl World {
     pub(super) fn keep_wishes(&mut self, config: &Config, ids: &[MemberId]) {
         for (node, id) in self.nodes.iter_mut().zip(ids) {
             if let Some(info) = config.members.get(id) {
-                node.wish = (info.role, info.weight);
+                node.wish = (info.role, info.priority);
             }
         }
     }
@@ -42,9 +42,9 @@ impl World {
     /// Whether everybody has the votes that it was told to want when it started.
     pub(super) fn has_its_votes(&self, config: &Config) -> bool {
         let has = |(m, node): (usize, &crate::node::Node)| {
-            let info = config.members.get(&node.id).filter(|info| info.votes());
+            let info = config.members.get(&node.id).filter(|info| info.is_voter());
             let wanted = self.scenario.staff.votes(m);
-            info.is_none_or(|info| wanted.is_none_or(|wanted| wanted == info.ballots))
+            info.is_none_or(|info| wanted.is_none_or(|wanted| wanted == info.votes))
         };
         self.nodes.iter().enumerate().all(has)
     }
@@ -81,9 +81,9 @@ impl World {
             (Mark::Learner, found(|info| info.role == MemberRole::Learner)),
             (Mark::Logger, found(|info| info.role == MemberRole::Logger)),
             (Mark::Joining, found(|info| info.joining)),
-            (Mark::WithoutVote, found(|info| info.votes() && info.ballots == 0)),
-            (Mark::SeveralVotes, found(|info| info.votes() && info.ballots > 1)),
-            (Mark::WithoutWeight, found(|info| info.votes() && info.weight == 0)),
+            (Mark::WithoutVote, found(|info| info.is_voter() && info.votes == 0)),
+            (Mark::SeveralVotes, found(|info| info.is_voter() && info.votes > 1)),
+            (Mark::WithoutPriority, found(|info| info.is_voter() && info.priority == 0)),
             (Mark::ZoneRule, config.rules.zones_min > 1),
         ];
         marks.into_iter().filter(|(_, there)| *there).for_each(|(mark, _)| self.mark(mark));
@@ -91,5 +91,5 @@ impl World {
 }
 
 fn only_hands_over(info: &MemberInfo) -> bool {
-    info.votes() && !info.may_lead()
+    info.is_voter() && !info.may_lead()
 }

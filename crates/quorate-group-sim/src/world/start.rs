@@ -36,7 +36,7 @@ impl World {
             // Alone it can commit in its own zone only.
             rules: quorate_consensus::Rules { zones_min: s.rules.zones_min.min(1), ..s.rules },
             role: self.nodes[m].wish.0,
-            weight: self.nodes[m].wish.1,
+            priority: self.nodes[m].wish.1,
             zone: format!("z{}", m as u64 % s.zones),
             blank: self.nodes[m].promised.is_none(),
             level: quorate_consensus::LEVEL,

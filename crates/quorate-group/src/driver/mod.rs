@@ -2,7 +2,7 @@
 //! stand on.
 //!
 //! Invariants:
-//! - what the sequencer may read (`fed`) is committed *and* on this member's own disk, and never
+//! - what the sequencer may read (`apply_limit`) is committed *and* on this member's own disk, and never
 //!   goes back: what the layer above has seen, the own log can show again after a crash;
 //! - a member whose log has failed steps its core no more.
 
@@ -57,7 +57,7 @@ pub(crate) struct Driver {
     pub lineage: Lineage,
     consensus: Consensus,
     commit: Index,
-    fed: Index,
+    apply_limit: Index,
     /// Others' proposals that came while leadership was on its way to somebody who may not take
     /// it: proposed as soon as that is settled.
     deferred: Vec<Proposal>,
@@ -116,7 +116,7 @@ impl Driver {
             lineage,
             consensus,
             commit,
-            fed: 0,
+            apply_limit: 0,
             deferred: Vec::new(),
             writes,
             rules_known: None,
@@ -267,10 +267,10 @@ impl Driver {
         if let Some(commit) = out.effects.commit.take() {
             self.commit = self.commit.max(commit);
         }
-        let fed = self.commit.min(self.consensus.persisted());
-        if fed > self.fed {
-            self.fed = fed;
-            out.feed = Some(fed);
+        let limit = self.commit.min(self.consensus.persisted());
+        if limit > self.apply_limit {
+            self.apply_limit = limit;
+            out.feed = Some(limit);
         }
         let term = self.consensus.term();
         let orders = out.effects.snapshots.drain(..).map(|to| SnapshotOrder { to, term });

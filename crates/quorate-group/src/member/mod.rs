@@ -197,8 +197,8 @@ impl Member {
                 driver.ignore_refusal(Event::SnapshotSent { to, last, ok }, out);
             }
             Input::SnapshotTaken { needed, files } => {
-                let fed = driver.applied.last.index;
-                self.releases.note(files, needed, fed);
+                let applied = driver.applied.last.index;
+                self.releases.note(files, needed, applied);
                 out.release = self.releases.due();
             }
             Input::Released { base, config } => {
@@ -249,8 +249,8 @@ impl Member {
                 views.ask(number);
                 driver.due = true;
             }
-            Packet::Ballots { ballots } => {
-                membership.votes.asked(from, ballots);
+            Packet::WantVotes { votes } => {
+                membership.votes.asked(from, votes);
                 driver.due = true;
             }
             Packet::Ping => {}

@@ -147,7 +147,7 @@ impl Round {
 
 fn request(driver: &Driver) -> JoinRequest {
     let options = &driver.options;
-    let wish = Wish { role: options.role, weight: options.weight, zone: options.zone.clone() };
+    let wish = Wish { role: options.role, priority: options.priority, zone: options.zone.clone() };
     JoinRequest { last_index: driver.last().index, blank: options.blank, wish }
 }
 

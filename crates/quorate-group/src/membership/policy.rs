@@ -67,7 +67,7 @@ pub(crate) fn admission(
         Some(info) => announced(info, identity),
         None => MemberInfo {
             joining: wish.role != MemberRole::Learner,
-            weight: wish.weight,
+            priority: wish.priority,
             zone: wish.zone.clone(),
             ..MemberInfo::new(wish.role, &identity.addr, &identity.name)
         },

@@ -29,10 +29,10 @@ impl VoteWishes {
 
     /// Asks the leader, where this member has another number of votes than it wants.
     pub fn request(&mut self, driver: &Driver, out: &mut Output) {
-        let Some(ballots) = self.missing(&driver.config, driver.id) else { return };
+        let Some(votes) = self.missing(&driver.config, driver.id) else { return };
         match driver.leader() {
-            Some(leader) if leader == driver.id => self.asked(driver.id, ballots),
-            Some(leader) => out.send(leader, Packet::Ballots { ballots }),
+            Some(leader) if leader == driver.id => self.asked(driver.id, votes),
+            Some(leader) => out.send(leader, Packet::WantVotes { votes }),
             None => {}
         }
     }
@@ -49,13 +49,13 @@ impl VoteWishes {
         config: &Config,
         alive: impl Fn(MemberId) -> bool,
     ) -> Option<ConfigChange> {
-        while let Some((id, ballots)) = self.asked.pop_first() {
+        while let Some((id, votes)) = self.asked.pop_first() {
             let Some(info) = config.members.get(&id) else { continue };
-            if info.ballots == ballots {
+            if info.votes == votes {
                 continue;
             }
             let mut after = config.clone();
-            let info = MemberInfo { ballots, ..info.clone() };
+            let info = MemberInfo { votes, ..info.clone() };
             after.members.insert(id, info.clone());
             if after.is_quorum(&alive) {
                 return Some(ConfigChange::Update { put: vec![(id, info)], remove: Vec::new() });
@@ -66,8 +66,8 @@ impl VoteWishes {
 
     /// How many this member wants, if it has another number.
     pub fn missing(&self, config: &Config, own: MemberId) -> Option<u8> {
-        let info = config.members.get(&own).filter(|info| info.votes())?;
-        (info.ballots != self.wanted).then_some(self.wanted)
+        let info = config.members.get(&own).filter(|info| info.is_voter())?;
+        (info.votes != self.wanted).then_some(self.wanted)
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         let Some(ConfigChange::Update { put, .. }) = wishes.change(&config, |_| true) else {
             panic!("it has less");
         };
-        assert_eq!((put[0].0, put[0].1.ballots), (MemberId(1), 3));
+        assert_eq!((put[0].0, put[0].1.votes), (MemberId(1), 3));
         assert_eq!(wishes.change(&config, |_| true), None);
         wishes.asked(MemberId(1), 3);
         assert_eq!(wishes.change(&config, |_| false), None, "nobody could decide");

@@ -138,11 +138,11 @@ fn alter(
 fn altered(info: &MemberInfo, alteration: &Alteration) -> MemberInfo {
     let role = alteration.role.unwrap_or(info.role);
     // Whoever had no vote has to catch up first.
-    let joining = role != MemberRole::Learner && !info.votes();
+    let joining = role != MemberRole::Learner && !info.is_voter();
     MemberInfo {
         role,
         joining,
-        weight: alteration.weight.unwrap_or(info.weight),
+        priority: alteration.priority.unwrap_or(info.priority),
         zone: alteration.zone.clone().unwrap_or_else(|| info.zone.clone()),
         ..info.clone()
     }

@@ -3,7 +3,7 @@
 //! Invariant: whoever still counts for a decision of the others, in either half of a change of
 //! members under way, stays.
 
-use super::switchover::{best_successor, Transfer};
+use super::switchover::{best_target, Transfer};
 use super::Context;
 use crate::driver::Driver;
 use crate::error::OrderError;
@@ -76,11 +76,10 @@ impl Leave {
             // A newcomer (if one lives) votes soon.
             Some(_) if others == 0 => return !has_living_newcomer(driver),
             Some(_) if !std::mem::replace(&mut self.handed_over, true) => {
-                let successor = best_successor(driver);
-                let begin = |successor| {
-                    Transfer::begin(successor, driver, context.deadline_ms, context.out).ok()
-                };
-                self.transfer = successor.and_then(begin);
+                let target = best_target(driver);
+                let begin =
+                    |target| Transfer::begin(target, driver, context.deadline_ms, context.out).ok();
+                self.transfer = target.and_then(begin);
             }
             Some(_) => {
                 context.membership.departures.ask(driver.id, driver.now_ms);

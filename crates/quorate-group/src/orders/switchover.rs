@@ -1,7 +1,7 @@
 //! Handing leadership over: planned by an operator, or on the way out.
 //!
 //! The core holds proposals back from the moment the transfer begins until somebody leads; they
-//! stay queued here and go to the new leader, so that no client sees an error. A successor that
+//! stay queued here and go to the new leader, so that no client sees an error. A target that
 //! does not answer within an election timeout is given up: the old leader goes on.
 
 use super::target::{find, not_leading};
@@ -64,26 +64,26 @@ impl Switchover {
         if leader != Some(driver.id) {
             return Err(not_leading(&driver.config, leader));
         }
-        let successor = match &self.to {
+        let target = match &self.to {
             Some(name) if *name == driver.options.name => return Ok(Some(name.clone())),
             Some(name) => find(&driver.config, name)?.0,
-            None => best_successor(driver)
+            None => best_target(driver)
                 .ok_or_else(|| "no other member with a vote is connected".to_owned())?,
         };
         let deadline_ms = context.deadline_ms;
-        self.transfer = Some(Transfer::begin(successor, driver, deadline_ms, context.out)?);
+        self.transfer = Some(Transfer::begin(target, driver, deadline_ms, context.out)?);
         Ok(None)
     }
 }
 
 impl Transfer {
     pub fn begin(
-        successor: MemberId,
+        target: MemberId,
         driver: &mut Driver,
         deadline_ms: u64,
         out: &mut Output,
     ) -> Result<Self, String> {
-        let event = Event::TransferLeadership(successor);
+        let event = Event::TransferLeadership(target);
         driver.step(event, out).map_err(|error| error.to_string())?;
         let patience_ms = 2 * driver.options.election_timeout_ms;
         Ok(Self { until_ms: deadline_ms.min(driver.now_ms + patience_ms) })
@@ -100,7 +100,7 @@ impl Transfer {
 }
 
 /// The connected voter that is furthest.
-pub(super) fn best_successor(driver: &Driver) -> Option<MemberId> {
+pub(super) fn best_target(driver: &Driver) -> Option<MemberId> {
     let status = driver.status();
     let voters = status.peers.iter().filter(|peer| status.config.may_lead(peer.id));
     voters

@@ -5,7 +5,7 @@
 
 use quorate_consensus::Index;
 
-/// The snapshots there are, newest first, and the first index that is still needed: to be fed to the
+/// The snapshots there are, newest first, and the first index that is still needed: to be applied by the
 /// state machine, or by it, as it last said.
 #[derive(Default)]
 pub(crate) struct Releases {
@@ -14,10 +14,10 @@ pub(crate) struct Releases {
 }
 
 impl Releases {
-    /// A leader's snapshots may be ahead of `fed`, what the state machine was fed, for good: where the
+    /// A leader's snapshots may be ahead of `applied`, what the state machine has, for good: where the
     /// log has their last entry, they do not replace it.
-    pub fn note(&mut self, files: Vec<Index>, needed: Index, fed: Index) {
-        (self.files, self.needed) = (files, needed.min(fed + 1));
+    pub fn note(&mut self, files: Vec<Index>, needed: Index, applied: Index) {
+        (self.files, self.needed) = (files, needed.min(applied + 1));
     }
 
     /// Up to where the log may go.
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_fed_yet_stays_though_a_leaders_snapshots_are_ahead() {
+    fn what_is_not_applied_yet_stays_though_a_leaders_snapshots_are_ahead() {
         let mut releases = Releases::default();
         releases.note(vec![40, 30, 20, 10], Index::MAX, 20);
         assert_eq!(releases.due(), Some(20));

@@ -117,7 +117,7 @@ impl Founding {
 
 fn first_entry(options: &Options, own: MemberId) -> (HardState, Entry) {
     let info = MemberInfo {
-        weight: options.weight,
+        priority: options.priority,
         zone: options.zone.clone(),
         ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
     };

@@ -25,7 +25,7 @@ fn the_leader_changes_the_membership_as_it_is_told() {
     let mut world = World::started(3);
     let leader = world.leader();
     let other = format!("n{}", (leader + 1) % 3);
-    let alteration = Alteration { weight: Some(7), ..Alteration::default() };
+    let alteration = Alteration { priority: Some(7), ..Alteration::default() };
     let order = Order::Alter { name: other.clone(), alteration };
     assert_eq!(world.order(leader, order.clone(), 2_000), Ok(Done::Nothing));
     assert_eq!(world.order(leader, order.clone(), 2_000), Ok(Done::Nothing), "nothing to do");
@@ -112,7 +112,7 @@ fn votes_that_are_wanted_are_given() {
     let mut world = World::started(3);
     let at = (world.leader() + 1) % 3;
     assert_eq!(world.order(at, Order::WantVotes(3), 5_000), Ok(Done::Nothing));
-    assert_eq!(world.status(at).config.ballots().count(), 5);
+    assert_eq!(world.status(at).config.votes().count(), 5);
 }
 
 #[test]

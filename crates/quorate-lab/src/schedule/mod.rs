@@ -151,7 +151,7 @@ pub const NAMES: [(&str, &str); 16] = [
     ("leader", "the leader"),
     ("primary", "the node that is written to"),
     ("all", "all at once"),
-    ("succession", "all, one after the other, within a second"),
+    ("staggered", "all, one after the other, within a second"),
     ("rolling", "each node is stopped and started in turn"),
     ("rapid", "one node dies and comes back, again and again, without time to recover"),
     ("joins", "a minority loses its disks, and joins again at once, while another node restarts"),

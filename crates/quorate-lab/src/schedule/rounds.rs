@@ -77,7 +77,7 @@ impl Rounds {
                 let harm = self.possible(&[Kill, PowerCut]);
                 self.hurt_for(harm, Victims::All, 100, 2000)
             }
-            "succession" => self.succession(),
+            "staggered" => self.staggered(),
             "rolling" => (0..self.nodes)
                 .flat_map(|node| {
                     let wait = self.wait(500, 2000);
@@ -154,7 +154,7 @@ impl Rounds {
         }
     }
 
-    fn succession(&mut self) -> Vec<Step> {
+    fn staggered(&mut self) -> Vec<Step> {
         let harm = self.possible(&[Harm::Kill, Harm::PowerCut]);
         let mut left: Vec<usize> = (0..self.nodes).collect();
         let mut steps = Vec::new();

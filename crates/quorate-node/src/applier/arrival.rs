@@ -32,7 +32,7 @@ impl Appliers {
             self.local.info("The group has another result than this node on its last write set: it needs a state transfer");
             link.needs_transfer();
         }
-        match link.tell_start() {
+        match link.announce_start() {
             Some(start) if seqno <= start => Err(format!(
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
                  an older state of the logs was restored, or the database belongs to another past of the \

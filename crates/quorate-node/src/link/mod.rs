@@ -29,7 +29,7 @@ struct Start {
     /// `None`: needs a state transfer.
     position: Option<i64>,
     /// The server was told: there is no way back.
-    told: bool,
+    announced: bool,
 }
 
 pub struct Link {
@@ -41,7 +41,7 @@ pub struct Link {
     pub member: MemberId,
     pub incarnation: u32,
     start: Mutex<Start>,
-    pub progress: Progress,
+    pub progress: SequencerProgress,
     /// For what this node proposes.
     pub room: Room,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
@@ -69,8 +69,8 @@ impl Link {
             node: node_uuid(member, incarnation),
             member,
             incarnation,
-            start: Mutex::new(Start { position: start, told: false }),
-            progress: Progress::new(),
+            start: Mutex::new(Start { position: start, announced: false }),
+            progress: SequencerProgress::new(),
             room: Room::new(),
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
@@ -88,19 +88,19 @@ impl Link {
     }
 
     /// As [`Self::start`], on the way to the server: final from now on.
-    pub fn tell_start(&self) -> Option<i64> {
+    pub fn announce_start(&self) -> Option<i64> {
         let mut start = self.start.lock();
-        start.told = true;
+        start.announced = true;
         start.position
     }
 
     /// The log no longer reaches back to the database. False if the server was told otherwise.
     pub fn needs_transfer(&self) -> bool {
         let mut start = self.start.lock();
-        if !start.told {
+        if !start.announced {
             start.position = None;
         }
-        !start.told
+        !start.announced
     }
 
     pub fn next_serial(&self) -> u64 {
@@ -194,27 +194,23 @@ impl Link {
 }
 
 /// How far the sequencer is, and the first view with this process in it.
-pub struct Progress {
-    inner: Mutex<ProgressInner>,
+pub struct SequencerProgress {
+    inner: Mutex<Reached>,
     changed: Condvar,
     waiting: AtomicU64,
     seqno: AtomicI64,
 }
 
-struct ProgressInner {
+struct Reached {
     index: u64,
     first_view: Option<(i64, View)>,
     start_members: Vec<u128>,
 }
 
-impl Progress {
+impl SequencerProgress {
     fn new() -> Self {
         Self {
-            inner: Mutex::new(ProgressInner {
-                index: 0,
-                first_view: None,
-                start_members: Vec::new(),
-            }),
+            inner: Mutex::new(Reached { index: 0, first_view: None, start_members: Vec::new() }),
             changed: Condvar::new(),
             waiting: AtomicU64::new(0),
             seqno: AtomicI64::new(-1),

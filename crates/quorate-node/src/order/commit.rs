@@ -14,7 +14,7 @@ pub enum Entered {
 
 /// Who holds commits back; each has a gate of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GateKeeper {
+pub enum GateHolder {
     Pause = 0,
     Donor = 1,
 }
@@ -195,7 +195,7 @@ impl CommitOrder {
     pub fn close_gates_of_donor(&self, seqno: i64) -> i64 {
         let mut inner = self.inner.lock();
         let bound = seqno.max(inner.inside.unwrap_or(inner.last_left));
-        inner.gates[GateKeeper::Donor as usize] = bound;
+        inner.gates[GateHolder::Donor as usize] = bound;
         inner.isolated_gate = bound;
         bound
     }
@@ -219,16 +219,16 @@ impl CommitOrder {
     }
 
     /// Lets nothing above `seqno` enter, or above what is already inside; returns that bound.
-    pub fn close_gate(&self, keeper: GateKeeper, seqno: i64) -> i64 {
+    pub fn close_gate(&self, holder: GateHolder, seqno: i64) -> i64 {
         let mut inner = self.inner.lock();
         let bound = seqno.max(inner.inside.unwrap_or(inner.last_left));
-        inner.gates[keeper as usize] = bound;
+        inner.gates[holder as usize] = bound;
         bound
     }
 
-    pub fn open_gate(&self, keeper: GateKeeper) {
+    pub fn open_gate(&self, holder: GateHolder) {
         let mut inner = self.inner.lock();
-        inner.gates[keeper as usize] = i64::MAX;
+        inner.gates[holder as usize] = i64::MAX;
         let next = inner.last_left + 1;
         drop(inner);
         self.slots.of(next).notify_all();
@@ -301,14 +301,14 @@ mod tests {
     fn a_closed_gate_holds_back_until_opened() {
         let order = Arc::new(CommitOrder::new());
         order.set_position(10);
-        assert_eq!(order.close_gate(GateKeeper::Pause, 11), 11);
+        assert_eq!(order.close_gate(GateHolder::Pause, 11), 11);
         order.skip(11).unwrap();
         let waiter = {
             let order = order.clone();
             thread::spawn(move || order.skip(12).unwrap())
         };
         assert_eq!(order.last_left(), 11);
-        order.open_gate(GateKeeper::Pause);
+        order.open_gate(GateHolder::Pause);
         waiter.join().unwrap();
         assert_eq!(order.last_left(), 12);
     }
@@ -318,7 +318,7 @@ mod tests {
         let order = Arc::new(CommitOrder::new());
         order.set_position(10);
         assert_eq!(order.close_gates_of_donor(9), 10);
-        order.open_gate(GateKeeper::Donor);
+        order.open_gate(GateHolder::Donor);
         order.skip(11).unwrap();
         let (tx, rx) = std::sync::mpsc::channel();
         let isolated = {

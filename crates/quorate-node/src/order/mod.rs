@@ -20,7 +20,7 @@ mod commit;
 pub mod queue;
 
 pub use apply::ApplyOrder;
-pub use commit::{CommitOrder, Entered, GateKeeper};
+pub use commit::{CommitOrder, Entered, GateHolder};
 
 /// The order was violated, which is a bug, or the node is withdrawn for another reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

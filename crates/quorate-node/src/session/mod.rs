@@ -148,11 +148,11 @@ impl Sessions {
             sync::point("after_certify_apply_monitor_enter");
         }
         self.pause.hold(fate.seqno, || trx.lock().phase == Phase::MustAbort);
-        self.told(&mut trx.lock(), &fate)
+        self.answer(&mut trx.lock(), &fate)
     }
 
     /// Translates a fate into what the interface's table of phases asks for.
-    fn told(&self, state: &mut TrxState, fate: &Fate) -> (Answer, Option<Ordered>) {
+    fn answer(&self, state: &mut TrxState, fate: &Fate) -> (Answer, Option<Ordered>) {
         let ordered = Some(Ordered { seqno: fate.seqno, depends_on: fate.depends_on });
         if !fate.certified {
             state.phase = Phase::Aborting;

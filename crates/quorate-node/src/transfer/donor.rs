@@ -7,7 +7,7 @@ use crate::catch_up::CatchUp;
 use crate::host::HostCtx;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::GateKeeper;
+use crate::order::GateHolder;
 use crate::proposals::Proposals;
 use crate::withdraw::Withdrawal;
 use quorate_certify::{Kind, StateOutcome};
@@ -50,7 +50,7 @@ impl Donor {
             return;
         }
         let started = self.local.host.donate(ctx, request, link.history.to_be_bytes(), at, false);
-        self.local.commit.open_gate(GateKeeper::Donor);
+        self.local.commit.open_gate(GateHolder::Donor);
         if started.is_err() {
             self.local.warn(&format!(
                 "State transfer to {} failed: it could not be started (see the lines above). This node goes on, the joiner has to ask again",

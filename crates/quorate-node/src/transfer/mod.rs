@@ -117,7 +117,7 @@ impl Transfer {
     }
 
     /// A donor has said to its joiner how it went.
-    pub fn told(&self, link: &Link, joiner: u128, code: i32) {
+    pub fn ended(&self, link: &Link, joiner: u128, code: i32) {
         if joiner == link.node {
             self.signals.donor_said(code);
         }

@@ -5,7 +5,7 @@ use quorate_live::Group;
 use std::time::Duration;
 
 /// How long setting `pc.weight` waits until the group has taken it over.
-const WEIGHT_PATIENCE: Duration = Duration::from_secs(2);
+const VOTES_PATIENCE: Duration = Duration::from_secs(2);
 /// `gmcast.isolate`: as usual. 1 cuts the node off, as a broken network does.
 const CONNECTED: i64 = 0;
 /// Cut off, and the connection to the group is given up: only a restart brings the node back.
@@ -16,8 +16,8 @@ impl Provider {
     pub fn options_changed(&self) {
         let (Some(link), Some(group)) = (self.link(), self.controls()) else { return };
         self.tell_group(&group);
-        let weight = self.options.lock().integer("pc.weight");
-        group.want_ballots(weight.clamp(0, 255) as u8, WEIGHT_PATIENCE);
+        let votes = self.options.lock().integer("pc.weight");
+        group.want_votes(votes.clamp(0, 255) as u8, VOTES_PATIENCE);
         if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
             self.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
             self.give_up_connection();
@@ -27,7 +27,7 @@ impl Provider {
     /// Hands the group what it has to know of the options.
     pub fn tell_group(&self, group: &Group) {
         let options = self.options.lock();
-        group.want_ballots(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
+        group.want_votes(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
         group.allow_alone(options.flag("pc.ignore_sb"));
         group.set_suspect_timeout(options.period("evs.suspect_timeout"));
         group.isolate(options.integer("gmcast.isolate") != CONNECTED);

@@ -188,7 +188,7 @@ impl Provider {
             retain_bytes: options.bytes("quorate.log_retain"),
             tls: options.tls()?,
             role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
-            weight: options.integer("quorate.weight") as u8,
+            priority: options.integer("quorate.priority") as u8,
             zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
             expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
             rules: Rules {

@@ -1,10 +1,10 @@
-//! What an operator orders of the membership: roles, weights, zones, and going on without a lost
+//! What an operator orders of the membership: roles, priorities, zones, and going on without a lost
 //! majority. The words of the orders, as options carry them, and of the answers.
 //!
 //! ```text
-//! quorate.member_set    = NAME [role=voter|learner] [weight=0..100] [zone=ZONE]
+//! quorate.member_set    = NAME [role=voter|learner] [priority=0..100] [zone=ZONE]
 //! quorate.member_remove = NAME
-//! quorate.rules         = [zones=N] [weights=optimistic|forced] [primary_mode=multi|single]
+//! quorate.rules         = [zones=N] [priorities=optimistic|forced] [primary_mode=multi|single]
 //!                         [primary_failover=serve|wait] [leader_follows_writes=yes|no]
 //! quorate.force_plan    = NAME,NAME,...          what force_quorum would do; changes nothing
 //! quorate.force_quorum  = NAME,NAME,...: REASON
@@ -15,7 +15,9 @@ pub mod stats;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
-use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, Rules, WeightRule, WEIGHT_MAX};
+use quorate_consensus::{
+    Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules, PRIORITY_MAX,
+};
 use quorate_live::{Alteration, ForcePlan};
 use quorate_node::link::Link;
 use std::sync::Arc;
@@ -61,10 +63,10 @@ impl Provider {
 /// Members as `quorate member list` reads them: one a `;`, fields by spaces.
 pub fn describe(config: &Config) -> String {
     let members = config.members.iter().map(|(id, info)| {
-        let MemberInfo { weight, ballots, joining, zone, addr, name, .. } = info;
+        let MemberInfo { priority, votes, joining, zone, addr, name, .. } = info;
         let role = role_name(info.role);
         format!(
-            "name={name} role={role} weight={weight} votes={ballots} joining={joining} \
+            "name={name} role={role} priority={priority} votes={votes} joining={joining} \
              zone={zone} addr={addr} id={id}"
         )
     });
@@ -81,9 +83,9 @@ fn role_name(role: MemberRole) -> &'static str {
 
 /// As [`parse_rules`] reads them.
 pub fn describe_rules(rules: &Rules) -> String {
-    let weights = match rules.weights {
-        WeightRule::Optimistic => "optimistic",
-        WeightRule::Forced => "forced",
+    let priorities = match rules.priorities {
+        PriorityRule::Optimistic => "optimistic",
+        PriorityRule::Forced => "forced",
     };
     let mode = match rules.primaries {
         Primaries::Multi => "multi",
@@ -92,7 +94,7 @@ pub fn describe_rules(rules: &Rules) -> String {
     let failover = if rules.failover_waits { "wait" } else { "serve" };
     let follows = if rules.follows_writes { "yes" } else { "no" };
     format!(
-        "zones={} weights={weights} primary_mode={mode} primary_failover={failover} \
+        "zones={} priorities={priorities} primary_mode={mode} primary_failover={failover} \
          leader_follows_writes={follows}",
         rules.zones_min
     )
@@ -130,16 +132,16 @@ fn parse_alteration(text: &str) -> Result<(&str, Alteration), String> {
                 let role = parse_role(role).ok_or("role is voter or learner")?;
                 alteration.role = Some(role);
             }
-            Some(("weight", weight)) => {
-                let weight = weight.parse().ok().filter(|w| *w <= WEIGHT_MAX);
-                alteration.weight = Some(weight.ok_or("weight is a number from 0 to 100")?);
+            Some(("priority", priority)) => {
+                let priority = priority.parse().ok().filter(|w| *w <= PRIORITY_MAX);
+                alteration.priority = Some(priority.ok_or("priority is a number from 0 to 100")?);
             }
             Some(("zone", zone)) => alteration.zone = Some(zone.to_owned()),
-            _ => return Err(format!("'{word}' is not role=, weight= or zone=")),
+            _ => return Err(format!("'{word}' is not role=, priority= or zone=")),
         }
     }
     if alteration == Alteration::default() {
-        return Err("say what is to change: role=, weight= or zone=".into());
+        return Err("say what is to change: role=, priority= or zone=".into());
     }
     Ok((name, alteration))
 }
@@ -150,8 +152,8 @@ fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
             Some(("zones", zones)) => {
                 rules.zones_min = zones.parse().map_err(|_| "zones is a small number")?;
             }
-            Some(("weights", "optimistic")) => rules.weights = WeightRule::Optimistic,
-            Some(("weights", "forced")) => rules.weights = WeightRule::Forced,
+            Some(("priorities", "optimistic")) => rules.priorities = PriorityRule::Optimistic,
+            Some(("priorities", "forced")) => rules.priorities = PriorityRule::Forced,
             Some(("primary_mode", mode)) => {
                 rules.primaries = parse_primaries(mode).ok_or("primary_mode is multi or single")?;
             }
@@ -165,7 +167,7 @@ fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
             }
             _ => {
                 return Err(format!(
-                "'{word}' is not zones=N, weights=optimistic|forced, primary_mode=multi|single, \
+                "'{word}' is not zones=N, priorities=optimistic|forced, primary_mode=multi|single, \
                      primary_failover=serve|wait or leader_follows_writes=yes|no"
             ))
             }
@@ -180,17 +182,17 @@ mod tests {
 
     #[test]
     fn orders_are_read_or_refused_with_the_form() {
-        let (name, wanted) = parse_alteration("node2 role=learner weight=7 zone=eu").unwrap();
+        let (name, wanted) = parse_alteration("node2 role=learner priority=7 zone=eu").unwrap();
         assert_eq!(
-            (name, wanted.role, wanted.weight),
+            (name, wanted.role, wanted.priority),
             ("node2", Some(MemberRole::Learner), Some(7))
         );
         assert_eq!(wanted.zone.as_deref(), Some("eu"));
-        for bad in ["", "node2", "node2 weight=101", "node2 role=logger", "node2 colour=red"] {
+        for bad in ["", "node2", "node2 priority=101", "node2 role=logger", "node2 colour=red"] {
             assert!(parse_alteration(bad).is_err(), "{bad}");
         }
-        let rules = parse_rules("zones=2 weights=forced", Rules::default()).unwrap();
-        assert_eq!((rules.zones_min, rules.weights), (2, WeightRule::Forced));
+        let rules = parse_rules("zones=2 priorities=forced", Rules::default()).unwrap();
+        assert_eq!((rules.zones_min, rules.priorities), (2, PriorityRule::Forced));
         assert!(parse_rules("zones=many", rules).is_err());
         let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes";
         let all = parse_rules(text, rules).unwrap();

@@ -88,7 +88,7 @@ impl Provider {
             ("open_transactions", Value::Int(self.transactions().count() as i64)),
             ("open_connections", Value::Int(0)),
             ("incoming_addresses", Value::Text(self.incoming_addresses())),
-            ("cluster_weight", Value::Int(self.weight(&status))),
+            ("cluster_weight", Value::Int(self.votes(&status))),
             ("desync_count", Value::Int(self.desync_count() as i64)),
             ("evs_delayed", text("")),
             ("evs_evict_list", text("")),
@@ -128,14 +128,14 @@ impl Provider {
     }
 
     /// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.
-    fn weight(&self, status: &quorate_live::GroupStatus) -> i64 {
+    fn votes(&self, status: &quorate_live::GroupStatus) -> i64 {
         if !status.primary {
             return 0;
         }
         let own = self.options.lock().integer("pc.weight");
         let votes = |id: &MemberId| match *id == status.member {
             true => own,
-            false => status.config.ballots().filter(|voter| voter == id).count() as i64,
+            false => status.config.votes().filter(|voter| voter == id).count() as i64,
         };
         self.counters().view_members.lock().iter().map(votes).sum()
     }

@@ -16,7 +16,7 @@ use self::values::{
     parse_bool, parse_exit_action, parse_failover, parse_period, parse_primaries, parse_role,
     parse_size,
 };
-use quorate_consensus::WEIGHT_MAX;
+use quorate_consensus::PRIORITY_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
@@ -102,7 +102,7 @@ impl Options {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected });
         }
-        if spec.name == "quorate.weight" && !value.parse().is_ok_and(|w: u8| w <= WEIGHT_MAX) {
+        if spec.name == "quorate.priority" && !value.parse().is_ok_and(|w: u8| w <= PRIORITY_MAX) {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 100" });
         }

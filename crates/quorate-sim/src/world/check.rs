@@ -63,7 +63,7 @@ impl World {
         let on_disk =
             |id: &MemberId| self.slot(*id).is_some_and(|slot| self.has_on_disk(slot, position));
         let (mut voters, mut have) = (0, 0);
-        for id in config.ballots() {
+        for id in config.votes() {
             voters += 1;
             have += usize::from(on_disk(&id));
         }

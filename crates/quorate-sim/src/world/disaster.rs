@@ -113,7 +113,7 @@ impl World {
                 && member.disk.durable.config().1 == &config
                 && snapshot <= member.disk.durable.last().index
         };
-        let votes = config.ballots().any(|id| ids.contains(&id));
+        let votes = config.votes().any(|id| ids.contains(&id));
         let fit = votes
             && !config.is_quorum(|id| ids.contains(&id))
             && infos.any(MemberInfo::may_lead)

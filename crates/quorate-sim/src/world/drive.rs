@@ -111,7 +111,10 @@ impl World {
             let made = effects.append.iter().skip(before.appended).filter(|e| e.term == term);
             // One on its way out of the voters serves to the end.
             let only_hands_over = |config: &Config| {
-                config.members.get(&member.id).is_some_and(|info| info.votes() && !info.may_lead())
+                config
+                    .members
+                    .get(&member.id)
+                    .is_some_and(|info| info.is_voter() && !info.may_lead())
             };
             let caretaker = only_hands_over(&config_before) && only_hands_over(&member.config);
             for entry in made {

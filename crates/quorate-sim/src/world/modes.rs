@@ -20,7 +20,7 @@ use std::rc::Rc;
 const PATIENCE: u64 = 80;
 /// Election timeouts for which nothing may move in the end: longer than any pace of following.
 const REST: u64 = 8;
-/// Changes of leadership on the way to that: what the faults left, weights, the writer.
+/// Changes of leadership on the way to that: what the faults left, priorities, the writer.
 const CHANGES_MAX: usize = 6;
 
 /// How far the group has shown that it is well in its mode.
@@ -188,7 +188,7 @@ impl World {
         let &[writer] = self.settling.writers.as_slice() else { return true };
         let info = |m: usize| config.members.get(&self.members[m].id);
         let (Some(leads), Some(writes)) = (info(leader), info(writer)) else { return false };
-        leader == writer || !is_followed(writes) || writes.weight < leads.weight
+        leader == writer || !is_followed(writes) || writes.priority < leads.priority
     }
 
     fn write_if_idle(&mut self, m: usize) {
@@ -215,5 +215,5 @@ impl World {
 
 /// Whether leadership may ever follow the writes of such a member.
 fn is_followed(info: &MemberInfo) -> bool {
-    info.role == MemberRole::Voter && !info.joining && info.weight > 0
+    info.role == MemberRole::Voter && !info.joining && info.priority > 0
 }

@@ -46,7 +46,7 @@ impl World {
             return;
         }
         let faults = &self.scenario.faults;
-        let change = |weight: u32| if faults.membership { weight } else { 0 };
+        let change = |priority: u32| if faults.membership { priority } else { 0 };
         let varied = self.scenario.staff.varied;
         let acts = [
             (Act::AddLearner, change(8)),
@@ -242,7 +242,7 @@ impl World {
     fn is_governed(&self, config: &Config, lost: &impl Fn(usize) -> bool) -> bool {
         let mut left = config.clone();
         left.members.retain(|id, _| self.is_kept(*id, lost));
-        self.has_majority(&config.ballots().collect::<Vec<_>>(), lost)
+        self.has_majority(&config.votes().collect::<Vec<_>>(), lost)
             && left.zones().len() >= usize::from(config.rules.zones_min)
             && left.members.values().any(MemberInfo::may_lead)
     }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand)]
 pub enum Member {
-    /// Every member: role, weight, votes, zone, address
+    /// Every member: role, priority, votes, zone, address
     List,
     /// Add a node to this cluster and wait until it is Synced
     #[command(
@@ -32,7 +32,7 @@ pub enum Member {
         #[arg(value_enum)]
         role: MemberRole,
     },
-    /// Change a member's role, weight or zone
+    /// Change a member's role, priority or zone
     Set(MemberSet),
     /// Remove a member that will not come back
     Remove {
@@ -45,10 +45,10 @@ pub enum Member {
         #[arg(long, value_name = "N")]
         zones: Option<u8>,
 
-        /// When a leader makes room for a heavier member: optimistic (once that has caught up) or
+        /// When a leader makes room for a member of higher priority: optimistic (once that has caught up) or
         /// forced (at once)
         #[arg(long, value_name = "RULE")]
-        weights: Option<String>,
+        priorities: Option<String>,
 
         /// Who takes writes: every node (multi), or the leader alone (single), while the others are
         /// read_only
@@ -95,8 +95,8 @@ pub struct MemberSet {
     pub role: Option<String>,
 
     /// Who leads rather: 0 (never) to 100
-    #[arg(long, value_name = "WEIGHT")]
-    pub weight: Option<u8>,
+    #[arg(long, value_name = "PRIORITY")]
+    pub priority: Option<u8>,
 
     /// The data centre it stands in
     #[arg(long, value_name = "ZONE")]

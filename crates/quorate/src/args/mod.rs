@@ -100,13 +100,13 @@ pub enum Command {
     Logger(Logger),
     /// Show and change who belongs to the group
     #[command(
-        long_about = "Shows and changes who belongs to the group: roles, weights, zones. A server \
+        long_about = "Shows and changes who belongs to the group: roles, priorities, zones. A server \
         is added by starting it (wsrep_cluster_address), a logger by `quorate logger`, and in a cluster of \
         this command both by `member add`; both are removed when they stop cleanly.\n\n\
         Examples:\n  quorate member list\n  quorate member add --role learner\n  \
         quorate member add --role logger\n  \
         quorate member set-role node3 learner\n  \
-        quorate member set node1 --weight 100\n  quorate member remove node4"
+        quorate member set node1 --priority 100\n  quorate member remove node4"
     )]
     Member {
         #[command(subcommand)]

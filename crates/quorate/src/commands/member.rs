@@ -1,4 +1,4 @@
-//! `quorate member`: who belongs to the group, with which role and weight.
+//! `quorate member`: who belongs to the group, with which role and priority.
 
 use super::switchover::leader;
 use super::up;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 const COLUMNS: [(&str, &str); 6] = [
     ("NAME", "name"),
     ("ROLE", "role"),
-    ("WEIGHT", "weight"),
+    ("PRIORITY", "priority"),
     ("VOTES", "votes"),
     ("ZONE", "zone"),
     ("ADDRESS", "addr"),
@@ -31,7 +31,7 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
                 MemberRole::Learner => "learner",
             };
             let role = Some(role.to_owned());
-            set(cluster, &MemberSet { name: name.clone(), role, weight: None, zone: None })
+            set(cluster, &MemberSet { name: name.clone(), role, priority: None, zone: None })
         }
         Member::Set(args) => set(cluster, args),
         Member::Remove { name } => {
@@ -39,11 +39,17 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
             order(cluster, &leader, "quorate.member_remove", name)?;
             list(cluster, Some(leader))
         }
-        Member::Rules { zones, weights, primary_mode, primary_failover, leader_follows_writes } => {
+        Member::Rules {
+            zones,
+            priorities,
+            primary_mode,
+            primary_failover,
+            leader_follows_writes,
+        } => {
             let zones = zones.map(|zones| zones.to_string());
             let given = [
                 ("zones", &zones),
-                ("weights", weights),
+                ("priorities", priorities),
                 ("primary_mode", primary_mode),
                 ("primary_failover", primary_failover),
                 ("leader_follows_writes", leader_follows_writes),
@@ -66,7 +72,7 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
 fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
     let mut words = vec![args.name.clone()];
     words.extend(args.role.as_ref().map(|role| format!("role={role}")));
-    words.extend(args.weight.map(|weight| format!("weight={weight}")));
+    words.extend(args.priority.map(|priority| format!("priority={priority}")));
     words.extend(args.zone.as_ref().map(|zone| format!("zone={zone}")));
     let leader = leader(cluster)?;
     order(cluster, &leader, "quorate.member_set", &words.join(" "))?;
@@ -148,13 +154,13 @@ mod tests {
 
     #[test]
     fn the_table_shows_each_member_in_its_line() {
-        let text = "name=n1 role=voter weight=50 votes=1 joining=false zone= addr=a:1 id=x; \
-                    name=long role=logger weight=0 votes=1 joining=true zone=eu addr=b:22 id=y";
+        let text = "name=n1 role=voter priority=50 votes=1 joining=false zone= addr=a:1 id=x; \
+                    name=long role=logger priority=0 votes=1 joining=true zone=eu addr=b:22 id=y";
         assert_eq!(
             table(text),
-            "NAME  ROLE              WEIGHT  VOTES  ZONE  ADDRESS\n\
-             n1    voter             50      1            a:1\n\
-             long  logger (joining)  0       1      eu    b:22\n"
+            "NAME  ROLE              PRIORITY  VOTES  ZONE  ADDRESS\n\
+             n1    voter             50        1            a:1\n\
+             long  logger (joining)  0         1      eu    b:22\n"
         );
     }
 }

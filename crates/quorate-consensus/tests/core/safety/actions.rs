@@ -4,7 +4,7 @@ use super::{World, MEMBERS};
 use crate::support::{learner, voter};
 use bytes::Bytes;
 use quorate_consensus::{
-    ConfigChange, EntryKind, Event, MemberId, MemberInfo, MemberRole, Proposal, Rules, WeightRule,
+    ConfigChange, EntryKind, Event, MemberId, MemberInfo, MemberRole, PriorityRule, Proposal, Rules,
 };
 
 /// An action and how often it happens.
@@ -114,17 +114,17 @@ impl World {
 
     fn some_voter(&mut self) -> MemberInfo {
         let role = if self.rng.percent(20) { MemberRole::Logger } else { MemberRole::Voter };
-        let weight = [0, 20, 50, 50, 50, 90][self.rng.below(6) as usize];
+        let priority = [0, 20, 50, 50, 50, 90][self.rng.below(6) as usize];
         let zone = ["x", "y"][self.rng.below(2) as usize].into();
-        MemberInfo { role, weight, zone, ..voter("v") }
+        MemberInfo { role, priority, zone, ..voter("v") }
     }
 
     fn change_rules(&mut self) {
         let id = self.any();
         let zones_min = self.rng.below(3) as u8;
-        let weights =
-            if self.rng.percent(30) { WeightRule::Forced } else { WeightRule::Optimistic };
-        let rules = Rules { zones_min, weights, ..Rules::default() };
+        let priorities =
+            if self.rng.percent(30) { PriorityRule::Forced } else { PriorityRule::Optimistic };
+        let rules = Rules { zones_min, priorities, ..Rules::default() };
         self.feed(id, Event::ChangeMembership(ConfigChange::Rules(rules)));
     }
 

@@ -3,8 +3,8 @@
 mod stage;
 
 use quorate_consensus::{
-    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, Proposal, Rules,
-    StepError, WeightRule,
+    ConfigChange, Entry, EntryKind, Event, LogPosition, Message, MessageBody, PriorityRule,
+    Proposal, Rules, StepError,
 };
 use stage::Stage;
 use std::path::Path;
@@ -112,7 +112,7 @@ fn parse_rules(words: &[&str]) -> Result<Rules, String> {
     let mut rules = Rules::default();
     for word in words {
         match (*word, word.strip_prefix("zones=")) {
-            ("forced", _) => rules.weights = WeightRule::Forced,
+            ("forced", _) => rules.priorities = PriorityRule::Forced,
             (_, Some(zones)) => rules.zones_min = number(zones)? as u8,
             _ => return Err(format!("forced or zones=N expected, not {word}")),
         }

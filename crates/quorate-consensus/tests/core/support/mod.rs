@@ -148,8 +148,8 @@ pub fn described(words: &str) -> Result<(&str, MemberInfo), String> {
             "logger" => info.role = MemberRole::Logger,
             "joining" => info.joining = true,
             _ => match word.split_at(1) {
-                ("w", weight) => info.weight = small(weight)?,
-                ("v", votes) => info.ballots = small(votes)?,
+                ("w", priority) => info.priority = small(priority)?,
+                ("v", votes) => info.votes = small(votes)?,
                 _ => match word.strip_prefix("zone=") {
                     Some(zone) => info.zone = zone.into(),
                     None => {

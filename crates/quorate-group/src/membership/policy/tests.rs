@@ -70,7 +70,7 @@ fn a_name_that_several_share_tells_nobody_apart() {
 #[test]
 fn a_known_member_keeps_its_role_when_its_address_changes() {
     let config = voters(&[1, 2]);
-    let wish = Wish { role: MemberRole::Logger, weight: 3, zone: "z".into() };
+    let wish = Wish { role: MemberRole::Logger, priority: 3, zone: "z".into() };
     assert_eq!(admission(&config, &identity(2, "host2:1", "n2"), &wish, |_| true), Ok(None));
     let moved = admission(&config, &identity(2, "host2:9", "n2"), &wish, |_| true);
     let (put, remove) = parts(moved.unwrap().unwrap());
@@ -97,13 +97,13 @@ fn a_leaver_takes_dead_voters_along_as_far_as_needed() {
 #[test]
 fn a_new_member_is_what_it_wishes_but_votes_only_when_it_has_caught_up() {
     let admitted = |role| {
-        let wish = Wish { role, weight: 7, zone: "z".into() };
+        let wish = Wish { role, priority: 7, zone: "z".into() };
         let change = admission(&voters(&[1]), &identity(8, "host8:1", "n8"), &wish, |_| true);
         parts(change.unwrap().unwrap()).0.remove(0).1
     };
     let logger = admitted(MemberRole::Logger);
-    assert!(logger.joining && !logger.votes());
-    assert_eq!((logger.role, logger.weight, logger.zone.as_str()), (MemberRole::Logger, 7, "z"));
+    assert!(logger.joining && !logger.is_voter());
+    assert_eq!((logger.role, logger.priority, logger.zone.as_str()), (MemberRole::Logger, 7, "z"));
     assert!(!admitted(MemberRole::Learner).joining, "it has nothing to wait for");
 }
 

@@ -103,7 +103,7 @@ impl Node {
             charter: Charter::default(),
             rules: Rules::default(),
             role: MemberRole::Voter,
-            weight: 50,
+            priority: 50,
             zone: String::new(),
             blank: false,
             election_timeout_ms: 200,
