@@ -57,6 +57,10 @@ pub enum Input {
     FetchUnavailable {
         to: MemberId,
     },
+    /// A leader's snapshot has come in whole, and is being written.
+    SnapshotArrived(Received),
+    /// It could not be written.
+    SnapshotNotStored,
     /// A leader's snapshot has come in whole and is durable.
     SnapshotStored(Received),
     SnapshotSent {

@@ -100,10 +100,11 @@ impl World {
     pub(super) fn snapshot_arrived(&mut self, m: usize, received: Received, content: Bytes) {
         let run = self.nodes[m].run;
         self.mark(Mark::SnapshotReceived);
-        let meta = received.meta.clone();
+        let (arrived, meta) = (received.clone(), received.meta.clone());
         let save = Box::new(Save { meta, content, received: Some(received) });
         let delay = self.rng.range(10, 5_000);
         self.schedule.after(delay, Event::Save { m, run, save });
+        self.step(m, Input::SnapshotArrived(arrived));
     }
 
     /// Writes a snapshot's file, durably; then the member hears of it.
@@ -118,6 +119,9 @@ impl World {
         if !(received.is_some() && self.plant == Some(Plant::SnapshotNotSaved))
             && process.snapshots.save(index, &stored.encode(), &content).is_err()
         {
+            if received.is_some() {
+                self.step(m, Input::SnapshotNotStored);
+            }
             return;
         }
         if let Some(received) = received {

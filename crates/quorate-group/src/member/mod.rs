@@ -23,11 +23,13 @@ use crate::order::{Done, Order};
 use crate::orders::Orders;
 use crate::output::{LogLevel, Output};
 use crate::read::Reads;
-use crate::snapshot::Releases;
+use crate::snapshot::{Received, Releases};
 use crate::start::{restored, Directory};
 use crate::view::View;
 use crate::watch::{Contact, DiskWatch, HostWatch, RoomWatch, StandStill};
-use quorate_consensus::{Config, Consensus, Event, MemberId, Restored, SnapshotMeta};
+use quorate_consensus::{
+    Config, Consensus, Event, MemberId, Message, MessageBody, Restored, SnapshotMeta,
+};
 use quorate_wire::{Admission, JoinRequest, LeaveAnswer, Packet, PeerIdentity};
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ pub struct Member {
     /// What the log was last told of how much this member is needed.
     needed: Option<bool>,
     releases: Releases,
+    /// A leader's snapshot that is being written.
+    arriving: Option<Received>,
     host: HostWatch,
     /// The commit that the host is in the middle of.
     host_commit: Option<i64>,
@@ -94,6 +98,7 @@ impl Member {
             stand_still: StandStill::default(),
             needed: None,
             releases: Releases::default(),
+            arriving: None,
             host: HostWatch::new(now_ms),
             host_commit: None,
             kept_house_ms: now_ms,
@@ -189,7 +194,10 @@ impl Member {
             Input::FetchUnavailable { to } => {
                 driver.ignore_refusal(Event::FetchUnavailable { to }, out);
             }
+            Input::SnapshotArrived(received) => self.arriving = Some(received),
+            Input::SnapshotNotStored => self.arriving = None,
             Input::SnapshotStored(received) => {
+                self.arriving = None;
                 let (from, term, meta) = (received.from, received.term, received.meta);
                 driver.ignore_refusal(Event::InstallSnapshot { from, term, meta }, out);
             }
@@ -230,9 +238,22 @@ impl Member {
         }
     }
 
+    /// Whether these are entries after a snapshot that is being written. They would only be refused now,
+    /// and the leader would send the log from its beginning instead; it asks again.
+    fn comes_too_early(&self, message: &Message) -> bool {
+        let MessageBody::Append { prev, .. } = &message.body else { return false };
+        self.arriving.as_ref().is_some_and(|received| {
+            (message.from, message.term) == (received.from, received.term)
+                && prev.index > self.driver.last().index
+        })
+    }
+
     fn packet(&mut self, from: MemberId, packet: Packet, out: &mut Output) {
+        self.driver.peers.heard(from, self.driver.now_ms);
+        if matches!(&packet, Packet::Consensus(message) if self.comes_too_early(message)) {
+            return;
+        }
         let Self { driver, membership, views, .. } = self;
-        driver.peers.heard(from, driver.now_ms);
         match packet {
             Packet::Consensus(message) => driver.ignore_refusal(Event::Receive(message), out),
             Packet::Forward(batch) => driver.propose_for_others(from, batch, out),

@@ -1,7 +1,7 @@
 use crate::world::World;
-use quorate_consensus::MemberId;
-use quorate_group::{Done, Order, OrderError, Output};
-use quorate_wire::{Hello, RefusalCode, Want};
+use quorate_consensus::{LogPosition, MemberId, Message, MessageBody, SnapshotMeta};
+use quorate_group::{Done, Input, Order, OrderError, Output, Received};
+use quorate_wire::{Hello, Packet, RefusalCode, Want};
 
 #[test]
 fn members_are_admitted_one_after_the_other_and_apply_the_same() {
@@ -102,4 +102,40 @@ fn who_has_nobody_to_ask_is_told_at_the_deadline() {
     let answer = world.order(1, Order::AwaitJoined, 500);
     let Err(OrderError::NotJoined { reason, .. }) = answer else { panic!("{answer:?}") };
     assert!(reason.contains("node0"), "{reason}");
+}
+
+/// Else the leader would send the log from its beginning beside the snapshot.
+#[test]
+fn entries_after_a_snapshot_that_is_being_written_are_not_refused() {
+    let mut world = World::started(2);
+    let leader = world.leader();
+    let follower = 1 - leader;
+    let (from, term) = (world.status(leader).member, world.status(leader).term);
+    let to = world.status(follower).member;
+    let prev = LogPosition { index: 1_000, term };
+    let probe = Message {
+        from,
+        to,
+        term,
+        body: MessageBody::Append { prev, entries: Vec::new(), commit: 0 },
+    };
+    let mut answered = |input: Option<Input>| {
+        let now_ms = world.now_ms;
+        let machine = world.nodes[follower].machine.as_mut().unwrap();
+        let mut out = Output::default();
+        if let Some(input) = input {
+            machine.step(now_ms, input, &mut out);
+        }
+        let packet = Packet::Consensus(probe.clone());
+        machine.step(now_ms, Input::Packet { from, packet }, &mut out);
+        let refuses = |message: &Message| matches!(message.body, MessageBody::AppendReject { .. });
+        out.effects.messages.iter().any(refuses)
+    };
+    let meta = SnapshotMeta { last: prev, ..SnapshotMeta::default() };
+    let received = Received { from, term, meta };
+    assert!(answered(None));
+    assert!(!answered(Some(Input::SnapshotArrived(received.clone()))));
+    assert!(answered(Some(Input::SnapshotNotStored)));
+    let of_before = Received { term: term - 1, ..received };
+    assert!(answered(Some(Input::SnapshotArrived(of_before))), "another leader's log");
 }

@@ -176,6 +176,7 @@ impl<'a> Receiver<'a> {
                 if !Assembly::takes(&packet) {
                     self.packets.push(packet);
                 } else if let Some((received, content)) = self.snapshot.take(packet)? {
+                    self.live.step(Input::SnapshotArrived(received.clone()));
                     self.live.hands.snapshots.store(received, content);
                 }
             }

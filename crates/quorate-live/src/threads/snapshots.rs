@@ -62,7 +62,8 @@ fn take_over(live: &Live, received: Received, content: &Bytes) {
     let stored = Stored { meta: received.meta.clone(), received: true };
     if let Err(error) = live.hands.snapshots.write(&stored, content) {
         let line = format!("the leader's snapshot of index {index} was not taken: {error}");
-        return live.log(LogLevel::Error, line);
+        live.log(LogLevel::Error, line);
+        return live.step(Input::SnapshotNotStored);
     }
     let line = format!("received a snapshot of index {index}, {} bytes", content.len());
     live.log(LogLevel::Info, line);
