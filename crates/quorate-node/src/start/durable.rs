@@ -8,7 +8,9 @@
 //!
 //! By then the server has opened its files, and holds locks (`fcntl`) on some, which keep a second
 //! server off them. A process that closes a file, however it had opened it, loses its locks on it:
-//! so the files are synced by another process, sync(1).
+//! so the files are synced by another process, sync(1). `syncfs` would open none of them; but the
+//! kernel does not pass it to file systems in user space (it succeeds, and nothing is durable), and
+//! links may lead to other file systems.
 
 use std::fs;
 use std::io::{self, ErrorKind};
