@@ -53,7 +53,7 @@ pub(crate) fn new_name() -> Result<String> {
 }
 
 /// A folder that is removed with everything in it when this is dropped.
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
 }
 

@@ -404,10 +404,7 @@ impl Filesystem for Mounted {
         let done = self.enter_to_write().and_then(|mut state| match mode & !KEEP_SIZE {
             0 => state.store.allocate(ino.0, range, grow),
             PUNCH_HOLE => state.store.punch(ino.0, range),
-            ZERO_RANGE => {
-                state.store.punch(ino.0, range.clone())?;
-                state.store.allocate(ino.0, range, grow)
-            }
+            ZERO_RANGE => state.store.zero(ino.0, range, grow),
             _ => Err(Errno::EOPNOTSUPP),
         });
         answer(reply, done);

@@ -11,6 +11,14 @@
 //! * A sync that failed loses what it should have made durable: as on Linux, the pages count as
 //!   clean afterwards, and a later sync that succeeds does not write them.
 //!
+//! # Beside ext4
+//!
+//! `tests/real_disk` holds ext4, shut down like at a power cut, to the same rules. There this disk
+//! keeps less: ext4 writes out by itself what has waited for half a minute. In two things it keeps
+//! more: an `fdatasync` that changes no size and allocates nothing (of a log that is written over,
+//! say) leaves names alone on ext4, for it commits no journal; and on a full ext4 a punch or
+//! ZERO_RANGE that fails may take back what was written before and not synced.
+//!
 //! Content and names are in this process's memory: a disk needs no space of the machine's, costs
 //! no time beyond what [`Options::sync_time`] says, and is gone with the process.
 

@@ -130,6 +130,14 @@ impl Store {
         self.with_space(ino, range, |content, range| content.allocate(range, grow))
     }
 
+    /// Makes `range` zeros and allocates it; changes nothing if there is no room.
+    pub fn zero(&mut self, ino: Ino, range: Range<u64>, grow: bool) -> Result<(), Errno> {
+        self.with_space(ino, range, |content, range| {
+            content.punch(range);
+            content.allocate(range, grow);
+        })
+    }
+
     pub fn punch(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Errno> {
         self.change(ino, |content| content.punch(&range))
     }

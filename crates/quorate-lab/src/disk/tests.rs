@@ -180,6 +180,20 @@ fn space_is_counted() {
 }
 
 #[test]
+fn zeroing_without_room_leaves_what_was_there() {
+    let mut store = Store::new(CAPACITY);
+    let ino = file(&mut store, "a");
+    store.write(ino, 0, &[1; 8192]).unwrap();
+    store.full = true;
+    assert!(store.zero(ino, 4096..12_288, true).is_err());
+    assert_eq!(read(&store, ino), [1; 8192]);
+    // What is allocated already needs no room.
+    store.zero(ino, 4096..8192, true).unwrap();
+    assert_eq!(read(&store, ino), [[1; 4096], [0; 4096]].concat());
+    assert_eq!(store.used_pages(), 2);
+}
+
+#[test]
 fn a_directory_goes_only_when_empty() {
     let mut store = Store::new(CAPACITY);
     let kind = Kind::Directory { entries: BTreeMap::new(), parent: ROOT };
