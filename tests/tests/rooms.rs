@@ -1,6 +1,7 @@
 //! The rooms of a crate (its top-level modules) stand on each other in one order, without circles: each
 //! knows only those below it, so that it can be read, and replaced, with nothing but those in mind. What a
-//! room imports is read from its sources. And no file is longer than what one reads at a sitting.
+//! room imports is read from its sources. So that no call upward hides behind a type that all know, a type
+//! has its methods in its own room. And no file is longer than what one reads at a sitting.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,6 +84,26 @@ fn an_import_of_a_higher_room_is_noticed() {
 }
 
 #[test]
+fn a_type_has_its_methods_in_its_own_room() {
+    for (package, _) in CRATES {
+        for (part, files) in parts(&source_folder(package)) {
+            let read = |file| fs::read_to_string(file).expect("a source that can be read");
+            let text: String = files.iter().map(read).collect();
+            let elsewhere = given_methods(&text);
+            assert_eq!(elsewhere, Vec::<&str>::new(), "{package}: types of other rooms in {part}");
+        }
+    }
+}
+
+#[test]
+fn methods_of_a_type_of_another_room_are_noticed() {
+    let room = "struct Own<T>(T);\nimpl<T> Own<T> {}\nimpl Shown for Node {}\n// impl Doc {}\n";
+    assert_eq!(given_methods(room), Vec::<&str>::new());
+    let hidden = format!("{room}impl<'a> crate::node::Node<'a> {{}}\n    impl Vote {{\n");
+    assert_eq!(given_methods(&hidden), ["Node", "Vote"]);
+}
+
+#[test]
 fn a_crate_does_not_know_what_is_kept_out_of_it() {
     for (package, word) in UNKNOWN {
         for file in parts(&source_folder(package)).into_values().flatten() {
@@ -147,6 +168,40 @@ fn violations(package: &str, layers: &[&str]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Types that a room's `text` gives methods of their own (`impl X`, not `impl Trait for X`) though it does
+/// not declare them.
+fn given_methods(text: &str) -> Vec<&str> {
+    let code = || text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let declared = |name: &str| {
+        ["struct ", "enum ", "union ", "trait "].iter().any(|kind| {
+            code().filter_map(|line| line.split_once(kind)).any(|(_, after)| {
+                after.strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_name))
+            })
+        })
+    };
+    code().filter_map(type_with_methods).filter(|name| !declared(name)).collect()
+}
+
+/// X, if the line begins an `impl X`.
+fn type_with_methods(line: &str) -> Option<&str> {
+    let head = line.strip_prefix("impl")?;
+    let head = if head.starts_with('<') { after_generics(head) } else { head };
+    let path = head.strip_prefix(' ')?.split(['<', ' ', '{']).next()?;
+    let name = path.rsplit("::").next()?;
+    (!head.contains(" for ")).then_some(name)
+}
+
+/// What follows the closing bracket that belongs to the first one.
+fn after_generics(head: &str) -> &str {
+    let mut depth = 0;
+    let end = head.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '<') - i32::from(*c == '>');
+        depth == 0
+    });
+    end.map_or("", |(at, _)| &head[at + 1..])
 }
 
 /// The modules of the crate's root, with their files.

@@ -11,25 +11,23 @@ const CONNECTED: i64 = 0;
 /// Cut off, and the connection to the group is given up: only a restart brings the node back.
 const GIVEN_UP: i64 = 2;
 
-impl Provider {
-    /// Options were set: what depends on them follows.
-    pub fn options_changed(&self) {
-        let (Some(link), Some(group)) = (self.link(), self.controls()) else { return };
-        self.tell_group(&group);
-        let votes = self.options.lock().integer("pc.weight");
-        group.want_votes(votes.clamp(0, 255) as u8, VOTES_PATIENCE);
-        if self.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
-            self.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
-            self.give_up_connection();
-        }
+/// Options were set: what depends on them follows.
+pub fn options_changed(provider: &Provider) {
+    let (Some(link), Some(group)) = (provider.link(), provider.controls()) else { return };
+    tell_group(provider, &group);
+    let votes = provider.options.lock().integer("pc.weight");
+    group.want_votes(votes.clamp(0, 255) as u8, VOTES_PATIENCE);
+    if provider.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
+        provider.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
+        provider.give_up_connection();
     }
+}
 
-    /// Hands the group what it has to know of the options.
-    pub fn tell_group(&self, group: &Group) {
-        let options = self.options.lock();
-        group.want_votes(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
-        group.allow_alone(options.flag("pc.ignore_sb"));
-        group.set_suspect_timeout(options.period("evs.suspect_timeout"));
-        group.isolate(options.integer("gmcast.isolate") != CONNECTED);
-    }
+/// Hands the group what it has to know of the options.
+pub fn tell_group(provider: &Provider, group: &Group) {
+    let options = provider.options.lock();
+    group.want_votes(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
+    group.allow_alone(options.flag("pc.ignore_sb"));
+    group.set_suspect_timeout(options.period("evs.suspect_timeout"));
+    group.isolate(options.integer("gmcast.isolate") != CONNECTED);
 }

@@ -4,6 +4,8 @@ pub mod address;
 mod galera_cache;
 mod live;
 
+pub use live::options_changed;
+
 use self::address::{host_of, parse_url, with_port, BadUrl};
 use crate::connect::galera_cache::trailing_views;
 use crate::options::values::{parse_failover, parse_primaries, parse_role};
@@ -45,187 +47,187 @@ pub struct ConnectArgs<'a> {
     pub bootstrap: bool,
 }
 
-impl Provider {
-    /// Returns when this node belongs to a group (or may wait for its group's majority on a recv
-    /// thread).
-    pub fn connect(&self, args: &ConnectArgs<'_>) -> Result<(), ConnectError> {
-        if self.link().is_some_and(|l| !l.closing()) {
-            return Err(ConnectError::Connected);
+/// Returns when this node belongs to a group (or may wait for its group's majority on a recv
+/// thread).
+pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), ConnectError> {
+    if provider.link().is_some_and(|l| !l.closing()) {
+        return Err(ConnectError::Connected);
+    }
+    let options = group_options(provider, args)?;
+    provider.configure(provider.options.lock().settings());
+    let wait = provider.options.lock().period("pc.wait_prim_timeout");
+    provider.info(&format!(
+        "Quorate {}: group '{}', log directory {}, group address {}",
+        env!("CARGO_PKG_VERSION"),
+        options.group_name,
+        options.dir.display(),
+        options.advertise
+    ));
+    provider.settle_gtid_domain(args.bootstrap);
+    provider.begin_connection();
+    let observer = Arc::new(NodeObserver::new(&provider.node));
+    let (group, info) = Group::open(options, observer.clone())?;
+    let group = Arc::new(group);
+    live::tell_group(provider, &group);
+    provider.set_controls(Some(group.clone()));
+    if let Err(e) = join_and_start(provider, &group, &info, wait, args.donor) {
+        provider.abandon_connection();
+        provider.set_controls(None);
+        group.close();
+        return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
+    }
+    Ok(())
+}
+
+fn join_and_start(
+    provider: &Provider,
+    group: &Arc<Group>,
+    info: &OpenInfo,
+    wait: Duration,
+    donor: &str,
+) -> Result<(), ConnectError> {
+    if info.fresh && !info.founded {
+        group.wait_joined(wait)?;
+    }
+    let constants = Constants::from_words(group.charter().0);
+    let genesis = Genesis::of_group(group.group_id(), &constants);
+    learn_window(provider, &constants);
+    let owner =
+        Owner { group: group.group_id(), genesis, fresh: info.fresh, founded: info.founded };
+    if info.founded {
+        provider.info(&format!("The new group continues from {genesis}"));
+    }
+    provider.info(&provider.database().standing(&owner).describe());
+    provider.prefer_donors(donor);
+    loop {
+        let decision = resume(&provider.database(), &owner, &beginnings(group, &genesis)?);
+        let (seqno, snapshot) = match decision {
+            Start::Continue { seqno, snapshot } => (Some(seqno), snapshot),
+            Start::Fetch { snapshot } => (None, snapshot),
+            Start::Refuse(sentence) => return Err(ConnectError::NotOurs(sentence)),
+        };
+        match start(provider, group, info, genesis, seqno, &mut |index, _| index == snapshot) {
+            // The leader has replaced the log meanwhile: what there is now decides.
+            Err(GroupError::NeedsStateTransfer { .. }) => {}
+            done => return Ok(done?),
         }
-        let options = self.group_options(args)?;
-        self.configure(self.options.lock().settings());
-        let wait = self.options.lock().period("pc.wait_prim_timeout");
-        self.info(&format!(
-            "Quorate {}: group '{}', log directory {}, group address {}",
-            env!("CARGO_PKG_VERSION"),
-            options.group_name,
-            options.dir.display(),
-            options.advertise
+    }
+}
+
+fn start(
+    provider: &Provider,
+    group: &Arc<Group>,
+    info: &OpenInfo,
+    genesis: Genesis,
+    start: Option<i64>,
+    accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
+) -> Result<(), GroupError> {
+    let limits = Constants::from_words(group.charter().0).limits();
+    let identity = (info.member, info.incarnation);
+    let sequencer = provider.attach(group.clone(), identity, genesis, start, limits);
+    group.start(Box::new(sequencer), accept)?;
+    provider.started();
+    Ok(())
+}
+
+/// The window is the founder's: with another, this node would come to other verdicts.
+fn learn_window(provider: &Provider, constants: &Constants) {
+    let mut options = provider.options.lock();
+    let window = i64::from(constants.limits().window);
+    if options.integer("quorate.cert_window") != window {
+        options.learn("quorate.cert_window", window.to_string());
+        drop(options);
+        provider.info(&format!(
+            "The group was founded with quorate.cert_window = {window}, which holds for all its members"
         ));
-        self.settle_gtid_domain(args.bootstrap);
-        self.begin_connection();
-        let observer = Arc::new(NodeObserver::new(&self.node));
-        let (group, info) = Group::open(options, observer.clone())?;
-        let group = Arc::new(group);
-        self.tell_group(&group);
-        self.set_controls(Some(group.clone()));
-        if let Err(e) = self.join_and_start(&group, &info, wait, args.donor) {
-            self.abandon_connection();
-            self.set_controls(None);
-            group.close();
-            return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
-        }
-        Ok(())
     }
+}
 
-    fn join_and_start(
-        &self,
-        group: &Arc<Group>,
-        info: &OpenInfo,
-        wait: Duration,
-        donor: &str,
-    ) -> Result<(), ConnectError> {
-        if info.fresh && !info.founded {
-            group.wait_joined(wait)?;
-        }
-        let constants = Constants::from_words(group.charter().0);
-        let genesis = Genesis::of_group(group.group_id(), &constants);
-        self.learn_window(&constants);
-        let owner =
-            Owner { group: group.group_id(), genesis, fresh: info.fresh, founded: info.founded };
-        if info.founded {
-            self.info(&format!("The new group continues from {genesis}"));
-        }
-        self.info(&self.database().standing(&owner).describe());
-        self.prefer_donors(donor);
-        loop {
-            let start = resume(&self.database(), &owner, &beginnings(group, &genesis)?);
-            let (seqno, snapshot) = match start {
-                Start::Continue { seqno, snapshot } => (Some(seqno), snapshot),
-                Start::Fetch { snapshot } => (None, snapshot),
-                Start::Refuse(sentence) => return Err(ConnectError::NotOurs(sentence)),
-            };
-            match self.start(group, info, genesis, seqno, &mut |index, _| index == snapshot) {
-                // The leader has replaced the log meanwhile: what there is now decides.
-                Err(GroupError::NeedsStateTransfer { .. }) => {}
-                done => return Ok(done?),
-            }
-        }
-    }
+fn group_options(
+    provider: &Provider,
+    args: &ConnectArgs<'_>,
+) -> Result<GroupOptions, ConnectError> {
+    let mut options = provider.options.lock();
+    let url = parse_url(args.url, options.integer("base_port") as u16)?;
+    options.set(&url.options, false)?;
+    let port = options.integer("base_port") as u16;
+    let own = [options.text("base_host"), &provider.config().address]
+        .into_iter()
+        .find(|a| !a.is_empty())
+        .unwrap_or("127.0.0.1")
+        .to_string();
+    let advertise = with_port(&own, port).ok_or_else(|| BadUrl::Form(own.clone()))?;
+    let listen = match options.text("gmcast.listen_addr") {
+        "" => format!("0.0.0.0:{}", advertise.rsplit_once(':').map_or("4567", |(_, p)| p)),
+        given => with_port(given, port).ok_or_else(|| BadUrl::Form(given.to_string()))?,
+    };
+    options.learn("base_host", host_of(&advertise).to_string());
+    let dir = match options.text("quorate.dir") {
+        "" => default_dir(&provider.config().data_dir),
+        given => PathBuf::from(given),
+    };
+    prepare_dir(&dir, &provider.config().data_dir)?;
+    options.learn("quorate.dir", dir.display().to_string());
+    let saved = Grastate::read(&provider.config().data_dir);
+    let cache = galera_cache(&options, &provider.config().data_dir);
+    let views = |at| trailing_views(&cache, at);
+    let genesis = Genesis::of_founder(saved.as_ref(), provider.recovered(), views);
+    let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
+    let begun = genesis.map(|g| g.constants()).unwrap_or_default();
+    let constants = Constants { window, ..begun };
+    let defaults = GroupOptions::new(dir, args.cluster, &advertise);
+    Ok(GroupOptions {
+        seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
+        listen,
+        bootstrap: args.bootstrap,
+        objection: objection(provider, saved.as_ref()),
+        charter: Charter(constants.words()),
+        name: provider.config().name.clone(),
+        incoming: provider.config().incoming.clone(),
+        blank: is_blank(provider, saved.as_ref()),
+        election_timeout: options.period("quorate.election_timeout"),
+        primary_timeout: options.period("quorate.primary_timeout"),
+        suspect_timeout: options.period("evs.suspect_timeout"),
+        segment_bytes: options.bytes("quorate.segment_size"),
+        retain_bytes: options.bytes("quorate.log_retain"),
+        tls: options.tls()?,
+        role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
+        priority: options.integer("quorate.priority") as u8,
+        zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
+        expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
+        rules: Rules {
+            primaries: parse_primaries(options.text("quorate.primary_mode")).unwrap_or_default(),
+            failover_waits: parse_failover(options.text("quorate.primary_failover"))
+                .unwrap_or_default(),
+            follows_writes: options.flag("quorate.leader_follows_writes"),
+            ..Rules::default()
+        },
+        disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
+        // What is allowed now (repl.max_ws_size) is checked for each write set.
+        proposal_bytes_max: 1 << 31,
+        ..defaults
+    })
+}
 
-    fn start(
-        &self,
-        group: &Arc<Group>,
-        info: &OpenInfo,
-        genesis: Genesis,
-        start: Option<i64>,
-        accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
-    ) -> Result<(), GroupError> {
-        let limits = Constants::from_words(group.charter().0).limits();
-        let identity = (info.member, info.incarnation);
-        let sequencer = self.attach(group.clone(), identity, genesis, start, limits);
-        group.start(Box::new(sequencer), accept)?;
-        self.started();
-        Ok(())
-    }
+/// Whether this database is part of no history: its state will come from a member.
+fn is_blank(provider: &Provider, saved: Option<&Grastate>) -> bool {
+    let positions = saved.map(|s| s.position).into_iter().chain(provider.recovered());
+    positions.into_iter().all(|position| position.uuid == 0)
+}
 
-    /// The window is the founder's: with another, this node would come to other verdicts.
-    fn learn_window(&self, constants: &Constants) {
-        let mut options = self.options.lock();
-        let window = i64::from(constants.limits().window);
-        if options.integer("quorate.cert_window") != window {
-            options.learn("quorate.cert_window", window.to_string());
-            drop(options);
-            self.info(&format!(
-                "The group was founded with quorate.cert_window = {window}, which holds for all its members"
-            ));
-        }
-    }
-
-    fn group_options(&self, args: &ConnectArgs<'_>) -> Result<GroupOptions, ConnectError> {
-        let mut options = self.options.lock();
-        let url = parse_url(args.url, options.integer("base_port") as u16)?;
-        options.set(&url.options, false)?;
-        let port = options.integer("base_port") as u16;
-        let own = [options.text("base_host"), &self.config().address]
-            .into_iter()
-            .find(|a| !a.is_empty())
-            .unwrap_or("127.0.0.1")
-            .to_string();
-        let advertise = with_port(&own, port).ok_or_else(|| BadUrl::Form(own.clone()))?;
-        let listen = match options.text("gmcast.listen_addr") {
-            "" => format!("0.0.0.0:{}", advertise.rsplit_once(':').map_or("4567", |(_, p)| p)),
-            given => with_port(given, port).ok_or_else(|| BadUrl::Form(given.to_string()))?,
-        };
-        options.learn("base_host", host_of(&advertise).to_string());
-        let dir = match options.text("quorate.dir") {
-            "" => default_dir(&self.config().data_dir),
-            given => PathBuf::from(given),
-        };
-        prepare_dir(&dir, &self.config().data_dir)?;
-        options.learn("quorate.dir", dir.display().to_string());
-        let saved = Grastate::read(&self.config().data_dir);
-        let cache = galera_cache(&options, &self.config().data_dir);
-        let views = |at| trailing_views(&cache, at);
-        let genesis = Genesis::of_founder(saved.as_ref(), self.recovered(), views);
-        let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
-        let begun = genesis.map(|g| g.constants()).unwrap_or_default();
-        let constants = Constants { window, ..begun };
-        let defaults = GroupOptions::new(dir, args.cluster, &advertise);
-        Ok(GroupOptions {
-            seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
-            listen,
-            bootstrap: args.bootstrap,
-            objection: self.objection(saved.as_ref()),
-            charter: Charter(constants.words()),
-            name: self.config().name.clone(),
-            incoming: self.config().incoming.clone(),
-            blank: self.is_blank(saved.as_ref()),
-            election_timeout: options.period("quorate.election_timeout"),
-            primary_timeout: options.period("quorate.primary_timeout"),
-            suspect_timeout: options.period("evs.suspect_timeout"),
-            segment_bytes: options.bytes("quorate.segment_size"),
-            retain_bytes: options.bytes("quorate.log_retain"),
-            tls: options.tls()?,
-            role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
-            priority: options.integer("quorate.priority") as u8,
-            zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),
-            expel_timeout: Some(options.period("quorate.expel_timeout")).filter(|t| !t.is_zero()),
-            rules: Rules {
-                primaries: parse_primaries(options.text("quorate.primary_mode"))
-                    .unwrap_or_default(),
-                failover_waits: parse_failover(options.text("quorate.primary_failover"))
-                    .unwrap_or_default(),
-                follows_writes: options.flag("quorate.leader_follows_writes"),
-                ..Rules::default()
-            },
-            disk_stall_timeout: options.period("quorate.disk_stall_timeout"),
-            // What is allowed now (repl.max_ws_size) is checked for each write set.
-            proposal_bytes_max: 1 << 31,
-            ..defaults
-        })
-    }
-
-    /// Whether this database is part of no history: its state will come from a member.
-    fn is_blank(&self, saved: Option<&Grastate>) -> bool {
-        let positions = saved.map(|s| s.position).into_iter().chain(self.recovered());
-        positions.into_iter().all(|position| position.uuid == 0)
-    }
-
-    /// Why no group is to be founded on this node's database, as Galera sees it.
-    fn objection(&self, saved: Option<&Grastate>) -> Option<String> {
-        saved.filter(|s| !s.safe_to_bootstrap).map(|_| {
-            format!(
-                "It may not be safe to bootstrap the cluster from this node. It was not the last \
-                 one to leave the cluster and may not contain all the updates. Nothing was \
-                 changed. Begin the group on the node whose grastate.dat says \
-                 'safe_to_bootstrap: 1', and start this one without --wsrep-new-cluster. If there \
-                 is none (all crashed), compare what 'mariadbd --wsrep-recover' prints on each \
-                 node; on the one with the highest seqno, set safe_to_bootstrap to 1 in {}",
-                self.config().data_dir.join("grastate.dat").display()
-            )
-        })
-    }
+/// Why no group is to be founded on this node's database, as Galera sees it.
+fn objection(provider: &Provider, saved: Option<&Grastate>) -> Option<String> {
+    saved.filter(|s| !s.safe_to_bootstrap).map(|_| {
+        format!(
+            "It may not be safe to bootstrap the cluster from this node. It was not the last \
+             one to leave the cluster and may not contain all the updates. Nothing was \
+             changed. Begin the group on the node whose grastate.dat says \
+             'safe_to_bootstrap: 1', and start this one without --wsrep-new-cluster. If there \
+             is none (all crashed), compare what 'mariadbd --wsrep-recover' prints on each \
+             node; on the one with the highest seqno, set safe_to_bootstrap to 1 in {}",
+            provider.config().data_dir.join("grastate.dat").display()
+        )
+    })
 }
 
 fn beginnings(group: &Group, genesis: &Genesis) -> Result<Vec<Beginning>, GroupError> {

@@ -19,8 +19,9 @@ use self::convert::*;
 use self::state::*;
 use self::writes::*;
 use crate::abi::*;
-use crate::connect::{address, ConnectArgs};
+use crate::connect::{self, address, ConnectArgs};
 use crate::ffi::callbacks::Callbacks;
+use crate::operator;
 use crate::options::Options;
 use crate::provider::Provider;
 use libc::{c_char, c_int, c_void};
@@ -184,12 +185,14 @@ unsafe extern "C" fn options_set(w: W, conf: *const c_char) -> wsrep_status_t {
     let (Some(provider), conf) = (unsafe { (provider(w), text(conf)) }) else {
         return status::NODE_FAIL;
     };
-    guard(Some(&provider.node), status::NODE_FAIL, || match provider.change_options(&conf) {
-        Ok(()) => status::OK,
-        Err(reason) => {
-            provider.error(&reason);
-            *provider.counters().refusal.lock() = reason;
-            status::NODE_FAIL
+    guard(Some(&provider.node), status::NODE_FAIL, || {
+        match operator::change_options(provider, &conf) {
+            Ok(()) => status::OK,
+            Err(reason) => {
+                provider.error(&reason);
+                *provider.counters().refusal.lock() = reason;
+                status::NODE_FAIL
+            }
         }
     })
 }
@@ -223,7 +226,7 @@ unsafe extern "C" fn connect(
     let Some(provider) = provider else { return status::NODE_FAIL };
     guard(Some(&provider.node), status::FATAL, || {
         let args = ConnectArgs { cluster: &cluster, url: &url, donor: &donor, bootstrap };
-        match provider.connect(&args) {
+        match connect::connect(provider, &args) {
             Ok(()) => status::OK,
             Err(e) => {
                 provider.error(&format!("Node '{}' cannot join: {e}", provider.config().name));

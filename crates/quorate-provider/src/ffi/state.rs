@@ -2,7 +2,7 @@
 
 use super::convert::*;
 use crate::abi::*;
-use crate::operator::stats::Value;
+use crate::operator::stats::{self, Value};
 use libc::c_int;
 use quorate_node::node::guard;
 use quorate_node::start::Position;
@@ -72,8 +72,7 @@ pub unsafe extern "C" fn stats_get(w: W) -> *mut wsrep_stats_var {
     let Some(provider) = (unsafe { provider(w) }) else { return std::ptr::null_mut() };
     guard(Some(&provider.node), std::ptr::null_mut(), || {
         let c = |s: &str| CString::new(s).unwrap_or_default().into_raw().cast_const();
-        let mut vars: Vec<wsrep_stats_var> = provider
-            .stats()
+        let mut vars: Vec<wsrep_stats_var> = stats::stats(provider)
             .into_iter()
             .map(|(name, value)| {
                 let (kind, value) = match value {

@@ -13,6 +13,8 @@
 mod command;
 pub mod stats;
 
+pub use command::change_options;
+
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
 use quorate_consensus::{
@@ -25,38 +27,36 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Provider {
-    /// Carries out an order; its answer, if it has one, is for the status variable.
-    pub fn order(&self, name: &str, text: &str) -> Result<String, String> {
-        let link = self.link().ok_or("this node is not connected to its group")?;
-        let group = self.controls().ok_or("this node is not connected to its group")?;
-        let said = |error: quorate_live::GroupError| error.to_string();
-        match name {
-            "quorate.member_set" => {
-                let (member, alteration) = parse_alteration(text)?;
-                group.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
-                Ok(describe(&group.status().config))
-            }
-            "quorate.member_remove" => {
-                group.remove_member(text, TIMEOUT).map_err(said)?;
-                Ok(describe(&group.status().config))
-            }
-            "quorate.rules" => {
-                let rules = parse_rules(text, group.status().config.rules)?;
-                group.set_rules(rules, TIMEOUT).map_err(said)?;
-                Ok(describe_rules(&group.status().config.rules))
-            }
-            "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
-            "quorate.force_quorum" => {
-                let (keep, reason) = text
-                    .split_once(':')
-                    .filter(|(_, reason)| !reason.trim().is_empty())
-                    .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
-                let done = group.force_quorum(&names(keep), reason.trim(), TIMEOUT);
-                Ok(plan(&link, &done.map_err(said)?))
-            }
-            other => Err(format!("'{other}' is not an order (a bug)")),
+/// Carries out an order; its answer, if it has one, is for the status variable.
+pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, String> {
+    let link = provider.link().ok_or("this node is not connected to its group")?;
+    let group = provider.controls().ok_or("this node is not connected to its group")?;
+    let said = |error: quorate_live::GroupError| error.to_string();
+    match name {
+        "quorate.member_set" => {
+            let (member, alteration) = parse_alteration(text)?;
+            group.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
+            Ok(describe(&group.status().config))
         }
+        "quorate.member_remove" => {
+            group.remove_member(text, TIMEOUT).map_err(said)?;
+            Ok(describe(&group.status().config))
+        }
+        "quorate.rules" => {
+            let rules = parse_rules(text, group.status().config.rules)?;
+            group.set_rules(rules, TIMEOUT).map_err(said)?;
+            Ok(describe_rules(&group.status().config.rules))
+        }
+        "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
+        "quorate.force_quorum" => {
+            let (keep, reason) = text
+                .split_once(':')
+                .filter(|(_, reason)| !reason.trim().is_empty())
+                .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
+            let done = group.force_quorum(&names(keep), reason.trim(), TIMEOUT);
+            Ok(plan(&link, &done.map_err(said)?))
+        }
+        other => Err(format!("'{other}' is not an order (a bug)")),
     }
 }
 

@@ -15,146 +15,138 @@ pub enum Value {
 
 pub const PROTOCOL_APPLICATION: i64 = 4;
 
-impl Provider {
-    /// All variables, in an order that stays: tools cut the list by position.
-    pub fn stats(&self) -> Vec<(&'static str, Value)> {
-        let link = self.link();
-        let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
-        let history = link.as_ref().map_or(0, |l| l.history);
-        let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
-        let c = self.counters();
-        let (queued, queued_max) = self.queued();
-        let text = |s: &str| Value::Text(s.to_string());
-        let int = |v: u64| Value::Int(v as i64);
-        let uuid = |id: u128| Value::Text(MemberId(id).to_string());
-        let latency = format!(
-            "0/{:.6}/{:.6}/0/{}",
-            status.sync_us_avg / 1e6,
-            status.sync_us_max as f64 / 1e6,
-            status.syncs
-        );
-        vec![
-            ("local_state_uuid", uuid(history)),
-            ("protocol_version", Value::Int(11)),
-            ("protocol_application", Value::Int(PROTOCOL_APPLICATION)),
-            ("protocol_replicator", Value::Int(11)),
-            ("protocol_GCS", Value::Int(5)),
-            ("last_committed", Value::Int(self.last_applied())),
-            ("replicated", int(c.replicated.load(Relaxed))),
-            ("replicated_bytes", int(c.replicated_bytes.load(Relaxed))),
-            ("repl_keys", int(c.repl_keys.load(Relaxed))),
-            (
-                "repl_keys_bytes",
-                int(c.repl_keys.load(Relaxed) * quorate_certify::Key::ENCODED_LEN as u64),
-            ),
-            ("repl_data_bytes", int(c.repl_data_bytes.load(Relaxed))),
-            ("repl_other_bytes", Value::Int(0)),
-            ("received", int(c.received.load(Relaxed))),
-            ("received_bytes", int(c.received_bytes.load(Relaxed))),
-            ("local_commits", int(c.local_commits.load(Relaxed))),
-            ("local_cert_failures", int(c.local_cert_failures.load(Relaxed))),
-            ("local_replays", int(c.local_replays.load(Relaxed))),
-            ("local_send_queue", Value::Int(status.proposals_pending as i64)),
-            ("local_send_queue_max", Value::Int(status.proposals_pending as i64)),
-            ("local_send_queue_min", Value::Int(0)),
-            ("local_send_queue_avg", Value::Double(0.0)),
-            ("local_recv_queue", Value::Int(queued as i64)),
-            ("local_recv_queue_max", Value::Int(queued_max as i64)),
-            ("local_recv_queue_min", Value::Int(0)),
-            ("local_recv_queue_avg", Value::Double(queued as f64)),
-            ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
-            ("flow_control_paused_ns", Value::Int(0)),
-            ("flow_control_paused", Value::Double(0.0)),
-            ("flow_control_sent", Value::Int(0)),
-            ("flow_control_recv", Value::Int(0)),
-            ("flow_control_active", text("false")),
-            ("flow_control_requested", text("false")),
-            ("cert_deps_distance", Value::Double(c.cert_deps_distance())),
-            ("apply_oooe", Value::Double(0.0)),
-            ("apply_oool", Value::Double(0.0)),
-            ("apply_waits", int(c.apply_waits.load(Relaxed))),
-            ("apply_window", Value::Double((sequenced - self.last_applied()).max(0) as f64)),
-            ("commit_oooe", Value::Double(0.0)),
-            ("commit_oool", Value::Double(0.0)),
-            (
-                "commit_window",
-                Value::Double((sequenced - self.last_left_commit_order()).max(0) as f64),
-            ),
-            ("local_state", Value::Int(self.local_state() as i64)),
-            ("local_state_comment", text(self.state_comment())),
-            ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
-            ("causal_reads", int(c.causal_reads.load(Relaxed))),
-            ("cert_interval", Value::Double((sequenced - self.last_applied()).max(0) as f64)),
-            ("open_transactions", Value::Int(self.transactions().count() as i64)),
-            ("open_connections", Value::Int(0)),
-            ("incoming_addresses", Value::Text(self.incoming_addresses())),
-            ("cluster_weight", Value::Int(self.votes(&status))),
-            ("desync_count", Value::Int(self.desync_count() as i64)),
-            ("evs_delayed", text("")),
-            ("evs_evict_list", text("")),
-            ("evs_repl_latency", Value::Text(latency)),
-            ("evs_state", text(if status.primary { "OPERATIONAL" } else { "GATHER" })),
-            ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
-            ("gmcast_segment", Value::Int(self.options.lock().integer("gmcast.segment"))),
-            #[cfg(feature = "sync-points")]
-            ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
-            ("quorate_last_answer", Value::Text(self.counters().answer.lock().clone())),
-            ("quorate_members", Value::Text(describe(&status.config))),
-            ("quorate_last_refusal", Value::Text(self.counters().refusal.lock().clone())),
-            ("quorate_role", text(role(&status))),
-            (
-                "quorate_leader",
-                Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default()),
-            ),
-            ("quorate_member", uuid(status.member.0)),
-            ("quorate_term", int(status.term)),
-            ("quorate_level", int(status.config.level.into())),
-            ("quorate_last_index", int(status.last_index)),
-            ("quorate_persisted_index", int(status.persisted_index)),
-            ("quorate_commit_index", int(status.commit_index)),
-            ("quorate_applied_index", int(link.as_ref().map_or(0, |l| l.progress.index()))),
-            ("quorate_log_bytes", int(status.log_bytes)),
-            ("quorate_log_first_index", int(status.first_index)),
-            ("quorate_syncs", int(status.syncs)),
-            ("quorate_fsync_seconds", Value::Double(status.sync_us_avg / 1e6)),
-            ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
-            (
-                "quorate_pending",
-                Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64),
-            ),
-            ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
-            ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
-        ]
-    }
+/// All variables, in an order that stays: tools cut the list by position.
+pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
+    let link = provider.link();
+    let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
+    let history = link.as_ref().map_or(0, |l| l.history);
+    let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
+    let c = provider.counters();
+    let (queued, queued_max) = provider.queued();
+    let text = |s: &str| Value::Text(s.to_string());
+    let int = |v: u64| Value::Int(v as i64);
+    let uuid = |id: u128| Value::Text(MemberId(id).to_string());
+    let latency = format!(
+        "0/{:.6}/{:.6}/0/{}",
+        status.sync_us_avg / 1e6,
+        status.sync_us_max as f64 / 1e6,
+        status.syncs
+    );
+    vec![
+        ("local_state_uuid", uuid(history)),
+        ("protocol_version", Value::Int(11)),
+        ("protocol_application", Value::Int(PROTOCOL_APPLICATION)),
+        ("protocol_replicator", Value::Int(11)),
+        ("protocol_GCS", Value::Int(5)),
+        ("last_committed", Value::Int(provider.last_applied())),
+        ("replicated", int(c.replicated.load(Relaxed))),
+        ("replicated_bytes", int(c.replicated_bytes.load(Relaxed))),
+        ("repl_keys", int(c.repl_keys.load(Relaxed))),
+        (
+            "repl_keys_bytes",
+            int(c.repl_keys.load(Relaxed) * quorate_certify::Key::ENCODED_LEN as u64),
+        ),
+        ("repl_data_bytes", int(c.repl_data_bytes.load(Relaxed))),
+        ("repl_other_bytes", Value::Int(0)),
+        ("received", int(c.received.load(Relaxed))),
+        ("received_bytes", int(c.received_bytes.load(Relaxed))),
+        ("local_commits", int(c.local_commits.load(Relaxed))),
+        ("local_cert_failures", int(c.local_cert_failures.load(Relaxed))),
+        ("local_replays", int(c.local_replays.load(Relaxed))),
+        ("local_send_queue", Value::Int(status.proposals_pending as i64)),
+        ("local_send_queue_max", Value::Int(status.proposals_pending as i64)),
+        ("local_send_queue_min", Value::Int(0)),
+        ("local_send_queue_avg", Value::Double(0.0)),
+        ("local_recv_queue", Value::Int(queued as i64)),
+        ("local_recv_queue_max", Value::Int(queued_max as i64)),
+        ("local_recv_queue_min", Value::Int(0)),
+        ("local_recv_queue_avg", Value::Double(queued as f64)),
+        ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
+        ("flow_control_paused_ns", Value::Int(0)),
+        ("flow_control_paused", Value::Double(0.0)),
+        ("flow_control_sent", Value::Int(0)),
+        ("flow_control_recv", Value::Int(0)),
+        ("flow_control_active", text("false")),
+        ("flow_control_requested", text("false")),
+        ("cert_deps_distance", Value::Double(c.cert_deps_distance())),
+        ("apply_oooe", Value::Double(0.0)),
+        ("apply_oool", Value::Double(0.0)),
+        ("apply_waits", int(c.apply_waits.load(Relaxed))),
+        ("apply_window", Value::Double((sequenced - provider.last_applied()).max(0) as f64)),
+        ("commit_oooe", Value::Double(0.0)),
+        ("commit_oool", Value::Double(0.0)),
+        (
+            "commit_window",
+            Value::Double((sequenced - provider.last_left_commit_order()).max(0) as f64),
+        ),
+        ("local_state", Value::Int(provider.local_state() as i64)),
+        ("local_state_comment", text(state_comment(provider))),
+        ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
+        ("causal_reads", int(c.causal_reads.load(Relaxed))),
+        ("cert_interval", Value::Double((sequenced - provider.last_applied()).max(0) as f64)),
+        ("open_transactions", Value::Int(provider.transactions().count() as i64)),
+        ("open_connections", Value::Int(0)),
+        ("incoming_addresses", Value::Text(incoming_addresses(provider))),
+        ("cluster_weight", Value::Int(votes(provider, &status))),
+        ("desync_count", Value::Int(provider.desync_count() as i64)),
+        ("evs_delayed", text("")),
+        ("evs_evict_list", text("")),
+        ("evs_repl_latency", Value::Text(latency)),
+        ("evs_state", text(if status.primary { "OPERATIONAL" } else { "GATHER" })),
+        ("gcomm_uuid", uuid(link.as_ref().map_or(0, |l| l.node))),
+        ("gmcast_segment", Value::Int(provider.options.lock().integer("gmcast.segment"))),
+        #[cfg(feature = "sync-points")]
+        ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
+        ("quorate_last_answer", Value::Text(provider.counters().answer.lock().clone())),
+        ("quorate_members", Value::Text(describe(&status.config))),
+        ("quorate_last_refusal", Value::Text(provider.counters().refusal.lock().clone())),
+        ("quorate_role", text(role(&status))),
+        ("quorate_leader", Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default())),
+        ("quorate_member", uuid(status.member.0)),
+        ("quorate_term", int(status.term)),
+        ("quorate_level", int(status.config.level.into())),
+        ("quorate_last_index", int(status.last_index)),
+        ("quorate_persisted_index", int(status.persisted_index)),
+        ("quorate_commit_index", int(status.commit_index)),
+        ("quorate_applied_index", int(link.as_ref().map_or(0, |l| l.progress.index()))),
+        ("quorate_log_bytes", int(status.log_bytes)),
+        ("quorate_log_first_index", int(status.first_index)),
+        ("quorate_syncs", int(status.syncs)),
+        ("quorate_fsync_seconds", Value::Double(status.sync_us_avg / 1e6)),
+        ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
+        ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
+        ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
+        ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+    ]
+}
 
-    /// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.
-    fn votes(&self, status: &quorate_live::GroupStatus) -> i64 {
-        if !status.primary {
-            return 0;
-        }
-        let own = self.options.lock().integer("pc.weight");
-        let votes = |id: &MemberId| match *id == status.member {
-            true => own,
-            false => status.config.votes().filter(|voter| voter == id).count() as i64,
-        };
-        self.counters().view_members.lock().iter().map(votes).sum()
+/// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.
+fn votes(provider: &Provider, status: &quorate_live::GroupStatus) -> i64 {
+    if !status.primary {
+        return 0;
     }
+    let own = provider.options.lock().integer("pc.weight");
+    let votes = |id: &MemberId| match *id == status.member {
+        true => own,
+        false => status.config.votes().filter(|voter| voter == id).count() as i64,
+    };
+    provider.counters().view_members.lock().iter().map(votes).sum()
+}
 
-    /// `wsrep_local_state_comment`; tools look for these very words.
-    fn state_comment(&self) -> &'static str {
-        match self.local_state() {
-            LocalState::Undefined => "Initialized",
-            LocalState::Joiner => "Joining: receiving State Transfer",
-            LocalState::Donor => "Donor/Desynced",
-            LocalState::Joined => "Joined",
-            LocalState::Synced => "Synced",
-            LocalState::Error => "Inconsistent",
-        }
+/// `wsrep_local_state_comment`; tools look for these very words.
+fn state_comment(provider: &Provider) -> &'static str {
+    match provider.local_state() {
+        LocalState::Undefined => "Initialized",
+        LocalState::Joiner => "Joining: receiving State Transfer",
+        LocalState::Donor => "Donor/Desynced",
+        LocalState::Joined => "Joined",
+        LocalState::Synced => "Synced",
+        LocalState::Error => "Inconsistent",
     }
+}
 
-    fn incoming_addresses(&self) -> String {
-        self.counters().incoming.lock().clone()
-    }
+fn incoming_addresses(provider: &Provider) -> String {
+    provider.counters().incoming.lock().clone()
 }
 
 /// About the first seqno that the log still has: each takes an entry, few entries take none.
