@@ -21,7 +21,7 @@ marks! {
     SyncFailure, DiskFull, LostDisk, TornTail, RolledBack, RolledBackRefused, Rot, RefusedToStart,
     InstallFinished, SegmentReleased,
     // The network.
-    Dialled, NotThere, DialTimeout, Refused, Reset, Partition, OneWayCut,
+    Dialled, NotThere, DialTimeout, Refused, Reset, LinkTimeout, Partition, OneWayCut,
     // The core.
     Election, Truncation, LogFetch, LogFetchRefused,
     // Snapshots.
@@ -48,7 +48,7 @@ marks! {
     // one of the lost that was found again.
     WentAlone, Disaster, Forced, LostByForce, GivenUpReturns,
     // Stages.
-    WithoutMinority, BrokenLinks, WentOnBroken, ModeSettled, Healed,
+    WithoutMinority, WithoutCutOff, BrokenLinks, WentOnBroken, PrimaryServes, LeadershipRests, Healed,
 }
 
 #[derive(Clone, Debug)]

@@ -90,6 +90,8 @@ pub struct Scenario {
     pub large_per_mille: u32,
     /// After the faults a minority stays away while the others must make progress.
     pub minority_stays_away: bool,
+    /// It runs meanwhile, and nobody hears it.
+    pub minority_is_cut_off: bool,
     pub rules: Rules,
     pub zones: u64,
     pub priorities: bool,
@@ -158,6 +160,7 @@ impl Scenario {
             snapshot_bytes: *r.pick(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]).unwrap_or(&(4 << 10)),
             large_per_mille: *r.pick(&[0, 0, 2, 20]).unwrap_or(&0),
             minority_stays_away: !calm && r.chance(300),
+            minority_is_cut_off: Rng::new(mix(seed, 0x4375_744f_6666)).chance(500),
             rules,
             zones,
             priorities,

@@ -123,7 +123,7 @@ impl World {
         let plain = config.voters().all(|id| config.may_lead(id)) && config.rules.zones_min <= 1;
         // Who is about to vote changes what decides.
         let changes = config.is_joint() || config.members.values().any(|info| info.joining);
-        if !plain || changes {
+        if !plain || changes || self.somebody_waits() {
             return None;
         }
         let leader = (0..self.nodes.len()).find(|m| self.nodes[*m].leads())?;

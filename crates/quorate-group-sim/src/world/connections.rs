@@ -195,6 +195,7 @@ impl World {
         if self.net.works(connection.from, connection.to) {
             return self.release_held(id);
         }
+        self.mark(Mark::LinkTimeout);
         self.end(id);
     }
 

@@ -145,7 +145,11 @@ impl World {
                 self.restart_later(m);
             }
             Fault::Rot if self.may_lose(m) => self.rot(m),
-            Fault::Image if self.nodes[m].is_up() && self.nodes[m].damage.is_none() => {
+            Fault::Image
+                if self.nodes[m].is_up()
+                    && self.nodes[m].damage.is_none()
+                    && !self.decides_alone(m) =>
+            {
                 self.nodes[m].image = Some(self.nodes[m].disk.image());
             }
             Fault::RollBack => self.roll_back_some(TRIES),
@@ -167,8 +171,8 @@ impl World {
     }
 
     /// Whether what `m` has on its disk may be lost: everybody else who votes runs, is whole, and has
-    /// all that anybody has, in the same term; and nobody's log holds a change of membership that is
-    /// not committed, by which the others may be too few.
+    /// all that anybody has, in the same term; and nobody's log holds, nor is about to, a change of
+    /// membership that is not committed, by which the others may be too few.
     fn may_lose(&mut self, m: usize) -> bool {
         let goes = |node: &Node| {
             let leaves = node.process.as_ref().is_some_and(Process::is_leaving);
@@ -186,7 +190,8 @@ impl World {
             return false;
         }
         let others = |id: MemberId| id != self.nodes[m].id;
-        if config.is_joint() || !decides(config, others) {
+        let joins = config.members.values().any(|info| info.joining);
+        if config.is_joint() || joins || !decides(config, others) {
             return false;
         }
         let ends: Vec<_> = self
@@ -201,6 +206,13 @@ impl World {
             .collect();
         let known = ends.len() == config.members.len();
         known && ends.iter().all(|end| end.is_some() && *end == ends[0])
+    }
+
+    /// A state in which a member is all of its group would lead at once, whatever came after it.
+    fn decides_alone(&mut self, m: usize) -> bool {
+        let node = &mut self.nodes[m];
+        let Some(process) = &mut node.process else { return false };
+        process.member.status(0, Default::default()).config.is_quorum(|id| id == node.id)
     }
 
     fn rot(&mut self, m: usize) {

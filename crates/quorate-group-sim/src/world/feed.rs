@@ -4,7 +4,7 @@ use super::start::load;
 use super::{Event, World};
 use crate::coverage::Mark;
 use crate::database::{Applied, Database, Decision, Part};
-use crate::node::{Client, Damage};
+use crate::node::Client;
 use crate::oracle::{show, Rule};
 use crate::plant::Plant;
 use quorate_certify::{flags, Outcome};
@@ -201,8 +201,8 @@ impl World {
                 Outcome::Duplicate => Mark::Duplicate,
             });
             // A member that was rolled back counts its starts, and its writes, once more.
-            let rolled_back = |node: &crate::node::Node| node.damage == Some(Damage::RolledBack);
-            if outcome != Outcome::Duplicate || !self.nodes.iter().any(rolled_back) {
+            let rolled_back = self.coverage.count(Mark::RolledBack) > 0;
+            if outcome != Outcome::Duplicate || !rolled_back {
                 self.oracle.verdict(op, index, seqno, outcome, &write_set);
                 if self.oracle.primacy(op, index, outcome, single) {
                     self.mark(Mark::PrimaryWrite);

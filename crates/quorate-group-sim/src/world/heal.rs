@@ -63,15 +63,20 @@ impl World {
         self.net().heal();
         self.join_links();
         self.away = if self.scenario.minority_stays_away { self.draw_minority() } else { 0 };
+        let (away, cut_off) = (self.away, self.scenario.minority_is_cut_off);
         if self.tells() {
-            self.note(format!("the faults end; {:#b} stay away", self.away));
+            let how = if cut_off { "cut off" } else { "down" };
+            self.note(format!("the faults end; {away:#b} stay away, {how}"));
         }
         self.phase = if self.away == 0 { Phase::Healed } else { Phase::WithoutMinority };
         for m in 0..self.nodes.len() {
-            match self.is_away(m) {
+            match self.is_away(m) && !cut_off {
                 true => self.crash(m, Crash::Kill),
                 false => self.make_well(m),
             }
+        }
+        if away != 0 && cut_off {
+            self.net().split(away);
         }
         self.begin_stage();
     }
@@ -80,9 +85,11 @@ impl World {
         if self.tells() {
             self.note("the group is well without the minority, which now comes back".into());
         }
-        self.mark(Mark::WithoutMinority);
+        let cut_off = self.scenario.minority_is_cut_off;
+        self.mark(if cut_off { Mark::WithoutCutOff } else { Mark::WithoutMinority });
         self.away = 0;
         self.phase = Phase::Healed;
+        self.join_links();
         (0..self.nodes.len()).for_each(|m| self.make_well(m));
         self.begin_stage();
     }
@@ -147,7 +154,8 @@ impl World {
     ///
     /// Nobody stays away while a membership change is unfinished: two logs with different
     /// memberships may each need the vote of a member that has the better log but is no voter by
-    /// it. That is how Raft is, and ends when the member that led comes back.
+    /// it. That is how Raft is, and ends when the member that led comes back. Nor while an operator
+    /// waits for something, which may be that somebody is removed who is needed then.
     fn draw_minority(&mut self) -> u16 {
         let mut away = 0u16;
         let config = self.committed_config.1.clone();
@@ -155,7 +163,7 @@ impl World {
             Some(process) => process.member.status(0, Default::default()).config != config,
             None => true,
         };
-        if self.nodes.iter_mut().any(unfinished) {
+        if self.nodes.iter_mut().any(unfinished) || self.somebody_waits() {
             return away;
         }
         let whole = |node: &crate::node::Node| node.damage.is_none() && node.refused.is_none();
@@ -172,6 +180,11 @@ impl World {
         away
     }
 
+    /// Whether `m` is to be started only later.
+    pub(super) fn stays_down(&self, m: usize) -> bool {
+        self.is_away(m) && !self.scenario.minority_is_cut_off
+    }
+
     pub(super) fn is_away(&self, m: usize) -> bool {
         self.away & (1 << m) != 0
     }
@@ -179,7 +192,8 @@ impl World {
     /// The first reason found why the group is not well yet.
     fn unfinished(&mut self) -> Option<String> {
         let count = self.nodes.len();
-        let leaders: Vec<usize> = (0..count).filter(|m| self.nodes[*m].leads()).collect();
+        let leaders: Vec<usize> =
+            (0..count).filter(|m| !self.is_away(*m) && self.nodes[*m].leads()).collect();
         let [leader] = leaders[..] else { return Some(format!("{leaders:?} lead")) };
         let process = self.nodes[leader].process.as_mut()?;
         let status = process.member.status(0, Default::default());

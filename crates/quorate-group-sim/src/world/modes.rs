@@ -117,7 +117,10 @@ impl World {
             Primaries::Multi => self.leadership_rests(&config),
         };
         if done {
-            self.mark(Mark::ModeSettled);
+            self.mark(match config.rules.primaries {
+                Primaries::Single => Mark::PrimaryServes,
+                Primaries::Multi => Mark::LeadershipRests,
+            });
             self.phase = Phase::Healed;
             self.begin_stage();
         } else if self.schedule.now() > self.phase_ends {

@@ -2,6 +2,7 @@
 
 use super::{Event, World};
 use crate::coverage::Mark;
+use crate::node::Process;
 use crate::scenario::name;
 use quorate_consensus::{MemberRole, Primaries, PriorityRule, Rules};
 use quorate_group::{Alteration, Answer, Order};
@@ -85,6 +86,12 @@ impl World {
             ..Rules::default()
         };
         self.scenario.modes.rules(&mut self.rng, rules)
+    }
+
+    /// Whether an order is under way, which may change the membership yet.
+    pub(super) fn somebody_waits(&self) -> bool {
+        let changes = |process: &Process| process.orders.values().any(|what| *what != "read");
+        self.nodes.iter().any(|node| node.process.as_ref().is_some_and(changes))
     }
 
     pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {

@@ -185,7 +185,7 @@ impl World {
     }
 
     pub(super) fn restart(&mut self, m: usize, run: u32) {
-        if self.nodes[m].run == run && !self.is_away(m) {
+        if self.nodes[m].run == run && !self.stays_down(m) {
             self.start(m);
         }
     }
