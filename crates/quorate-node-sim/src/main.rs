@@ -187,6 +187,40 @@ mod tests {
     }
 
     #[test]
+    fn streams_end_in_every_way() {
+        let mut total = Total::default();
+        (0..300).for_each(|seed| total.add(run_seed(seed, None, false)));
+        for mark in [
+            Mark::StreamCommitted,
+            Mark::StreamReplayed,
+            Mark::StreamRolledBack,
+            Mark::RolledBackStreaming,
+            Mark::RollbackUnsent,
+            Mark::RollbackSentLater,
+            Mark::FragmentFailed,
+            Mark::FragmentRefused,
+            Mark::FragmentAbortedInOrder,
+            Mark::StreamAppliedCommit,
+            Mark::StreamAppliedRollback,
+            Mark::StreamRecovered,
+            Mark::OrphanRolledBack,
+            Mark::OwnStreamsEndWithView,
+            Mark::StreamEndsInTotalOrder,
+            Mark::StreamAbortedByDdl,
+        ] {
+            assert!(total.marks.contains_key(&mark), "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn a_view_that_ends_a_stream_on_some_servers_only_is_found_as_that() {
+        let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), false).violation;
+        let found = (0..1000).find_map(broken).expect("a violation");
+        assert!(found.starts_with("n0 keeps the stream"), "{found}");
+        assert!(found.contains("open after the view"), "{found}");
+    }
+
+    #[test]
     fn planted_bugs_are_found() {
         for plant in Plant::value_variants() {
             let found =

@@ -4,6 +4,8 @@
 //!   is; every other, and the same one after a crash, must commit that there, and nothing else.
 //! - Acknowledged is kept: at the end every server has every transaction whose client was told so.
 //! - Refused never appears: a transaction whose client was told that it failed for good is nowhere.
+//! - A streaming transaction is there as a whole or not at all, and whether a fragment finds it open is the
+//!   same everywhere: nobody keeps one open that has ended for the others, or whose origin is gone.
 //! - What a transaction writes follows from what was there when it commits: nobody overwrites what it
 //!   has not seen.
 //! - Nobody waits for ever.
@@ -41,6 +43,11 @@ marks! {
     Donates, DonorStill, DonorFlowing, Donated, StateReceived, StateRefused,
     ScriptFailsToStart, ScriptFails, ScriptFindsNobody, StreamBreaks, JoinerTimesOut,
     TransferCancelled, TwoJoiners, ExitsByItself, Withdrawn,
+    Fragment, FragmentFailed, FragmentRefused, FragmentAbortedInOrder, FragmentAbortedLate,
+    RolledBack, RolledBackStreaming,
+    StreamCommitted, StreamReplayed, StreamRolledBack, StreamEndsInTotalOrder, RollbackUnsent, RollbackSentLater,
+    StreamApplied, StreamAppliedCommit, StreamAppliedRollback, RollbackForNothing, FragmentForNothing,
+    StreamRecovered, OrphanRolledBack, EqualViews, OwnStreamsEndWithView, StreamAbortedByDdl,
 }
 
 #[derive(Default)]
@@ -49,6 +56,8 @@ struct Seen {
     history: BTreeMap<i64, (u64, Writes)>,
     /// The DDL that was executed at each seqno.
     executed: BTreeMap<i64, Tag>,
+    /// Whether what a fragment at a seqno belongs to was open.
+    fragments: BTreeMap<i64, bool>,
     committed: BTreeSet<Tag>,
     acknowledged: BTreeSet<Tag>,
     refused: BTreeSet<Tag>,
@@ -131,6 +140,17 @@ impl Oracle {
         if *rows != expected {
             self.fail(format!(
                 "n{node} is sent a copy of {position} with {rows:x?}, where {expected:x?} was committed"
+            ));
+        }
+    }
+
+    /// A fragment that passed finds its transaction open here, or ended.
+    pub fn fragment(&self, node: usize, seqno: i64, open: bool) {
+        let first = *self.0.lock().fragments.entry(seqno).or_insert(open);
+        if first != open {
+            self.fail(format!(
+                "n{node} has the stream of the fragment at {seqno} {}, unlike another",
+                if open { "open" } else { "ended" }
             ));
         }
     }

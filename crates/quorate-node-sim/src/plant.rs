@@ -20,4 +20,6 @@ pub enum Plant {
     CopyTakenEarly,
     /// A start does not know that the copy on its disk is not whole.
     HalfCopyTrusted,
+    /// A view without a stream's origin ends it on some servers only.
+    OrphansStay,
 }

@@ -66,6 +66,18 @@ impl Proposals {
 
     /// A fragment passed that its session had given up: its transaction ends on the others, too.
     pub fn end_given_up(&self, link: &Link, trx_id: u64) {
+        link.ends.note(trx_id, true);
+        self.propose_end(link, trx_id);
+    }
+
+    /// Proposes the ends of streaming transactions that could not be proposed when it was time.
+    pub fn send_ends(&self, link: &Link) {
+        if link.open_for_writes() {
+            link.ends.unproposed().into_iter().for_each(|trx_id| self.propose_end(link, trx_id));
+        }
+    }
+
+    fn propose_end(&self, link: &Link, trx_id: u64) {
         let (header, data) = self.rollback_write_set(link, trx_id);
         if let Err(e) = link.group.propose(header.serial, data) {
             self.local.info(&format!(

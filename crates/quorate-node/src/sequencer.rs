@@ -8,6 +8,7 @@
 //! - this thread waits for nobody: not for appliers, not for clients, not for memory.
 
 use crate::fate::trx::Fate;
+use crate::link::giving_up::is_last_fragment;
 use crate::link::{node_uuid, Link};
 use crate::local::Local;
 use crate::order::queue::{Event, WriteSetEvent, DUMMY};
@@ -40,8 +41,9 @@ pub struct Sequencer {
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
     limits: Limits,
-    /// This node took leave, and the view without it has passed: what comes now is for its next
-    /// start. The server's position is the last one that it saw as a member.
+    /// This node took leave, and the view without it has passed (or the last fragment of a session that
+    /// did not wait for it any longer): what comes now is for its next start. The server's position is
+    /// the last one that it saw as a member.
     left: bool,
 }
 
@@ -93,15 +95,21 @@ impl Sequencer {
         if self.left {
             return;
         }
+        let own = header.origin == link.node;
+        let mine = if own { link.settle(header.serial) } else { None };
+        let given_up = own && mine.is_none() && link.was_given_up(header.serial) && certified;
+        if given_up && is_last_fragment(header.flags) {
+            // The connection closes: see `link::giving_up`.
+            self.left = true;
+            return;
+        }
         link.progress.set_seqno(verdict.seqno);
-        let mine = if header.origin == link.node { link.settle(header.serial) } else { None };
+        if own && header.has(flags::ROLLBACK) {
+            link.ends.ordered(header.trx_id);
+        }
         if !certified {
             self.note_conflict(write_set, &verdict.outcome, verdict.seqno);
         }
-        let given_up = mine.is_none()
-            && header.origin == link.node
-            && link.was_given_up(header.serial)
-            && certified;
         if given_up {
             // Before anything can be proposed that has seen it here, where it is nothing.
             self.parts.proposals.end_given_up(&link, header.trx_id);
@@ -259,16 +267,17 @@ impl StateMachine for Sequencer {
     }
 }
 
-/// A write set that failed is still delivered, so that the position advances. Not as an isolated
-/// action (the server would execute it); a fragment's failure rolls its transaction back, but a
-/// second copy of a fragment is only a dummy.
+/// A write set that failed is still delivered, so that the position advances, but as a dummy: an isolated
+/// action would be executed, and a fragment's failure would end its transaction here before it has ended
+/// at home. There its fragments leave the database with the rollback fragment that its server sends now,
+/// and a node that stopped in between would start with a transaction open that is over for the others.
 fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
     match outcome {
         Outcome::Ok => original,
         Outcome::Duplicate => DUMMY,
-        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => {
-            (original & !flags::ISOLATION) | flags::ROLLBACK
-        }
+        // Nothing that it could conflict with: it ends what it says, however old it is.
+        _ if original & flags::ROLLBACK != 0 => original,
+        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => DUMMY,
     }
 }
 
@@ -277,5 +286,23 @@ fn decided_if_mine(write_set: &WriteSet, link: &Link) {
     let header = write_set.header();
     if header.origin == link.node {
         link.group.decided(header.serial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_a_dummy_but_for_an_end_which_ends_however_it_comes() {
+        let failed = [Outcome::Conflict { with: 3 }, Outcome::TooOld, Outcome::Orphan];
+        let end = flags::ROLLBACK | flags::PA_UNSAFE;
+        for outcome in failed {
+            for kind in [flags::TRX_START, 0, flags::TRX_END, flags::ISOLATION] {
+                assert_eq!(delivered_flags(kind, &outcome), DUMMY, "{kind:x} {outcome:?}");
+            }
+            assert_eq!(delivered_flags(end, &outcome), end, "{outcome:?}");
+        }
+        assert_eq!(delivered_flags(end, &Outcome::Duplicate), DUMMY);
     }
 }

@@ -3,15 +3,21 @@
 //! Whether a disk's tables are whole is not to be seen from its position: files come in any order, and
 //! the one with the position may come first.
 
-use super::{Disk, Engine, Rows, Tables, SCHEMA};
+use super::tables::Tables;
+use super::{Disk, Engine, Rows, StreamId, Writes, SCHEMA};
 use crate::baton::installed;
 use crate::oracle::Tag;
+use std::collections::BTreeMap;
 
 /// What a donor's script reads.
 #[derive(Clone, Default)]
 pub struct Copy {
     pub rows: Rows,
     pub schema: Vec<Tag>,
+    /// Of streaming transactions that are open.
+    pub fragments: BTreeMap<StreamId, Writes>,
+    /// Who was in the last view (`mysql.wsrep_cluster_members`).
+    pub members: Vec<u128>,
     pub position: i64,
 }
 
@@ -36,7 +42,7 @@ impl Disk {
 
     /// The position that the server recovers, if the database has one.
     pub fn recovered(&self) -> Option<i64> {
-        let last = self.records.last().map(|record| record.seqno);
+        let last = self.records.iter().rev().find_map(|record| record.seqno);
         last.or(match &self.origin {
             Origin::Blank => None,
             Origin::Founded => Some(0),
@@ -51,7 +57,7 @@ impl Disk {
 
     /// The position that no crash goes back before.
     pub fn durable(&self) -> i64 {
-        let flushed = self.records[..self.flushed].last().map(|record| record.seqno);
+        let flushed = self.records[..self.flushed].iter().rev().find_map(|record| record.seqno);
         let begun = if let Origin::Copied(copy) = &self.origin { copy.position } else { 0 };
         flushed.unwrap_or(begun)
     }
@@ -59,9 +65,11 @@ impl Disk {
     pub(super) fn load(&self, tables: &mut Tables) {
         if let Origin::Copied(copy) | Origin::Half(copy, _) = &self.origin {
             tables.rows = copy.rows.clone();
+            tables.fragments = copy.fragments.clone();
+            tables.members.clone_from(&copy.members);
         }
         self.records.iter().for_each(|record| tables.take_in(record));
-        tables.position = self.recovered().unwrap_or(0);
+        tables.begin_at(self.recovered().unwrap_or(0));
     }
 
     /// The joiner's script takes everything away that was here.
@@ -110,10 +118,16 @@ impl Engine {
         self.disk.lock().schema.clone()
     }
 
-    /// All rows as they are at one position.
-    pub fn copy_rows(&self) -> (Rows, i64) {
-        let tables = self.tables.lock();
-        (tables.rows.clone(), tables.position)
+    /// Everything as it is at one position, with these definitions.
+    pub fn copy_rows(&self, schema: Vec<Tag>) -> Copy {
+        let mut tables = self.tables.lock();
+        Copy {
+            rows: tables.rows.clone(),
+            schema,
+            fragments: tables.fragments.clone(),
+            members: tables.members.clone(),
+            position: tables.position(0),
+        }
     }
 
     /// The script has ended: the server opens what it brought.

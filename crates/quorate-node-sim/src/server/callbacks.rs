@@ -1,7 +1,8 @@
 //! The server, as the node sees it.
 
+use super::streams::members_of;
 use super::{Server, REPLAYERS};
-use crate::engine::{decode, Owner, Writes};
+use crate::engine::{decode, Beside, Owner, Writes};
 use crate::oracle::{Mark, Tag};
 use quorate_certify::flags;
 use simulated_node::host::{Answer, Level, ViewStatus};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct Callbacks(pub(super) Arc<Server>);
 
 impl Callbacks {
-    fn enter(&self, call: &ApplyCall<'_>) -> Option<Arc<Node>> {
+    pub(super) fn enter(&self, call: &ApplyCall<'_>) -> Option<Arc<Node>> {
         let node = self.0.node()?;
         let code = node.commit_order_enter(call.handle);
         if code != Answer::Done {
@@ -23,7 +24,7 @@ impl Callbacks {
         Some(node)
     }
 
-    fn leave(&self, node: &Node, call: &ApplyCall<'_>) {
+    pub(super) fn leave(&self, node: &Node, call: &ApplyCall<'_>) {
         let code = node.commit_order_leave(call.handle, &[]);
         if code != Answer::Done {
             self.0.must_be_withdrawn(&format!("commit_order_leave of an applier answers {code:?}"));
@@ -34,10 +35,11 @@ impl Callbacks {
         let server = &self.0;
         let seqno = call.meta.seqno;
         for write in writes {
-            server.engine.lock_ordered(seqno, write.key, |id| server.abort(seqno, id));
+            let abort = |holder| server.abort(seqno, holder, false);
+            server.engine.lock_ordered(seqno, Owner::Ordered(seqno), write.key, abort);
         }
         let node = self.enter(call).ok_or(())?;
-        server.engine.commit(seqno, writes);
+        server.engine.commit(seqno, writes, Beside::Keep);
         self.leave(&node, call);
         server.engine.unlock(Owner::Ordered(seqno));
         Ok(())
@@ -45,13 +47,22 @@ impl Callbacks {
 }
 
 impl Callbacks {
+    /// Only the position advances.
+    pub(super) fn pass(&self, call: &ApplyCall<'_>) -> Result<(), ()> {
+        self.0.oracle.mark(Mark::Dummy);
+        let node = self.enter(call).ok_or(())?;
+        self.0.engine.commit(call.meta.seqno, &Writes::new(), Beside::Keep);
+        self.leave(&node, call);
+        Ok(())
+    }
+
     fn apply_ddl(&self, call: &ApplyCall<'_>) -> Result<(), ()> {
         let server = &self.0;
         let seqno = call.meta.seqno;
         let tag = Tag::from_le_bytes(call.data.try_into().map_err(|_| ())?);
         let node = self.enter(call).ok_or(())?;
         let error = server.run_ddl(seqno, tag);
-        server.engine.commit(seqno, &Writes::new());
+        server.engine.commit(seqno, &Writes::new(), Beside::Keep);
         let code = node.commit_order_leave(call.handle, error.as_bytes());
         server.engine.unlock(Owner::Ordered(seqno));
         if code == Answer::Done {
@@ -95,16 +106,16 @@ impl Host for Callbacks {
             ViewStatus::Primary => {
                 server.oracle.mark(Mark::ViewSeen);
                 server.non_primary.store(false, Ordering::Release);
-                if view.seqno > server.engine.position() {
-                    server.engine.commit(view.seqno, &Writes::new());
-                }
+                self.settle_streams(view);
+                server.engine.store_view(view.seqno, members_of(view));
             }
             ViewStatus::NonPrimary => {
                 server.oracle.mark(Mark::NonPrimarySeen);
                 server.non_primary.store(true, Ordering::Release);
             }
-            _ => {}
+            ViewStatus::Disconnected => self.close_streams(),
         }
+        server.streams.seen(view);
         Ok(())
     }
 
@@ -118,6 +129,7 @@ impl Host for Callbacks {
 
     fn synced(&self) -> Result<(), ()> {
         self.0.oracle.mark(Mark::Synced);
+        self.0.send_ends();
         Ok(())
     }
 
@@ -131,16 +143,22 @@ impl Host for Callbacks {
         if call.flags & flags::ISOLATION != 0 {
             return self.apply_ddl(call).map(|()| false);
         }
-        if call.flags & flags::ROLLBACK != 0 {
-            server.oracle.mark(Mark::Dummy);
-            let node = self.enter(call).ok_or(())?;
-            server.engine.commit(seqno, &Writes::new());
-            self.leave(&node, call);
-            return Ok(false);
+        let is = |flag| call.flags & flag != 0;
+        match (is(flags::ROLLBACK), is(flags::TRX_START), is(flags::TRX_END)) {
+            (true, true, _) => self.pass(call)?,
+            (true, false, _) => self.roll_back_stream(call)?,
+            (false, true, true) => {
+                server.oracle.mark(Mark::Applied);
+                let writes = decode(call.data).ok_or(())?;
+                self.apply_rows(call, &writes)?;
+            }
+            (false, first, false) => self.apply_fragment(call, first)?,
+            (false, false, true) => self.commit_stream(call, ctx.0 >= REPLAYERS)?,
         }
-        server.oracle.mark(Mark::Applied);
-        let writes = decode(call.data).ok_or(())?;
-        self.apply_rows(call, &writes)?;
         Ok(false)
+    }
+
+    fn wake_waiters(&self) {
+        self.0.streams.wake();
     }
 }

@@ -166,7 +166,7 @@ impl Server {
         let Some(node) = self.node() else { return };
         self.stopping.store(true, Ordering::Release);
         let ids: Vec<u64> = self.clients.lock().keys().copied().collect();
-        ids.into_iter().for_each(|id| self.abort(0, id));
+        ids.into_iter().for_each(|id| self.abort_session(0, id, false));
         self.shutting_down.store(true, Ordering::Release);
         self.wire.wake();
         node.disconnect();

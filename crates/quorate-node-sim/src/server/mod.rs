@@ -2,10 +2,12 @@
 
 mod callbacks;
 mod life;
+mod streams;
 mod work;
 
+pub use self::streams::Streams;
 use crate::baton::{installed, Process};
-use crate::engine::{Disk, Engine};
+use crate::engine::{Disk, Engine, Owner};
 use crate::group::Network;
 use crate::oracle::{Mark, Oracle, Tag};
 use crate::plant::Plant;
@@ -32,6 +34,8 @@ pub struct Load {
     pub statement_ms: u64,
     pub queue_bytes: u64,
     pub window: u32,
+    /// How many of a thousand transactions send fragments.
+    pub streams: u32,
 }
 
 pub struct Server {
@@ -48,6 +52,7 @@ pub struct Server {
     pub data_dir: PathBuf,
     /// The server's backup lock.
     pub backup: Mutex<()>,
+    pub streams: Streams,
     node: Plain<Option<Arc<Node>>>,
     clients: Plain<BTreeMap<u64, Arc<Client>>>,
     trx: AtomicU64,
@@ -104,6 +109,7 @@ impl Server {
             disk,
             data_dir,
             backup: Mutex::new(()),
+            streams: Streams::default(),
             node: Plain::new(None),
             clients: Plain::default(),
             trx: AtomicU64::new(1),
@@ -193,14 +199,23 @@ impl Server {
         self.clients.lock().remove(&id);
     }
 
-    /// An ordered write set wants this session out of its way; 0: an operator's KILL.
-    fn abort(&self, bf_seqno: i64, id: u64) {
+    /// An ordered write set wants this out of its way; 0: an operator's KILL. DDL does so
+    /// `in_total_order`.
+    fn abort(&self, bf_seqno: i64, holder: Owner, in_total_order: bool) {
         if self.plant == Some(Plant::NobodyAborts) && bf_seqno > 0 {
             return;
         }
+        match holder {
+            Owner::Local(id) => self.abort_session(bf_seqno, id, in_total_order),
+            Owner::Stream(stream) => self.abort_stream(bf_seqno, stream, in_total_order),
+            Owner::Ordered(_) => {}
+        }
+    }
+
+    fn abort_session(&self, bf_seqno: i64, id: u64, in_total_order: bool) {
         let client = self.clients.lock().get(&id).cloned();
         if let (Some(client), Some(node)) = (client, self.node()) {
-            client.bf_abort(self, &node, bf_seqno);
+            client.bf_abort(self, &node, bf_seqno, in_total_order);
         }
     }
 }

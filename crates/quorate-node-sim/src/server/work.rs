@@ -2,6 +2,7 @@
 
 use super::Server;
 use crate::baton::installed;
+use crate::engine::Owner;
 use crate::oracle::{Mark, Tag};
 use simulated_node::host::Answer;
 use simulated_node::node::Node;
@@ -11,8 +12,10 @@ impl Server {
     /// use the table are aborted.
     pub fn run_ddl(&self, seqno: i64, tag: Tag) -> &'static str {
         for key in 0..self.load.rows {
-            self.engine.lock_ordered(seqno, key, |id| self.abort(seqno, id));
+            let abort = |holder| self.abort(seqno, holder, true);
+            self.engine.lock_ordered(seqno, Owner::Ordered(seqno), key, abort);
         }
+        self.end_own_by_ddl();
         if tag % 4 == 0 {
             self.oracle.mark(Mark::DdlFails);
             return "there is no such column";
@@ -29,7 +32,7 @@ impl Server {
         if !ids.is_empty() {
             self.oracle.mark(Mark::Killed);
             let id = installed().random(|rng| ids[rng.index(ids.len())]);
-            self.abort(0, id);
+            self.abort_session(0, id, false);
         }
     }
 
@@ -77,10 +80,10 @@ impl Server {
             self.must_be_withdrawn("a pause failed");
             return node.resync();
         }
-        let before = self.engine.position();
+        let before = self.engine.position_upto(at);
         let time = installed().random(|rng| rng.millis(1, 200));
         installed().sleep(time);
-        let after = self.engine.position();
+        let after = self.engine.position_upto(at);
         if before != at || after != at {
             self.oracle.fail(format!(
                 "n{} was paused at {at}, and its position went from {before} to {after}",

@@ -83,8 +83,7 @@ impl Server {
             return Err(Failure::Script);
         }
         let schema = self.engine.copy_schema();
-        let (rows, position) = self.engine.copy_rows();
-        let copy = Copy { rows, schema, position };
+        let copy = self.engine.copy_rows(schema);
         let sent = self.take_time(address, to, &copy);
         node.resume();
         node.resync();
@@ -95,12 +94,13 @@ impl Server {
         self.oracle.mark(Mark::DonorFlowing);
         let _lock = self.backup.lock();
         let schema = self.engine.copy_schema();
-        let (early, position) = self.engine.copy_rows();
-        let part = Copy { rows: early, schema: schema.clone(), position };
+        let part = self.engine.copy_rows(schema.clone());
         self.take_time(address, to, &part)?;
-        let (rows, position) = self.engine.copy_rows();
-        let rows = if self.plant == Some(Plant::CopyTakenEarly) { part.rows } else { rows };
-        Ok(Copy { rows, schema, position })
+        let whole = self.engine.copy_rows(schema);
+        Ok(match self.plant {
+            Some(Plant::CopyTakenEarly) => Copy { rows: part.rows, ..whole },
+            _ => whole,
+        })
     }
 
     /// Sends one part after the other.

@@ -87,6 +87,8 @@ impl Server {
         if let Err(error) = self.engine.install(copy) {
             return self.oracle.fail(error.to_string());
         }
+        self.recover_streams();
+        self.streams.recovered_view(self.engine.members());
         if node.state_received(HISTORY, position, 0) {
             self.disk.lock().synced();
             self.oracle.mark(Mark::StateReceived);

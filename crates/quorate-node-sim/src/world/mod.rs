@@ -204,5 +204,6 @@ fn choose_load(rng: &mut Rng) -> Load {
         statement_ms: [0, 3, 20][rng.index(3)],
         queue_bytes: [1, 300, 1 << 20][rng.index(3)],
         window: [16, 64, 16384][rng.index(3)],
+        streams: [0, 100, 400][rng.index(3)],
     }
 }

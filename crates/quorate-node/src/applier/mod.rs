@@ -187,7 +187,6 @@ impl Appliers {
             self.records.note_closed(link, at);
         }
         link.group.close();
-        link.set_closed();
         self.local.queue.close();
         result
     }

@@ -240,8 +240,10 @@ impl Trx {
                     Abort::NotAllowed(seqno)
                 }
             }
-            Phase::Committed if !state.is_commit_fragment() => Abort::Done(seqno),
-            _ => Abort::NotAllowed(seqno),
+            Phase::Committed if state.is_commit_fragment() => Abort::NotAllowed(seqno),
+            // Nothing to be done, and nothing against it. The server may mean another one: an open
+            // streaming transaction of another server with the same id, which waits for a yes.
+            _ => Abort::Done(seqno),
         }
     }
 }

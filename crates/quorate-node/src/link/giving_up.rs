@@ -11,17 +11,19 @@
 //! - An applier takes over only what is the whole transaction. A *fragment* is nothing without those
 //!   before it, which the server has just rolled back; applied alone it would leave other data here
 //!   than elsewhere. So the session of a *last* fragment waits until its fate is known, however long
-//!   there is no quorum, or until nothing is sequenced on this connection any more: then the next
-//!   start takes the transaction up from the fragments that the database keeps. Any other fragment
-//!   may be given up, since its transaction can never commit without its server. Should it pass
-//!   after all, it is a dummy here, and a rollback fragment follows it to the others.
+//!   there is no quorum, or until this connection is closed: should it pass then, nothing from it on is
+//!   for this start any more, and the next one takes the transaction up from the fragments that the
+//!   database keeps. (It cannot wait for longer: an applier may wait for its rows, and the end of the
+//!   connection for that applier.) Any other fragment may be given up, since its transaction can never
+//!   commit without its server. Should it pass after all, it is a dummy here, and a rollback fragment
+//!   follows it to the others.
 
 use crate::fate::trx::{Fate, Trx};
 use crate::link::Link;
 use quorate_certify::{flags, Header};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Nothing of this epoch is given up before the connection is closed: there is none after it.
+/// Nothing of this epoch is given up before the connection is closing: there is none after it.
 const EPOCH_MAX: u16 = u16::MAX;
 
 /// The epoch of what is proposed next; see [`Header::kin_epoch`].
@@ -51,7 +53,7 @@ impl Link {
     /// Blocks until the fate of what `header` proposed for `trx` is known. None: it was given up.
     pub fn await_fate(&self, trx: &Trx, header: &Header) -> Option<Fate> {
         let patient = is_patient(header);
-        let over = || if patient { self.closed() } else { self.abandoned() };
+        let over = || if patient { self.closing() } else { self.abandoned() };
         let mut state = trx.await_fate(trx.lock(), over);
         if state.fate.is_none() {
             drop(state);
@@ -99,7 +101,7 @@ pub fn is_fragment(ws_flags: u32) -> bool {
 }
 
 /// Whether it is the last one of several.
-fn is_last_fragment(ws_flags: u32) -> bool {
+pub fn is_last_fragment(ws_flags: u32) -> bool {
     is_fragment(ws_flags) && ws_flags & flags::TRX_END != 0
 }
 

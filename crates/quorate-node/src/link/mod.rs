@@ -1,9 +1,11 @@
 //! A connection to the group: the member, the identity of its process, what it has proposed, and how far
 //! the sequencer is.
 
+pub mod ends;
 pub mod giving_up;
 mod room;
 
+use self::ends::Ends;
 use self::giving_up::KinEpoch;
 use self::room::Room;
 use crate::blocking::{self, Condvar, Mutex};
@@ -47,11 +49,12 @@ pub struct Link {
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
     /// Fragments whose sessions gave them up before they were sequenced.
     pub(crate) given_up: Mutex<HashSet<u64>>,
+    /// Streaming transactions of this node whose end the others have to hear.
+    pub ends: Ends,
     serial: AtomicU64,
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
-    closed: AtomicBool,
 }
 
 impl Link {
@@ -74,11 +77,11 @@ impl Link {
             room: Room::new(),
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
+            ends: Ends::default(),
             serial: AtomicU64::new(1),
             kin_epoch: KinEpoch::default(),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
         }
     }
 
@@ -129,17 +132,6 @@ impl Link {
         !self.open_for_writes()
     }
 
-    /// As [`Self::abandoned`], for a streaming transaction's last fragment: only once nothing is sequenced here any more.
-    pub fn closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    /// The group is closed: nothing will be sequenced any more.
-    pub fn set_closed(&self) {
-        self.closed.store(true, Ordering::Release);
-        self.nudge_all();
-    }
-
     pub fn set_primary(&self, primary: bool) {
         self.primary.store(primary, Ordering::Release);
         if !primary {
@@ -155,6 +147,7 @@ impl Link {
         self.closing.store(true, Ordering::Release);
         self.progress.wake();
         self.room.nudge();
+        self.ends.nudge();
     }
 
     pub fn closing(&self) -> bool {
@@ -170,6 +163,7 @@ impl Link {
         waiting.sort_unstable_by_key(|(serial, _)| *serial);
         waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
         self.room.nudge();
+        self.ends.nudge();
     }
 
     /// What an ordered write set is known by.

@@ -112,7 +112,6 @@ impl Node {
         if let Some(link) = self.local.set_link(None) {
             self.withdrawal.begin_closing(&link);
             link.group.close();
-            link.set_closed();
             self.local.queue.close();
         }
         self.helpers.join();

@@ -55,6 +55,7 @@ impl Observer for NodeObserver {
         let Some(node) = self.node.upgrade() else { return };
         let Some(link) = node.link() else { return };
         link.set_primary(primary);
+        node.proposals.send_ends(&link);
         node.exit.contact_changed(primary);
         if !primary {
             node.local.queue.push(Event::NonPrimary);

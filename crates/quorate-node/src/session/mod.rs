@@ -124,6 +124,17 @@ impl Sessions {
             let range = header.last_seen - state.last_fragment;
             header.pa_range = u32::try_from(range).unwrap_or(Header::PA_RANGE_ANY);
         }
+        // After the stamp: what it may have seen is noted by now.
+        if !link.ends.are_ordered() {
+            drop(state);
+            let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
+            let over = link.ends.wait(give_up);
+            state = trx.lock();
+            if !over || state.phase == Phase::MustAbort {
+                state.phase = Phase::Aborting;
+                return (Answer::Refused, None);
+            }
+        }
         self.local.counters.note_local(&state.builder);
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
@@ -201,19 +212,30 @@ impl Sessions {
 
     /// Ends a streaming transaction that was rolled back here, everywhere. Returns once that is
     /// ordered, so that whoever reads after the ROLLBACK finds nothing of it; waits for nothing
-    /// else, since the caller holds locks of the server. With any error the server tries again.
+    /// else, since the caller holds locks of the server. Without a majority it is refused; it is ordered
+    /// then before anything else of this node is ([`crate::link::ends`]).
     ///
     /// The transaction itself stays known until its session releases it.
     pub fn rollback_fragment(&self, trx_id: u64) -> Answer {
         // The server has just taken it off the list of those that stream here.
         self.local.host.wake_waiters();
-        let link = match self.local.link() {
-            Some(link) if self.accepts_writes(&link) => link,
-            _ => return Answer::Refused,
-        };
-        let (header, data) = self.proposals.rollback_write_set(&link, trx_id);
+        let Some(link) = self.local.link() else { return Answer::Refused };
+        let answer = self.order_rollback(&link, trx_id);
+        if answer != Answer::Done {
+            link.ends.note(trx_id, false);
+            // Contact may be back by now, and who came to see to that has found nothing to do.
+            self.proposals.send_ends(&link);
+        }
+        answer
+    }
+
+    fn order_rollback(&self, link: &Link, trx_id: u64) -> Answer {
+        if !self.accepts_writes(link) {
+            return Answer::Refused;
+        }
+        let (header, data) = self.proposals.rollback_write_set(link, trx_id);
         let waiter = Arc::new(Handle::Local(Trx::new(trx_id)));
-        if let Err(refused) = self.proposals.send(&link, header.serial, &waiter, data) {
+        if let Err(refused) = self.proposals.send(link, header.serial, &waiter, data) {
             return refused;
         }
         match waiter.local().and_then(|trx| link.await_fate(trx, &header)) {
@@ -339,6 +361,7 @@ impl Sessions {
         let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.local.commit));
         if let Some(link) = self.local.link() {
             link.room.nudge();
+            link.ends.nudge();
         }
         match abort {
             Some(Abort::Done(seqno)) => {

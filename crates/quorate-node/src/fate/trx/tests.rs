@@ -31,7 +31,8 @@ fn before_it_is_ordered_a_victim_is_only_marked() {
         trx.lock().phase = phase;
         assert_eq!(trx.abort(9, &order), Abort::Done(-1));
         assert_eq!(trx.lock().phase, Phase::MustAbort);
-        assert_eq!(trx.abort(9, &order), Abort::NotAllowed(-1), "marked already");
+        assert_eq!(trx.abort(9, &order), Abort::Done(-1), "marked already");
+        assert_eq!(trx.lock().phase, Phase::MustAbort);
     }
 }
 
@@ -101,7 +102,13 @@ fn inside_commit_order_a_fragment_is_marked_and_told_at_its_release() {
 fn a_failed_one_passes_commit_order_undisturbed() {
     let order = order_at(4);
     let trx = ordered(Phase::Aborting, COMMIT);
-    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    let another_with_this_id = trx.abort(3, &order);
+    assert_eq!(
+        another_with_this_id,
+        Abort::Done(5),
+        "its streaming transaction may be rolled back"
+    );
+    assert_eq!(trx.lock().phase, Phase::Aborting);
     assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
     trx.leave_commit(&order).unwrap();
     assert_eq!(trx.lock().phase, Phase::RolledBack);
@@ -111,7 +118,8 @@ fn a_failed_one_passes_commit_order_undisturbed() {
 fn a_replaying_one_is_not_aborted_again() {
     let order = order_at(4);
     let trx = ordered(Phase::Replaying, COMMIT);
-    assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
+    assert_eq!(trx.abort(3, &order), Abort::Done(5));
+    assert_eq!(trx.lock().phase, Phase::Replaying);
     assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
     trx.leave_commit(&order).unwrap();
     assert_eq!(trx.lock().phase, Phase::Committed);

@@ -1,258 +1,164 @@
-//! A model of a client's session in the server: what `wsrep-lib` does between a statement and the
-//! provider, state by state.
+//! One transaction of a session: statements, certification, commit order, and how it ends.
 
+use super::client::{Client, Inner};
+use super::{State, Told};
 use crate::baton::installed;
-use crate::engine::{encode, Key, NoLock, Owner, Write, Writes};
+use crate::engine::{encode, Beside, Key, NoLock, Owner, Write, Writes};
 use crate::oracle::{Mark, Tag};
 use crate::plant::Plant;
 use crate::server::{Server, REPLAYERS};
 use quorate_certify::{flags, KeyType};
-use simulated_node::blocking::{Mutex, MutexGuard};
+use simulated_node::blocking::MutexGuard;
 use simulated_node::fate::trx::Handle;
-use simulated_node::host::Answer;
-use simulated_node::host::HostCtx;
+use simulated_node::host::{Answer, HostCtx};
 use simulated_node::node::Node;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `wsrep::transaction::state`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    Executing,
-    Certifying,
-    Preparing,
-    Committing,
-    OrderedCommit,
-    Committed,
-    CertFailed,
-    MustAbort,
-    MustReplay,
-    Replaying,
-    Aborted,
+/// What its client wants of it.
+struct Plan {
+    keys: Vec<Key>,
+    /// A fragment follows so many statements; 0: it is one write set.
+    fragment: usize,
+    /// Its client does not want it any more at the end.
+    withdrawn: bool,
 }
 
-/// A session's transaction, as others see it. Its lock is the server's client lock.
-pub struct Client {
-    pub id: u64,
-    inner: Mutex<Inner>,
-    /// Outside of the lock, for those who wait for rows.
-    aborted: AtomicBool,
-}
-
-struct Inner {
-    state: State,
-    certified: bool,
-    /// Commit order is entered: nothing aborts it any more.
-    immutable: bool,
-}
-
-/// What a client is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Told {
-    Committed,
-    /// Error 1213: it failed for good.
-    Deadlock,
-    /// An error that does not say whether it was committed.
-    Unknown,
-}
-
-impl Client {
-    pub fn new(id: u64) -> Self {
-        let inner = Inner { state: State::Executing, certified: false, immutable: false };
-        Self { id, inner: Mutex::new(inner), aborted: AtomicBool::new(false) }
-    }
-
-    fn is_aborted(&self) -> bool {
-        self.aborted.load(Ordering::Acquire)
-    }
-
-    /// `wsrep::transaction::bf_abort`. The client lock is held through the provider's call.
-    pub fn bf_abort(&self, server: &Server, node: &Node, by_seqno: i64) -> bool {
-        let mut inner = self.inner.lock();
-        if inner.immutable {
-            server.oracle.mark(Mark::AbortImmutable);
-            return false;
-        }
-        let mark = match inner.state {
-            State::Executing => Mark::AbortExecuting,
-            State::Certifying => Mark::AbortCertifying,
-            State::Preparing | State::Committing => Mark::AbortCommitting,
-            _ => return false,
-        };
-        let (code, victim) = node.abort(by_seqno, self.id);
-        if code != Answer::Done {
-            server.oracle.mark(Mark::AbortRefused);
-            return false;
-        }
-        server.oracle.mark(mark);
-        server.say(|| format!("{by_seqno} aborts trx {} (seqno {victim})", self.id));
-        inner.state = State::MustAbort;
-        self.aborted.store(true, Ordering::Release);
-        drop(inner);
-        server.wake_waiting();
-        true
-    }
-}
-
-/// One connection: transactions until the server stops.
-pub fn run(server: &Arc<Server>, number: u64) {
-    let mut count = 0;
-    while !server.stopping() {
-        let think = installed().random(|rng| rng.millis(0, server.load.think_ms));
-        installed().sleep(think);
-        let Some(node) = server.node().filter(|_| server.is_ready()) else {
-            installed().sleep(Duration::from_millis(20));
-            continue;
-        };
-        count += 1;
-        let tag = server.tag(number, count);
-        match installed().random(|rng| rng.index(20)) {
-            0 => server.causal_read(&node),
-            2 if installed().random(|rng| rng.chance(300)) => {
-                change_schema(server, &node, number, tag)
-            }
-            1 if number == 0 => server.pause_for_a_while(&node),
-            _ => Transaction::new(server, &node, number, tag).run(),
-        }
-    }
-}
-
-/// `enter_toi_local`, the DDL, `leave_toi_local`.
-fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
-    let keys: Vec<Vec<&[u8]>> = vec![vec![b"db", b"t"]];
-    let whole = flags::TRX_START | flags::TRX_END;
-    let (code, ordered) = node.begin_isolated(conn, &keys, &[&tag.to_le_bytes()], whole);
-    let seqno = ordered.map_or(-1, |o| o.seqno);
-    server.say(|| format!("DDL {tag:x}: {code:?}, seqno {seqno}"));
-    if code != Answer::Done {
-        if ordered.is_some() {
-            server.engine.pass(seqno);
-            end_isolation(server, node, conn, "");
-        }
-        return match code {
-            Answer::Failed => server.oracle.refused(tag),
-            _ => server.oracle.unknown(tag),
-        };
-    }
-    let error = server.run_ddl(seqno, tag);
-    server.engine.commit(seqno, &Writes::new());
-    end_isolation(server, node, conn, error);
-    server.engine.unlock(Owner::Ordered(seqno));
-    match error {
-        "" => server.oracle.acknowledged(tag),
-        _ => server.oracle.refused(tag),
-    }
-}
-
-fn end_isolation(server: &Server, node: &Node, conn: u64, error: &str) {
-    let code = node.end_isolated(conn, error.as_bytes());
-    if code != Answer::Done {
-        server.must_be_withdrawn(&format!("the end of DDL answers {code:?}"));
-    }
-}
-
-struct Transaction<'a> {
-    server: &'a Arc<Server>,
-    node: &'a Arc<Node>,
-    client: Arc<Client>,
-    conn: u64,
+pub(super) struct Transaction<'a> {
+    pub(super) server: &'a Arc<Server>,
+    pub(super) node: &'a Arc<Node>,
+    pub(super) client: Arc<Client>,
+    pub(super) conn: u64,
     tag: Tag,
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl<'a> Transaction<'a> {
-    fn new(server: &'a Arc<Server>, node: &'a Arc<Node>, conn: u64, tag: Tag) -> Self {
+    pub(super) fn new(server: &'a Arc<Server>, node: &'a Arc<Node>, conn: u64, tag: Tag) -> Self {
         let client = server.new_client();
         let handle = node.transactions().get_or_create(client.id);
         Self { server, node, client, conn, tag, handle }
     }
 
-    fn run(&self) {
-        let told = match self.execute() {
-            Ok(writes) => self.commit(&writes),
-            Err(NoLock::Aborted) => {
+    pub(super) fn run(&self) {
+        let plan = self.choose_plan();
+        let told = match self.execute(&plan) {
+            Ok(writes) if plan.withdrawn => {
                 self.roll_back();
-                Told::Deadlock
+                self.server.oracle.mark(match plan.fragment {
+                    0 => Mark::RolledBack,
+                    _ => Mark::RolledBackStreaming,
+                });
+                self.server.say(|| format!("trx {} had {} writes", self.client.id, writes.len()));
+                Told::RolledBack
             }
-            Err(NoLock::Timeout) => {
-                self.server.oracle.mark(Mark::LockTimeout);
+            Ok(writes) => self.commit(&writes),
+            Err(told) => {
                 self.roll_back();
-                Told::Deadlock
+                told
             }
         };
         self.server.forget_client(self.client.id);
         self.server.say(|| format!("trx {} ({:x}): {told:?}", self.client.id, self.tag));
         match told {
             Told::Committed => self.server.oracle.acknowledged(self.tag),
-            Told::Deadlock => self.server.oracle.refused(self.tag),
+            Told::RolledBack | Told::Deadlock => self.server.oracle.refused(self.tag),
             Told::Unknown => self.server.oracle.unknown(self.tag),
         }
     }
 
     /// The statements: each locks a row, reads it, and appends to it.
-    fn execute(&self) -> Result<Writes, NoLock> {
-        let keys = self.choose_keys();
+    fn execute(&self, plan: &Plan) -> Result<Writes, Told> {
         let mut writes = Writes::new();
-        for key in keys {
-            let pause = installed().random(|rng| rng.millis(0, self.server.load.statement_ms));
-            installed().sleep(pause);
-            let patience = Duration::from_millis(500);
-            let aborted = || self.client.is_aborted();
-            let gap = installed().random(|rng| rng.chance(300));
-            self.server.engine.lock_local(self.client.id, key, patience, gap, aborted)?;
-            let write = Write { key, seen: self.server.engine.read(key), tag: self.tag };
-            if let Some(trx) = self.handle.local() {
-                let mut state = trx.lock();
-                state.builder.append_key(&[b"db", b"t", &[key]], KeyType::Exclusive);
-                state.builder.append_data(&encode(&[write]));
+        let mut sent = 0;
+        for key in &plan.keys {
+            writes.push(self.execute_one(*key)?);
+            if plan.fragment > 0 && writes.len() - sent >= plan.fragment {
+                self.send_fragment(&writes[sent..])?;
+                sent = writes.len();
             }
-            writes.push(write);
         }
         Ok(writes)
     }
 
-    fn choose_keys(&self) -> Vec<Key> {
-        let rows = u64::from(self.server.load.rows);
-        let mut keys = installed().random(|rng| {
-            let count = if rng.chance(600) { 1 } else { rng.range(2, 3) };
-            (0..count).map(|_| rng.below(rows) as Key).collect::<Vec<_>>()
-        });
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+    fn execute_one(&self, key: Key) -> Result<Write, Told> {
+        let pause = installed().random(|rng| rng.millis(0, self.server.load.statement_ms));
+        installed().sleep(pause);
+        let patience = Duration::from_millis(500);
+        let aborted = || self.client.is_aborted();
+        let gap = installed().random(|rng| rng.chance(300));
+        let locked = self.server.engine.lock_local(self.client.id, key, patience, gap, aborted);
+        locked.map_err(|why| {
+            if why == NoLock::Timeout {
+                self.server.oracle.mark(Mark::LockTimeout);
+            }
+            Told::Deadlock
+        })?;
+        let write = Write { key, seen: self.server.engine.read(key), tag: self.tag };
+        if let Some(trx) = self.handle.local() {
+            let mut state = trx.lock();
+            state.builder.append_key(&[b"db", b"t", &[key]], KeyType::Exclusive);
+            state.builder.append_data(&encode(&[write]));
+        }
+        Ok(write)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.client.inner.lock()
+    fn choose_plan(&self) -> Plan {
+        let rows = u64::from(self.server.load.rows);
+        let streams = self.server.load.streams;
+        installed().random(|rng| {
+            let streams = rng.chance(streams);
+            let count = match streams {
+                true => rng.range(2, 5),
+                false if rng.chance(600) => 1,
+                false => rng.range(2, 3),
+            };
+            let mut keys: Vec<Key> = (0..count).map(|_| rng.below(rows) as Key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let fragment = if streams { rng.range(1, 2) as usize } else { 0 };
+            let withdrawn = rng.chance(if streams { 150 } else { 10 });
+            Plan { keys, fragment, withdrawn }
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.client.lock()
     }
 
     fn commit(&self, writes: &Writes) -> Told {
-        match self.certify() {
+        match self.certify(writes) {
             Ok(seqno) => self.order(seqno, writes),
             Err(told) => self.end(told),
         }
     }
 
     /// `certify_commit`: the seqno if it may go on to commit order.
-    fn certify(&self) -> Result<i64, Told> {
+    fn certify(&self, writes: &Writes) -> Result<i64, Told> {
         self.server.wait_for_replayers(|| self.client.is_aborted());
         let mut inner = self.lock();
         if inner.state == State::MustAbort {
             return Err(Told::Deadlock);
         }
         inner.state = State::Certifying;
+        let streaming = inner.streaming;
         drop(inner);
-        let whole = flags::TRX_START | flags::TRX_END;
-        let (code, ordered) = self.node.certify(&self.handle, self.conn, whole);
+        let ws_flags = match streaming {
+            true => {
+                self.share_keys(writes);
+                flags::TRX_END | flags::PA_UNSAFE
+            }
+            false => flags::TRX_START | flags::TRX_END,
+        };
+        let (code, ordered) = self.node.certify(&self.handle, self.conn, ws_flags);
         let mut inner = self.lock();
+        inner.ordered = ordered.map(|o| o.seqno);
         let seqno = ordered.map_or(-1, |o| o.seqno);
         self.server.say(|| {
             format!("trx {} certify: {code:?}, seqno {seqno}, {:?}", self.client.id, inner.state)
         });
         match code {
             Answer::Done => {
-                inner.certified = true;
                 if inner.state == State::MustAbort {
                     self.server.oracle.mark(Mark::ReplayedAfterCertify);
                     self.will_replay(&mut inner);
@@ -350,18 +256,27 @@ impl<'a> Transaction<'a> {
         if early {
             self.leave_order();
         }
-        self.server.engine.commit(seqno, writes);
+        let streaming = self.lock().streaming;
+        let fragments = match streaming {
+            true => Beside::Remove(self.stream()),
+            false => Beside::Keep,
+        };
+        self.server.engine.commit(seqno, writes, fragments);
         if !early {
             self.leave_order();
         }
         self.lock().state = State::OrderedCommit;
         self.server.engine.unlock(Owner::Local(self.client.id));
+        if streaming {
+            self.server.oracle.mark(Mark::StreamCommitted);
+            self.server.streams.stop(self.client.id);
+        }
         let mut inner = self.lock();
         self.release();
         inner.state = State::Committed;
     }
 
-    fn leave_order(&self) {
+    pub(super) fn leave_order(&self) {
         let code = self.node.commit_order_leave(&self.handle, &[]);
         if code != Answer::Done {
             self.server.must_be_withdrawn(&format!("commit_order_leave answers {code:?}"));
@@ -383,7 +298,12 @@ impl<'a> Transaction<'a> {
         }
         self.server.engine.unlock(Owner::Local(self.client.id));
         self.lock().state = State::Replaying;
+        let streaming = self.lock().streaming;
         let told = self.replay();
+        if streaming {
+            self.server.oracle.mark(Mark::StreamReplayed);
+            self.server.streams.stop(self.client.id);
+        }
         self.server.has_replayed();
         told
     }
@@ -413,14 +333,21 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Rows first, then the place in commit order if there is one, then the transaction itself.
+    /// The others first, where they have fragments of it; then rows, then the place in commit order if there
+    /// is one, then the transaction itself.
     fn roll_back(&self) {
+        let ordered = {
+            let mut inner = self.lock();
+            if inner.streaming {
+                self.client.end_stream(self.server, self.node, &mut inner);
+            }
+            inner.state = State::Aborted;
+            inner.ordered
+        };
         self.server.engine.unlock(Owner::Local(self.client.id));
-        self.lock().state = State::Aborted;
-        let seqno = self.handle.seqno();
-        if seqno >= 0 {
+        if let Some(seqno) = ordered {
             if self.node.commit_order_enter(&self.handle) == Answer::Done {
-                self.server.engine.commit(seqno, &Writes::new());
+                self.server.engine.commit(seqno, &Writes::new(), Beside::Keep);
                 self.leave_order();
             } else {
                 self.server.must_be_withdrawn("a transaction that failed may not enter its order");
