@@ -6,10 +6,7 @@
 //! and clocks, in virtual time, on one thread; nothing else is a source of randomness, so a seed
 //! replays exactly. All the while an oracle that sees every member checks the rules in [`Rule`]; in
 //! the end everything is healed and must make progress.
-//!
-//! What runs seeds and tells of them is the same as in `quorate-sim`, and stands there.
 
-#[path = "../../quorate-sim/src/cli.rs"]
 mod cli;
 mod conflicts;
 mod coverage;
@@ -18,15 +15,11 @@ mod modes;
 mod node;
 mod oracle;
 mod plant;
-#[path = "../../quorate-sim/src/rng.rs"]
 mod rng;
-#[path = "../../quorate-sim/src/run.rs"]
 mod run;
 mod scenario;
-#[path = "../../quorate-sim/src/schedule.rs"]
 mod schedule;
 mod staff;
-#[path = "../../quorate-sim/src/trace.rs"]
 mod trace;
 mod world;
 

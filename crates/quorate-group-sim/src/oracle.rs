@@ -4,7 +4,6 @@
 //! the committed log, the leader of each term, the digest of the replicated state after each
 //! index) and holds each member's steps against it. Each check costs a constant per entry.
 
-#[path = "../../quorate-sim/src/oracle/primacy.rs"]
 mod primacy;
 pub mod rows;
 mod voice;

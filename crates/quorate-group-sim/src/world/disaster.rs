@@ -188,7 +188,8 @@ impl World {
     /// the group, and no snapshot beside its log stands for more than that.
     fn draw_survivors(&mut self) -> Option<u16> {
         let (at, config) = self.committed_config.clone();
-        let unfinished = config.is_joint() || self.configs_made.iter().any(|(made, _)| *made > at);
+        let changes = config.is_joint() || config.members.values().any(|info| info.joining);
+        let unfinished = changes || self.configs_made.iter().any(|(made, _)| *made > at);
         if unfinished || self.is_somebody_lost() || !self.has_its_votes(&config) {
             return None;
         }

@@ -190,8 +190,9 @@ impl World {
             return false;
         }
         let others = |id: MemberId| id != self.nodes[m].id;
-        let joins = config.members.values().any(|info| info.joining);
-        if config.is_joint() || joins || !decides(config, others) {
+        // Who is about to vote may be lost just when the others begin to need it.
+        let changes = config.is_joint() || config.members.values().any(|info| info.joining);
+        if changes || !decides(config, others) {
             return false;
         }
         let ends: Vec<_> = self
@@ -247,6 +248,7 @@ impl World {
         let Some(image) = self.nodes[m].image.take() else { return };
         self.nodes[m].disk = SimDisk::restore(&image, self.rng.next_u64());
         self.nodes[m].damage = Some(Damage::RolledBack);
+        self.rolled_back.insert(self.nodes[m].id);
         if self.tells() {
             self.note(format!("m{m}: an older image of its disk is restored"));
         }

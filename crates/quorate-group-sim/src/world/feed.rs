@@ -201,8 +201,9 @@ impl World {
                 Outcome::Duplicate => Mark::Duplicate,
             });
             // A member that was rolled back counts its starts, and its writes, once more.
-            let rolled_back = self.coverage.count(Mark::RolledBack) > 0;
-            if outcome != Outcome::Duplicate || !rolled_back {
+            let writer = self.oracle.ops().get(op as usize).map(|fate| fate.written.0);
+            let again = writer.is_some_and(|writer| self.rolled_back.contains(&writer));
+            if outcome != Outcome::Duplicate || !again {
                 self.oracle.verdict(op, index, seqno, outcome, &write_set);
                 if self.oracle.primacy(op, index, outcome, single) {
                     self.mark(Mark::PrimaryWrite);
