@@ -63,5 +63,5 @@ smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in t
 	@scripts/smoke-11.8
 
 sim-million: ## Simulate a million histories of groups, and a quarter of that of nodes (two hours or so)
-	cargo run --profile sim -p quorate-group-sim -- run --seeds 0..1000000
+	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000
 	cargo run --profile sim -p quorate-node-sim -- run --seeds 0..250000

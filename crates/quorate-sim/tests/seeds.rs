@@ -1,7 +1,7 @@
 //! The simulator itself: it replays, it visits every corner, it finds planted bugs by the rule that
 //! they break, and what it once found stays fixed.
 
-use quorate_group_sim::{run_seed, sweep, Coverage, Plant, Profile, Rule, Sweep, SweepOptions};
+use quorate_sim::{run_seed, sweep, Coverage, Plant, Profile, Rule, Sweep, SweepOptions};
 use std::ops::Range;
 
 fn run(seeds: Range<u64>, profile: Profile, plant: Option<Plant>) -> Sweep {
