@@ -6,10 +6,6 @@ use quorate_certify::WriteSetBuilder;
 use quorate_consensus::MemberId;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
-/// Galera means the same transactions here.
-const GALERA_OVERHEAD: usize = 104;
-
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
     pub incoming: Mutex<String>,
@@ -76,9 +72,9 @@ impl Counters {
         self.log_conflicts.store(settings.log_conflicts, Relaxed);
     }
 
-    /// Whether a write set is within the limit, counted as Galera counts.
+    /// Whether a write set is within the limit.
     pub fn allows(&self, builder: &WriteSetBuilder) -> bool {
-        (builder.encoded_len() + GALERA_OVERHEAD) as u64 <= self.max_ws_size.load(Relaxed)
+        builder.encoded_len() as u64 <= self.max_ws_size.load(Relaxed)
     }
 
     pub fn log_conflicts(&self) -> bool {

@@ -4,12 +4,16 @@ use super::values::parse_exit_action;
 use super::Options;
 use quorate_node::settings::{ExitPlan, Settings};
 
+/// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
+/// Galera means the same transactions here.
+const GALERA_OVERHEAD: u64 = 104;
+
 impl Options {
     pub fn settings(&self) -> Settings {
         Settings {
             log_dir: self.text("quorate.dir").to_string(),
             queue_bytes: self.bytes("quorate.queue_bytes") as usize,
-            write_set_bytes_max: self.bytes("repl.max_ws_size"),
+            write_set_bytes_max: self.bytes("repl.max_ws_size").saturating_sub(GALERA_OVERHEAD),
             log_conflicts: self.flag("cert.log_conflicts"),
             debug: self.flag("debug"),
             read_timeout: self.period("repl.causal_read_timeout"),
@@ -43,6 +47,16 @@ mod tests {
         let mut options = Options::default();
         options.set(text, true).unwrap();
         options.settings().exit
+    }
+
+    #[test]
+    fn a_limit_for_galeras_write_sets_is_less_for_ours() {
+        let limit = |text: &str| {
+            let mut options = Options::default();
+            options.set(text, true).unwrap();
+            options.settings().write_set_bytes_max
+        };
+        assert_eq!((limit("repl.max_ws_size=1000"), limit("repl.max_ws_size=100")), (896, 0));
     }
 
     #[test]
