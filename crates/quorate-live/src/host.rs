@@ -1,4 +1,4 @@
-//! The layer above: what it is fed, and what it is told.
+//! The layer above: what it applies, and what it is told.
 
 use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
@@ -8,7 +8,7 @@ use quorate_group::{Committed, LogLevel};
 pub trait StateMachine: Send {
     /// An error stops the member: an entry that cannot be read is not passed over.
     fn apply(&mut self, entry: Committed) -> Result<(), String>;
-    /// Everything up to `index` has been fed, entries that are not shown included: what
+    /// Everything up to `index` has been applied, entries that are not shown included: what
     /// `Group::barrier` returned is reached here.
     fn passed(&mut self, _index: Index) {}
     /// The whole state after the last applied entry, for members that must start from it and for

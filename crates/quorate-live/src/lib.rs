@@ -1,5 +1,5 @@
 //! A live member of a group: the threads, sockets and files around the machine of `quorate-group`.
-//! It carries out, and decides nothing. The layer above proposes, and is fed committed entries in
+//! It carries out, and decides nothing. The layer above proposes, and applies committed entries in
 //! order.
 //!
 //! ```text

@@ -74,7 +74,7 @@ fn write_log(out: &Output, hands: &Hands) -> Result<(), Arc<WalError>> {
         hands.wal.save_hard_state(state)?;
     }
     if let Some(index) = out.install {
-        // Before the entries go that may not be fed yet.
+        // Before the entries go that may not be applied yet.
         hands.gate.install(index);
     }
     if let Some(meta) = &effects.reset_log {

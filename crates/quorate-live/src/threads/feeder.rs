@@ -1,7 +1,7 @@
-//! The one thread that feeds committed entries, in log order, to the layer above. What is fed is
+//! The one thread that feeds committed entries, in log order, to the layer above. What that is, is
 //! `Feed`'s to say (quorate-group).
 //!
-//! Invariant: an entry is fed once, after all before it, and only when it is committed and on this
+//! Invariant: an entry is applied once, after all before it, and only when it is committed and on this
 //! member's disk.
 
 use crate::core::Next;

@@ -42,7 +42,7 @@ impl Node {
         *self.recovered.lock() = None;
     }
 
-    /// Begins a connection to this group, whose entries are to be fed to what is returned. The
+    /// Begins a connection to this group, whose entries are to be applied to what is returned. The
     /// database stands at `start` (`None`: it needs a state transfer).
     pub fn attach(
         &self,

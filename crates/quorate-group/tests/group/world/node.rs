@@ -1,4 +1,4 @@
-//! One machine with what it is fed to, and its log in memory.
+//! One machine with what applies its entries, and its log in memory.
 
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
