@@ -63,7 +63,9 @@ impl World {
     /// The process at `m` ends.
     pub(super) fn keep_known(&mut self, m: usize, process: &Process) {
         let id = self.nodes[m].id;
-        self.known.committed.insert(id, committed(process));
+        if !self.was_lost(id) {
+            self.known.committed.insert(id, committed(process));
+        }
     }
 
     pub(super) fn view_made(&mut self, index: Index) {
@@ -109,7 +111,8 @@ impl World {
         let mut all = (1..=self.oracle.commit()).filter_map(fed);
         let missed = all.find(|known| !has(*known));
         let ended = self.known.committed.values().copied();
-        let running = self.nodes.iter().filter_map(|node| Some(committed(node.process.as_ref()?)));
+        let nodes = self.nodes.iter().filter(|node| !self.was_lost(node.id));
+        let running = nodes.filter_map(|node| Some(committed(node.process.as_ref()?)));
         let missed = missed.or_else(|| ended.chain(running).find(|known| !has(*known)));
         if let Some(missed) = missed {
             self.oracle.fail(Rule::AloneWithAll, || {

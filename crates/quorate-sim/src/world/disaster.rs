@@ -174,6 +174,11 @@ impl World {
         !self.is_given_up(m) && self.nodes[m].damage == Some(Damage::GivenUp)
     }
 
+    /// Whether what this member knows does not count any more.
+    pub(super) fn was_lost(&self, id: MemberId) -> bool {
+        self.disaster.lost.contains(&id)
+    }
+
     /// A membership that was committed.
     pub(super) fn check_lost(&mut self, config: &Config) {
         let lost = &self.disaster.lost;
@@ -185,7 +190,7 @@ impl World {
     }
 
     /// Members without a majority, one of which may lead, as a set of bits. Each knows who belongs to
-    /// the group, and no snapshot beside its log stands for more than that.
+    /// the group.
     fn draw_survivors(&mut self) -> Option<u16> {
         let (at, config) = self.committed_config.clone();
         let changes = config.is_joint() || config.members.values().any(|info| info.joining);
@@ -200,7 +205,7 @@ impl World {
         let fit = votes
             && !config.is_quorum(|id| ids.contains(&id))
             && infos.any(MemberInfo::may_lead)
-            && left.iter().all(|m| is_sound(&mut self.nodes[*m], &config))
+            && left.iter().all(|m| knows_the_group(&mut self.nodes[*m], &config))
             && (!self.scenario.staff.loses_commits || !left.iter().any(|m| self.has_newest(*m)));
         fit.then(|| left.iter().fold(0, |set, m| set | 1 << m))
     }
@@ -220,9 +225,7 @@ impl World {
     }
 }
 
-fn is_sound(node: &mut Node, config: &Config) -> bool {
+fn knows_the_group(node: &mut Node, config: &Config) -> bool {
     let Some(process) = &mut node.process else { return false };
-    let newest = process.snapshots.list().unwrap_or_default().into_iter().next();
-    newest.unwrap_or_default() <= process.wal.last().index
-        && process.member.status(0, Default::default()).config == *config
+    process.member.status(0, Default::default()).config == *config
 }
