@@ -2,6 +2,7 @@
 //! What either keeps and loses must follow the same rules, for programs of one thread, of several, and
 //! for InnoDB.
 //!
+//! As root, like all tests of the lab: without loop devices they fail, they are not skipped.
 //! `REAL_DISK_ROUNDS` and `REAL_DISK_SEED` make them longer and others.
 
 mod innodb;
