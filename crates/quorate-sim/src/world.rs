@@ -46,7 +46,7 @@ use quorate_consensus::{Config, Index, MemberId};
 use quorate_wal::sim::Crash;
 use retry::Retries;
 pub use retry::Sessions;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
 const EVENTS_MAX: u64 = 400_000;
@@ -87,8 +87,6 @@ pub struct World {
     settling: Settling,
     known: Known,
     disaster: Disaster,
-    /// Members that were an older state of themselves.
-    rolled_back: BTreeSet<MemberId>,
     retries: Retries,
     trace: Trace,
     digest: u64,
@@ -134,7 +132,6 @@ impl World {
             settling: Settling::default(),
             known: Known::default(),
             disaster: Disaster::default(),
-            rolled_back: BTreeSet::new(),
             retries: Retries::draw(seed, profile),
             trace,
             digest: seed,

@@ -164,6 +164,12 @@ fn finds_clients_that_do_not_look_what_became_of_their_write() {
 }
 
 #[test]
+fn finds_serials_that_a_rolled_back_member_uses_again() {
+    let rules = [Rule::ExactlyOnce, Rule::AcknowledgedSurvives];
+    assert_found_in(Profile::Disk, Plant::SerialsFromOne, 500, &rules);
+}
+
+#[test]
 fn finds_kin_that_overwrite_what_was_given_up() {
     assert_found(Plant::KinOverwrites, 2000, &[Rule::NoLostUpdate]);
 }

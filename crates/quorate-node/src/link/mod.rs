@@ -78,7 +78,7 @@ impl Link {
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
             ends: Ends::default(),
-            serial: AtomicU64::new(1),
+            serial: AtomicU64::new(first_serial()),
             kin_epoch: KinEpoch::default(),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
@@ -185,6 +185,12 @@ impl Link {
         // What came after this node took leave is not given out here: there is no telling.
         Ok(reached.filter(|_| !self.closing()))
     }
+}
+
+/// No serial of another life of this process: a member whose directory was set back to an older state
+/// may count its starts once more, and must not take an outcome of its forgotten life for its own.
+fn first_serial() -> u64 {
+    blocking::unix_nanos().max(1)
 }
 
 /// How far the sequencer is, and the first view with this process in it.

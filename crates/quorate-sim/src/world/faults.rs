@@ -248,7 +248,6 @@ impl World {
         let Some(image) = self.nodes[m].image.take() else { return };
         self.nodes[m].disk = SimDisk::restore(&image, self.rng.next_u64());
         self.nodes[m].damage = Some(Damage::RolledBack);
-        self.rolled_back.insert(self.nodes[m].id);
         if self.tells() {
             self.note(format!("m{m}: an older image of its disk is restored"));
         }

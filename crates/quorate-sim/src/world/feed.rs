@@ -200,14 +200,9 @@ impl World {
                 Outcome::NotPrimary => Mark::NotPrimary,
                 Outcome::Duplicate => Mark::Duplicate,
             });
-            // A member that was rolled back counts its starts, and its writes, once more.
-            let writer = self.oracle.ops().get(op as usize).map(|fate| fate.written.0);
-            let again = writer.is_some_and(|writer| self.rolled_back.contains(&writer));
-            if outcome != Outcome::Duplicate || !again {
-                self.oracle.verdict(op, index, seqno, outcome, &write_set);
-                if self.oracle.primacy(op, index, outcome, single) {
-                    self.mark(Mark::PrimaryWrite);
-                }
+            self.oracle.verdict(op, index, seqno, outcome, &write_set);
+            if self.oracle.primacy(op, index, outcome, single) {
+                self.mark(Mark::PrimaryWrite);
             }
         }
         let now_ms = self.now_ms(m);
@@ -229,11 +224,7 @@ impl World {
             };
             process.clients[client] = Client::Idle;
         }
-        // Who was rolled back may write under a serial that its forgotten life has used: the client is
-        // told that this write set failed.
-        if outcome != Outcome::Duplicate {
-            self.oracle.acknowledged(op, index);
-        }
+        self.oracle.acknowledged(pending.op, index);
         self.carry_out(m);
         if let Some(client) = pending.client {
             self.told(m, client, pending.task, outcome == Outcome::Ok);

@@ -56,6 +56,15 @@ impl World {
         }
     }
 
+    /// By the clock, as `quorate-node` begins: a member that was rolled back counts its starts once
+    /// more, and must not take an outcome of its forgotten life for its own.
+    fn first_serial(&self) -> u64 {
+        match self.plant {
+            Some(Plant::SerialsFromOne) => 1,
+            _ => self.schedule.now() + 1,
+        }
+    }
+
     pub(super) fn try_start(&mut self, m: usize) -> Result<(), NoStart> {
         let refuse = |error: &dyn std::fmt::Display| NoStart(error.to_string());
         if let Some(mark) = &self.nodes[m].mark {
@@ -123,6 +132,7 @@ impl World {
             ));
         }
         let clients = self.scenario.clients_per_member;
+        let next_serial = self.first_serial();
         let node = &mut self.nodes[m];
         node.id = id;
         node.promised = Some(wal.persisted());
@@ -149,7 +159,7 @@ impl World {
             incoming: BTreeMap::new(),
             clients: vec![Client::Idle; clients],
             pending: BTreeMap::new(),
-            next_serial: 1,
+            next_serial,
             streams: vec![None; clients],
             reads: Vec::new(),
             sessions: Sessions::default(),
