@@ -42,8 +42,9 @@ impl Records {
     }
 
     /// Without a seqno nothing is recorded: a state transfer has not ended, and the file says so.
+    /// Nor is it as long as sessions have not ended what was ordered: they note it when they have.
     pub fn note_closed(&self, link: &Link, seqno: i64) {
-        if seqno < 0 {
+        if seqno < 0 || seqno < link.progress.seqno() {
             return;
         }
         let safe = Grastate::read(&self.local.config.data_dir).is_some_and(|g| g.safe_to_bootstrap);

@@ -96,7 +96,16 @@ impl Sequencer {
             return;
         }
         let own = header.origin == link.node;
-        let mine = if own { link.settle(header.serial) } else { None };
+        let mine = match verdict.outcome {
+            // A copy does not say what became of the first, which may have passed with a log that was
+            // replaced: whoever waits for that goes on to, until it gives up.
+            Outcome::Duplicate if own => {
+                link.group.decided(header.serial);
+                None
+            }
+            _ if own => link.settle(header.serial),
+            _ => None,
+        };
         let given_up = own && mine.is_none() && link.was_given_up(header.serial) && certified;
         if given_up && is_last_fragment(header.flags) {
             // The connection closes: see `link::giving_up`.
@@ -113,6 +122,9 @@ impl Sequencer {
         if given_up {
             // Before anything can be proposed that has seen it here, where it is nothing.
             self.parts.proposals.end_given_up(&link, header.trx_id);
+        }
+        if certified && header.has(flags::ISOLATION) {
+            self.parts.local.commit.note_isolated(verdict.seqno);
         }
         // The end of a streaming transaction is applied where it comes from, too.
         let applied_here = mine.is_none() || header.has(flags::ROLLBACK);

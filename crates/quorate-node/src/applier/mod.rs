@@ -182,11 +182,11 @@ impl Appliers {
         let at = self.local.apply.last_left();
         let shown = views::final_view(&self.local.config, link, at);
         let result = self.local.host.view(ctx, &shown).map_err(|()| refused("the final view"));
+        link.group.close();
         if self.local.state() != LocalState::Error {
             self.local.set_state(LocalState::Undefined);
-            self.records.note_closed(link, at);
+            self.records.note_closed(link, self.local.apply.last_left());
         }
-        link.group.close();
         self.local.queue.close();
         result
     }

@@ -55,6 +55,7 @@ pub struct Link {
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Link {
@@ -82,6 +83,7 @@ impl Link {
             kin_epoch: KinEpoch::default(),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -152,6 +154,15 @@ impl Link {
 
     pub fn closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// Nothing is sequenced here any more.
+    pub fn set_closed(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Wakes all who wait for a fate, to look whether they still should.

@@ -8,7 +8,7 @@ use crate::start::genesis::Genesis;
 use bytes::Bytes;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Index, MemberId};
-use quorate_live::{GroupError, GroupStatus, StateMachine, ViewMember};
+use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, ViewMember};
 use std::time::Duration;
 
 impl Node {
@@ -124,4 +124,23 @@ fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
     let (mut level, link) = sequencer(Some(18));
     level.restore(25, snapshot_at(18)).unwrap();
     assert_eq!(link.start(), Some(18));
+}
+
+#[test]
+fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
+    let limits = Constants::default().limits();
+    let (mut node, link) = sequencer(Some(0));
+    let mut header = quorate_certify::Header::transaction(link.node, 4, 0);
+    header.flags = quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END;
+    let proposal = quorate_certify::WriteSetBuilder::new().finish(&header);
+    let mut others = Sequenced::beginning(limits, 0);
+    others.view(&[link.node]);
+    others.entry(proposal.clone(), None).unwrap();
+
+    let waits = Arc::new(Handle::Local(Trx::new(1)));
+    link.expect(header.serial, waits.clone());
+    node.restore(9, others.snapshot()).unwrap();
+    let again = Committed::Data { index: 10, data: proposal, primary_term: None };
+    node.apply(again).unwrap();
+    assert!(waits.local().unwrap().lock().fate.is_none(), "it is committed, on all others");
 }

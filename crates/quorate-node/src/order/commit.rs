@@ -2,7 +2,7 @@
 
 use super::{Brake, Halted, Slots};
 use crate::blocking::Mutex;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// How an attempt to enter the commit order ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,8 @@ struct CommitInner {
     gates: [i64; 2],
     /// No isolated action above this may begin (`i64::MAX`: open).
     isolated_gate: i64,
+    /// Isolated actions that are ordered and may not have run.
+    isolated_ahead: BTreeSet<i64>,
     interrupted: HashSet<i64>,
     brake: Brake,
 }
@@ -68,6 +70,7 @@ impl CommitOrder {
             isolated: false,
             gates: [i64::MAX; 2],
             isolated_gate: i64::MAX,
+            isolated_ahead: BTreeSet::new(),
             interrupted: HashSet::new(),
             brake: Brake::default(),
         };
@@ -209,9 +212,20 @@ impl CommitOrder {
         self.slots.of(next).notify_all();
     }
 
-    /// Whether what is isolated waits at or below `seqno`, or would.
+    /// An isolated action has been given its place in the order.
+    pub fn note_isolated(&self, seqno: i64) {
+        let mut inner = self.inner.lock();
+        let next = inner.last_left + 1;
+        inner.isolated_ahead = inner.isolated_ahead.split_off(&next);
+        inner.isolated_ahead.insert(seqno);
+    }
+
+    /// Whether an isolated action waits at or below `seqno` for the gate, or will: so that `seqno` does
+    /// not pass before it opens.
     pub fn holds_isolated(&self, seqno: i64) -> bool {
-        self.inner.lock().isolated_gate < seqno
+        let inner = self.inner.lock();
+        let held = inner.isolated_gate.saturating_add(1);
+        held <= seqno && inner.isolated_ahead.range(held..=seqno).next().is_some()
     }
 
     pub fn open_isolated_gate(&self) {
@@ -244,6 +258,20 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::thread;
+
+    #[test]
+    fn only_what_is_behind_an_isolated_action_is_held_with_it() {
+        let order = CommitOrder::new();
+        order.set_position(4);
+        order.close_gates_of_donor(5);
+        assert!(!order.holds_isolated(9), "write sets go on");
+        order.note_isolated(5);
+        order.note_isolated(8);
+        let held: Vec<bool> = (5..10).map(|seqno| order.holds_isolated(seqno)).collect();
+        assert_eq!(held, [false, false, false, true, true]);
+        order.open_isolated_gate();
+        assert!(!order.holds_isolated(8));
+    }
 
     #[test]
     fn commit_order_is_strict_whatever_the_arrival() {

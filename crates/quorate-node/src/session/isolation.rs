@@ -89,7 +89,9 @@ impl Sessions {
         }
         self.records.isolated_is_done(seqno);
         let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
-        match self.withdrawal.in_order(left) {
+        let left = self.withdrawal.in_order(left);
+        self.note_end();
+        match left {
             Some(()) => Answer::Done,
             None => Answer::Broken,
         }

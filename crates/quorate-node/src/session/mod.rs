@@ -291,6 +291,7 @@ impl Sessions {
             drop(state);
             // What it has committed stands, whatever becomes of the node.
             self.withdrawal.in_order(self.local.apply.leave(fate.seqno));
+            self.note_end();
             self.local.counters.local_commit();
             if ends {
                 self.trxs.remove(trx.id);
@@ -312,9 +313,17 @@ impl Sessions {
                 (true, true) => Ok(()),
             };
             self.withdrawal.in_order(passed.and_then(|()| self.local.apply.leave(fate.seqno)));
+            self.note_end();
         }
         self.trxs.remove(trx.id);
         Answer::Done
+    }
+
+    /// A server may end its connection before its sessions: the last of them stands where it stopped.
+    fn note_end(&self) {
+        if let Some(link) = self.local.link().filter(|link| link.closed()) {
+            self.records.note_closed(&link, self.local.apply.last_left());
+        }
     }
 
     /// Applies the write set of a local transaction that was aborted after it was certified.
