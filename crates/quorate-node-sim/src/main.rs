@@ -2,6 +2,7 @@
 //! story of one.
 
 mod baton;
+mod calls;
 mod engine;
 mod group;
 mod oracle;
@@ -69,6 +70,7 @@ struct Total {
     seqnos: i64,
     digest: u64,
     marks: BTreeMap<Mark, u64>,
+    answers: BTreeMap<calls::Answered, u64>,
     broken: Option<Report>,
 }
 
@@ -81,6 +83,9 @@ impl Total {
         self.digest ^= report.digest.rotate_left((report.seed % 64) as u32);
         for (mark, count) in &report.marks {
             *self.marks.entry(*mark).or_default() += count;
+        }
+        for (answered, count) in &report.answers {
+            *self.answers.entry(*answered).or_default() += count;
         }
         let earlier = self.broken.as_ref().is_none_or(|broken| report.seed < broken.seed);
         if report.violation.is_some() && earlier {
@@ -137,6 +142,9 @@ fn sweep(seeds: Range<u64>, jobs: usize, coverage: bool, plant: Option<Plant>) -
         total.digest
     );
     if coverage {
+        for ((call, answer), count) in &total.answers {
+            println!("  {call}: {answer:20} {count:>10}  {:>8.3} a seed", *count as f64 / each);
+        }
         for mark in Mark::ALL {
             let count = total.marks.get(mark).copied().unwrap_or(0);
             let name = format!("{mark:?}");
@@ -168,6 +176,7 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 mod tests {
     use super::*;
     use clap::ValueEnum;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_seed_replays_exactly_whatever_ran_before_it() {
@@ -184,6 +193,29 @@ mod tests {
             let report = run_seed(seed, None, false);
             assert_eq!(report.violation, None, "seed {seed}");
         }
+    }
+
+    /// Some answers are rare: as many seeds as it takes, up to a bound.
+    #[test]
+    fn every_answer_of_a_node_is_seen_but_those_that_cannot_be() {
+        let answers = |table: &[(&'static str, &'static [&'static str])]| {
+            let each = table.iter().flat_map(|(call, all)| all.iter().map(|one| (*call, *one)));
+            each.collect::<BTreeSet<calls::Answered>>()
+        };
+        let (mut missing, rare) = (answers(calls::SEEN), answers(calls::RARE));
+        let all: BTreeSet<_> = missing.union(&rare).copied().collect();
+        for seed in 0..4000 {
+            for answered in run_seed(seed, None, false).answers.keys() {
+                let never = calls::NEVER.iter().find(|(listed, _)| listed == answered);
+                assert_eq!(never, None, "seed {seed}");
+                assert!(all.contains(answered), "seed {seed}: {answered:?} is not listed");
+                missing.remove(answered);
+            }
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("never seen: {missing:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!   has not seen.
 //! - Nobody waits for ever.
 
+use crate::calls::Answered;
 use crate::engine::{Rows, Writes, SCHEMA};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,7 @@ marks! {
     StreamCommitted, StreamReplayed, StreamRolledBack, StreamEndsInTotalOrder, RollbackUnsent, RollbackSentLater,
     StreamApplied, StreamAppliedCommit, StreamAppliedRollback, RollbackForNothing, FragmentForNothing,
     StreamRecovered, OrphanRolledBack, EqualViews, OwnStreamsEndWithView, StreamAbortedByDdl,
+    Corrupted, ErrorOfOne, TooLarge,
 }
 
 #[derive(Default)]
@@ -63,6 +65,7 @@ struct Seen {
     refused: BTreeSet<Tag>,
     unknown: BTreeSet<Tag>,
     marks: BTreeMap<Mark, u64>,
+    answers: BTreeMap<Answered, u64>,
     violation: Option<String>,
     trace: Option<Vec<String>>,
 }
@@ -88,6 +91,15 @@ impl Oracle {
 
     pub fn mark(&self, mark: Mark) {
         *self.0.lock().marks.entry(mark).or_default() += 1;
+    }
+
+    /// A node has answered a call.
+    pub fn answered(&self, answered: Answered) {
+        *self.0.lock().answers.entry(answered).or_default() += 1;
+    }
+
+    pub fn answers(&self) -> BTreeMap<Answered, u64> {
+        self.0.lock().answers.clone()
     }
 
     pub fn marks(&self) -> BTreeMap<Mark, u64> {

@@ -18,6 +18,8 @@ pub enum Plant {
     KinOverwrites,
     /// A donor's copy has the rows of an earlier time than its position.
     CopyTakenEarly,
+    /// An applier keeps an error to itself.
+    ErrorSwallowed,
     /// A start does not know that the copy on its disk is not whole.
     HalfCopyTrusted,
     /// A view without a stream's origin ends it on some servers only.

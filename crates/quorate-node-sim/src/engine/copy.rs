@@ -8,6 +8,7 @@ use super::{Disk, Engine, Rows, StreamId, Writes, SCHEMA};
 use crate::baton::installed;
 use crate::oracle::Tag;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What a donor's script reads.
 #[derive(Clone, Default)]
@@ -96,6 +97,19 @@ impl Disk {
 }
 
 impl Disk {
+    /// A server stores the position of an error before it tells the provider, which notes it. A crash
+    /// between the two is the one gap that the interface leaves: here none comes so soon.
+    pub fn forget_unnoted(&mut self, data_dir: &Path) {
+        let Some(seqno) = self.error_at.take() else { return };
+        let notes =
+            std::fs::read_to_string(data_dir.join("quorate_errors.dat")).unwrap_or_default();
+        let is_noted = notes.contains(&format!(" error {seqno} "));
+        if !is_noted && self.records.last().is_some_and(|record| record.seqno == Some(seqno)) {
+            self.records.pop();
+            self.flushed = self.flushed.min(self.records.len());
+        }
+    }
+
     /// The provider has made the copy durable.
     pub fn synced(&mut self) {
         self.unsynced = false;

@@ -33,6 +33,8 @@ pub struct Disk {
     pub(super) origin: Origin,
     /// The copy that it began with has not been synced.
     pub(super) unsynced: bool,
+    /// The last seqno that gave an error.
+    pub(super) error_at: Option<i64>,
     /// What was committed after that.
     pub(super) records: Vec<Record>,
     pub(super) flushed: usize,

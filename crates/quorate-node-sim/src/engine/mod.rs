@@ -144,6 +144,18 @@ impl Engine {
         tables.skip(seqno);
     }
 
+    /// The place of a write set that gives an error here, before the provider is told of it.
+    pub fn pass_error(&self, seqno: i64) {
+        self.pass(seqno);
+        let mut disk = self.disk.lock();
+        disk.records.push(Record {
+            seqno: Some(seqno),
+            writes: Writes::new(),
+            beside: Beside::Keep,
+        });
+        disk.error_at = Some(seqno);
+    }
+
     /// As [`Self::pass`], whenever its turn comes.
     pub fn skip(&self, seqno: i64) {
         self.tables.lock().skip(seqno);

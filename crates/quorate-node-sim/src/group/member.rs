@@ -223,6 +223,8 @@ impl Member {
                         let place = &mut state.places[self.node];
                         place.own.replace(index, snapshot.clone());
                         place.left_behind = true;
+                        // A member asks for a view if that with itself may not come by.
+                        state.fresh_view = true;
                         return Some(Next::Snapshot(index, snapshot.1));
                     }
                     place.own.end = place.own.end.max(fed + 1);

@@ -2,12 +2,14 @@
 
 use super::streams::members_of;
 use super::{Server, REPLAYERS};
+use crate::calls::Node;
 use crate::engine::{decode, Beside, Owner, Writes};
 use crate::oracle::{Mark, Tag};
+use crate::plant::Plant;
 use quorate_certify::flags;
 use simulated_node::host::{Answer, Level, ViewStatus};
 use simulated_node::host::{ApplyCall, Host, HostCtx, HostView};
-use simulated_node::node::{LocalState, Node};
+use simulated_node::node::LocalState;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -39,6 +41,15 @@ impl Callbacks {
             server.engine.lock_ordered(seqno, Owner::Ordered(seqno), write.key, abort);
         }
         let node = self.enter(call).ok_or(())?;
+        if server.cannot_write(writes) {
+            server.has_error();
+            server.engine.pass_error(seqno);
+            let swallowed = server.plant == Some(Plant::ErrorSwallowed);
+            let error: &[u8] = if swallowed { b"" } else { b"the row is damaged" };
+            let code = node.commit_order_leave(call.handle, error);
+            server.engine.unlock(Owner::Ordered(seqno));
+            return self.agrees(code, seqno);
+        }
         server.engine.commit(seqno, writes, Beside::Keep);
         self.leave(&node, call);
         server.engine.unlock(Owner::Ordered(seqno));
@@ -62,9 +73,15 @@ impl Callbacks {
         let tag = Tag::from_le_bytes(call.data.try_into().map_err(|_| ())?);
         let node = self.enter(call).ok_or(())?;
         let error = server.run_ddl(seqno, tag);
-        server.engine.commit(seqno, &Writes::new(), Beside::Keep);
+        server.end_ddl(seqno, error);
         let code = node.commit_order_leave(call.handle, error.as_bytes());
         server.engine.unlock(Owner::Ordered(seqno));
+        self.agrees(code, seqno)
+    }
+
+    /// What the group says of an error here.
+    fn agrees(&self, code: Answer, seqno: i64) -> Result<(), ()> {
+        let server = &self.0;
         if code == Answer::Done {
             return Ok(());
         }

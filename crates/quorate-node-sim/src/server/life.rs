@@ -3,6 +3,7 @@
 use super::callbacks::Callbacks;
 use super::Server;
 use crate::baton::installed;
+use crate::calls;
 use crate::group::{id_of, Member, Network, HISTORY};
 use crate::oracle::Mark;
 use crate::session;
@@ -40,8 +41,11 @@ const WORDS: Words = Words {
 
 impl Server {
     pub(super) fn boot(self: Arc<Self>, recovered: Option<i64>, founds: bool) {
-        let settings =
-            Settings { queue_bytes: self.load.queue_bytes as usize, ..Settings::default() };
+        let settings = Settings {
+            queue_bytes: self.load.queue_bytes as usize,
+            write_set_bytes_max: self.load.write_set_bytes_max,
+            ..Settings::default()
+        };
         let config = NodeConfig {
             name: format!("n{}", self.number),
             address: String::new(),
@@ -52,7 +56,7 @@ impl Server {
             words: WORDS,
         };
         let node = Arc::new(Node::new(Box::new(Callbacks(self.clone())), config, settings));
-        *self.node.lock() = Some(node.clone());
+        *self.node.lock() = Some(calls::Node::new(node.clone(), self.oracle.clone()));
         if let Err(why) = self.connect(&node, founds) {
             return self.oracle.fail(format!("n{}: {why}", self.number));
         }
@@ -86,6 +90,7 @@ impl Server {
         let owner = Owner { group: HISTORY, genesis, fresh, founded };
         let beginnings = member.beginnings();
         let start = resume(&database, &owner, &beginnings);
+        self.oracle.answered(("resume", calls::name_of(&start)));
         self.say(|| format!("starts as {:x}: {start:?} of {beginnings:?}", member.uuid()));
         let (seqno, snapshot) = match start {
             Start::Continue { seqno, snapshot } => {

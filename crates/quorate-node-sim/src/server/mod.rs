@@ -7,7 +7,8 @@ mod work;
 
 pub use self::streams::Streams;
 use crate::baton::{installed, Process};
-use crate::engine::{Disk, Engine, Owner};
+use crate::calls::Node;
+use crate::engine::{Disk, Engine, Key, Owner};
 use crate::group::Network;
 use crate::oracle::{Mark, Oracle, Tag};
 use crate::plant::Plant;
@@ -15,8 +16,8 @@ use crate::session::Client;
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use simulated_node::blocking::{Condvar, Mutex};
-use simulated_node::node::{LocalState, Node};
-use std::collections::BTreeMap;
+use simulated_node::node::LocalState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub struct Load {
     pub window: u32,
     /// How many of a thousand transactions send fragments.
     pub streams: u32,
+    pub write_set_bytes_max: u64,
 }
 
 pub struct Server {
@@ -50,6 +52,8 @@ pub struct Server {
     pub wire: Arc<Wire>,
     pub disk: Arc<Plain<Disk>>,
     pub data_dir: PathBuf,
+    /// Rows that cannot be written here any more; outlives the process.
+    pub corrupt: Arc<Plain<BTreeSet<Key>>>,
     /// The server's backup lock.
     pub backup: Mutex<()>,
     pub streams: Streams,
@@ -62,6 +66,8 @@ pub struct Server {
     non_primary: AtomicBool,
     shutting_down: AtomicBool,
     exited: AtomicBool,
+    /// It met an error that others may not have.
+    errs: AtomicBool,
     /// Threads that have to end before the server may.
     threads: Mutex<u64>,
     ended: Condvar,
@@ -73,6 +79,7 @@ pub struct Place {
     pub incarnation: u32,
     pub disk: Arc<Plain<Disk>>,
     pub data_dir: PathBuf,
+    pub corrupt: Arc<Plain<BTreeSet<Key>>>,
     /// What the server recovers from the database and passes on, if its operator has it do so.
     pub recovered: Option<i64>,
     /// The group is founded on its database.
@@ -94,7 +101,7 @@ impl Server {
     /// sessions.
     pub fn start(place: Place, around: &Surroundings) -> Arc<Self> {
         let Surroundings { network, wire, oracle, load, plant } = around.clone();
-        let Place { number, incarnation, disk, data_dir, recovered, founds } = place;
+        let Place { number, incarnation, disk, data_dir, corrupt, recovered, founds } = place;
         let process = installed().new_process();
         let server = Arc::new(Self {
             number,
@@ -108,6 +115,7 @@ impl Server {
             wire,
             disk,
             data_dir,
+            corrupt,
             backup: Mutex::new(()),
             streams: Streams::default(),
             node: Plain::new(None),
@@ -119,6 +127,7 @@ impl Server {
             non_primary: AtomicBool::new(false),
             shutting_down: AtomicBool::new(false),
             exited: AtomicBool::new(false),
+            errs: AtomicBool::new(false),
             threads: Mutex::new(load.clients + load.appliers),
             ended: Condvar::new(),
         });
@@ -171,11 +180,22 @@ impl Server {
     pub fn is_dependable(&self) -> bool {
         self.node().is_some_and(|node| node.local_state() == LocalState::Synced)
             && self.network.is_in_reach(self.number)
+            && self.corrupt.lock().is_empty()
+    }
+
+    pub fn errs(&self) -> bool {
+        self.errs.load(Ordering::Acquire)
+    }
+
+    /// An error that others may not have.
+    pub fn has_error(&self) {
+        self.oracle.mark(Mark::ErrorOfOne);
+        self.errs.store(true, Ordering::Release);
     }
 
     /// Whether something was done to this server that its node may find it cannot go on with.
     pub fn is_harmed(&self) -> bool {
-        self.network.was_left_behind(self.number)
+        self.network.was_left_behind(self.number) || self.errs()
     }
 
     /// Only a node that leaves the group for good may answer so.

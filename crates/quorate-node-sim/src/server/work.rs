@@ -2,10 +2,12 @@
 
 use super::Server;
 use crate::baton::installed;
-use crate::engine::Owner;
+use crate::calls::Node;
+use crate::engine::{Beside, Owner, Writes, SCHEMA};
+use crate::group::HISTORY;
 use crate::oracle::{Mark, Tag};
 use simulated_node::host::Answer;
-use simulated_node::node::Node;
+use simulated_node::start::Position;
 
 impl Server {
     /// Runs DDL in its turn; its error, if it gives one (the same on all servers). Transactions that
@@ -20,11 +22,29 @@ impl Server {
             self.oracle.mark(Mark::DdlFails);
             return "there is no such column";
         }
+        if self.corrupt.lock().contains(&SCHEMA) {
+            self.has_error();
+            return "the table is damaged";
+        }
         self.oracle.mark(Mark::Ddl);
         if let Err(error) = self.engine.execute(seqno, tag, self.load.rows) {
             self.oracle.fail(error.to_string());
         }
         ""
+    }
+
+    /// The position of DDL is stored, whether it gave an error or not.
+    pub fn end_ddl(&self, seqno: i64, error: &str) {
+        match error {
+            "" => self.engine.commit(seqno, &Writes::new(), Beside::Keep),
+            _ => self.engine.pass_error(seqno),
+        }
+    }
+
+    /// Whether a row is damaged here; sessions find theirs before that.
+    pub fn cannot_write(&self, writes: &Writes) -> bool {
+        let corrupt = self.corrupt.lock();
+        writes.iter().any(|write| corrupt.contains(&write.key))
     }
 
     pub fn kill_somebody(&self) {
@@ -60,11 +80,25 @@ impl Server {
     }
 
     pub fn causal_read(&self, node: &Node) {
+        match installed().random(|rng| rng.index(12)) {
+            0 => return self.wait_for(node, Some(Position { uuid: HISTORY + 1, seqno: 1 })),
+            1 => return self.wait_for(node, node.last_committed()),
+            _ => {}
+        }
         let before = self.oracle.last_acknowledged();
         if node.sync_wait(None, 2) == Answer::Done {
             self.oracle.mark(Mark::CausalRead);
             let rows = self.engine.rows();
             self.oracle.check_read(self.number, before, &rows);
+        }
+    }
+
+    /// `WSREP_SYNC_WAIT_UPTO_GTID`, for what is there already, or never will be.
+    fn wait_for(&self, node: &Node, upto: Option<Position>) {
+        let of_this_group = upto.is_none_or(|position| position.uuid == HISTORY);
+        let answer = node.sync_wait(upto, 2);
+        if answer == Answer::Done && !of_this_group {
+            self.oracle.fail(format!("n{} has waited for another group's seqno", self.number));
         }
     }
 

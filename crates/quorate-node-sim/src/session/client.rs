@@ -1,11 +1,11 @@
 //! A session's transaction, as others in the server see it: they may abort it.
 
 use super::State;
+use crate::calls::Node;
 use crate::oracle::Mark;
 use crate::server::Server;
 use simulated_node::blocking::{Mutex, MutexGuard};
 use simulated_node::host::Answer;
-use simulated_node::node::Node;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 

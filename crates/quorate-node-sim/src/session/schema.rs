@@ -1,11 +1,11 @@
 //! A session's DDL.
 
-use crate::engine::{Beside, Owner, Writes};
+use crate::calls::Node;
+use crate::engine::Owner;
 use crate::oracle::Tag;
 use crate::server::Server;
 use quorate_certify::flags;
 use simulated_node::host::Answer;
-use simulated_node::node::Node;
 use std::sync::Arc;
 
 /// `enter_toi_local`, the DDL, `leave_toi_local`.
@@ -21,16 +21,18 @@ pub(super) fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, t
             end_isolation(server, node, conn, "");
         }
         return match code {
-            Answer::Failed => server.oracle.refused(tag),
+            Answer::Failed | Answer::TooLarge => server.oracle.refused(tag),
             _ => server.oracle.unknown(tag),
         };
     }
     let error = server.run_ddl(seqno, tag);
-    server.engine.commit(seqno, &Writes::new(), Beside::Keep);
+    server.end_ddl(seqno, error);
     end_isolation(server, node, conn, error);
     server.engine.unlock(Owner::Ordered(seqno));
     match error {
         "" => server.oracle.acknowledged(tag),
+        // The error was only this server's.
+        _ if server.is_withdrawn() => server.oracle.unknown(tag),
         _ => server.oracle.refused(tag),
     }
 }

@@ -5,12 +5,12 @@
 use super::client::{Client, Inner};
 use super::transaction::Transaction;
 use super::{State, Told};
+use crate::calls::Node;
 use crate::engine::{Beside, StreamId, Write, Writes};
 use crate::oracle::Mark;
 use crate::server::Server;
 use quorate_certify::{flags, KeyType};
 use simulated_node::host::Answer;
-use simulated_node::node::Node;
 use std::sync::Arc;
 
 impl Client {

@@ -3,6 +3,7 @@
 use super::client::{Client, Inner};
 use super::{State, Told};
 use crate::baton::installed;
+use crate::calls::Node;
 use crate::engine::{encode, Beside, Key, NoLock, Owner, Write, Writes};
 use crate::oracle::{Mark, Tag};
 use crate::plant::Plant;
@@ -11,7 +12,6 @@ use quorate_certify::{flags, KeyType};
 use simulated_node::blocking::MutexGuard;
 use simulated_node::fate::trx::Handle;
 use simulated_node::host::{Answer, HostCtx};
-use simulated_node::node::Node;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,6 +187,11 @@ impl<'a> Transaction<'a> {
                 };
                 inner.state = State::MustAbort;
                 Err(told)
+            }
+            Answer::TooLarge => {
+                self.server.oracle.mark(Mark::TooLarge);
+                inner.state = State::MustAbort;
+                Err(Told::Deadlock)
             }
             // Given up: the provider has told the client so itself.
             Answer::Broken => {

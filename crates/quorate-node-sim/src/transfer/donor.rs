@@ -6,11 +6,11 @@
 
 use super::Parcel;
 use crate::baton::{installed, Process};
+use crate::calls::Node;
 use crate::engine::Copy;
 use crate::oracle::Mark;
 use crate::plant::Plant;
 use crate::server::Server;
-use simulated_node::node::Node;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 impl World {
     pub(super) fn harm(&mut self) {
         let count = self.homes.len();
-        let (what, number) = installed().random(|rng| (rng.index(16), rng.index(count)));
+        let (what, number) = installed().random(|rng| (rng.index(17), rng.index(count)));
         match what {
             0 | 1 => self.crash(number),
             2 => {
@@ -37,6 +37,7 @@ impl World {
                 servers.retain(|server| server.is_dependable());
                 self.network().purge(servers.iter().map(|server| server.number));
             }
+            13 => self.corrupt(number),
             _ => self.repair(),
         }
     }

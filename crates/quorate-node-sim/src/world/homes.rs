@@ -2,19 +2,28 @@
 
 use super::World;
 use crate::baton::installed;
-use crate::engine::Disk;
+use crate::engine::{Disk, Key, SCHEMA};
 use crate::group::HISTORY;
 use crate::oracle::Mark;
 use crate::plant::Plant;
+use crate::rng::Rng;
 use crate::server::{Place, Server};
 use parking_lot::Mutex as Plain;
 use simulated_node::start::grastate::Grastate;
 use simulated_node::start::Position;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a vote may take.
+const VOTE_MAX: Duration = Duration::from_secs(60);
+/// How long a row stays damaged that nobody writes.
+const CORRUPT_FOR: Duration = Duration::from_millis(1500);
 
 /// A server's place: what stays when its process ends.
 pub(super) struct Home {
     pub(super) disk: Arc<Plain<Disk>>,
+    corrupt: Arc<Plain<BTreeSet<Key>>>,
     pub(super) incarnation: u32,
     pub(super) server: Option<Arc<Server>>,
 }
@@ -24,7 +33,8 @@ impl Home {
     pub(super) fn new(number: usize) -> Self {
         let has_copy = number == 0 || installed().random(|rng| rng.chance(600));
         let disk = if has_copy { Disk::founded() } else { Disk::default() };
-        Home { disk: Arc::new(Plain::new(disk)), incarnation: 0, server: None }
+        let disk = Arc::new(Plain::new(disk));
+        Home { disk, corrupt: Arc::default(), incarnation: 0, server: None }
     }
 }
 
@@ -72,6 +82,7 @@ impl World {
             incarnation: home.incarnation,
             disk: home.disk.clone(),
             data_dir,
+            corrupt: home.corrupt.clone(),
             recovered,
             founds: number == 0 && home.incarnation == 1,
         };
@@ -97,6 +108,7 @@ impl World {
     fn end_process(&mut self, number: usize) {
         let Some(server) = self.homes[number].server.take() else { return };
         installed().kill(server.process);
+        self.homes[number].disk.lock().forget_unnoted(&server.data_dir);
         let lost = self.homes[number].disk.lock().crash();
         self.oracle().tell(|| format!("n{number} crashes and loses {lost} commits"));
         if lost > 0 {
@@ -140,6 +152,32 @@ impl World {
         self.servers().iter().any(|server| server.number != number && server.is_dependable())
     }
 
+    /// What is stored of one row (or of the table's definition) is damaged, for as long as nobody else has
+    /// left: if the others lose those who know better, the group goes by what is left.
+    pub(super) fn corrupt(&mut self, number: usize) {
+        (0..self.homes.len()).for_each(|node| self.network().cut(node, false));
+        let servers = self.servers();
+        let all = servers.len() == self.homes.len() && servers.iter().all(|s| s.is_dependable());
+        let Some(server) = self.homes[number].server.clone().filter(|_| all) else { return };
+        let rows = self.around.load.rows;
+        let row = |rng: &mut Rng| rng.below(rows.into()) as Key;
+        let key = installed().random(|rng| if rng.chance(400) { SCHEMA } else { row(rng) });
+        self.oracle().mark(Mark::Corrupted);
+        self.oracle().tell(|| format!("n{number} cannot write row {key} any more"));
+        server.corrupt.lock().insert(key);
+        let until = installed().elapsed() + CORRUPT_FOR;
+        let goes_on = || !server.is_withdrawn() && (server.errs() || installed().elapsed() < until);
+        while goes_on() && !self.is_over() {
+            if installed().elapsed() > until + VOTE_MAX {
+                self.oracle().fail(format!("nobody decides on an error of n{number}"));
+            }
+            self.rest(Duration::from_millis(20));
+        }
+        if !server.errs() {
+            server.corrupt.lock().clear();
+        }
+    }
+
     /// Both the database and, perhaps, the log directory are gone; if others have all of it.
     pub(super) fn lose_data(&mut self, number: usize) {
         if self.homes[number].server.is_none() || !self.others_have_all(number) {
@@ -149,6 +187,7 @@ impl World {
         self.oracle().mark(Mark::DataLost);
         self.oracle().tell(|| format!("n{number} loses its data directory"));
         *self.homes[number].disk.lock() = Disk::default();
+        self.homes[number].corrupt.lock().clear();
         let data_dir = self.folder.0.join(format!("n{number}"));
         if let Err(error) = std::fs::remove_dir_all(&data_dir) {
             self.oracle().fail(format!("{}: {error}", data_dir.display()));

@@ -5,6 +5,7 @@ mod homes;
 
 use self::homes::Home;
 use crate::baton::{self, installed, Halt};
+use crate::calls::Answered;
 use crate::group::Network;
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
@@ -31,6 +32,7 @@ pub struct Report {
     pub seqnos: i64,
     pub violation: Option<String>,
     pub marks: BTreeMap<Mark, u64>,
+    pub answers: BTreeMap<Answered, u64>,
     pub trace: Vec<String>,
 }
 
@@ -57,6 +59,7 @@ pub fn run_seed(seed: u64, plant: Option<Plant>, traced: bool) -> Report {
         seqnos: oracle.last_seqno(),
         violation: oracle.violation(),
         marks: oracle.marks(),
+        answers: oracle.answers(),
         trace: oracle.trace(),
     }
 }
@@ -205,5 +208,6 @@ fn choose_load(rng: &mut Rng) -> Load {
         queue_bytes: [1, 300, 1 << 20][rng.index(3)],
         window: [16, 64, 16384][rng.index(3)],
         streams: [0, 100, 400][rng.index(3)],
+        write_set_bytes_max: [u64::MAX, u64::MAX, u64::MAX, 156][rng.index(4)],
     }
 }
