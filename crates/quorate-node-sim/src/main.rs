@@ -245,6 +245,22 @@ mod tests {
     }
 
     #[test]
+    fn primaries_move_and_nodes_without_a_majority_do_as_they_are_told() {
+        let mut total = Total::default();
+        (0..300).for_each(|seed| total.add(run_seed(seed, None, false)));
+        for mark in [
+            Mark::PrimaryMoves,
+            Mark::ReadOnlySecondary,
+            Mark::ReadOnlyCutOff,
+            Mark::ReadOnlyEnds,
+            Mark::RefusedAsSecondary,
+            Mark::ExitAborts,
+        ] {
+            assert!(total.marks.contains_key(&mark), "{mark:?}");
+        }
+    }
+
+    #[test]
     fn a_view_that_ends_a_stream_on_some_servers_only_is_found_as_that() {
         let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), false).violation;
         let found = (0..1000).find_map(broken).expect("a violation");

@@ -48,7 +48,8 @@ marks! {
     RolledBack, RolledBackStreaming,
     StreamCommitted, StreamReplayed, StreamRolledBack, StreamEndsInTotalOrder, RollbackUnsent, RollbackSentLater,
     StreamApplied, StreamAppliedCommit, StreamAppliedRollback, RollbackForNothing, FragmentForNothing,
-    StreamRecovered, OrphanRolledBack, EqualViews, OwnStreamsEndWithView, StreamAbortedByDdl,
+    StreamRecovered, OrphanRolledBack, EqualViews, OwnStreamsEndWithView,
+    PrimaryMoves, ReadOnlySecondary, ReadOnlyCutOff, ReadOnlyEnds, RefusedAsSecondary, ExitAborts, StreamAbortedByDdl,
     Corrupted, ErrorOfOne, TooLarge,
 }
 

@@ -15,6 +15,8 @@ mod real;
 pub mod simulated;
 
 #[cfg(not(simulated))]
-pub use real::{now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock};
+pub use real::{catch, now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock};
 #[cfg(simulated)]
-pub use simulated::{now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock};
+pub use simulated::{
+    catch, now, spawn, unix_nanos, Condvar, JoinHandle, Mutex, MutexGuard, RwLock,
+};

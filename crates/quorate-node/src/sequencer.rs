@@ -272,6 +272,11 @@ impl StateMachine for Sequencer {
         link.progress.set_seqno(seqno);
         link.progress.set_index(index);
         self.state = state;
+        let mut members = self.state.certifier.members().ids();
+        if !link.progress.has_first_view() && members.any(|id| id == link.node) {
+            // The view that took this process in was in what the snapshot replaced: it takes another.
+            link.group.refresh_view();
+        }
         self.count_certifier();
         self.note_transfers();
         self.note_start_view();

@@ -16,7 +16,7 @@ mod table;
 pub use self::conduct::run;
 use self::table::{Table, Thread};
 use crate::rng::Rng;
-use simulated_node::blocking::simulated::{Place, Scheduler, Task};
+use simulated_node::blocking::simulated::{Killed, Place, Scheduler, Task};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, Location};
 use std::rc::Rc;
@@ -36,9 +36,6 @@ pub enum Halt {
     /// So many steps that somebody must run in circles.
     Endless,
 }
-
-/// Unwinds a thread of a killed process.
-struct Killed;
 
 #[derive(Clone)]
 pub struct Baton(Rc<RefCell<Table>>);

@@ -90,7 +90,7 @@ impl Group for Member {
 
     fn close(&self) {
         self.running.lock().closed = true;
-        self.network.changed.notify_all();
+        self.network.process_closed(self.node, self.uuid());
         let mut running = self.running.lock();
         while running.feeding {
             self.stopped.wait(&mut running);

@@ -1,9 +1,10 @@
 //! What the group has, and who is in it: the log, the view, proposals on their way.
 
 use super::id_of;
+use super::leader::Mode;
 use crate::baton::installed;
 use bytes::Bytes;
-use quorate_consensus::MemberId;
+use quorate_consensus::{MemberId, Term};
 use quorate_live::{View, ViewMember};
 use simulated_node::blocking::now;
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub(super) enum Entry {
 
 pub(super) struct Logged {
     pub(super) entry: Entry,
+    /// With a single primary: the term of whose leader it is.
+    pub(super) primary_term: Option<Term>,
     pub(super) at: Instant,
 }
 
@@ -37,6 +40,8 @@ pub(super) struct Place {
     /// Since when it is as it is with this.
     pub(super) since: Option<Instant>,
     pub(super) told_lost: bool,
+    /// It was, in the life of this process.
+    pub(super) has_lost: bool,
     pub(super) leaving: bool,
     pub(super) lag: Duration,
     /// Sent again until decided.
@@ -93,6 +98,7 @@ pub(super) struct State {
     pub(super) snapshots: BTreeMap<usize, (i64, Bytes)>,
     /// How many of a thousand proposals get lost.
     pub(super) loss: u32,
+    pub(super) mode: Mode,
     pub(super) ended: bool,
 }
 
@@ -129,11 +135,12 @@ impl State {
 
     /// Who leads: any that hears the group.
     pub(super) fn leader(&self) -> Option<MemberId> {
-        (0..self.places.len()).find(|node| self.in_contact(*node)).map(id_of)
+        self.mode.lead.filter(|node| self.in_contact(*node)).map(id_of)
     }
 
     pub(super) fn append(&mut self, entry: Entry) {
-        self.log.push(Logged { entry, at: now() });
+        let primary_term = self.mode.primary_term();
+        self.log.push(Logged { entry, primary_term, at: now() });
     }
 
     /// Who belongs to the next view.
@@ -160,8 +167,10 @@ impl State {
             return;
         }
         let members = self.present();
-        if members != self.view.members || std::mem::take(&mut self.fresh_view) {
-            self.view = View { number: self.view.number + 1, members, primary: None };
+        let primary = self.mode.primary();
+        let is_new = members != self.view.members || primary != self.view.primary;
+        if is_new || std::mem::take(&mut self.fresh_view) {
+            self.view = View { number: self.view.number + 1, members, primary };
             self.append(Entry::View(self.view.clone()));
         }
     }

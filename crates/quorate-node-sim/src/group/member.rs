@@ -69,6 +69,7 @@ impl Member {
         place.incarnation = Some(incarnation);
         place.leaving = false;
         place.told_lost = false;
+        place.has_lost = false;
         place.left_behind = false;
         place.since = Some(now());
         drop(state);
@@ -131,6 +132,7 @@ impl Member {
         let from = snapshot as usize;
         let stored = self.network.state.lock().places[self.node].own.snapshots.get(&from).cloned();
         machine.restore(snapshot, stored.map_or_else(Bytes::new, |(_, bytes)| bytes))?;
+        self.tell_rules(&*observer);
         let member = self.clone();
         let name = format!("n{}.sequencer", self.node);
         installed().start(self.process, &name, move || member.feed(&mut *machine, from));
@@ -175,8 +177,9 @@ impl Member {
         entry: Entry,
     ) -> Result<(), String> {
         let index = fed as Index;
+        let primary_term = self.network.state.lock().log[fed - 1].primary_term;
         machine.apply(match entry {
-            Entry::Data(data) => Committed::Data { index, data, primary_term: None },
+            Entry::Data(data) => Committed::Data { index, data, primary_term },
             Entry::View(view) => Committed::View { index, view },
         })?;
         machine.passed(index);
@@ -244,6 +247,7 @@ impl Member {
     /// Tells the node when it loses the majority, and when it has it again.
     fn watch(&self, observer: &dyn Observer) {
         let mut lost_since = None;
+        let mut seen = (0, None, false);
         loop {
             let mut state = self.network.state.lock();
             if state.ended || self.running.lock().closed {
@@ -262,8 +266,14 @@ impl Member {
                 state.fresh_view = true;
                 drop(state);
                 observer.primary(true);
+            } else if seen != self.leader_seen(&state) {
+                seen = self.leader_seen(&state);
+                drop(state);
+                let (term, leader, leads) = seen;
+                observer.leader(term, leader, leads);
             } else if late && !told {
                 state.places[self.node].told_lost = true;
+                state.places[self.node].has_lost = true;
                 drop(state);
                 self.network.oracle.mark(Mark::LosesMajority);
                 observer.primary(false);

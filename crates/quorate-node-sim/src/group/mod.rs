@@ -6,6 +6,7 @@
 //! died; members lose the majority, are dropped from the view alive, and come back.
 
 mod calls;
+mod leader;
 mod log;
 mod member;
 mod network;

@@ -1,9 +1,12 @@
 //! The group as a whole: what carries proposals into the log, and what happens to members.
 
+use super::id_of;
+use super::leader::Mode;
 use super::log::{Entry, Flight, OwnLog, Place, State};
 use crate::baton::{installed, WORLD};
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
+use quorate_certify::process_uuid;
 use quorate_live::View;
 use simulated_node::blocking::{now, Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -33,6 +36,7 @@ impl Network {
             flown: 0,
             snapshots: BTreeMap::new(),
             loss,
+            mode: Mode::choose(),
             ended: false,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
@@ -51,6 +55,9 @@ impl Network {
             if at >= tick {
                 tick = at + TICK;
                 self.send_again(&mut state);
+                if state.settle_leader() {
+                    self.oracle.mark(Mark::PrimaryMoves);
+                }
                 state.settle_view();
                 self.changed.notify_all();
             }
@@ -68,6 +75,9 @@ impl Network {
 
     fn land(&self, state: &mut State, flight: Flight) {
         if state.has_quorum() {
+            if let Some(why) = state.mode.impostor(&flight.data) {
+                self.oracle.fail(why);
+            }
             state.append(Entry::Data(flight.data));
             self.changed.notify_all();
         } else if installed().random(|rng| rng.chance(700)) {
@@ -95,6 +105,22 @@ impl Network {
         again.into_iter().for_each(|data| state.fly(data));
     }
 
+    /// No more changes of the leader without need.
+    pub fn steady(&self) {
+        self.state.lock().mode.steady = true;
+    }
+
+    /// Whether nobody is to write at this one: another is the primary.
+    pub fn is_secondary(&self, node: usize) -> bool {
+        let mode = &self.state.lock().mode;
+        mode.is_single() && mode.lead != Some(node)
+    }
+
+    /// Whether this process was told, at any time, that it is without a majority.
+    pub fn has_lost(&self, node: usize) -> bool {
+        self.state.lock().places[node].has_lost
+    }
+
     pub fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
@@ -120,6 +146,18 @@ impl Network {
         place.incarnation = None;
         place.pending.clear();
         place.told_lost = false;
+        self.changed.notify_all();
+    }
+
+    /// This process has left, taking leave or not.
+    pub(super) fn process_closed(&self, node: usize, process: u128) {
+        let mut state = self.state.lock();
+        let place = &mut state.places[node];
+        let own = |incarnation| process_uuid(id_of(node).0, incarnation) == process;
+        if place.incarnation.is_some_and(own) {
+            place.incarnation = None;
+            place.pending.clear();
+        }
         self.changed.notify_all();
     }
 

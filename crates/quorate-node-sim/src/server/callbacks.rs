@@ -18,7 +18,11 @@ pub(super) struct Callbacks(pub(super) Arc<Server>);
 impl Callbacks {
     pub(super) fn enter(&self, call: &ApplyCall<'_>) -> Option<Arc<Node>> {
         let node = self.0.node()?;
+        let gone = node.local_state() == LocalState::Error;
         let code = node.commit_order_enter(call.handle);
+        if gone && code == Answer::Done {
+            self.0.oracle.fail(format!("n{} is withdrawn, and passes on", self.0.number));
+        }
         if code != Answer::Done {
             self.0.must_be_withdrawn(&format!("commit_order_enter of an applier answers {code:?}"));
             return None;
@@ -98,7 +102,8 @@ impl Host for Callbacks {
         // A server that is stopped while others are away may have to say that it could not ask them, and
         // one without a state that it cannot have it.
         let joins = self.0.node().is_some_and(|node| node.local_state() == LocalState::Joiner);
-        let is_justified = self.0.is_shutting_down() || joins || self.0.is_harmed();
+        let leaves = self.0.is_shutting_down() || message.starts_with("quorate.exit_action");
+        let is_justified = leaves || joins || self.0.is_harmed();
         if level == Level::Error && !is_justified {
             self.0.oracle.fail(format!("n{} logs an error: {message}", self.0.number));
         }
@@ -173,6 +178,22 @@ impl Host for Callbacks {
             (false, false, true) => self.commit_stream(call, ctx.0 >= REPLAYERS)?,
         }
         Ok(false)
+    }
+
+    fn refuse(&self, text: &str) {
+        self.0.is_refused(text);
+    }
+
+    fn shut_down(&self) {
+        self.0.shall_stop();
+    }
+
+    fn read_only(&self) -> Option<bool> {
+        Some(self.0.is_read_only())
+    }
+
+    fn set_read_only(&self, on: bool) {
+        self.0.set_read_only(on);
     }
 
     fn wake_waiters(&self) {

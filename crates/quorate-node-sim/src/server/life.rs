@@ -44,6 +44,7 @@ impl Server {
         let settings = Settings {
             queue_bytes: self.load.queue_bytes as usize,
             write_set_bytes_max: self.load.write_set_bytes_max,
+            exit: self.load.exit,
             ..Settings::default()
         };
         let config = NodeConfig {
@@ -163,6 +164,7 @@ impl Server {
         *self.threads.lock() <= self.load.appliers
             && heard
             && applied
+            && self.is_read_only() == self.network.is_secondary(self.number)
             && node.local_state() == LocalState::Synced
     }
 

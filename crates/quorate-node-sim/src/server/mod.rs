@@ -1,6 +1,7 @@
 //! A model of the server: one start of it, with its sessions and appliers, around the node's real code.
 
 mod callbacks;
+mod exit;
 mod life;
 mod streams;
 mod work;
@@ -15,8 +16,10 @@ use crate::plant::Plant;
 use crate::session::Client;
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
+use simulated_node::blocking::simulated::Task;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::node::LocalState;
+use simulated_node::settings::ExitPlan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +41,8 @@ pub struct Load {
     /// How many of a thousand transactions send fragments.
     pub streams: u32,
     pub write_set_bytes_max: u64,
+    /// What a server does that has no majority for long.
+    pub exit: Option<ExitPlan>,
 }
 
 pub struct Server {
@@ -68,6 +73,10 @@ pub struct Server {
     exited: AtomicBool,
     /// It met an error that others may not have.
     errs: AtomicBool,
+    asked_to_stop: AtomicBool,
+    read_only: AtomicBool,
+    /// Sessions whose statement the node has refused, by thread.
+    refusals: Plain<BTreeSet<Task>>,
     /// Threads that have to end before the server may.
     threads: Mutex<u64>,
     ended: Condvar,
@@ -128,6 +137,9 @@ impl Server {
             shutting_down: AtomicBool::new(false),
             exited: AtomicBool::new(false),
             errs: AtomicBool::new(false),
+            asked_to_stop: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
+            refusals: Plain::default(),
             threads: Mutex::new(load.clients + load.appliers),
             ended: Condvar::new(),
         });

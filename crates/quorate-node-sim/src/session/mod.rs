@@ -52,6 +52,10 @@ pub fn run(server: &Arc<Server>, number: u64) {
             installed().sleep(Duration::from_millis(20));
             continue;
         };
+        // Who may write all the same is refused by the node.
+        if server.is_read_only() && installed().random(|rng| rng.chance(800)) {
+            continue;
+        }
         count += 1;
         let tag = server.tag(number, count);
         match installed().random(|rng| rng.index(20)) {

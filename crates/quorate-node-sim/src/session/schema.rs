@@ -22,6 +22,7 @@ pub(super) fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, t
         }
         return match code {
             Answer::Failed | Answer::TooLarge => server.oracle.refused(tag),
+            Answer::Refused if server.was_refused() => server.oracle.refused(tag),
             _ => server.oracle.unknown(tag),
         };
     }

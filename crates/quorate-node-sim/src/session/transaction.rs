@@ -180,6 +180,7 @@ impl<'a> Transaction<'a> {
             Answer::Refused => {
                 self.server.oracle.mark(Mark::NotConnected);
                 let told = match inner.state {
+                    _ if self.server.was_refused() => Told::Deadlock,
                     // The connection of a killed session is gone.
                     _ if self.server.stopping() => Told::Unknown,
                     State::MustAbort => Told::Deadlock,

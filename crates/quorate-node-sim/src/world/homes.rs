@@ -143,6 +143,8 @@ impl World {
             } else if server.is_withdrawn() {
                 self.oracle().mark(Mark::Withdrawn);
                 self.stop(number);
+            } else if server.is_out_of_use() {
+                self.stop(number);
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::rng::Rng;
 use crate::server::{Load, Server, Surroundings};
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
+use simulated_node::settings::{ExitAction, ExitPlan};
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -140,6 +141,7 @@ impl World {
 
     /// Ends all faults and all work, and compares what everybody has.
     fn heal(&mut self) {
+        self.network().steady();
         self.repair();
         (0..self.homes.len()).for_each(|number| self.network().set_lag(number, Duration::ZERO));
         self.rest(Duration::from_millis(500));
@@ -209,5 +211,13 @@ fn choose_load(rng: &mut Rng) -> Load {
         window: [16, 64, 16384][rng.index(3)],
         streams: [0, 100, 400][rng.index(3)],
         write_set_bytes_max: [u64::MAX, u64::MAX, u64::MAX, 156][rng.index(4)],
+        exit: choose_exit(rng),
     }
+}
+
+fn choose_exit(rng: &mut Rng) -> Option<ExitPlan> {
+    let action = [ExitAction::ReadOnly, ExitAction::Abort][rng.index(2)];
+    let (timeout, interval) = (rng.millis(0, 300), rng.millis(10, 150));
+    let plan = ExitPlan { timeout, tries: rng.range(0, 3) as u32, interval, action };
+    rng.chance(500).then_some(plan)
 }

@@ -1,6 +1,7 @@
 //! The operating system's threads, locks and clocks.
 
 pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 pub use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,11 @@ pub fn now() -> Instant {
 /// The wall clock, in nanoseconds since 1970; 0 if it stands before that.
 pub fn unix_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Runs `call`, whatever panics in it.
+pub fn catch<T>(call: impl FnOnce() -> T) -> std::thread::Result<T> {
+    catch_unwind(AssertUnwindSafe(call))
 }
 
 /// Starts a thread.

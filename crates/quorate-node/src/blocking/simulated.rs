@@ -11,7 +11,7 @@ use parking_lot as plain;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::panic::Location;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, Location};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -53,6 +53,17 @@ pub fn install(scheduler: Option<Rc<dyn Scheduler>>) {
 /// Outside of a simulation: these locks have no meaning there.
 pub fn scheduler() -> Rc<dyn Scheduler> {
     SCHEDULER.with_borrow(|installed| installed.clone()).expect("a simulated world runs here")
+}
+
+/// What unwinds a thread whose process was killed.
+pub struct Killed;
+
+/// Runs `call`, whatever panics in it; who is killed is not kept from ending.
+pub fn catch<T>(call: impl FnOnce() -> T) -> std::thread::Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| match panic.is::<Killed>() {
+        true => resume_unwind(panic),
+        false => panic,
+    })
 }
 
 pub fn now() -> Instant {

@@ -256,6 +256,10 @@ impl SequencerProgress {
         }
     }
 
+    pub fn has_first_view(&self) -> bool {
+        self.inner.lock().first_view.is_some()
+    }
+
     /// Who was in the view that holds where the database stands; none before the first view.
     pub fn start_members(&self) -> Vec<u128> {
         self.inner.lock().start_members.clone()

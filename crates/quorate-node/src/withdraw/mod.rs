@@ -9,12 +9,12 @@ mod helpers;
 
 pub use helpers::Helpers;
 
+use crate::blocking::catch;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::order::queue::Event;
 use crate::order::Halted;
 use crate::records::Records;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl From<String> for Stop {
 
 /// Runs `call`; a panic becomes `otherwise`, and withdraws the node, where there is one.
 pub fn guard<T>(withdrawal: Option<&Withdrawal>, otherwise: T, call: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+    catch(call).unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
             .map(String::as_str)
@@ -44,7 +44,7 @@ pub fn guard<T>(withdrawal: Option<&Withdrawal>, otherwise: T, call: impl FnOnce
             .unwrap_or("unknown");
         if let Some(withdrawal) = withdrawal {
             // Should that panic, too, it is not known whether anything holds the node back.
-            let withdrawn = catch_unwind(AssertUnwindSafe(|| withdrawal.panicked(what)));
+            let withdrawn = catch(|| withdrawal.panicked(what));
             withdrawn.unwrap_or_else(|_| std::process::abort());
         }
         otherwise
