@@ -9,8 +9,10 @@
 //! if nothing had been. After `read-only` it still does; `offline` and `abort` end that, and with it
 //! the node's vote: they are for those who would rather have no answer than an old one.
 //! Nothing is lost by any of them: what was acknowledged is on a majority's disks.
+//!
+//! Locks: contact's, under it those of `primary`.
 
-use crate::blocking::{self, Condvar, Mutex};
+use crate::blocking::{self, Condvar, Mutex, MutexGuard};
 use crate::local::Local;
 use crate::primary::Primary;
 use crate::settings::{ExitAction, ExitPlan};
@@ -59,17 +61,17 @@ impl Exit {
     }
 
     fn await_majority(&self, loss: u64, plan: ExitPlan) {
-        if !self.contact.still_lost_after(plan.timeout, loss) {
-            return;
-        }
+        let Some(lost) = self.contact.still_lost_after(plan.timeout, loss) else { return };
+        // With contact held: who hears that it is back, undoes this after it.
+        self.primary.set_cut_off(true);
+        drop(lost);
         self.local.warn(&format!(
             "No majority for quorate.unreachable_majority_timeout: this node is read_only, and looks \
              for its group {} times more, {:?} apart, before it does as quorate.exit_action says",
             plan.tries, plan.interval
         ));
-        self.primary.set_cut_off(true);
         for _ in 0..plan.tries {
-            if !self.contact.still_lost_after(plan.interval, loss) {
+            if self.contact.still_lost_after(plan.interval, loss).is_none() {
                 self.local.info("A majority is back");
                 return;
             }
@@ -125,8 +127,8 @@ impl Contact {
         self.changed.notify_all();
     }
 
-    /// Waits; false if contact came back.
-    fn still_lost_after(&self, wait: Duration, loss: u64) -> bool {
+    /// Waits; `None` if contact came back. It does not while what is returned is held.
+    fn still_lost_after(&self, wait: Duration, loss: u64) -> Option<MutexGuard<'_, u64>> {
         let deadline = blocking::now() + wait;
         let mut count = self.count.lock();
         while *count == loss {
@@ -134,23 +136,63 @@ impl Contact {
                 break;
             }
         }
-        *count == loss
+        (*count == loss).then_some(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Deaf;
+    use crate::records::Records;
+    use crate::settings::Settings;
+    use std::sync::Weak;
+
+    fn exit_of(local: Local) -> Exit {
+        let local = Arc::new(local);
+        let records = Arc::new(Records::new(local.clone()));
+        let withdrawal = Arc::new(Withdrawal::new(local.clone(), records, Vec::new()));
+        let helpers = Arc::new(Helpers::new(withdrawal.clone()));
+        let primary = Arc::new(Primary::new(local.clone(), helpers.clone()));
+        Exit::new(local, withdrawal, helpers, primary)
+    }
 
     #[test]
     fn a_loss_ends_when_contact_returns() {
         let contact = Contact::default();
         let loss = contact.lost().unwrap();
         assert_eq!(contact.lost(), None);
-        assert!(contact.still_lost_after(Duration::ZERO, loss));
+        assert!(contact.still_lost_after(Duration::ZERO, loss).is_some());
         contact.regained();
         contact.regained();
-        assert!(!contact.still_lost_after(Duration::from_secs(60), loss));
+        assert!(contact.still_lost_after(Duration::from_secs(60), loss).is_none());
         assert_ne!(contact.lost(), Some(loss));
+    }
+
+    #[test]
+    fn contact_does_not_come_back_while_a_node_makes_itself_read_only_for_its_loss() {
+        let switched = Arc::new(Mutex::new(Vec::new()));
+        let told = switched.clone();
+        let exit = Arc::new_cyclic(|exit: &Weak<Exit>| {
+            let exit = exit.clone();
+            let switch = move |on: bool| {
+                let contact_may_return = exit.upgrade().unwrap().contact.count.try_lock().is_some();
+                told.lock().push((on, contact_may_return));
+            };
+            let host = Deaf { read_only: Some(Box::new(switch)) };
+            let config = Local::for_tests().config;
+            exit_of(Local::new(Box::new(host), config, Settings::default()))
+        });
+        let plan = ExitPlan {
+            timeout: Duration::ZERO,
+            tries: 0,
+            interval: Duration::ZERO,
+            action: ExitAction::ReadOnly,
+        };
+        let loss = exit.contact.lost().unwrap();
+        exit.await_majority(loss, plan);
+        exit.contact_changed(true);
+        exit.await_majority(loss, plan);
+        assert_eq!(*switched.lock(), [(true, false), (false, true)]);
     }
 }

@@ -148,13 +148,24 @@ pub struct ApplyCall<'a> {
     pub meta: Meta,
 }
 
-/// A host that takes nothing in.
+/// A host that takes nothing in, but for `read_only` where that can be switched.
 #[cfg(test)]
-pub struct Deaf;
+#[derive(Default)]
+pub struct Deaf {
+    pub read_only: Option<Box<dyn Fn(bool) + Send + Sync>>,
+}
 
 #[cfg(test)]
 impl Host for Deaf {
     fn log(&self, _level: Level, _message: &str) {}
+    fn read_only(&self) -> Option<bool> {
+        self.read_only.as_ref().map(|_switch| false)
+    }
+    fn set_read_only(&self, read_only: bool) {
+        if let Some(switch) = &self.read_only {
+            switch(read_only);
+        }
+    }
     fn connected(&self, _view: &HostView) -> Result<(), ()> {
         Err(())
     }

@@ -43,7 +43,7 @@ struct Seen {
     rules: Rules,
     /// The term in which this node leads.
     lead: Option<Term>,
-    /// The last term whose predecessors' write sets are all applied here.
+    /// The last term that this node led when all of its predecessors' write sets were applied here.
     caught_up: Term,
     /// The term for which a thread waits for that.
     waiting: Term,
@@ -146,15 +146,17 @@ impl Primary {
                 let until = || blocking::now() + PATIENCE;
                 let Ok(Some(seqno)) = link.barrier(until()) else { continue };
                 while leads() && !link.closing() {
-                    if primary.local.apply.wait_until(seqno, until()) {
-                        primary.seen.lock().caught_up = term;
+                    if !primary.local.apply.wait_until(seqno, until()) {
+                        continue;
+                    }
+                    if primary.seen.lock().note_caught_up(term) {
                         primary.local.info(&format!(
                             "The backlog up to seqno {seqno} was applied in {:.2} s",
                             (blocking::now() - began).as_secs_f64()
                         ));
                         primary.settle();
-                        return;
                     }
+                    return;
                 }
             }
         };
@@ -195,10 +197,12 @@ impl Primary {
         }
     }
 
-    /// A connection begins: nobody leads by it yet, nor is anybody cut off from it.
+    /// A connection begins: nobody leads by it yet, nor is anybody cut off from it. It may be to another
+    /// group, whose terms have the same numbers.
     pub fn begin_connection(&self) {
         self.cut_off.store(false, Ordering::Release);
-        self.seen.lock().lead = None;
+        let mut seen = self.seen.lock();
+        *seen = Seen { rules: seen.rules, ..Seen::default() };
     }
 
     /// The node goes: what the server was told does not hold any more.
@@ -258,11 +262,23 @@ impl Seen {
         let term = self.lead.filter(|term| single && self.must_wait(*term))?;
         (std::mem::replace(&mut self.waiting, term) != term).then_some(term)
     }
+
+    /// The backlog of this term is applied; false, and not noted, if this node does not lead in it any more.
+    /// It may lead in a later one by then, whose backlog is applied already: nobody waits for that again.
+    fn note_caught_up(&mut self, term: Term) -> bool {
+        let leads = self.lead == Some(term);
+        if leads {
+            self.caught_up = term;
+        }
+        leads
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Records;
+    use crate::withdraw::Withdrawal;
 
     const SINGLE: Rules = Rules {
         zones_min: 0,
@@ -290,11 +306,37 @@ mod tests {
             (seen.gate(), seen.begin_wait(), seen.begin_wait()),
             (Gate::Closed, Some(7), None)
         );
-        seen.caught_up = 7;
+        assert!(seen.note_caught_up(7));
         assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Primary(7), None));
         seen.lead = Some(9);
         assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Closed, Some(9)));
         seen.rules.primaries = Primaries::Multi;
         assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Open, None));
+    }
+
+    #[test]
+    fn a_group_that_is_connected_to_next_has_terms_of_its_own() {
+        let local = Arc::new(Local::for_tests());
+        let records = Arc::new(Records::new(local.clone()));
+        let withdrawal = Withdrawal::new(local.clone(), records, Vec::new());
+        let primary = Primary::new(local, Arc::new(Helpers::new(Arc::new(withdrawal))));
+        let rules = Rules { failover_waits: true, ..SINGLE };
+        *primary.seen.lock() = Seen { rules, lead: Some(1), caught_up: 1, waiting: 1 };
+        primary.begin_connection();
+        let mut seen = primary.seen.lock();
+        seen.lead = Some(1);
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Closed, Some(1)));
+    }
+
+    #[test]
+    fn a_wait_that_outlasts_its_term_takes_nothing_from_the_next_one() {
+        let rules = Rules { failover_waits: true, ..SINGLE };
+        let mut seen = Seen { rules, lead: Some(2), ..Seen::default() };
+        assert_eq!(seen.begin_wait(), Some(2));
+        seen.lead = Some(3);
+        assert_eq!(seen.begin_wait(), Some(3));
+        assert!(seen.note_caught_up(3));
+        assert!(!seen.note_caught_up(2), "it ends after that of term 3");
+        assert_eq!((seen.gate(), seen.begin_wait()), (Gate::Primary(3), None));
     }
 }

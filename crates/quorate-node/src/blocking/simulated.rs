@@ -140,6 +140,12 @@ impl<T> Mutex<T> {
         let held = acquire(&self.waiting, || self.data.try_lock());
         MutexGuard { lock: self, held: Some(held) }
     }
+
+    /// The node's own tests look whether one is held.
+    #[cfg(test)]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.data.try_lock().map(|held| MutexGuard { lock: self, held: Some(held) })
+    }
 }
 
 impl<T: Default> Default for Mutex<T> {

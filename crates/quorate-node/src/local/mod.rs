@@ -125,6 +125,6 @@ impl Local {
             start: None,
             words: Words::for_tests(),
         };
-        Local::new(Box::new(crate::host::Deaf), config, Settings::default())
+        Local::new(Box::<crate::host::Deaf>::default(), config, Settings::default())
     }
 }

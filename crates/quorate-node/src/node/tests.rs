@@ -15,7 +15,7 @@ impl Node {
     /// Without a server or a group.
     fn for_tests() -> Self {
         let config = Local::for_tests().config;
-        Node::new(Box::new(Deaf), config, Settings::default())
+        Node::new(Box::<Deaf>::default(), config, Settings::default())
     }
 }
 
