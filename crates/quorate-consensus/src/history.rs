@@ -1,8 +1,8 @@
 //! The configurations in the log: the last one is in force, the others are what truncation and
 //! compaction fall back to.
 
-use crate::config::Config;
-use crate::types::Index;
+use crate::config::{Config, MemberInfo};
+use crate::types::{Index, MemberId};
 
 #[derive(Debug)]
 pub(crate) struct ConfigHistory {
@@ -34,6 +34,12 @@ impl ConfigHistory {
         let after = self.entries.partition_point(|(index, _)| *index <= commit);
         let at = after.checked_sub(1).map_or(&self.base, |at| &self.entries[at].1);
         std::iter::once(at).chain(self.entries[after..].iter().map(|(_, config)| config))
+    }
+
+    /// What the latest configuration with this member says of it.
+    pub fn latest(&self, id: MemberId) -> Option<&MemberInfo> {
+        let configs = self.entries.iter().rev().map(|(_, config)| config);
+        configs.chain([&self.base]).find_map(|config| config.members.get(&id))
     }
 
     pub fn push(&mut self, index: Index, config: Config) {

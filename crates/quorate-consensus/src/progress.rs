@@ -26,9 +26,13 @@ pub(crate) struct Progress {
     /// The newest heartbeat round it answered, and when that round was sent.
     pub acked_round: u64,
     pub acked_round_sent_ms: Option<u64>,
-    /// The newest round sent to it, and what it had persisted for certain at that moment.
+    /// The most that it acknowledged; `matched` is less where it refused that since.
+    acknowledged: Index,
+    /// It refused what it acknowledged.
+    refused: Option<Refused>,
+    /// The newest round sent to it, and what it had acknowledged at that moment.
     pub round_sent: u64,
-    matched_at_round: Index,
+    acknowledged_at_round: Index,
     /// `matched` at its last heartbeat reply, to notice that acknowledgements ceased.
     matched_at_reply: Index,
     /// The highest commit index it was told and can act on.
@@ -55,6 +59,16 @@ pub(crate) enum State {
     Snapshot,
 }
 
+/// It came back as an older state of itself. What it answers to a round that leaves later says whether
+/// its log is too short, or as long with another end.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// Where to ask then.
+    next: Index,
+    /// The newest round when it refused.
+    round: u64,
+}
+
 impl Progress {
     pub fn new(id: MemberId, next: Index) -> Self {
         Self {
@@ -68,8 +82,10 @@ impl Progress {
             heard_ms: None,
             acked_round: 0,
             acked_round_sent_ms: None,
+            acknowledged: 0,
+            refused: None,
             round_sent: 0,
-            matched_at_round: 0,
+            acknowledged_at_round: 0,
             matched_at_reply: 0,
             commit_sent: 0,
             departing_since_ms: None,
@@ -93,6 +109,7 @@ impl Progress {
 
     fn replicate(&mut self) {
         self.next = self.matched + 1;
+        self.refused = None;
         self.state = State::Replicate;
         self.inflight.clear();
     }
@@ -108,6 +125,7 @@ impl Progress {
         let advanced = matched > self.matched;
         if advanced {
             self.matched = matched;
+            self.acknowledged = self.acknowledged.max(matched);
             self.inflight.free_upto(matched);
             self.next = self.next.max(matched + 1);
         }
@@ -120,17 +138,27 @@ impl Progress {
     }
 
     /// The member has no entry that agrees at `rejected`. `agree` is the last index that may.
-    /// False if the answer is to an Append that does not matter any more.
+    /// False if nothing is to be sent for it: the answer is to an Append that does not matter any more, or
+    /// it acknowledged `rejected`. Then it is asked further back only once it has said how much it has
+    /// (see [`Self::ask_further_back`]): were it sent what it lacks at once, nobody would notice that it
+    /// forgot what it acknowledged.
     pub fn reject(&mut self, rejected: Index, agree: Index) -> bool {
         let current = match self.state {
             State::Probe { .. } => rejected + 1 == self.next,
             State::Replicate => rejected > self.matched,
             State::Snapshot => false,
         };
-        if current {
-            self.probe_from(rejected.min(agree.saturating_add(1)).max(1));
+        if !current {
+            return false;
         }
-        current
+        let next = rejected.min(agree.saturating_add(1)).max(1);
+        let forgot = agree < rejected && rejected <= self.matched;
+        if forgot {
+            self.refused = Some(Refused { next, round: self.round_sent });
+        } else {
+            self.probe_from(next);
+        }
+        !forgot
     }
 
     /// A message with entries up to `last` and of this cost left in `Replicate`.
@@ -152,7 +180,7 @@ impl Progress {
 
     pub fn round_leaves(&mut self, round: u64) {
         self.round_sent = round;
-        self.matched_at_round = self.matched;
+        self.acknowledged_at_round = self.acknowledged;
     }
 
     /// It answered `round`, which was sent at `sent_ms` (unknown if long ago).
@@ -165,13 +193,25 @@ impl Progress {
 
     /// Whether it has less on disk than it acknowledged before `round` was sent: it lost its log.
     pub fn lost_entries(&self, round: u64, persisted_last: Index) -> bool {
-        round == self.round_sent && persisted_last < self.matched_at_round
+        let refused_before = self.refused.is_some_and(|refused| round > refused.round);
+        (round == self.round_sent && persisted_last < self.acknowledged_at_round)
+            || (refused_before && persisted_last < self.acknowledged)
+    }
+
+    /// It answered `round`, and has as much as it acknowledged. If it refused that before, its log has
+    /// another end: else it would refuse the same probe for ever.
+    pub fn ask_further_back(&mut self, round: u64) {
+        if let Some(Refused { next, .. }) = self.refused.take_if(|refused| round > refused.round) {
+            self.matched = self.matched.min(next - 1);
+            self.probe_from(next);
+        }
     }
 
     /// Takes back what it acknowledged.
     pub fn forget_acknowledged(&mut self, persisted_last: Index) {
         self.matched = self.matched.min(persisted_last);
-        self.matched_at_round = self.matched;
+        (self.acknowledged, self.acknowledged_at_round) = (self.matched, self.matched);
+        self.refused = None;
         self.probe_from(self.matched + 1);
     }
 

@@ -27,8 +27,12 @@ pub enum Input {
         connection: u64,
     },
     /// Every address of the peer was tried, and at none it is there: nobody listens, or the answer
-    /// was a refusal that [`refusal_proves_absence`].
-    NotThere(MemberId),
+    /// was a refusal that [`refusal_proves_absence`]. `dialled_ms` is when that began, by the clock
+    /// that [`crate::Member::step`] is told.
+    NotThere {
+        peer: MemberId,
+        dialled_ms: u64,
+    },
     /// A peer that was dialled refused the connection.
     Refused {
         peer: MemberId,
@@ -57,12 +61,9 @@ pub enum Input {
     FetchUnavailable {
         to: MemberId,
     },
-    /// A leader's snapshot has come in whole, and is being written.
-    SnapshotArrived(Received),
-    /// It could not be written.
-    SnapshotNotStored,
-    /// A leader's snapshot has come in whole and is durable.
-    SnapshotStored(Received),
+    /// A leader's snapshot that was to be written is not in the directory: it could not be, another one
+    /// took its turn, or it was deleted, durably.
+    SnapshotNotStored(Received),
     SnapshotSent {
         to: MemberId,
         last: Index,

@@ -49,6 +49,6 @@ pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
-pub use start::{fit, founding, judge_seed, Directory, Fit, Founding, SeedAnswer};
+pub use start::{fit, founding, judge_seed, superseded, Directory, Fit, Founding, SeedAnswer};
 pub use status::{GroupStatus, LogFigures};
 pub use view::{View, ViewMember};

@@ -40,6 +40,11 @@ impl Live {
         self.with_machine(|machine, now_ms, out| machine.step(now_ms, input, out));
     }
 
+    /// The time that the machine is told.
+    pub fn now_ms(&self) -> u64 {
+        self.hands.now_ms()
+    }
+
     /// Has an order carried out, and waits for the answer; it comes after `timeout` at the latest.
     pub fn order(&self, order: Order, timeout: Duration) -> Result<Done, GroupError> {
         let id = self.hands.answers.expect();

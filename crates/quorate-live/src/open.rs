@@ -15,8 +15,8 @@ use crate::threads::{acceptor, asker, clock, sender, snapshots};
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{MemberId, SnapshotMeta};
 use quorate_group::{
-    check_starts, fit, founding, judge_seed, Content, Directory, Fit, Founding, LogLevel, Member,
-    Options, Output, SeedAnswer, StartError, View,
+    check_starts, fit, founding, judge_seed, superseded, Content, Directory, Fit, Founding,
+    LogLevel, Member, Options, Output, SeedAnswer, StartError, View,
 };
 use quorate_wal::{Recovered, Wal, WalOptions};
 use quorate_wire::{PeerIdentity, Want};
@@ -227,7 +227,21 @@ impl Before<'_> {
         directory: &mut Directory,
     ) -> Result<Option<(SnapshotMeta, View)>, GroupError> {
         let skipped = |damaged| self.observer.log(LogLevel::Warn, damaged);
-        let newest = snapshots.newest(&skipped)?;
+        let mut newest = snapshots.newest(&skipped)?;
+        while let Some((stored, _)) = &newest {
+            if !superseded(directory, stored) {
+                break;
+            }
+            let index = stored.meta.last.index;
+            let line = format!(
+                "log {}: the snapshot of index {index} is of a majority that was given up for lost, and is \
+                 deleted",
+                self.settings.dir
+            );
+            self.observer.log(LogLevel::Warn, line);
+            snapshots.remove(index)?;
+            newest = snapshots.newest(&skipped)?;
+        }
         let view = newest.as_ref().and_then(|(_, content)| Content::decode(content.clone()).ok());
         let view = view.map(|content| content.view);
         let dir = &self.settings.dir;

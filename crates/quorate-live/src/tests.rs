@@ -210,6 +210,32 @@ fn superseded_entries_below_a_received_snapshot_are_never_fed() {
 }
 
 #[test]
+fn a_received_snapshot_of_a_majority_that_was_given_up_is_deleted() {
+    let mut cluster = Cluster::new("givenup", 1);
+    let node = &mut cluster.nodes[0];
+    left_behind(node, LogPosition { term: 1, index: 9 }, true, false);
+    // The log goes on by force below the snapshot's end.
+    let (tell, synced) = mpsc::channel();
+    let on_sync = Box::new(move |done| tell.send(done).unwrap());
+    let (wal, found) = Wal::open(WalOptions::new(&node.options.dir), true, on_sync).unwrap();
+    let members = [MemberId(1), found.identity.member]
+        .map(|id| (id, MemberInfo::new(MemberRole::Voter, "127.0.0.1:9", "kept")));
+    let lost = vec![MemberId(2)];
+    let config = Config { members: members.into(), lost, ..Config::default() };
+    wal.append(&[
+        Entry::new(7, 1 << 32, EntryKind::Config, config.encode()),
+        Entry::new(8, 1 << 32, EntryKind::Data, Bytes::from_static(b"kept/8")),
+    ]);
+    while synced.recv().unwrap().unwrap().index < 8 {}
+    wal.close();
+    assert!(start_at(node, 1).unwrap().is_empty(), "nothing is known to be committed");
+    let status = node.status();
+    assert_eq!((status.last_index, status.voters.len()), (8, 2));
+    node.kill();
+    assert!(SnapshotFiles::new(&node.options.dir).list().unwrap().is_empty());
+}
+
+#[test]
 fn a_received_snapshot_that_the_log_contains_says_what_is_committed() {
     let mut cluster = Cluster::new("contained", 1);
     let node = &mut cluster.nodes[0];

@@ -112,6 +112,12 @@ impl Log {
 /// everything; `None`: nobody knows.
 fn expected(log: &Log, snapshots: &[Snapshot], stands: Option<u64>) -> Outcome {
     let mut log = log.clone();
+    // One that contradicts what the log starts after, and so what is committed, is not there.
+    let base = log.base;
+    let sound = |each: &&Snapshot| {
+        !(each.received && each.last.index >= base.index && each.last.term < base.term)
+    };
+    let snapshots: Vec<_> = snapshots.iter().filter(sound).copied().collect();
     let newest = snapshots.iter().max_by_key(|each| each.last.index);
     if let Some(newest) = newest.filter(|each| each.last.index >= log.base.index) {
         match (log.contains(newest.last), newest.received) {

@@ -1,9 +1,8 @@
 //! The command line: looks for seeds that break a rule, and tells the story of one.
 
+use crate::seeds::{default_jobs, parse_range};
 use crate::{replay, run_seed, sweep, Plant, Profile, Report, SweepOptions};
 use clap::{Args, Parser, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -78,6 +77,9 @@ pub fn main() -> ExitCode {
             } else {
                 run_seed(seed, world.profile, world.plant)
             };
+            if report.violation.is_none() {
+                report.trace.iter().for_each(|line| println!("{line}"));
+            }
             print_history(&report);
             conclude(&[report], &world.profile, world.plant)
         }
@@ -87,10 +89,17 @@ pub fn main() -> ExitCode {
 fn run(options: SweepOptions, coverage: bool) -> ExitCode {
     let count = options.seeds.end.saturating_sub(options.seeds.start);
     let started = Instant::now();
-    let progress = Progress::new(count);
-    let total = sweep(&options, &|done| progress.show(done));
-    progress.finish();
+    let told = Mutex::new(started);
+    let total = sweep(&options, &|done| {
+        let Ok(mut told) = told.try_lock() else { return };
+        if told.elapsed() >= LINE_EVERY {
+            *told = Instant::now();
+            let rate = done as f64 / started.elapsed().as_secs_f64();
+            eprintln!("{done} of {count} seeds, {rate:.0} seeds/s");
+        }
+    });
     let seconds = started.elapsed().as_secs_f64().max(1e-9);
+    let each = total.seeds.max(1) as f64;
     if let ([], true) = (total.broken.as_slice(), count == 1) {
         println!("seed {}: no rule broken", options.seeds.start);
     }
@@ -99,18 +108,15 @@ fn run(options: SweepOptions, coverage: bool) -> ExitCode {
          digest {:016x}, {} broken",
         total.seeds,
         total.seeds as f64 / seconds,
-        total.events as f64 / total.seeds.max(1) as f64,
-        total.committed as f64 / total.seeds.max(1) as f64,
+        total.events as f64 / each,
+        total.committed as f64 / each,
         total.digest,
         total.broken.len(),
     );
     if coverage {
         for (mark, count) in total.coverage.iter() {
             let name = format!("{mark:?}");
-            println!(
-                "  {name:18} {count:>10}  {:>8.3} a seed",
-                count as f64 / total.seeds.max(1) as f64
-            );
+            println!("  {name:18} {count:>10}  {:>8.3} a seed", count as f64 / each);
         }
     }
     conclude(&total.broken, &options.profile, options.plant)
@@ -122,9 +128,7 @@ fn conclude(reports: &[Report], profile: &Profile, plant: Option<Plant>) -> Exit
     for report in reports {
         let Some(violation) = &report.violation else { continue };
         code = ExitCode::FAILURE;
-        for line in &report.trace {
-            println!("{line}");
-        }
+        report.trace.iter().for_each(|line| println!("{line}"));
         println!(
             "seed {} breaks a rule at {:.3} ms of virtual time\n  {violation}",
             report.seed,
@@ -155,65 +159,8 @@ fn print_history(report: &Report) {
     );
 }
 
-/// How far a sweep is: a bar for people, now and then a line for logs.
-enum Progress {
-    Bar(ProgressBar),
-    Lines { count: u64, started: Instant, told: Mutex<Instant> },
-}
-
-impl Progress {
-    fn new(count: u64) -> Self {
-        if !std::io::stderr().is_terminal() {
-            let now = Instant::now();
-            return Progress::Lines { count, started: now, told: Mutex::new(now) };
-        }
-        let bar = ProgressBar::new(count);
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left")
-        {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Progress::Bar(bar)
-    }
-
-    fn show(&self, done: u64) {
-        match self {
-            Progress::Bar(bar) => bar.set_position(done),
-            Progress::Lines { count, started, told } => {
-                let Ok(mut told) = told.try_lock() else { return };
-                if told.elapsed() >= LINE_EVERY {
-                    *told = Instant::now();
-                    let rate = done as f64 / started.elapsed().as_secs_f64();
-                    eprintln!("{done} of {count} seeds, {rate:.0} seeds/s");
-                }
-            }
-        }
-    }
-
-    fn finish(&self) {
-        if let Progress::Bar(bar) = self {
-            bar.finish_and_clear();
-        }
-    }
-}
-
 fn value_name(value: &impl clap::ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
-}
-
-fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn parse_range(text: &str) -> Result<Range<u64>, String> {
-    let (from, to) = text.split_once("..").ok_or("seeds are given as A..B, such as 1..20000")?;
-    let number = |s: &str| s.replace('_', "").parse::<u64>().map_err(|e| format!("{s:?}: {e}"));
-    let (from, to) = (number(from)?, number(to)?);
-    if from >= to {
-        return Err(format!("{from}..{to} holds no seed (the last one is excluded)"));
-    }
-    Ok(from..to)
 }
 
 /// Between two lines of progress.

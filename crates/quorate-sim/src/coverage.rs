@@ -1,11 +1,12 @@
 //! How often the interesting things happened: a simulator that stopped visiting a corner finds
 //! nothing there.
 
+use std::collections::BTreeMap;
+
 macro_rules! marks {
     ($($mark:ident),* $(,)?) => {
         /// One kind of thing worth counting.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(u8)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Mark { $($mark),* }
 
         impl Mark {
@@ -51,31 +52,23 @@ marks! {
     WithoutMinority, WithoutCutOff, BrokenLinks, WentOnBroken, PrimaryServes, LeadershipRests, Healed,
 }
 
-#[derive(Clone, Debug)]
-pub struct Coverage([u64; Mark::ALL.len()]);
+#[derive(Clone, Default, Debug)]
+pub struct Coverage(BTreeMap<Mark, u64>);
 
 impl Coverage {
     pub fn mark(&mut self, mark: Mark) {
-        self.0[mark as usize] += 1;
+        *self.0.entry(mark).or_default() += 1;
     }
 
     pub fn count(&self, mark: Mark) -> u64 {
-        self.0[mark as usize]
+        self.0.get(&mark).copied().unwrap_or_default()
     }
 
     pub fn add(&mut self, other: &Coverage) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
-        }
+        other.0.iter().for_each(|(mark, count)| *self.0.entry(*mark).or_default() += count);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Mark, u64)> + '_ {
-        Mark::ALL.iter().map(|mark| (*mark, self.0[*mark as usize]))
-    }
-}
-
-impl Default for Coverage {
-    fn default() -> Self {
-        Coverage([0; Mark::ALL.len()])
+        Mark::ALL.iter().map(|mark| (*mark, self.count(*mark)))
     }
 }

@@ -9,7 +9,7 @@ use quorate_certify::{
     WriteSetBuilder,
 };
 use quorate_consensus::Term;
-use quorate_group::{Committed, View};
+use quorate_group::{Committed, View, ViewMember};
 use std::collections::BTreeMap;
 
 pub struct Database {
@@ -21,6 +21,7 @@ pub struct Database {
 }
 
 /// What a client wants written, before it is stamped.
+#[derive(Default)]
 pub struct WriteRequest {
     pub op: u32,
     /// Rows and how each is used.
@@ -32,8 +33,9 @@ pub struct WriteRequest {
 }
 
 /// Which part of its transaction a write set is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Part {
+    #[default]
     Whole,
     First,
     /// After the one of this seqno.
@@ -113,10 +115,7 @@ impl Database {
     pub fn apply(&mut self, entry: Committed) -> Result<Applied, String> {
         match entry {
             Committed::View { view, .. } => {
-                let origins: Vec<u128> =
-                    view.members.iter().map(|m| origin(m.id.0, m.incarnation)).collect();
-                let (seqno, _) = self.state.view(&origins);
-                self.chain = mix(mix(self.chain, seqno as u64), view.number);
+                self.view(view.number, view.members.iter());
                 Ok(Applied::View)
             }
             Committed::Data { data, primary_term, .. } => self.write(data, primary_term),
@@ -125,10 +124,13 @@ impl Database {
 
     /// The planted bug: whoever was here is still here.
     pub fn apply_view_to_some(&mut self, view: &View, more: &View) {
-        let members = view.members.iter().chain(&more.members);
+        self.view(view.number, view.members.iter().chain(&more.members));
+    }
+
+    fn view<'a>(&mut self, number: u64, members: impl Iterator<Item = &'a ViewMember>) {
         let origins: Vec<u128> = members.map(|m| origin(m.id.0, m.incarnation)).collect();
         let (seqno, _) = self.state.view(&origins);
-        self.chain = mix(mix(self.chain, seqno as u64), view.number);
+        self.chain = mix(mix(self.chain, seqno as u64), number);
     }
 
     pub fn snapshot(&self) -> Bytes {

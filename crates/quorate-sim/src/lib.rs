@@ -19,6 +19,7 @@ mod rng;
 mod run;
 mod scenario;
 mod schedule;
+mod seeds;
 mod staff;
 mod trace;
 mod world;

@@ -35,14 +35,14 @@ impl Modes {
         Modes {
             on: true,
             founded: Self::draw_rules(r, Rules::default()),
-            look_ticks: *r.pick(&[1, 4, 16]).unwrap_or(&1),
+            look_ticks: r.one_of([1, 4, 16]),
             pace: Pace {
                 settled_ms: election_timeout_ms * r.range(1, 4) / 2,
                 pause_max_ms: election_timeout_ms * r.range(2, 8) / 4,
                 writes_min: r.range(1, 4),
                 hold_ms: election_timeout_ms * r.range(2, 6) / 2,
             },
-            turn_timeouts: *r.pick(&[0, 3, 6, 12]).unwrap_or(&0),
+            turn_timeouts: r.one_of([0, 3, 6, 12]),
             two_write: r.chance(500),
         }
     }

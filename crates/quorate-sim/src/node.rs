@@ -3,9 +3,9 @@
 
 use crate::database::{Database, Part};
 use crate::schedule::Micros;
-use crate::world::{Event, Sessions};
+use crate::world::{Action, Sessions};
 use quorate_certify::{Header, Seqno};
-use quorate_consensus::{Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, Term};
+use quorate_consensus::{Config, Index, LogPosition, MemberId, MemberRole, Rules, Term};
 use quorate_group::{Feed, Member, Output};
 use quorate_wal::sim::{Image, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
@@ -18,9 +18,9 @@ pub struct Node {
     pub process: Option<Process>,
     /// Counts the lives of the process; events of an earlier life are ignored.
     pub run: u32,
-    /// Stopped by a signal: events pile up in `backlog`.
+    /// Stopped by a signal: what happens to it piles up in `backlog`.
     pub paused: bool,
-    pub backlog: VecDeque<Event>,
+    pub backlog: VecDeque<Action>,
     /// The machine has no power: nobody refuses a connection.
     pub off: bool,
     pub clock: Clock,
@@ -74,6 +74,8 @@ pub struct Process {
     pub caretaker: bool,
     /// All members of the process are cut off.
     pub isolated: bool,
+    /// The votes that it was told to want, last.
+    pub wants_votes: u8,
     pub links: BTreeMap<MemberId, Outgoing>,
     /// Number and connection of the peers that dialled.
     pub incoming: BTreeMap<MemberId, (u64, u64)>,
@@ -84,8 +86,8 @@ pub struct Process {
     pub streams: Vec<Option<Seqno>>,
     pub reads: Vec<Read>,
     pub sessions: Sessions,
-    /// The question for admission that is under way; 0: none.
-    pub asking: u64,
+    /// The question for admission that is under way: its number, and whom it goes to.
+    pub asking: Option<(u64, String)>,
     /// Orders under way, by their ids.
     pub orders: BTreeMap<u64, &'static str>,
     pub disk_busy: bool,
@@ -117,6 +119,15 @@ pub struct Outgoing {
     pub at_once: bool,
     /// Something says that it may be there after all.
     pub wanted_now: bool,
+}
+
+impl Outgoing {
+    /// The pause before the next dial.
+    pub fn back_off(&mut self, most: Micros) -> Micros {
+        self.backoff_us = (self.backoff_us * 2).clamp(5_000, most);
+        self.at_once = true;
+        self.backoff_us
+    }
 }
 
 /// A clock that started at some time and runs a little fast or slow.
@@ -153,14 +164,6 @@ pub struct Read {
     pub floor: Index,
     /// The read point, once known: the read is done when that is applied.
     pub point: Option<Index>,
-}
-
-/// A snapshot on its way to the disk.
-pub struct Save {
-    pub meta: SnapshotMeta,
-    pub content: bytes::Bytes,
-    /// From this leader, in its term.
-    pub received: Option<quorate_group::Received>,
 }
 
 impl Clock {
@@ -201,6 +204,11 @@ impl Process {
         self.feed.position().index
     }
 
+    /// The newest membership in its log.
+    pub fn config(&mut self) -> Config {
+        self.member.status(0, Default::default()).config
+    }
+
     /// Nothing that this member's clients asked for is open.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.reads.is_empty()
@@ -213,13 +221,15 @@ impl Process {
 
     /// Whether the log of this process has this entry on disk.
     pub fn has_on_disk(&self, position: LogPosition) -> bool {
-        on_disk(&self.wal, position)
+        let base = self.wal.base().index;
+        let synced = base + 1..=self.wal.persisted().index;
+        position.index <= base
+            || (synced.contains(&position.index)
+                && self.wal.term_at(position.index) == Some(position.term))
     }
-}
 
-pub fn on_disk(wal: &Wal, position: LogPosition) -> bool {
-    let base = wal.base().index;
-    position.index <= base
-        || (position.index <= wal.persisted().index
-            && wal.term_at(position.index) == Some(position.term))
+    pub fn is_in_snapshot(&self, index: Index) -> bool {
+        let newest = self.snapshots.list().unwrap_or_default().into_iter().next();
+        newest.is_some_and(|newest| index <= newest)
+    }
 }

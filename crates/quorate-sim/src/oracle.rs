@@ -9,12 +9,14 @@ pub mod rows;
 mod voice;
 
 use crate::conflicts::Passed;
-use crate::rng::{mix, mix_bytes};
-use quorate_certify::{Outcome, Seqno, WriteSet};
+use crate::database::Decision;
+use crate::rng::mix;
+use quorate_certify::Outcome;
 use quorate_consensus::{Entry, Index, LogPosition, MemberId, Term};
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::fmt;
+use twox_hash::XxHash3_64;
 use voice::Voice;
 
 /// The rule that was broken.
@@ -96,7 +98,7 @@ pub struct Oracle {
     rivals: Vec<(Index, Known)>,
     committed: Vec<Committed>,
     leaders: BTreeMap<Term, MemberId>,
-    voices: Vec<(MemberId, Voice)>,
+    voices: BTreeMap<MemberId, Voice>,
     /// Digest of the replicated state after each index.
     states: Vec<u64>,
     ops: Vec<OpFate>,
@@ -111,6 +113,12 @@ impl Oracle {
     pub fn fail(&mut self, rule: Rule, detail: impl FnOnce() -> String) {
         if self.violation.is_none() {
             self.violation = Some(Violation { rule, detail: detail() });
+        }
+    }
+
+    pub fn fail_if(&mut self, broken: bool, rule: Rule, detail: impl FnOnce() -> String) {
+        if broken {
+            self.fail(rule, detail);
         }
     }
 
@@ -141,27 +149,17 @@ impl Oracle {
         match self.find(entry.position()) {
             Some(known) if known.hash == seen.hash && known.prev_term == prev_term => {}
             Some(known) => self.fail(Rule::LogMatching, || {
-                format!(
-                    "{member:?} has another entry {} than its leader made (before it: term {}, \
-                     there {})",
-                    show(entry.position()),
-                    prev_term,
-                    known.prev_term
-                )
+                let (at, other) = (show(entry.position()), known.prev_term);
+                format!("{member:?} has another {at} than its leader, behind terms {prev_term}, {other}")
             }),
             None if leads => self.learn(entry.index, seen),
             None => self.fail(Rule::LogMatching, || {
                 format!("{member:?} has entry {} that no leader made", show(entry.position()))
             }),
         }
-        if prev_term > entry.term {
-            self.fail(Rule::LogMatching, || {
-                format!(
-                    "{member:?}: entry {} follows one of term {prev_term}",
-                    show(entry.position())
-                )
-            });
-        }
+        self.fail_if(prev_term > entry.term, Rule::LogMatching, || {
+            format!("{member:?}: entry {} follows term {prev_term}", show(entry.position()))
+        });
     }
 
     /// An entry that was in all logs when the run began.
@@ -172,24 +170,19 @@ impl Oracle {
     /// An entry as found on disk at a restart.
     pub fn found(&mut self, member: MemberId, position: LogPosition, prev_term: Term) {
         let fits = self.find(position).is_some_and(|known| known.prev_term == prev_term);
-        if !fits {
-            self.fail(Rule::LogMatching, || {
-                format!(
-                    "{member:?} restarted with entry {} behind one of term {prev_term}, which no \
-                     leader made so",
-                    show(position)
-                )
-            });
-        }
+        self.fail_if(!fits, Rule::LogMatching, || {
+            let at = show(position);
+            format!("{member:?} finds entry {at} behind term {prev_term}: no leader made that")
+        });
     }
 
     /// `member` is about to cut entry `position` out of its log.
     pub fn truncated(&mut self, member: MemberId, position: LogPosition) {
-        if self.committed_term(position.index) == Some(position.term) {
-            self.fail(Rule::CommittedNeverChanges, || {
-                format!("{member:?} cuts off the committed entry {}", show(position))
-            });
-        }
+        self.fail_if(
+            self.committed_term(position.index) == Some(position.term),
+            Rule::CommittedNeverChanges,
+            || format!("{member:?} cuts off the committed entry {}", show(position)),
+        );
     }
 
     /// A majority was given up for lost: what was committed after `upto` is lost with it, by an
@@ -214,26 +207,22 @@ impl Oracle {
         term_at: impl Fn(Index) -> Option<Term>,
     ) {
         let before = *self.leaders.entry(term).or_insert(member);
-        if before != member {
-            self.fail(Rule::OneLeaderPerTerm, || {
-                format!("{member:?} leads term {term}, and so does {before:?}")
-            });
-        }
+        self.fail_if(before != member, Rule::OneLeaderPerTerm, || {
+            format!("{member:?} leads term {term}, and so does {before:?}")
+        });
         // Entries counted by leaders of later terms need not be here: this one has already lost.
         let must_have = self.committed.iter().rposition(|c| c.counted_in < term);
         if let Some(at) = must_have {
             let position = LogPosition { term: self.committed[at].term, index: at as Index + 1 };
-            if last < position.index
-                || term_at(position.index).is_some_and(|have| have != position.term)
-            {
-                self.fail(Rule::LeaderCompleteness, || {
-                    format!(
-                        "{member:?} leads term {term} with a log up to {last}, without the \
-                         committed entry {}",
-                        show(position)
-                    )
-                });
-            }
+            self.fail_if(
+                last < position.index
+                    || term_at(position.index).is_some_and(|have| have != position.term),
+                Rule::LeaderCompleteness,
+                || {
+                    let at = show(position);
+                    format!("{member:?} leads term {term} up to {last}, without the committed {at}")
+                },
+            );
         }
     }
 
@@ -258,14 +247,14 @@ impl Oracle {
             });
             return false;
         }
-        if self.find(entry.position()).is_none_or(|known| known.hash != hash(entry)) {
-            self.fail(Rule::LogMatching, || {
-                format!(
-                    "{member:?} is fed {} with a content that no leader made",
-                    show(entry.position())
-                )
-            });
-        }
+        self.fail_if(
+            self.find(entry.position()).is_none_or(|known| known.hash != hash(entry)),
+            Rule::LogMatching,
+            || {
+                let at = show(entry.position());
+                format!("{member:?} is fed {at} with a content that no leader made")
+            },
+        );
         self.committed.push(Committed { term, counted_in });
         true
     }
@@ -296,15 +285,9 @@ impl Oracle {
         &self.ops
     }
 
-    /// Operation `op` got its verdict at `index`; told once for each index, in order.
-    pub fn verdict(
-        &mut self,
-        op: u32,
-        index: Index,
-        seqno: Seqno,
-        outcome: Outcome,
-        write_set: &WriteSet,
-    ) {
+    /// An operation got its verdict at `index`; told once for each index, in order.
+    pub fn verdict(&mut self, index: Index, decision: &Decision) {
+        let &Decision { op, ref write_set, seqno, outcome } = decision;
         let Some(fate) = self.ops.get_mut(op as usize) else {
             return self.fail(Rule::ExactlyOnce, || format!("operation {op} was never proposed"));
         };
@@ -383,7 +366,8 @@ pub fn show(position: LogPosition) -> String {
 }
 
 fn hash(entry: &Entry) -> u64 {
-    mix_bytes(mix(entry.term, u64::from(entry.kind.code())), &entry.data)
+    let seed = mix(entry.term, u64::from(entry.kind.code()));
+    XxHash3_64::oneshot_with_seed(seed, &entry.data)
 }
 
 #[cfg(test)]

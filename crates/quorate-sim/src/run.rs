@@ -44,16 +44,16 @@ pub struct Sweep {
 
 /// Runs one seed; if it breaks a rule, runs it again to tell how it came to that.
 pub fn run_seed(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
-    let report = guarded(seed, profile, plant, Trace::Off);
+    let report = guarded(seed, profile, plant, 0);
     match report.violation {
-        Some(_) => guarded(seed, profile, plant, Trace::last(STORY_LINES)),
+        Some(_) => guarded(seed, profile, plant, STORY_LINES),
         None => report,
     }
 }
 
-/// Runs one seed and writes its whole story to standard output.
+/// Runs one seed and keeps its whole story.
 pub fn replay(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
-    guarded(seed, profile, plant, Trace::All(Box::new(std::io::stdout().lock())))
+    guarded(seed, profile, plant, usize::MAX)
 }
 
 /// Runs a range of seeds. `progress` is called now and then with how many are done.
@@ -66,12 +66,11 @@ pub fn sweep(options: &SweepOptions, progress: &(dyn Fn(u64) + Sync)) -> Sweep {
         if first >= options.seeds.end || enough.load(Ordering::Relaxed) {
             return;
         }
-        let mut part = Sweep::default();
-        for seed in first..(first + CHUNK).min(options.seeds.end) {
-            part.add(run_seed(seed, options.profile, options.plant));
-        }
+        let chunk = first..(first + CHUNK).min(options.seeds.end);
+        let run = |seed| run_seed(seed, options.profile, options.plant);
+        let reports: Vec<Report> = chunk.map(run).collect();
         let mut total = total.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        total.merge(part);
+        reports.into_iter().for_each(|report| total.add(report));
         enough.store(total.broken.len() >= options.violations_max, Ordering::Relaxed);
         progress(total.seeds);
     };
@@ -97,15 +96,6 @@ impl Sweep {
             self.broken.push(report);
         }
     }
-
-    fn merge(&mut self, part: Sweep) {
-        self.seeds += part.seeds;
-        self.events += part.events;
-        self.committed += part.committed;
-        self.digest = self.digest.wrapping_add(part.digest);
-        self.coverage.add(&part.coverage);
-        self.broken.extend(part.broken);
-    }
 }
 
 thread_local! {
@@ -115,7 +105,7 @@ thread_local! {
 }
 
 /// A run in which a panic, of the core or of the simulator, counts as a violation.
-fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, trace: Trace) -> Report {
+fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, lines: usize) -> Report {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = panic::take_hook();
@@ -124,7 +114,7 @@ fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, trace: Trace) -> R
             false => usual(info),
         }));
     });
-    let mut world = World::new(seed, profile, plant, trace);
+    let mut world = World::new(seed, profile, plant, Trace::last(lines));
     RUNNING.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
     RUNNING.set(false);

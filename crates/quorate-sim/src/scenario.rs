@@ -25,26 +25,49 @@ pub enum Profile {
     Membership,
 }
 
-/// The faults that may happen in one run.
-#[derive(Clone, Debug, Default)]
-pub struct Faults {
-    pub kill: bool,
-    pub power: bool,
-    pub power_of_all: bool,
-    pub pause: bool,
-    pub partition: bool,
-    pub one_way: bool,
-    pub reset: bool,
-    pub disk_stall: bool,
-    pub sync_failure: bool,
-    pub full: bool,
-    pub wipe: bool,
-    pub rot: bool,
-    pub roll_back: bool,
-    pub orders: bool,
-    pub hang: bool,
-    pub slow_apply: bool,
+/// What may go wrong in one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    Kill,
+    Power,
+    PowerOfAll,
+    DiesInWrite,
+    Pause,
+    Partition,
+    OneWay,
+    Reset,
+    SlowDisk,
+    SyncFails,
+    Full,
+    Wipe,
+    Rot,
+    /// An image of a disk is kept, for it to be rolled back to.
+    Image,
+    RollBack,
+    Orders,
+    Hang,
+    SlowApply,
 }
+
+/// In which profiles beside the swarm, and in how many of a thousand runs of them.
+const FAULTS: [(Fault, &[Profile], u32); 16] = [
+    (Fault::Kill, &[Profile::Disk, Profile::Membership, Profile::Network], 600),
+    (Fault::Power, &[Profile::Disk], 500),
+    (Fault::PowerOfAll, &[Profile::Disk], 200),
+    (Fault::Pause, &[Profile::Network], 350),
+    (Fault::Partition, &[Profile::Network], 450),
+    (Fault::OneWay, &[Profile::Network], 300),
+    (Fault::Reset, &[Profile::Network], 400),
+    (Fault::SlowDisk, &[Profile::Disk], 350),
+    (Fault::SyncFails, &[Profile::Disk], 200),
+    (Fault::Full, &[Profile::Disk], 150),
+    (Fault::Wipe, &[Profile::Disk, Profile::Membership], 200),
+    (Fault::Rot, &[Profile::Disk], 150),
+    (Fault::RollBack, &[Profile::Disk], 150),
+    (Fault::Orders, &[Profile::Membership], 400),
+    (Fault::Hang, &[Profile::Membership], 150),
+    (Fault::SlowApply, &[], 200),
+];
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -71,7 +94,7 @@ pub struct Scenario {
     /// Syncs in a thousand that take up to `stall_us`.
     pub stall_per_mille: u32,
     pub stall_us: Micros,
-    pub faults: Faults,
+    pub faults: Vec<Fault>,
     pub clients_per_member: usize,
     pub think_us: Micros,
     /// Write sets proposed in the whole run before the faults stop.
@@ -112,21 +135,20 @@ impl Scenario {
         let r = &mut rng;
         let voters =
             r.weighted(&[(1, 4), (2, 8), (3, 46), (4, 10), (5, 24), (6, 3), (7, 5)]).unwrap_or(3);
-        let election_timeout_ms = *r.pick(&[100, 200, 500, 1000]).unwrap_or(&200);
+        let election_timeout_ms = r.one_of([100, 200, 500, 1000]);
         let election_us = election_timeout_ms * 1000;
-        let faults = Faults::draw(r, profile);
+        let on = |(_, profiles, per_mille): &(Fault, &[Profile], u32)| {
+            r.chance(*per_mille) && (profile == Profile::Swarm || profiles.contains(&profile))
+        };
+        let faults: Vec<Fault> = FAULTS.into_iter().filter(on).map(|(fault, ..)| fault).collect();
         let calm = profile == Profile::Calm;
         let varied = matches!(profile, Profile::Swarm | Profile::Membership) && r.chance(400);
-        let zones = if varied { *r.pick(&[1, 1, 2, 3]).unwrap_or(&1) } else { 1 };
+        let zones = if varied { r.one_of([1, 1, 2, 3]) } else { 1 };
         let priorities = varied && r.chance(500);
         let single = varied && r.chance(400);
         let rules = Rules {
             zones_min: r.below(zones + 1) as u8,
-            priorities: if priorities && r.chance(300) {
-                PriorityRule::Forced
-            } else {
-                PriorityRule::Optimistic
-            },
+            priorities: priority_rule(priorities && r.chance(300)),
             primaries: if single { Primaries::Single } else { Primaries::Multi },
             follows_writes: varied && r.chance(400),
             ..Rules::default()
@@ -139,38 +161,42 @@ impl Scenario {
             learners: if r.chance(150) { 1 } else { 0 },
             founded: r.chance(100),
             election_timeout_ms,
-            drift_ppm: *r.pick(&[0, 1_000, 50_000, 150_000]).unwrap_or(&0),
+            drift_ppm: r.one_of([0, 1_000, 50_000, 150_000]),
             chaos_us: election_us * r.range(6, if voters > 5 { 20 } else { 32 }),
             fault_every_us: election_us * r.range(4, 24) / 8,
             latency_us: (50, far),
             jitter_us: if jittery { r.range(100, election_us / 20) } else { 50 },
             spike_per_mille: if jittery { r.range(0, 30) as u32 } else { 0 },
             spike_us: election_us * r.range(1, 3),
-            sync_us: (r.range(20, 200), election_us / r.pick(&[400, 40, 10, 3]).unwrap_or(&40)),
-            stall_per_mille: if faults.disk_stall { r.range(1, 60) as u32 } else { 0 },
+            sync_us: (r.range(20, 200), election_us / r.one_of([400, 40, 10, 3])),
+            stall_per_mille: if faults.contains(&Fault::SlowDisk) {
+                r.range(1, 60) as u32
+            } else {
+                0
+            },
             stall_us: election_us * r.range(1, 16) / 8,
             clients_per_member: r.range(1, 3) as usize,
-            think_us: election_us * 2 / r.pick(&[1, 6, 20, 80]).unwrap_or(&16),
-            proposals_max: *r.pick(&[12, 80, 160, 240]).unwrap_or(&160),
-            keys: *r.pick(&[2, 6, 20, 200]).unwrap_or(&20),
-            reads_per_mille: *r.pick(&[0, 50, 200, 500]).unwrap_or(&200),
-            fragments_per_mille: *r.pick(&[0, 0, 100, 400]).unwrap_or(&0),
-            window: *r.pick(&[4, 16, 64, 256]).unwrap_or(&64),
-            segment_bytes: *r.pick(&[16 << 10, 16 << 10, 32 << 10]).unwrap_or(&(16 << 10)),
-            snapshot_bytes: *r.pick(&[1 << 10, 4 << 10, 16 << 10, 1 << 20]).unwrap_or(&(4 << 10)),
-            large_per_mille: *r.pick(&[0, 0, 2, 20]).unwrap_or(&0),
+            think_us: election_us * 2 / r.one_of([1, 6, 20, 80]),
+            proposals_max: r.one_of([12, 80, 160, 240]),
+            keys: r.one_of([2, 6, 20, 200]),
+            reads_per_mille: r.one_of([0, 50, 200, 500]),
+            fragments_per_mille: r.one_of([0, 0, 100, 400]),
+            window: r.one_of([4, 16, 64, 256]),
+            segment_bytes: r.one_of([16 << 10, 16 << 10, 32 << 10]),
+            snapshot_bytes: r.one_of([1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            large_per_mille: r.one_of([0, 0, 2, 20]),
             minority_stays_away: !calm && r.chance(300),
             minority_is_cut_off: Rng::new(mix(seed, 0x4375_744f_6666)).chance(500),
             rules,
             zones,
             priorities,
-            loggers_per_mille: if varied { *r.pick(&[0, 200, 400]).unwrap_or(&0) } else { 0 },
+            loggers_per_mille: if varied { r.one_of([0, 200, 400]) } else { 0 },
             stall_timeouts: r.below(3),
             expels: !calm && r.chance(100),
             allow_alone: !calm && voters == 2 && r.chance(600),
             lease_reads: false,
             modes: Modes::draw(seed, profile, election_timeout_ms),
-            staff: Staff::draw(seed, profile, (voters, election_us), faults.loses_disks()),
+            staff: Staff::draw(seed, profile, (voters, election_us), loses_disks(&faults)),
             faults,
         };
         scenario.modes.govern(&mut scenario.rules);
@@ -184,7 +210,7 @@ impl Scenario {
         let possible = matches!(profile, Profile::Swarm | Profile::Network);
         self.lease_reads = rng.chance(150) && possible;
         if self.lease_reads {
-            self.drift_ppm = *rng.pick(&[0, 1_000, 30_000]).unwrap_or(&0);
+            self.drift_ppm = rng.one_of([0, 1_000, 30_000]);
         }
     }
 
@@ -199,7 +225,7 @@ impl Scenario {
                 false => MemberRole::Learner,
             };
             let priority = match self.priorities && slot > 0 {
-                true => *rng.pick(&[0, 20, 50, 50, 80]).unwrap_or(&50),
+                true => rng.one_of([0, 20, 50, 50, 80]),
                 false => 50,
             };
             let zone = format!("z{}", slot as u64 % self.zones);
@@ -210,6 +236,19 @@ impl Scenario {
         self.staff.govern(&mut config, ids);
         config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
         config
+    }
+
+    pub fn may(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::DiesInWrite => self.may(Fault::Kill) || self.may(Fault::Power),
+            Fault::Image => self.may(Fault::RollBack),
+            fault => self.faults.contains(&fault),
+        }
+    }
+
+    /// Some member may be lost for good.
+    pub fn loses_disks(&self) -> bool {
+        loses_disks(&self.faults)
     }
 
     pub fn election_us(&self) -> Micros {
@@ -230,6 +269,18 @@ impl Scenario {
     }
 }
 
+pub fn priority_rule(forced: bool) -> PriorityRule {
+    match forced {
+        true => PriorityRule::Forced,
+        false => PriorityRule::Optimistic,
+    }
+}
+
+fn loses_disks(faults: &[Fault]) -> bool {
+    let lost = |fault: &Fault| matches!(fault, Fault::Wipe | Fault::Rot | Fault::RollBack);
+    faults.iter().any(lost)
+}
+
 pub fn addr(slot: usize) -> String {
     format!("m{slot}:1")
 }
@@ -241,39 +292,6 @@ pub fn name(slot: usize) -> String {
 /// The slot of an address.
 pub fn slot_of(addr: &str) -> Option<usize> {
     addr.strip_prefix('m')?.strip_suffix(":1")?.parse().ok()
-}
-
-impl Faults {
-    /// Some member may be lost for good.
-    pub fn loses_disks(&self) -> bool {
-        self.wipe || self.rot || self.roll_back
-    }
-
-    fn draw(rng: &mut Rng, profile: Profile) -> Self {
-        let all = profile == Profile::Swarm;
-        let disk = all || profile == Profile::Disk;
-        let network = all || profile == Profile::Network;
-        let membership = all || profile == Profile::Membership;
-        let mut on = |possible: bool, per_mille: u32| rng.chance(per_mille) && possible;
-        Faults {
-            kill: on(disk || membership || network, 600),
-            power: on(disk, 500),
-            power_of_all: on(disk, 200),
-            pause: on(network, 350),
-            partition: on(network, 450),
-            one_way: on(network, 300),
-            reset: on(network, 400),
-            disk_stall: on(disk, 350),
-            sync_failure: on(disk, 200),
-            full: on(disk, 150),
-            wipe: on(disk || membership, 200),
-            rot: on(disk, 150),
-            roll_back: on(disk, 150),
-            orders: on(membership, 400),
-            hang: on(membership, 150),
-            slow_apply: on(all, 200),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -294,8 +312,7 @@ mod tests {
     fn a_calm_run_has_no_faults() {
         for seed in 0..50 {
             let (scenario, _) = Scenario::new(seed, Profile::Calm);
-            let faults = format!("{:?}", scenario.faults);
-            assert!(!faults.contains("true"), "{faults}");
+            assert_eq!(scenario.faults, []);
         }
     }
 }

@@ -41,21 +41,17 @@ impl Staff {
         let other_votes = operated && r.chance(200);
         let other_wishes = operated && r.chance(400);
         Staff {
-            votes: draw(r, other_votes && !loses_disks, 1, |r| {
-                *r.pick(&[0, 1, 1, 1, 2, 3]).unwrap_or(&1)
-            }),
+            votes: draw(r, other_votes && !loses_disks, 1, |r| r.one_of([0, 1, 1, 1, 2, 3])),
             wishes: draw(r, other_wishes, (MemberRole::Voter, 50), |r| {
                 let logger = r.chance(250);
-                let priority = *r.pick(&[0, 20, 50, 50, 80]).unwrap_or(&50);
+                let priority = r.one_of([0, 20, 50, 50, 80]);
                 (if logger { MemberRole::Logger } else { MemberRole::Voter }, priority)
             }),
             departs: operated && r.chance(200),
             alone: !calm && voters < 4 && r.chance(500),
             disaster: operated && voters > 1 && r.chance(130),
             loses_commits: r.chance(600),
-            fetch_us: *r
-                .pick(&[2_000, election_us / 4, election_us, election_us * 2])
-                .unwrap_or(&2_000),
+            fetch_us: r.one_of([2_000, election_us / 4, election_us, election_us * 2]),
         }
     }
 

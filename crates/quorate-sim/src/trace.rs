@@ -5,44 +5,30 @@
 
 use crate::schedule::Micros;
 use std::collections::VecDeque;
-use std::io::Write;
 
-pub enum Trace {
-    Off,
-    /// Keeps the last lines.
-    Last(usize, VecDeque<String>),
-    /// Writes each line as it happens.
-    All(Box<dyn Write>),
+/// The last lines of it.
+pub struct Trace {
+    lines_max: usize,
+    lines: VecDeque<String>,
 }
 
 impl Trace {
-    pub fn last(lines: usize) -> Self {
-        Trace::Last(lines, VecDeque::with_capacity(lines + 1))
+    pub fn last(lines_max: usize) -> Self {
+        Trace { lines_max, lines: VecDeque::new() }
     }
 
     pub fn is_on(&self) -> bool {
-        !matches!(self, Trace::Off)
+        self.lines_max > 0
     }
 
     pub fn line(&mut self, now: Micros, text: &str) {
-        let line = format!("{:>10.3} ms  {text}", now as f64 / 1000.0);
-        match self {
-            Trace::Off => {}
-            Trace::Last(keep, lines) => {
-                lines.push_back(line);
-                if lines.len() > *keep {
-                    lines.pop_front();
-                }
-            }
-            // A reader that went away (a closed pager) is no reason to stop the run.
-            Trace::All(out) => drop(writeln!(out, "{line}")),
+        if self.lines.len() == self.lines_max {
+            self.lines.pop_front();
         }
+        self.lines.push_back(format!("{:>10.3} ms  {text}", now as f64 / 1000.0));
     }
 
     pub fn into_lines(self) -> Vec<String> {
-        match self {
-            Trace::Last(_, lines) => lines.into(),
-            Trace::Off | Trace::All(_) => Vec::new(),
-        }
+        self.lines.into()
     }
 }

@@ -3,6 +3,15 @@
 //! The world decides when things happen and what goes wrong; it carries out what the members want
 //! done (`carry`), as the shell of the product does, and shows everything to the oracle.
 
+/// Tells the story, if anybody reads it.
+macro_rules! note {
+    ($world:expr, $($text:tt)+) => {
+        if $world.trace.is_on() {
+            $world.note(format!($($text)+));
+        }
+    };
+}
+
 mod admission;
 mod alone;
 mod broken;
@@ -28,25 +37,26 @@ mod start;
 mod storage;
 
 use crate::coverage::{Coverage, Mark};
-use crate::node::{Clock, Node};
-use crate::oracle::{Oracle, Rule, Violation};
+use crate::node::{Client, Clock, Damage, Node, Outgoing, Pending, Process, Read};
+use crate::oracle::{show, Oracle, Rule, Violation};
 use crate::plant::Plant;
 use crate::rng::{mix, Rng};
-use crate::scenario::{Profile, Scenario};
+use crate::scenario::{addr, name, priority_rule, slot_of, Fault, Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use alone::Known;
 use broken::Broken;
 use connections::Connection;
 use disaster::Disaster;
-pub use event::{Asked, Event};
+pub use event::Action;
+use event::Event;
 use modes::Settling;
 use net::Net;
 use quorate_consensus::{Config, Index, MemberId};
-use quorate_wal::sim::Crash;
 use retry::Retries;
 pub use retry::Sessions;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
 const EVENTS_MAX: u64 = 400_000;
@@ -142,9 +152,7 @@ impl World {
             rng,
             scenario,
         };
-        if world.trace.is_on() {
-            world.note(format!("{:?}", world.scenario));
-        }
+        note!(world, "{:?}", world.scenario);
         world
     }
 
@@ -178,86 +186,26 @@ impl World {
         }
     }
 
-    fn handle(&mut self, event: Event) {
-        let Some((m, run)) = event.process() else { return self.handle_outside(event) };
-        let node = &mut self.nodes[m];
-        if !node.is_up() || run != node.run {
-            return;
-        }
-        if node.paused {
-            // A timer that was missed rings once, when the process goes on. The disk goes on.
-            match event {
-                Event::Tick { .. } => return,
-                other => return node.backlog.push_back(other),
-            }
-        }
-        self.handle_in_process(m, event);
-        self.bury(m);
+    fn leader(&self) -> Option<usize> {
+        self.slots().find(|m| self.nodes[*m].leads())
     }
 
-    fn handle_in_process(&mut self, m: usize, event: Event) {
-        match event {
-            Event::Tick { .. } => self.tick(m),
-            Event::Disk { turn, .. } => self.disk_step(m, turn),
-            Event::Feed { .. } => self.feed(m),
-            Event::Fetch { fetch, .. } => self.fetch(m, fetch),
-            Event::Save { save, .. } => self.save(m, save),
-            Event::SendSnapshot { order, .. } => self.send_snapshot(m, order),
-            Event::Client { client, .. } => self.client(m, client),
-            Event::ReadAgain { client, .. } => self.read(m, client),
-            Event::Dial { peer, attempt, addr, refused, .. } => {
-                self.dial(m, peer, attempt, addr, refused)
-            }
-            Event::DialFailed { peer, attempt, addr, refused, .. } => {
-                self.dial_failed(m, peer, attempt, addr, refused)
-            }
-            Event::Hello { connection, addr, refused, bytes, .. } => {
-                self.hello(m, connection, addr, refused, bytes)
-            }
-            Event::Greeted { connection, addr, refused, bytes, .. } => {
-                self.greeted(m, connection, addr, refused, bytes)
-            }
-            Event::Arrive { connection, bytes, .. } => self.arrive(m, connection, bytes),
-            Event::Pump { connection, .. } => self.pump(connection),
-            Event::OutgoingEnded { connection, .. } => self.outgoing_ended(m, connection),
-            Event::IncomingEnded { connection, .. } => self.incoming_ended(m, connection),
-            Event::AskArrives { ask, .. } => self.ask_arrives(m, ask),
-            Event::AskAnswered { number, addr, bytes, .. } => {
-                self.ask_answered(m, number, addr, &bytes)
-            }
-            Event::AskFailed { number, addr, reason, .. } => {
-                self.ask_failed(m, number, addr, reason)
-            }
-            Event::Leave { serial, .. } => self.leave(m, serial),
-            Event::Unhang { .. } => self.unhang(m),
-            _ => unreachable!("an event outside any process"),
+    /// The leader so many times in a thousand, for that is where things happen; else anybody.
+    fn draw_node(&mut self, per_mille: u32) -> usize {
+        match self.leader() {
+            Some(leader) if self.rng.chance(per_mille) => leader,
+            _ => self.rng.index(self.nodes.len()),
         }
     }
 
-    fn handle_outside(&mut self, event: Event) {
-        match event {
-            Event::LinkTimeout { connection } => self.link_timeout(connection),
-            Event::Restart { m, run } => self.restart(m, run),
-            Event::Resume { m, run } => self.resume(m, run),
-            Event::Return { task, from } => self.come_back(task, from),
-            Event::Join => self.join_links(),
-            Event::Room { m } => self.make_room(m),
-            Event::Fault => self.fault(),
-            Event::Order => self.order(),
-            Event::Act(act) => self.act(act),
-            Event::HealCheck => self.heal_check(),
-            _ => unreachable!("an event inside a process"),
-        }
+    /// What is to be done in this phase has so many election timeouts.
+    fn enter(&mut self, phase: Phase, timeouts: u64) {
+        self.phase = phase;
+        self.phase_ends = self.schedule.now() + timeouts * self.scenario.election_us();
     }
 
-    /// A machine whose disk died in the middle of an operation lost its power.
-    fn bury(&mut self, m: usize) {
-        if self.nodes[m].is_up() && self.nodes[m].disk.is_dead() {
-            self.mark(Mark::CrashInsideWrite);
-            let crash = if self.rng.chance(500) { Crash::Power } else { Crash::Kill };
-            self.crash(m, crash);
-            self.restart_later(m);
-        }
+    fn slots(&self) -> Range<usize> {
+        0..self.nodes.len()
     }
 
     fn slot(&self, id: MemberId) -> Option<usize> {
@@ -275,11 +223,6 @@ impl World {
 
     fn mark(&mut self, mark: Mark) {
         self.coverage.mark(mark);
-    }
-
-    /// Whether anybody reads the story; ask before making a line.
-    fn tells(&self) -> bool {
-        self.trace.is_on()
     }
 
     fn note(&mut self, text: String) {

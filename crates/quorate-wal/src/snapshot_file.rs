@@ -52,10 +52,15 @@ impl SnapshotFiles {
     /// there were.
     pub fn save(&self, index: Index, meta: &[u8], payload: &[u8]) -> Result<(), WalError> {
         let _one = self.changing.lock().expect("no panics under this lock");
+        let known = self.list()?.contains(&index);
         let saved = self.write(index, meta, payload);
         if saved.is_err() {
             // On a full disk a part of a snapshot would only take room; the error is what counts.
             let _ = self.disk.remove(TMP_NAME);
+            if !known {
+                // It may have its name already, and nobody was told that it is here.
+                let _ = self.disk.remove(&file_name(index));
+            }
         }
         saved
     }
@@ -97,6 +102,14 @@ impl SnapshotFiles {
             }
             Err(what) => Err(WalError::SnapshotDamaged { file: path, what: what.into() }),
         }
+    }
+
+    /// Deletes this one, durably when it returns.
+    pub fn remove(&self, index: Index) -> Result<(), WalError> {
+        let _one = self.changing.lock().expect("no panics under this lock");
+        let name = file_name(index);
+        self.disk.remove(&name).doing("delete", &self.disk.path(&name))?;
+        self.disk.sync_dir().doing("sync", self.disk.dir())
     }
 
     /// Deletes old snapshots. Stay: the newest two, and all that the log, which starts after

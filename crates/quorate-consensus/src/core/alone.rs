@@ -19,6 +19,10 @@
 //! the same. So only a process that is known to be gone, or to have forsworn it, is left behind.
 //! Any third member refuses it, also a learner: what the driver knows is the end of one process. So
 //! does a commit rule of zones, which one member cannot meet.
+//!
+//! A member that forswore it may still run, and lead: a question there is not answered by what is
+//! decided here. Rounds are not answered any more, but with `lease_reads` the last answer is a
+//! promise to elect nobody else for an election timeout, and going on alone is an election.
 
 use super::Consensus;
 use crate::config::Config;
@@ -53,6 +57,9 @@ impl Consensus {
         };
         if self.config().members.len() == 1 {
             return refuse("this member is alone already");
+        }
+        if self.options.lease_reads && !self.is_leader() && self.lease_refuses_votes() {
+            return refuse("the other one may still answer reads by its lease");
         }
         let term = self.hard.term + 1;
         self.become_follower(term, None, fx);

@@ -13,6 +13,9 @@
 //!   candidate counts that only if its log holds what that one knows to be committed. What was
 //!   committed on none of those kept is lost; only the operator can decide that.
 //! - While a member kept hears a leader, a majority lives: it does not even answer.
+//! - Nobody is given up who is not named: whoever belongs to a configuration that may be in force is
+//!   kept or given up. Not to the newest one alone: that may be a change that was never committed, and
+//!   those whom it removes decide by the one before it, and may have what those kept have not.
 //! - A log given up never comes back into the group (`Config::lost`): it may hold what the others
 //!   lost. A member whose disk was emptied has another id.
 //!
@@ -22,12 +25,12 @@
 use super::election::Poll;
 use super::membership::{check_governable, TEXT_BYTES_MAX};
 use super::{Consensus, Role};
-use crate::config::{Config, MemberRole};
+use crate::config::{Config, MemberInfo, MemberRole};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::message::{MessageBody, TERM_MAX};
 use crate::types::{HardState, LogPosition, MemberId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A forced term is so far beyond the last one (at least, and up to twice that, at random) that
 /// neither those given up nor another forced election get there.
@@ -90,6 +93,19 @@ impl Consensus {
         }
     }
 
+    /// Everybody who belongs to a configuration that may be in force and was not given up, with what
+    /// the latest one says of them; `None` of an outgoing voter, if the log does not go back to where
+    /// it was a member.
+    pub fn who_may_decide(&self) -> impl Iterator<Item = (MemberId, Option<&MemberInfo>)> {
+        let (possible, lost) = (self.configs.possible(self.commit), &self.config().lost);
+        let possible: Vec<_> = possible.collect();
+        // A change waits until the one before is committed.
+        let last_two = possible[possible.len().saturating_sub(2)..].iter();
+        let everybody = last_two.flat_map(|config| config.everybody());
+        let everybody: BTreeSet<_> = everybody.filter(|id| !lost.contains(id)).collect();
+        everybody.into_iter().map(|id| (id, self.configs.latest(id)))
+    }
+
     /// The membership of those kept, if there is reason for it.
     fn forced_config(&self, keep: Vec<MemberId>, audit: String) -> Result<Config, String> {
         let (current, keep) = (self.config(), BTreeSet::from_iter(keep));
@@ -105,7 +121,9 @@ impl Consensus {
         if !keep.contains(&self.options.id) {
             return Err("the member that is told must be among those kept".into());
         }
-        if let Some(stranger) = keep.iter().find(|id| !current.members.contains_key(id)) {
+        let members: BTreeMap<_, _> = self.who_may_decide().collect();
+        let known = |id: &&MemberId| members.get(id).is_some_and(Option::is_some);
+        if let Some(stranger) = keep.iter().find(|id| !known(id)) {
             return Err(format!("{stranger} cannot be kept: it is not a member"));
         }
         if current.is_quorum(|id| keep.contains(&id)) {
@@ -115,12 +133,13 @@ impl Consensus {
             return Err("there are no terms left".into());
         }
         let mut config = Config { audit, outgoing: Vec::new(), ..current.clone() };
-        config.members.retain(|id, _| keep.contains(id));
+        let info = |id: &MemberId| Some((*id, members.get(id).copied()??.clone()));
+        config.members = keep.iter().filter_map(info).collect();
         for info in config.members.values_mut().filter(|info| !info.is_voter()) {
             (info.role, info.joining) = (MemberRole::Voter, false);
         }
-        let lost = current.everybody().filter(|id| !keep.contains(id));
-        let lost: BTreeSet<MemberId> = lost.chain(current.lost.iter().copied()).collect();
+        let lost = members.keys().filter(|id| !keep.contains(id));
+        let lost: BTreeSet<MemberId> = lost.chain(&current.lost).copied().collect();
         config.lost = lost.into_iter().collect();
         config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
         check_governable(&config)?;

@@ -119,6 +119,8 @@ impl Consensus {
         if peer.lost_entries(round, persisted_last) {
             peer.forget_acknowledged(persisted_last);
             fx.lost_entries.push(from);
+        } else {
+            peer.ask_further_back(round);
         }
         let stalled = peer.stalled();
         self.resume(from, stalled, fx);

@@ -94,3 +94,21 @@ fn only_a_reply_to_the_newest_round_proves_a_loss() {
     peer.forget_acknowledged(5);
     assert_eq!((peer.matched, peer.next, peer.state), (5, 6, State::Probe { sent: false }));
 }
+
+#[test]
+fn who_refuses_what_it_acknowledged_first_says_how_much_it_has() {
+    let mut peer = replicating(10);
+    peer.round_leaves(1);
+    peer.connection_lost();
+    assert!(!peer.reject(10, 9), "nothing is sent for it yet");
+    peer.ask_further_back(1);
+    assert_eq!((peer.matched, peer.next), (10, 11), "that round may have come before");
+    peer.round_leaves(2);
+    peer.round_leaves(3);
+    assert!(peer.lost_entries(2, 9), "it acknowledged 10");
+    assert!(!peer.lost_entries(2, 10));
+    peer.ask_further_back(2);
+    assert_eq!((peer.matched, peer.next, peer.state), (9, 10, State::Probe { sent: false }));
+    peer.acknowledge(10, 0);
+    assert_eq!((peer.matched, peer.next, peer.state), (10, 11, State::Replicate));
+}

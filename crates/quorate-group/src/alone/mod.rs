@@ -10,6 +10,10 @@
 //!   new one (nobody listens there: the process is gone), or it has answered that it is isolated.
 //!   Silence is never enough: over a cut network both might think so. (A firewall that answers in a
 //!   host's name can make this wrong, which is why the option is off unless it is set);
+//! - it was dialled for that after the last connection with it, and after this member's log last grew
+//!   by what another one sent: in that may be a view with a later process of it, which has the right
+//!   to go on alone by it. (Every such view that was committed is in this log, like all else, see
+//!   `core/alone.rs`; those that this member made have in them who was connected then);
 //! - who is isolated, or was started just now, has no right to go on alone. It gets the right by a
 //!   view with its present process in it, made in a later term than the one it was cut off in: by
 //!   then it has all that the other one may have done without it;
@@ -19,10 +23,10 @@
 //! More than one member missing, or one of more than two, is refused: some acknowledged commits may
 //! be on the missing ones only.
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Peer};
 use crate::input::Applied;
 use crate::output::{Link, LogLevel, Output};
-use quorate_consensus::{Event, MemberId, Term};
+use quorate_consensus::{Event, MemberId, Message, MessageBody, Term};
 
 #[derive(Default)]
 pub(crate) struct Alone {
@@ -34,6 +38,8 @@ pub(crate) struct Alone {
     /// `pc.ignore_sb`.
     allowed: bool,
     right: Right,
+    /// When another member last sent something for the log.
+    told_ms: Option<u64>,
 }
 
 /// The right to go on alone.
@@ -72,6 +78,18 @@ impl Alone {
 
     pub fn allow(&mut self, allowed: bool) {
         self.allowed = allowed;
+    }
+
+    /// Another member sent this.
+    pub fn received(&mut self, message: &Message, now_ms: u64) {
+        if matches!(&message.body, MessageBody::Append { entries, .. } if !entries.is_empty()) {
+            self.told(now_ms);
+        }
+    }
+
+    /// Another member sent something for the log.
+    pub fn told(&mut self, now_ms: u64) {
+        self.told_ms = Some(now_ms);
     }
 
     /// Gives the right up for good.
@@ -155,7 +173,8 @@ impl Alone {
                     "member {other} is connected: there is a quorum, or there will be"
                 ));
             }
-            Some(peer) if peer.absent => {}
+            Some(Peer { absent: Some(dialled_ms), last_contact_ms, .. })
+                if dialled_ms > last_contact_ms && Some(*dialled_ms) > self.told_ms => {}
             _ => {
                 return Err(format!(
                     "member {other} cannot be reached, but its process may be running and cut off, \

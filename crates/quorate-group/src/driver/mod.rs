@@ -9,7 +9,7 @@
 mod peers;
 mod propose;
 
-pub(crate) use peers::Peers;
+pub(crate) use peers::{Peer, Peers};
 
 use crate::error::{memory_fault, unreadable, StartError};
 use crate::forward::Pending;
@@ -17,11 +17,12 @@ use crate::input::Applied;
 use crate::lineage::Lineage;
 use crate::options::Options;
 use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
+use crate::snapshot::Arrivals;
 use crate::view::ViewMember;
 use quorate_consensus::placement::Writes;
 use quorate_consensus::{
-    Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, Proposal, ReadReady,
-    RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
+    Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Proposal,
+    ReadReady, RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
 };
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
 
@@ -55,6 +56,8 @@ pub(crate) struct Driver {
     pub read_points: Vec<ReadReady>,
     pub pending: Pending,
     pub lineage: Lineage,
+    /// Leaders' snapshots that are being written.
+    pub arrivals: Arrivals,
     consensus: Consensus,
     commit: Index,
     apply_limit: Index,
@@ -114,6 +117,7 @@ impl Driver {
             read_points: Vec::new(),
             pending: Pending::default(),
             lineage,
+            arrivals: Arrivals::default(),
             consensus,
             commit,
             apply_limit: 0,
@@ -148,12 +152,25 @@ impl Driver {
         }
     }
 
+    /// See [`Consensus::who_may_decide`].
+    pub fn who_may_decide(&self) -> impl Iterator<Item = (MemberId, Option<&MemberInfo>)> {
+        self.consensus.who_may_decide()
+    }
+
     pub fn status(&self) -> Status {
         self.consensus.status(self.now_ms)
     }
 
     pub fn last(&self) -> LogPosition {
         self.consensus.last()
+    }
+
+    pub fn term(&self) -> Term {
+        self.consensus.term()
+    }
+
+    pub fn commit(&self) -> Index {
+        self.commit
     }
 
     /// Whether this member leads, as far as anybody should know.

@@ -20,8 +20,8 @@ pub(crate) struct Peer {
     pub incoming: Option<u64>,
     /// There is one that this member dialled.
     pub outgoing: bool,
-    /// When last dialled, it was not there.
-    pub absent: bool,
+    /// When last dialled, it was not there: when that began.
+    pub absent: Option<u64>,
     /// When there last was a connection, or the peer was first heard of.
     pub last_contact_ms: u64,
     /// When something last came from it.
@@ -43,7 +43,7 @@ impl Peer {
             config_addr: None,
             incoming: None,
             outgoing: false,
-            absent: false,
+            absent: None,
             last_contact_ms: now_ms,
             heard_ms: now_ms,
         }
@@ -51,6 +51,12 @@ impl Peer {
 
     pub fn is_connected(&self) -> bool {
         self.incoming.is_some() || self.outgoing
+    }
+
+    /// Each can send to the other. When a process ends, one connection may be seen to end before
+    /// the other.
+    pub fn is_connected_both_ways(&self) -> bool {
+        self.incoming.is_some() && self.outgoing
     }
 
     /// Where it may be found: what it last announced, then what the configuration has.
@@ -131,7 +137,7 @@ impl Peers {
         self.next_connection += 1;
         peer.incoming = Some(self.next_connection);
         peer.identity = Some(identity);
-        peer.absent = false;
+        peer.absent = None;
         (peer.last_contact_ms, peer.heard_ms) = (now_ms, now_ms);
         self.reach(id, out);
         Ok(self.next_connection)
@@ -163,7 +169,7 @@ impl Peers {
         let moved = peer.identity.as_ref().map(|known| &known.addr) != Some(&identity.addr);
         peer.identity = Some(identity);
         peer.outgoing = true;
-        peer.absent = false;
+        peer.absent = None;
         peer.last_contact_ms = now_ms;
         match self.silent {
             true => out.links.push(Link::Break(id)),
@@ -180,8 +186,8 @@ impl Peers {
     }
 
     /// It is not where it was looked for; false if that was known.
-    pub fn absent(&mut self, id: MemberId) -> bool {
-        self.map.get_mut(&id).is_some_and(|peer| !std::mem::replace(&mut peer.absent, true))
+    pub fn absent(&mut self, id: MemberId, dialled_ms: u64) -> bool {
+        self.map.get_mut(&id).is_some_and(|peer| peer.absent.replace(dialled_ms).is_none())
     }
 
     /// What a member of the configuration said of itself on a connection of another kind: where to

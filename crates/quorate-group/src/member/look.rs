@@ -40,6 +40,11 @@ impl Member {
         self.alone.is_isolated()
     }
 
+    /// Whom [`crate::Order::ForceQuorum`] keeps or gives up.
+    pub fn who_may_decide(&self) -> Vec<MemberId> {
+        self.driver.who_may_decide().map(|(id, _)| id).collect()
+    }
+
     /// What [`crate::Order::ForceQuorum`] would do. Changes nothing.
     pub fn plan_force(&self, keep: &[String]) -> ForcePlan {
         orders::plan(&self.driver, keep)

@@ -8,6 +8,7 @@
 mod greet;
 mod housekeeping;
 mod look;
+mod snapshots;
 
 pub use greet::Greeting;
 
@@ -23,13 +24,11 @@ use crate::order::{Done, Order};
 use crate::orders::Orders;
 use crate::output::{LogLevel, Output};
 use crate::read::Reads;
-use crate::snapshot::{Received, Releases};
+use crate::snapshot::Releases;
 use crate::start::{restored, Directory};
 use crate::view::View;
 use crate::watch::{Contact, DiskWatch, HostWatch, RoomWatch, StandStill};
-use quorate_consensus::{
-    Config, Consensus, Event, MemberId, Message, MessageBody, Restored, SnapshotMeta,
-};
+use quorate_consensus::{Config, Consensus, Event, MemberId, Restored, SnapshotMeta};
 use quorate_wire::{Admission, JoinRequest, LeaveAnswer, Packet, PeerIdentity};
 use std::time::Duration;
 
@@ -49,8 +48,6 @@ pub struct Member {
     /// What the log was last told of how much this member is needed.
     needed: Option<bool>,
     releases: Releases,
-    /// A leader's snapshot that is being written.
-    arriving: Option<Received>,
     host: HostWatch,
     /// The commit that the host is in the middle of.
     host_commit: Option<i64>,
@@ -98,7 +95,6 @@ impl Member {
             stand_still: StandStill::default(),
             needed: None,
             releases: Releases::default(),
-            arriving: None,
             host: HostWatch::new(now_ms),
             host_commit: None,
             kept_house_ms: now_ms,
@@ -170,8 +166,8 @@ impl Member {
             Input::IncomingClosed { peer, connection } => {
                 driver.due |= driver.peers.incoming_closed(peer, connection, driver.now_ms, out);
             }
-            Input::NotThere(peer) => {
-                if driver.peers.absent(peer) {
+            Input::NotThere { peer, dialled_ms } => {
+                if driver.peers.absent(peer, dialled_ms) {
                     driver.ignore_refusal(Event::Unreachable(peer), out);
                     driver.due = true;
                 }
@@ -194,13 +190,7 @@ impl Member {
             Input::FetchUnavailable { to } => {
                 driver.ignore_refusal(Event::FetchUnavailable { to }, out);
             }
-            Input::SnapshotArrived(received) => self.arriving = Some(received),
-            Input::SnapshotNotStored => self.arriving = None,
-            Input::SnapshotStored(received) => {
-                self.arriving = None;
-                let (from, term, meta) = (received.from, received.term, received.meta);
-                driver.ignore_refusal(Event::InstallSnapshot { from, term, meta }, out);
-            }
+            Input::SnapshotNotStored(received) => driver.arrivals.end(&received),
             Input::SnapshotSent { to, last, ok } => {
                 driver.ignore_refusal(Event::SnapshotSent { to, last, ok }, out);
             }
@@ -238,24 +228,17 @@ impl Member {
         }
     }
 
-    /// Whether these are entries after a snapshot that is being written. They would only be refused now,
-    /// and the leader would send the log from its beginning instead; it asks again.
-    fn comes_too_early(&self, message: &Message) -> bool {
-        let MessageBody::Append { prev, .. } = &message.body else { return false };
-        self.arriving.as_ref().is_some_and(|received| {
-            (message.from, message.term) == (received.from, received.term)
-                && prev.index > self.driver.last().index
-        })
-    }
-
     fn packet(&mut self, from: MemberId, packet: Packet, out: &mut Output) {
         self.driver.peers.heard(from, self.driver.now_ms);
-        if matches!(&packet, Packet::Consensus(message) if self.comes_too_early(message)) {
+        if matches!(&packet, Packet::Consensus(message) if self.comes_too_early(message, out)) {
             return;
         }
-        let Self { driver, membership, views, .. } = self;
+        let Self { driver, membership, views, alone, .. } = self;
         match packet {
-            Packet::Consensus(message) => driver.ignore_refusal(Event::Receive(message), out),
+            Packet::Consensus(message) => {
+                alone.received(&message, driver.now_ms);
+                driver.ignore_refusal(Event::Receive(message), out);
+            }
             Packet::Forward(batch) => driver.propose_for_others(from, batch, out),
             Packet::LeaveRequest => {
                 membership.departures.ask(from, driver.now_ms);

@@ -27,7 +27,8 @@ pub(crate) fn keep_up(
         _ => None,
     };
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
-    let change = policy::promotion(status, driver.options.election_timeout_ms)
+    let both_ways = |id| driver.peers.get(id).is_some_and(|peer| peer.is_connected_both_ways());
+    let change = policy::promotion(status, both_ways, driver.options.election_timeout_ms)
         .or_else(|| policy::readdress(&status.config, identities))
         .or_else(|| votes.change(&status.config, alive))
         .or_else(|| expulsion(driver, status))

@@ -16,15 +16,20 @@ pub(crate) fn needed(config: &Config, leader: Option<MemberId>, own: MemberId) -
     majority.contains(&own)
 }
 
-/// The next joining member that has caught up, as a full one.
-pub(crate) fn promotion(status: &Status, silent_ms_max: u64) -> Option<ConfigChange> {
+/// The next joining member that has caught up, as a full one. It lives: with a vote that nobody
+/// casts, the others might be too few, where they were enough before.
+pub(crate) fn promotion(
+    status: &Status,
+    alive: impl Fn(MemberId) -> bool,
+    silent_ms_max: u64,
+) -> Option<ConfigChange> {
     let caught_up = |id: &MemberId| {
         status.caught_up(*id).is_some_and(|peer| {
             peer.matched >= status.config_index && peer.silent_ms <= silent_ms_max
         })
     };
     let mut joining = status.config.members.iter().filter(|(_, info)| info.joining);
-    let (id, info) = joining.find(|(id, _)| caught_up(id))?;
+    let (id, info) = joining.find(|(id, _)| alive(**id) && caught_up(id))?;
     Some(put(*id, MemberInfo { joining: false, ..info.clone() }))
 }
 
@@ -36,6 +41,21 @@ pub(crate) fn raise(
     let next = config.level + 1;
     let all = config.members.keys().all(|id| known(*id).is_some_and(|level| level >= next));
     all.then_some(ConfigChange::Level(next))
+}
+
+/// Whether those that live can decide after `change`: else nothing, not even another change, is
+/// committed until somebody returns, or ever, if a disk is lost.
+pub(crate) fn leaves_majority(
+    config: &Config,
+    change: &ConfigChange,
+    alive: impl Fn(MemberId) -> bool,
+) -> bool {
+    // Majorities stay what they are with other rules, and at another level.
+    let ConfigChange::Update { put, remove } = change else { return true };
+    let mut after = Config { outgoing: Vec::new(), ..config.clone() };
+    after.members.extend(put.iter().cloned());
+    after.members.retain(|id, _| !remove.contains(id));
+    after.is_quorum(alive)
 }
 
 /// A member that announces another address or name than the configuration has.

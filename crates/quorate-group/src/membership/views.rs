@@ -87,7 +87,7 @@ fn presence(id: MemberId, driver: &Driver, status: &Status) -> Presence {
     let leading = driver.led_ms();
     if !peer.is_connected() {
         let silent = driver.now_ms.saturating_sub(peer.last_contact_ms).min(leading);
-        return match peer.absent || silent >= driver.suspect_ms {
+        return match peer.absent.is_some() || silent >= driver.suspect_ms {
             true => Presence::Gone,
             false => Presence::Unclear,
         };

@@ -3,6 +3,7 @@
 //! A member knows how many it wants; the configuration, and so the log, says how many it has. While
 //! the two differ, it asks the leader, who changes the membership as for any other reason.
 
+use super::policy::leaves_majority;
 use crate::driver::Driver;
 use crate::output::Output;
 use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo};
@@ -54,11 +55,10 @@ impl VoteWishes {
             if info.votes == votes {
                 continue;
             }
-            let mut after = config.clone();
-            let info = MemberInfo { votes, ..info.clone() };
-            after.members.insert(id, info.clone());
-            if after.is_quorum(&alive) {
-                return Some(ConfigChange::Update { put: vec![(id, info)], remove: Vec::new() });
+            let put = vec![(id, MemberInfo { votes, ..info.clone() })];
+            let change = ConfigChange::Update { put, remove: Vec::new() };
+            if leaves_majority(config, &change, &alive) {
+                return Some(change);
             }
         }
         None

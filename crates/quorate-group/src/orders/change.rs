@@ -1,8 +1,12 @@
 //! What an operator orders of the membership. The leader carries it out, and says when it is done.
+//!
+//! Invariant: the members that are connected when a change begins can decide after it. A living voter
+//! that went while another was down would leave a group that waits for that one, or for ever.
 
 use super::target::{find, not_leading};
 use super::Context;
 use crate::error::OrderError;
+use crate::membership::leaves_majority;
 use crate::order::{Alteration, Answer, Done};
 use crate::output::LogLevel;
 use quorate_consensus::{
@@ -14,6 +18,8 @@ pub(super) struct Change {
     wanted: Wanted,
     /// The term in which the core took it last, and the entry that it made of it.
     asked: Option<(Term, Index)>,
+    /// Too few were connected for it at the last look.
+    too_few: bool,
 }
 
 enum Wanted {
@@ -31,15 +37,15 @@ enum Wanted {
 
 impl Change {
     pub fn alter(name: String, alteration: Alteration) -> Self {
-        Self { wanted: Wanted::Alteration { name, alteration }, asked: None }
+        Self { wanted: Wanted::Alteration { name, alteration }, asked: None, too_few: false }
     }
 
     pub fn remove(name: String) -> Self {
-        Self { wanted: Wanted::Removal { name, gone: None }, asked: None }
+        Self { wanted: Wanted::Removal { name, gone: None }, asked: None, too_few: false }
     }
 
     pub fn rules(rules: Rules) -> Self {
-        Self { wanted: Wanted::Rules(rules), asked: None }
+        Self { wanted: Wanted::Rules(rules), asked: None, too_few: false }
     }
 
     /// Asks the core for whatever is to be done, until that is nothing, and the membership is
@@ -53,7 +59,13 @@ impl Change {
             Ok(true) => Some(Ok(Done::Nothing)),
             Ok(false) if context.is_late() => {
                 let waited: Duration = context.patience();
-                let reason = format!("nothing was committed within {waited:?}; it may still be");
+                let reason = match self.too_few {
+                    true => format!(
+                        "the members that are connected would be no majority after it, and were \
+                         not within {waited:?}. Nothing was changed; bring back those missing first"
+                    ),
+                    false => format!("nothing was committed within {waited:?}; it may still be"),
+                };
                 Some(Err(OrderError::Membership { node: context.node(), reason }))
             }
             Ok(false) => None,
@@ -64,7 +76,9 @@ impl Change {
     /// True when it is done; an error is why it cannot be.
     fn proceed(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         let status = context.driver.status();
-        let leads = status.leader == Some(context.driver.id);
+        let own = context.driver.id;
+        let leads = status.leader == Some(own);
+        self.too_few = false;
         if !leads && self.asked.is_none() {
             return Err(not_leading(&status.config, status.leader));
         }
@@ -77,6 +91,15 @@ impl Change {
             Some(change) if leads => {
                 if let Some((_, made)) = self.asked.filter(|(term, _)| *term == status.term) {
                     return Ok(status.commit >= made && !status.config.is_joint());
+                }
+                let peers = &context.driver.peers;
+                let connected = |id| id == own || peers.is_connected(id);
+                let decided_by =
+                    |by: &dyn Fn(MemberId) -> bool| leaves_majority(&status.config, &change, by);
+                // What nobody could decide after, whoever is there, the core refuses at once.
+                if !decided_by(&connected) && decided_by(&|_| true) {
+                    self.too_few = true;
+                    return Ok(false);
                 }
                 let line = format!("an operator changes the membership: {change:?}");
                 match context.driver.step(Event::ChangeMembership(change), context.out) {

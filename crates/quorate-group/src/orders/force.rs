@@ -7,7 +7,7 @@ use crate::driver::Driver;
 use crate::error::OrderError;
 use crate::order::{Answer, Done, ForcePlan};
 use crate::output::LogLevel;
-use quorate_consensus::{Config, Event, MemberId};
+use quorate_consensus::{Config, Event, MemberId, MemberInfo, MemberRole};
 use std::collections::BTreeSet;
 
 pub(super) struct Force {
@@ -35,7 +35,8 @@ impl Force {
             return Some(Ok(Done::Forced(plan.clone())));
         }
         if context.is_late() {
-            let reason = "not all that are kept agreed in time. Each has to run and be reachable; \
+            let reason = "not all that are kept agreed in time. Each has to run and be reachable, \
+                          and must not be writing a snapshot that a leader sent (try again then); \
                           one that has more in its log refuses, and has to be told instead";
             return refused(context.node(), reason.into());
         }
@@ -50,7 +51,7 @@ impl Force {
         }
         let (node, lost) = (&driver.options.name, plan.lost.join(", "));
         let audit = format!("node {node} gave up {lost}: {}", self.reason);
-        let keep = ids(&driver.config, &self.keep)?.into_iter().collect();
+        let keep = ids(&everybody(driver), &self.keep)?.into_iter().collect();
         let event = Event::ForceQuorum { keep, audit: audit.clone() };
         driver.step(event, context.out).map_err(|error| error.to_string())?;
         context.out.log(LogLevel::Warn, format!("membership by force: {audit}"));
@@ -62,10 +63,10 @@ impl Force {
 /// What would be done, and what may be lost by it.
 pub(crate) fn plan(driver: &Driver, keep: &[String]) -> ForcePlan {
     let status = driver.status();
-    let config = &status.config;
-    let (kept, refusal) = match ids(config, keep) {
+    let config = everybody(driver);
+    let (kept, refusal) = match ids(&config, keep) {
         Ok(kept) => {
-            let refusal = refusal(driver, config, &kept);
+            let refusal = refusal(driver, &config, &kept);
             (kept, refusal)
         }
         Err(unknown) => (BTreeSet::new(), Some(unknown)),
@@ -89,12 +90,24 @@ fn refusal(driver: &Driver, config: &Config, kept: &BTreeSet<MemberId>) -> Optio
     if !kept.contains(&driver.id) {
         return Some("the node that is told must be among those kept".into());
     }
+    if !driver.arrivals.is_empty() {
+        return Some("a snapshot that a leader sent is being written here: try again then".into());
+    }
     if let Some(id) = config.members.keys().find(|id| !kept.contains(id) && connected(id)) {
         return Some(format!("{} is to be given up, but lives", name(id)));
     }
     kept.iter()
         .find(|id| **id != driver.id && !connected(id))
         .map(|id| format!("{} is to be kept, but cannot be reached", name(id)))
+}
+
+/// Members, and those whom a change removes that may never come to be.
+fn everybody(driver: &Driver) -> Config {
+    let unnamed = |id: MemberId| MemberInfo::new(MemberRole::Voter, "", id.to_string());
+    let info = |(id, info): (MemberId, Option<&MemberInfo>)| {
+        (id, info.cloned().unwrap_or_else(|| unnamed(id)))
+    };
+    Config { members: driver.who_may_decide().map(info).collect(), ..Config::default() }
 }
 
 fn ids(config: &Config, names: &[String]) -> Result<BTreeSet<MemberId>, String> {

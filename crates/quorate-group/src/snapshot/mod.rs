@@ -1,11 +1,13 @@
 //! Snapshots of the state after a log index: what their files say, their way between members, and
 //! how much of the log they make needless.
 
+mod arrivals;
 mod assembly;
 mod content;
 mod parcel;
 mod release;
 
+pub(crate) use arrivals::Arrivals;
 pub use assembly::{Assembly, Received};
 pub use content::{Content, Stored};
 pub use parcel::Parcel;

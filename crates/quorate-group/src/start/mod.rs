@@ -8,4 +8,4 @@ mod restore;
 pub use directory::Directory;
 pub use founding::{founding, judge_seed, Founding, SeedAnswer};
 pub(crate) use restore::restored;
-pub use restore::{fit, Fit};
+pub use restore::{fit, superseded, Fit};

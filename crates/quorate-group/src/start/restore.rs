@@ -8,12 +8,18 @@
 //! - this member *took it itself*: it had the entries up to there, on disk and acknowledged. The
 //!   log has lost them, and a member that does not remember what it acknowledged must not vote.
 //!
+//! A received snapshot of a majority that was given up for lost since is [`superseded`]: it is deleted,
+//! and the next one is looked at. A running member lets none stay ([`crate::Member::stored`]), so this
+//! is for directories that nobody watched over. That the log merely has an entry of a later term below
+//! the snapshot's last does not say so: such an entry may be what a leader left that lost the next
+//! election, and the snapshot be acknowledged already.
+//!
 //! Invariant: an index counts as committed only if the log has the snapshot's term there.
 
 use super::directory::Directory;
 use crate::error::StartError;
 use crate::snapshot::Stored;
-use quorate_consensus::{level, Config, EntryKind, Level, Restored, SnapshotMeta};
+use quorate_consensus::{level, Config, Entry, EntryKind, Level, Restored, SnapshotMeta};
 use std::cmp::Ordering;
 
 /// How the newest snapshot and the log fit together.
@@ -24,6 +30,21 @@ pub enum Fit {
     /// The snapshot was received, and the log has yet to be replaced by it: reset it, wait until
     /// that is durable, and tell the directory ([`Directory::replace_log`]).
     Unfinished,
+}
+
+/// Whether what it stands for was given up: at or before its last entry the log gives up members that
+/// the snapshot does not know as lost, or starts in a later term.
+pub fn superseded(directory: &Directory, stored: &Stored) -> bool {
+    let SnapshotMeta { last, config } = &stored.meta;
+    let forced = |entry: &Entry| {
+        let decoded = Config::decode(&entry.data);
+        entry.kind == EntryKind::Config
+            && entry.index <= last.index
+            && decoded.is_ok_and(|found| found.lost.iter().any(|id| !config.lost.contains(id)))
+    };
+    let base = directory.base;
+    let starts_later = base.index <= last.index && base.term > last.term;
+    stored.received && (starts_later || directory.special.iter().any(forced))
 }
 
 /// Refuses where the log ends below, or contradicts, what this member had on disk once. `dir` is for
@@ -107,6 +128,42 @@ mod tests {
     fn stored(term: Term, index: Index, received: bool) -> Stored {
         let meta = SnapshotMeta { last: LogPosition { term, index }, config: Config::default() };
         Stored { meta, received }
+    }
+
+    #[test]
+    fn a_received_snapshot_is_superseded_by_a_log_that_gives_up_others_below_its_end() {
+        let giving_up = |lost: &[u128]| Config {
+            lost: lost.iter().copied().map(MemberId).collect(),
+            ..Config::default()
+        };
+        let by_force = |index| {
+            let mut log = log();
+            log.special =
+                vec![Entry::new(index, 4, EntryKind::Config, giving_up(&[7, 8]).encode())];
+            log
+        };
+        let snapshot = |term, index, lost: &[u128]| {
+            let mut stored = stored(term, index, true);
+            stored.meta.config = giving_up(lost);
+            stored
+        };
+        for (forced, term, index, lost, gone) in [
+            (15, 2, 14, &[7][..], false),
+            (15, 2, 15, &[7], true),
+            (15, 3, 30, &[], true),
+            (15, 4, 30, &[7, 8], false),
+            (15, 5, 30, &[7, 8, 9], false),
+        ] {
+            let stored = snapshot(term, index, lost);
+            assert_eq!(superseded(&by_force(forced), &stored), gone, "({term}, {index}) {lost:?}");
+            assert!(!superseded(&by_force(forced), &Stored { received: false, ..stored }));
+        }
+        // The leader of term 4 wrote 15, and was superseded by one who had 15 of term 3.
+        assert!(!superseded(&log(), &stored(3, 15, true)));
+        // What the log starts after is committed.
+        assert!(
+            superseded(&log(), &stored(0, 12, true)) && !superseded(&log(), &stored(0, 9, true))
+        );
     }
 
     #[test]

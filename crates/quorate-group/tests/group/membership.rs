@@ -119,13 +119,10 @@ fn entries_after_a_snapshot_that_is_being_written_are_not_refused() {
         term,
         body: MessageBody::Append { prev, entries: Vec::new(), commit: 0 },
     };
-    let mut answered = |input: Option<Input>| {
+    let answered = |world: &mut World| {
         let now_ms = world.now_ms;
         let machine = world.nodes[follower].machine.as_mut().unwrap();
         let mut out = Output::default();
-        if let Some(input) = input {
-            machine.step(now_ms, input, &mut out);
-        }
         let packet = Packet::Consensus(probe.clone());
         machine.step(now_ms, Input::Packet { from, packet }, &mut out);
         let refuses = |message: &Message| matches!(message.body, MessageBody::AppendReject { .. });
@@ -133,9 +130,12 @@ fn entries_after_a_snapshot_that_is_being_written_are_not_refused() {
     };
     let meta = SnapshotMeta { last: prev, ..SnapshotMeta::default() };
     let received = Received { from, term, meta };
-    assert!(answered(None));
-    assert!(!answered(Some(Input::SnapshotArrived(received.clone()))));
-    assert!(answered(Some(Input::SnapshotNotStored)));
-    let of_before = Received { term: term - 1, ..received };
-    assert!(answered(Some(Input::SnapshotArrived(of_before))), "another leader's log");
+    assert!(answered(&mut world));
+    assert!(world.snapshot_arrives(follower, &received));
+    assert!(!answered(&mut world));
+    world.step(follower, Input::SnapshotNotStored(received.clone()));
+    assert!(answered(&mut world));
+    let other = MemberId(99);
+    assert!(world.snapshot_arrives(follower, &Received { from: other, ..received }));
+    assert!(answered(&mut world), "another leader's log");
 }

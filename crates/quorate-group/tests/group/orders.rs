@@ -40,6 +40,35 @@ fn the_leader_changes_the_membership_as_it_is_told() {
 }
 
 #[test]
+fn who_is_needed_while_another_is_down_stays_until_that_one_is_back() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let (down, up) = ((leader + 1) % 3, (leader + 2) % 3);
+    world.kill(down);
+    let learner = Alteration { role: Some(MemberRole::Learner), ..Alteration::default() };
+    let orders = [
+        Order::Remove { name: format!("n{up}") },
+        Order::Alter { name: format!("n{up}"), alteration: learner },
+    ];
+    for order in orders {
+        let refused = world.order(leader, order.clone(), 500);
+        let Err(OrderError::Membership { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("Nothing was changed"), "{reason}");
+        let text = format!("after {order:?}");
+        world.propose(leader, &text);
+        world.await_applied(&[leader, up], &[&text]);
+    }
+    let order = Order::Remove { name: format!("n{up}") };
+    let id = world.begin(leader, order, 20_000);
+    world.run_ms(500);
+    assert_eq!(world.status(leader).voters.len(), 3);
+    world.start(down);
+    world.until("the answer", |world| world.nodes[leader].answers.contains_key(&id));
+    assert_eq!(world.nodes[leader].answers[&id], Ok(Done::Nothing));
+    assert_eq!(world.status(leader).voters.len(), 2);
+}
+
+#[test]
 fn two_operators_with_opposite_orders_do_not_fill_the_log() {
     let mut world = World::started(3);
     let leader = world.leader();

@@ -1,5 +1,6 @@
 use crate::world::World;
-use quorate_group::{Input, Order, OrderError};
+use quorate_consensus::{LogPosition, SnapshotMeta};
+use quorate_group::{Input, Order, OrderError, Received};
 
 #[test]
 fn a_dead_leader_is_replaced_and_its_followers_proposals_are_kept() {
@@ -87,6 +88,31 @@ fn an_isolated_member_is_left_behind_and_has_no_right_to_go_on() {
     world.await_applied(&[1], &["without it"]);
 }
 
+/// The other one's new process is in a view, so it may go on alone once this one is gone.
+#[test]
+fn a_refusal_of_before_the_others_new_process_counts_no_more() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let (one, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    world.kill(other);
+    world.await_view(&[one.min(leader), one.max(leader)]);
+    world.cut.extend([(one, other), (other, one)]);
+    world.start(other);
+    world.await_view(&[0, 1, 2]);
+    world.order(leader, Order::Remove { name: format!("n{leader}") }, 5_000).unwrap();
+    world.until("the loss", |world| world.nodes[one].primary.last() == Some(&false));
+    assert_eq!(world.status(one).config.members.len(), 2);
+    let refused = world.order(one, Order::GoOnAlone, 0);
+    let Err(OrderError::NotAlone { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("its process may be running"), "{reason}");
+    world.cut.clear();
+    world.kill(other);
+    world.run_ms(1_000);
+    world.order(one, Order::GoOnAlone, 0).unwrap();
+    world.propose(one, "alone");
+    world.await_applied(&[one], &["alone"]);
+}
+
 #[test]
 fn a_member_whose_log_fails_says_nothing_any_more() {
     let mut world = World::started(3);
@@ -99,4 +125,83 @@ fn a_member_whose_log_fails_says_nothing_any_more() {
     world.await_view(&rest);
     assert_eq!(world.nodes[leader].fatal.len(), 1);
     assert_eq!(world.nodes[leader].primary.last(), Some(&false));
+}
+
+fn force(names: &[&str]) -> Order {
+    let keep = names.iter().map(|name| name.to_string()).collect();
+    Order::ForceQuorum { keep, reason: "the others burnt".into() }
+}
+
+/// A group of four of which `leader` and one more are lost; the two that are left, and a snapshot that
+/// the leader had sent.
+fn half_lost(world: &mut World) -> ([usize; 2], Received) {
+    let leader = world.leader();
+    let status = world.status(leader);
+    let last = LogPosition { index: status.last_index + 100, term: status.term };
+    let meta = SnapshotMeta { last, config: status.config };
+    let received = Received { from: status.member, term: status.term, meta };
+    let rest: Vec<_> = (0..4).filter(|at| *at != leader).collect();
+    ([rest[0], rest[1]], received)
+}
+
+/// Else its next start finds what the lost ones had committed, beside a log that goes on without it.
+#[test]
+fn who_is_writing_a_leaders_snapshot_has_no_part_in_giving_up_a_majority() {
+    let mut world = World::started(4);
+    let ([one, other], received) = half_lost(&mut world);
+    assert!(world.snapshot_arrives(one, &received));
+    for at in (0..4).filter(|at| ![one, other].contains(at)) {
+        world.kill(at);
+    }
+    world.run_ms(1_000);
+    let names = [format!("n{one}"), format!("n{other}")];
+    let order = || force(&[&names[0], &names[1]]);
+    for (at, says) in [(one, "is being written here"), (other, "must not be writing a snapshot")] {
+        let refused = world.order(at, order(), 500);
+        let Err(OrderError::Forced { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains(says), "{reason}");
+        assert_eq!(world.status(one).config.members.len(), 4);
+    }
+    world.step(one, Input::SnapshotNotStored(received.clone()));
+    world.order(other, order(), 5_000).unwrap();
+    world.await_view(&[one.min(other), one.max(other)]);
+    // What of it was still on its way is not even written.
+    assert!(!world.snapshot_arrives(one, &received));
+}
+
+/// It decides by the membership before, and may have what those kept have not.
+#[test]
+fn whom_an_uncommitted_change_removes_is_not_given_up_in_silence() {
+    let mut world = World::started(4);
+    let one = world.leader();
+    let other = (one + 1) % 4;
+    let (name, removed) = (format!("n{one}"), format!("n{other}"));
+    let lost: Vec<_> = (0..4).filter(|at| ![one, other].contains(at)).collect();
+    for at in &lost {
+        world.cut.extend([(one, *at), (*at, one), (other, *at), (*at, other)]);
+    }
+    world.begin(one, Order::Remove { name: removed.clone() }, 1_000);
+    world.run_ms(50);
+    lost.iter().for_each(|at| world.kill(*at));
+    world.run_ms(5_000);
+    assert_eq!(world.status(one).config.members.len(), 3);
+    let refused = world.order(one, force(&[&name]), 500);
+    let Err(OrderError::Forced { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains(&format!("{removed} is to be given up, but lives")), "{reason}");
+    world.order(one, force(&[&name, &removed]), 5_000).unwrap();
+    world.await_view(&[one.min(other), one.max(other)]);
+}
+
+#[test]
+fn a_snapshot_that_the_core_refuses_does_not_stay() {
+    let mut world = World::started(4);
+    let ([one, _], received) = half_lost(&mut world);
+    assert!(world.snapshot_arrives(one, &received));
+    world.kill((0..4).find(|at| world.nodes[*at].id == received.from).unwrap());
+    world.run_ms(50);
+    world.leader();
+    world.until("another term", |world| world.nodes[one].leaders.len() > 2);
+    assert!(world.status(one).term > received.term);
+    assert!(!world.snapshot_stored(one, &received));
+    assert!(world.nodes[one].log.synced().index < received.meta.last.index);
 }

@@ -48,10 +48,12 @@ impl Snapshots {
         self.work.notify_one();
     }
 
-    /// Hands one that came from a leader to the thread.
-    pub fn store(&self, received: Received, content: Bytes) {
-        self.jobs.lock().store = Some((received, content));
+    /// Hands one that came from a leader to the thread. Gives back one that still waited: it is
+    /// superseded.
+    pub fn store(&self, received: Received, content: Bytes) -> Option<Received> {
+        let superseded = self.jobs.lock().store.replace((received, content));
         self.work.notify_one();
+        superseded.map(|(received, _)| received)
     }
 
     /// Has the thread release the log up to the snapshot of this index.
@@ -68,6 +70,11 @@ impl Snapshots {
     /// Durable when it returns.
     pub fn write(&self, stored: &Stored, content: &Bytes) -> Result<(), WalError> {
         self.files.save(stored.meta.last.index, &stored.encode(), content)
+    }
+
+    /// Deletes this one, durably.
+    pub fn remove(&self, index: Index) -> Result<(), WalError> {
+        self.files.remove(index)
     }
 
     /// Deletes those that a log which starts after `base` does not continue.

@@ -5,8 +5,9 @@ use crate::live::Live;
 use crate::net::channel::Channel;
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
+use bytes::Bytes;
 use quorate_consensus::MemberId;
-use quorate_group::{Assembly, Greeting, Input};
+use quorate_group::{Assembly, Greeting, Input, Received};
 use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -176,8 +177,7 @@ impl<'a> Receiver<'a> {
                 if !Assembly::takes(&packet) {
                     self.packets.push(packet);
                 } else if let Some((received, content)) = self.snapshot.take(packet)? {
-                    self.live.step(Input::SnapshotArrived(received.clone()));
-                    self.live.hands.snapshots.store(received, content);
+                    self.snapshot_arrived(received, content);
                 }
             }
             if self.packets.is_empty() {
@@ -186,6 +186,14 @@ impl<'a> Receiver<'a> {
             }
         }
         Ok(())
+    }
+
+    fn snapshot_arrived(&self, received: Received, content: Bytes) {
+        if self.live.with_machine(|machine, _, out| machine.arrived(&received, out)) {
+            if let Some(superseded) = self.live.hands.snapshots.store(received, content) {
+                self.live.step(Input::SnapshotNotStored(superseded));
+            }
+        }
     }
 
     /// Bytes came. In the midst of something `long` that is a sign of life: what else there is to say

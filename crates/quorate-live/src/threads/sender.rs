@@ -55,7 +55,7 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
     if live.has_failed() {
         return None;
     }
-    let addrs = peer.addrs();
+    let (addrs, dialled_ms) = (peer.addrs(), live.now_ms());
     let mut refused = !addrs.is_empty();
     for addr in addrs {
         match dial(live.caller(), &addr, Want::Peer, Some(peer.id)) {
@@ -80,7 +80,7 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
         }
     }
     if refused {
-        live.step(Input::NotThere(peer.id));
+        live.step(Input::NotThere { peer: peer.id, dialled_ms });
     }
     None
 }

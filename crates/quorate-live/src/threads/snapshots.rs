@@ -63,9 +63,22 @@ fn take_over(live: &Live, received: Received, content: &Bytes) {
     if let Err(error) = live.hands.snapshots.write(&stored, content) {
         let line = format!("the leader's snapshot of index {index} was not taken: {error}");
         live.log(LogLevel::Error, line);
-        return live.step(Input::SnapshotNotStored);
+        return live.step(Input::SnapshotNotStored(received));
     }
     let line = format!("received a snapshot of index {index}, {} bytes", content.len());
     live.log(LogLevel::Info, line);
-    live.step(Input::SnapshotStored(received));
+    if live.with_machine(|machine, now_ms, out| machine.stored(now_ms, &received, out)) {
+        return;
+    }
+    // What is refused must not be found by the next start.
+    match live.hands.snapshots.remove(index) {
+        Ok(()) => live.step(Input::SnapshotNotStored(received)),
+        Err(error) => {
+            let line = format!(
+                "the leader's snapshot of index {index} is superseded, and was not deleted: {error}. \
+                 Until this node is restarted it has no part in going on without a lost majority"
+            );
+            live.log(LogLevel::Error, line);
+        }
+    }
 }

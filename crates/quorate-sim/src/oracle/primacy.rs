@@ -17,22 +17,17 @@ impl Oracle {
         };
         let (writer, wrote_in) = fate.written;
         let leader = self.leader_of(term);
+        let write = format_args!("operation {op} of {writer:?} in term {wrote_in}");
         let leads = leader == Some(writer) && wrote_in == term;
         match outcome {
             Outcome::Ok if single && !leads => {
                 self.fail(Rule::OnlyThePrimaryWrites, || {
-                    format!(
-                        "operation {op} passes at {index}, term {term} of {leader:?}, though \
-                         {writer:?} wrote it in term {wrote_in}"
-                    )
+                    format!("{write} passes at {index}, in term {term} of {leader:?}")
                 });
             }
             Outcome::NotPrimary if leads || !single => {
                 self.fail(Rule::OnlyThePrimaryWrites, || {
-                    format!(
-                        "operation {op} of {writer:?} in term {wrote_in} fails at {index}, term \
-                         {term}, as not the primary's; a single primary: {single}"
-                    )
+                    format!("{write} fails at {index}, in term {term}; a single primary: {single}")
                 });
             }
             _ => {}
@@ -43,10 +38,7 @@ impl Oracle {
         let before = self.primary.replace((writer, wrote_in));
         if let Some((other, later)) = before.filter(|(_, term)| *term > wrote_in) {
             self.fail(Rule::OnlyThePrimaryWrites, || {
-                format!(
-                    "operation {op} of {writer:?} in term {wrote_in} passes at {index}, after one \
-                     of {other:?} in term {later}"
-                )
+                format!("{write} passes at {index}, after one of {other:?} in term {later}")
             });
         }
         true

@@ -17,7 +17,7 @@ pub type Row = u64;
 pub struct Rows {
     /// Where each row was changed, and by which operation; in the order of the log.
     changed: BTreeMap<Row, Vec<(Index, u32)>>,
-    attempts: BTreeMap<u32, Attempt>,
+    pub attempts: BTreeMap<u32, Attempt>,
     /// Tasks of which a client was told that they are done.
     done: BTreeSet<Row>,
 }
@@ -30,10 +30,6 @@ pub struct Attempt {
 }
 
 impl Rows {
-    pub fn attempted(&mut self, op: u32, attempt: Attempt) {
-        self.attempts.insert(op, attempt);
-    }
-
     /// What was committed after `upto` is lost, by an operator's decision.
     pub fn forget_after(&mut self, upto: Index) {
         for changes in self.changed.values_mut() {
@@ -79,11 +75,9 @@ impl Oracle {
     /// A client looked whether its task is done, where everything up to `applied` is.
     pub fn looked(&mut self, task: Row, applied: Index, found: bool) {
         let done = self.rows.last(task).filter(|(index, _)| *index <= applied);
-        if done.is_some() != found {
-            self.fail(Rule::ExactlyOnce, || {
-                format!("at {applied} a client finds its task done: {found}; it was by {done:?}")
-            });
-        }
+        self.fail_if(done.is_some() != found, Rule::ExactlyOnce, || {
+            format!("at {applied} a client finds its task done: {found}; it was by {done:?}")
+        });
     }
 
     /// A client was told that its task is done.
@@ -118,7 +112,7 @@ mod tests {
     }
 
     fn attempt(oracle: &mut Oracle, op: u32, seen: &[(Row, Option<u32>)], task: Option<Row>) {
-        oracle.rows.attempted(op, Attempt { seen: seen.to_vec(), task });
+        oracle.rows.attempts.insert(op, Attempt { seen: seen.to_vec(), task });
     }
 
     fn broken(oracle: &mut Oracle) -> Option<Rule> {

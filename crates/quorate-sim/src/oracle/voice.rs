@@ -32,11 +32,11 @@ impl Oracle {
         let before = voice.durable;
         (voice.hard, voice.durable) = (state, state);
         let other_vote = before.voted_for.is_some() && state.voted_for != before.voted_for;
-        if state.term < before.term || (state.term == before.term && other_vote) {
-            self.fail(Rule::VoteOnlyPersisted, || {
-                format!("{member:?} finds {state:?} on its disk, where it had {before:?}")
-            });
-        }
+        self.fail_if(
+            state.term < before.term || (state.term == before.term && other_vote),
+            Rule::VoteOnlyPersisted,
+            || format!("{member:?} finds {state:?} on its disk, where it had {before:?}"),
+        );
     }
 
     /// `member` must put `state` on disk.
@@ -45,11 +45,9 @@ impl Oracle {
         let changed_vote = state.term == before.term
             && before.voted_for.is_some()
             && before.voted_for != state.voted_for;
-        if state.term < before.term || changed_vote {
-            self.fail(Rule::TermNeverGoesBack, || {
-                format!("{member:?} replaces {before:?} by {state:?}")
-            });
-        }
+        self.fail_if(state.term < before.term || changed_vote, Rule::TermNeverGoesBack, || {
+            format!("{member:?} replaces {before:?} by {state:?}")
+        });
     }
 
     /// `member` sends a message of its own term.
@@ -57,33 +55,22 @@ impl Oracle {
         let voice = self.voice(member);
         let before = voice.term;
         voice.term = before.max(term);
-        if term < before {
-            self.fail(Rule::TermNeverGoesBack, || {
-                format!("{member:?} speaks in term {term} after it spoke in term {before}")
-            });
-        }
+        self.fail_if(term < before, Rule::TermNeverGoesBack, || {
+            format!("{member:?} speaks in term {term} after it spoke in term {before}")
+        });
     }
 
     pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
         let voice = self.voice(member);
         let before = voice.granted.replace((term, candidate));
         if let Some((voted_in, other)) = before {
-            if voted_in == term && other != candidate {
-                self.fail(Rule::OneVotePerTerm, || {
-                    format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
-                });
-            }
+            self.fail_if(voted_in == term && other != candidate, Rule::OneVotePerTerm, || {
+                format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
+            });
         }
     }
 
     fn voice(&mut self, member: MemberId) -> &mut Voice {
-        let at = match self.voices.iter().position(|(id, _)| *id == member) {
-            Some(at) => at,
-            None => {
-                self.voices.push((member, Voice::default()));
-                self.voices.len() - 1
-            }
-        };
-        &mut self.voices[at].1
+        self.voices.entry(member).or_default()
     }
 }

@@ -1,58 +1,68 @@
 //! Questions for admission: one short connection each.
 
 use super::connections::{decode, encode};
-use super::{Asked, Event, World};
-use crate::scenario::slot_of;
-use quorate_group::{AskAnswer, Greeting, Input};
-use quorate_wire::{Hello, JoinRequest, Packet, PeerIdentity, Want, PROTOCOL_MAX, PROTOCOL_MIN};
+use super::event::Life;
+use super::{slot_of, World};
+use quorate_group::{Ask, AskAnswer, Greeting, Input};
+use quorate_wire::{Hello, Packet, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 
 impl World {
-    pub(super) fn send_ask(&mut self, m: usize, ask: Asked) {
-        let run = self.nodes[m].run;
-        let (addr, number) = (ask.addr.clone(), ask.number);
-        let failed = |reason| Event::AskFailed { m, run, number, addr: addr.clone(), reason };
-        let Some(to) = slot_of(&ask.addr).filter(|to| *to < self.nodes.len()) else {
-            return self.schedule.after(1_000, failed("no such host"));
+    /// Asks at `ask.addr` for admission.
+    pub(super) fn ask(&mut self, m: usize, Ask { addr, request, .. }: Ask) {
+        let number = self.next_number();
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.asking = Some((number, addr));
+        let (versions, from) = ((PROTOCOL_MIN, PROTOCOL_MAX), process.member.identity());
+        let hello = Hello { versions, want: Want::Join, from, expects: None };
+        let said = [Packet::Hello(hello), Packet::JoinRequest(request)].map(|p| encode(&p));
+        let failed = |reason: &'static str| {
+            move |w: &mut World| {
+                w.ask_ends(m, number, AskAnswer::Failed { reason: reason.into() });
+            }
         };
+        let addr = process.asking.as_ref().map(|(_, addr)| addr.as_str()).unwrap_or_default();
+        let Some(to) = slot_of(addr).filter(|to| *to < self.nodes.len()) else {
+            return self.later_at(m, 1_000, failed("no such host"));
+        };
+        let silence = self.scenario.silence_us();
         if self.nodes[to].off || !self.net.works(m, to) || self.nodes[to].paused {
-            return self.schedule.after(self.scenario.silence_us(), failed("no answer"));
+            return self.later_at(m, silence, failed("no answer"));
         }
         let delay = self.latency(m, to);
         if !self.nodes[to].is_up() {
-            return self.schedule.after(2 * delay, failed("nobody listens"));
+            return self.later_at(m, 2 * delay, failed("nobody listens"));
         }
-        let to_run = self.nodes[to].run;
-        self.schedule.after(self.scenario.silence_us() * 2, failed("no answer"));
-        self.schedule.after(delay, Event::AskArrives { m: to, run: to_run, ask });
+        let life = self.life(m);
+        self.later_at(m, silence * 2, failed("no answer"));
+        self.later_at(to, delay, move |w| w.ask_arrives(to, life, number, &said));
     }
 
-    pub(super) fn ask_arrives(&mut self, m: usize, ask: Asked) {
-        let Packet::Hello(hello) = decode(&ask.hello) else { unreachable!("it said hello") };
-        let guest = hello.from.clone();
+    fn ask_arrives(&mut self, m: usize, asking: Life, number: u64, said: &[Vec<u8>; 2]) {
+        let [Packet::Hello(hello), Packet::JoinRequest(request)] =
+            said.each_ref().map(|b| decode(b))
+        else {
+            unreachable!("it asked")
+        };
         let mut bytes = Vec::new();
         match self.greet(m, &hello) {
             Ok(Greeting { welcome, .. }) => {
                 bytes.push(encode(&Packet::Welcome(welcome)));
-                let Packet::JoinRequest(request) = decode(&ask.request) else {
-                    unreachable!("it asked")
-                };
                 let now_ms = self.now_ms(m);
                 let Some(process) = &mut self.nodes[m].process else { return };
-                let admission = process.member.admit(now_ms, guest, &request, &mut process.out);
+                let out = &mut process.out;
+                let admission = process.member.admit(now_ms, hello.from, &request, out);
                 self.carry_out(m);
                 bytes.push(encode(&Packet::Admission(admission)));
             }
             Err(refusal) => bytes.push(encode(&Packet::Refuse(refusal))),
         }
-        if self.net.works(m, ask.from) {
-            let delay = self.latency(m, ask.from);
-            let Asked { from, from_run, number, addr, .. } = ask;
-            let event = Event::AskAnswered { m: from, run: from_run, number, addr, bytes };
-            self.schedule.after(delay, event);
+        if self.net.works(m, asking.0) {
+            let delay = self.latency(m, asking.0);
+            self.later_to(asking, delay, move |w| w.ask_answered(asking.0, number, &bytes));
         }
     }
 
-    pub(super) fn ask_answered(&mut self, m: usize, number: u64, addr: String, bytes: &[Vec<u8>]) {
+    fn ask_answered(&mut self, m: usize, number: u64, bytes: &[Vec<u8>]) {
         let mut said = bytes.iter().map(|bytes| decode(bytes));
         let answer = match (said.next(), said.next()) {
             (Some(Packet::Welcome(welcome)), Some(Packet::Admission(admission))) => {
@@ -61,25 +71,13 @@ impl World {
             (Some(Packet::Refuse(refusal)), _) => AskAnswer::Refused(refusal),
             _ => AskAnswer::Failed { reason: "garbage".into() },
         };
-        self.ask_ends(m, number, addr, answer);
+        self.ask_ends(m, number, answer);
     }
 
-    pub(super) fn ask_failed(&mut self, m: usize, number: u64, addr: String, reason: &str) {
-        self.ask_ends(m, number, addr, AskAnswer::Failed { reason: reason.into() });
-    }
-
-    fn ask_ends(&mut self, m: usize, number: u64, addr: String, answer: AskAnswer) {
+    fn ask_ends(&mut self, m: usize, number: u64, answer: AskAnswer) {
         let Some(process) = &mut self.nodes[m].process else { return };
-        if process.asking == number {
-            process.asking = 0;
+        if let Some((_, addr)) = process.asking.take_if(|(asked, _)| *asked == number) {
             self.step(m, Input::Asked { addr, answer });
         }
     }
-}
-
-/// What a member says that asks for admission.
-pub(super) fn ask_packets(from: PeerIdentity, request: JoinRequest) -> (Vec<u8>, Vec<u8>) {
-    let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
-    let hello = Hello { versions, want: Want::Join, from, expects: None };
-    (encode(&Packet::Hello(hello)), encode(&Packet::JoinRequest(request)))
 }

@@ -6,12 +6,7 @@
 //! one could not do the same at that moment, for its process is gone, or is cut off by its operator,
 //! or no view has it in that was made since it started or was cut off.
 
-use super::operators::Act;
-use super::World;
-use crate::coverage::Mark;
-use crate::node::Process;
-use crate::oracle::{show, Rule};
-use crate::schedule::Micros;
+use super::{show, Mark, Micros, Process, Rule, World};
 use quorate_consensus::{Config, Index, LogPosition, MemberId};
 use quorate_group::Order;
 use std::collections::BTreeMap;
@@ -40,18 +35,12 @@ impl Known {
 }
 
 impl World {
-    pub(super) fn schedule_alone(&mut self) {
-        if self.scenario.staff.alone {
-            self.act_later(Act::Alone, self.scenario.election_us());
-        }
-    }
-
     pub(super) fn order_alone(&mut self) {
         if !self.has_faults() {
             return;
         }
-        self.act_later(Act::Alone, self.scenario.election_us() * 2);
-        for m in 0..self.nodes.len() {
+        self.act_later(self.scenario.election_us() * 2, World::order_alone);
+        for m in self.slots() {
             let Some(process) = &mut self.nodes[m].process else { continue };
             let cut_off = !process.member.status(0, Default::default()).primary;
             if cut_off && self.nodes[m].runs() && self.rng.chance(500) {
@@ -99,9 +88,7 @@ impl World {
             return;
         }
         self.mark(Mark::WentAlone);
-        if self.tells() {
-            self.note(format!("m{m} goes on alone at {index}"));
-        }
+        note!(self, "m{m} goes on alone at {index}");
         let Some(process) = &self.nodes[m].process else { return };
         let base = process.wal.base().index;
         let has = |known: LogPosition| {
@@ -120,7 +107,7 @@ impl World {
             });
         }
         let other = |o: &usize| *o != m && config.audit.contains(&self.nodes[*o].id.to_string());
-        let other = (0..self.nodes.len()).find(other);
+        let other = self.slots().find(other);
         if let Some(other) = other.filter(|other| self.may_go_on(*other)) {
             self.oracle.fail(Rule::AloneWithAll, || {
                 format!("m{m} goes on alone, and m{other} runs, and may do so, too")

@@ -7,11 +7,8 @@
 //! is. So nobody that takes no acknowledgements may add to the logs meanwhile: here everybody may
 //! lead, and no rule asks for more than a majority.
 
-use super::{Phase, World};
-use crate::coverage::Mark;
-use crate::oracle::Rule;
-use crate::rng::{mix, Rng};
-use crate::scenario::Profile;
+use super::check::changes;
+use super::{mix, Mark, Phase, Profile, Rng, Rule, World};
 use quorate_consensus::Index;
 use quorate_wal::sim::Crash;
 
@@ -53,7 +50,7 @@ impl World {
         if let Some(leader) = self.broken.down {
             self.crash(leader, Crash::Kill);
         }
-        for a in 0..self.nodes.len() {
+        for a in self.slots() {
             for b in 0..a {
                 let kept =
                     (a == hub && reached & (1 << b) != 0) || (b == hub && reached & (1 << a) != 0);
@@ -62,25 +59,20 @@ impl World {
                 }
             }
         }
-        if self.tells() {
-            self.note(format!("m{hub} keeps its links with {reached:#b}"));
-        }
+        note!(self, "m{hub} keeps its links with {reached:#b}");
         self.mark(Mark::BrokenLinks);
-        self.phase = Phase::Broken;
-        self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
+        self.enter(Phase::Broken, PATIENCE);
         self.broken.goal = self.oracle.commit() + 1;
         true
     }
 
     fn break_link(&mut self, a: usize, b: usize) {
         let one_way = self.broken.rng.chance(500);
-        self.net().cut(a, b);
+        self.net.cut(a, b);
         if !one_way {
-            self.net().cut(b, a);
+            self.net.cut(b, a);
         }
-        if self.tells() {
-            self.note(format!("m{a} and m{b} are cut off from each other for good"));
-        }
+        note!(self, "m{a} and m{b} are cut off from each other for good");
     }
 
     /// Looks for the next commit; true when there were enough.
@@ -92,8 +84,7 @@ impl World {
         if self.broken.rounds >= ROUNDS {
             return true;
         }
-        let leader = (0..self.nodes.len()).find(|m| self.nodes[*m].leads());
-        if let Some(leader) = leader {
+        if let Some(leader) = self.leader() {
             self.write(leader, 0);
         }
         false
@@ -101,14 +92,13 @@ impl World {
 
     pub(super) fn check_broken(&mut self) {
         if self.goes_on() {
-            self.net().heal();
+            self.net.heal();
             self.join_links();
             if let Some(leader) = self.broken.down.take() {
                 self.make_well(leader);
             }
             self.mark(Mark::WentOnBroken);
-            self.phase = Phase::Healed;
-            self.begin_stage();
+            self.begin_stage(Phase::Healed);
         } else if self.schedule.now() > self.phase_ends {
             let rounds = self.broken.rounds;
             self.oracle.fail(Rule::Progress, || {
@@ -121,12 +111,10 @@ impl World {
     fn draw_hub(&mut self) -> Option<(usize, u16)> {
         let config = self.committed_config.1.clone();
         let plain = config.voters().all(|id| config.may_lead(id)) && config.rules.zones_min <= 1;
-        // Who is about to vote changes what decides.
-        let changes = config.is_joint() || config.members.values().any(|info| info.joining);
-        if !plain || changes || self.somebody_waits() {
+        if !plain || changes(&config) || self.somebody_waits() {
             return None;
         }
-        let leader = (0..self.nodes.len()).find(|m| self.nodes[*m].leads())?;
+        let leader = self.leader()?;
         let without_leader = self.broken.rng.chance(500);
         let rng = &mut self.broken.rng;
         let nodes = &self.nodes;

@@ -1,11 +1,9 @@
 //! Carrying out what a member wants, in the order that its output demands, as the product's shell
 //! does; and showing it to the oracle.
 
-use super::{Asked, Event, World};
-use crate::coverage::Mark;
-use crate::plant::Plant;
+use super::{Mark, Plant, World};
 use quorate_consensus::{Config, Effects, Entry, EntryKind, MemberId, Message, MessageBody};
-use quorate_group::{Input, Link, LogLevel, Notice, Order, Output};
+use quorate_group::{Input, Intake, Link, LogLevel, Notice, Order, Output};
 use quorate_wal::{sim::Next, WalError};
 use quorate_wire::Packet;
 use std::sync::Arc;
@@ -21,15 +19,25 @@ impl World {
 
     pub(super) fn give_order(&mut self, m: usize, what: &'static str, order: Order) -> u64 {
         let id = self.next_number();
-        let now_ms = self.now_ms(m);
-        let deadline_ms = now_ms + self.scenario.election_timeout_ms * 10;
-        let Some(process) = &mut self.nodes[m].process else { return id };
-        process.orders.insert(id, what);
-        let mut intake = quorate_group::Intake::default();
-        intake.order(id, order, deadline_ms);
-        process.member.take_in(now_ms, &mut intake, &mut process.out);
+        let deadline_ms = self.now_ms(m) + self.scenario.election_timeout_ms * 10;
+        if let Some(process) = &mut self.nodes[m].process {
+            process.orders.insert(id, what);
+            if let Order::WantVotes(votes) = order {
+                process.wants_votes = votes;
+            }
+        }
+        self.take_in(m, |intake| intake.order(id, order, deadline_ms));
         self.carry_out(m);
         id
+    }
+
+    /// What others than the member's own thread hand in; to be carried out.
+    pub(super) fn take_in(&mut self, m: usize, fill: impl FnOnce(&mut Intake)) {
+        let now_ms = self.now_ms(m);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let mut intake = Intake::default();
+        fill(&mut intake);
+        process.member.take_in(now_ms, &mut intake, &mut process.out);
     }
 
     pub(super) fn carry_out(&mut self, m: usize) {
@@ -65,17 +73,17 @@ impl World {
             self.push(m, to, packet);
         }
         self.look_for_room(m, out.ask_room.take());
-        let run = self.nodes[m].run;
-        if let Some(index) = out.feed {
-            self.feed_up_to(m, index);
+        if let (Some(index), Some(process)) = (out.feed, &mut self.nodes[m].process) {
+            process.fed_to = process.fed_to.max(index);
+            self.feed_soon(m);
         }
         for fetch in out.effects.fetches.drain(..) {
             let delay = self.rng.range(10, self.scenario.staff.fetch_us);
-            self.schedule.after(delay, Event::Fetch { m, run, fetch });
+            self.later_at(m, delay, move |w| w.fetch(m, fetch));
         }
         for order in out.snapshots.drain(..) {
             let delay = self.rng.range(10, 2_000);
-            self.schedule.after(delay, Event::SendSnapshot { m, run, order });
+            self.later_at(m, delay, move |w| w.send_snapshot(m, order));
         }
         for link in std::mem::take(&mut out.links) {
             match link {
@@ -90,9 +98,8 @@ impl World {
             self.ask(m, ask);
         }
         let release = out.release.take();
-        let new_leader =
-            out.notices.iter().any(|notice| matches!(notice, Notice::Leader(_, Some(_))));
-        let cut_off = out.notices.iter().any(|notice| matches!(notice, Notice::Primary(false)));
+        let new_leader = out.notices.iter().any(|n| matches!(n, Notice::Leader(_, Some(_))));
+        let cut_off = out.notices.iter().any(|n| matches!(n, Notice::Primary(false)));
         if let (Some(needed), Some(process)) = (out.needed, &self.nodes[m].process) {
             process.wal.set_needed(needed);
         }
@@ -118,35 +125,24 @@ impl World {
 
     fn hear_notices(&mut self, m: usize, out: &Output) {
         for notice in &out.notices {
+            let Some(process) = &mut self.nodes[m].process else { return };
             match notice {
                 Notice::Leader(term, leader) => self.leader_known(m, *term, *leader),
-                Notice::Rules(rules) => {
-                    if let Some(process) = &mut self.nodes[m].process {
-                        process.rules = *rules;
-                    }
-                }
+                Notice::Rules(rules) => process.rules = *rules,
                 Notice::Primary(primary) => {
-                    if let Some(process) = &mut self.nodes[m].process {
-                        process.sessions.primary = *primary;
-                    }
-                    if self.tells() {
-                        self.note(format!("m{m} is primary: {primary}"));
-                    }
+                    process.sessions.cut_off = !primary;
+                    note!(self, "m{m} is primary: {primary}");
                 }
                 Notice::Fatal(reason) => {
-                    if self.tells() {
-                        self.note(format!("m{m} FATAL {reason}"));
-                    }
-                    if let Some(process) = &mut self.nodes[m].process {
-                        process.fatal.get_or_insert_with(|| reason.clone());
-                    }
+                    process.fatal.get_or_insert_with(|| reason.clone());
+                    note!(self, "m{m} FATAL {reason}");
                 }
                 Notice::Log(level, line) => {
                     if line.ends_with("leadership follows them") {
                         self.mark(Mark::Followed);
                     }
-                    if self.tells() && *level <= LogLevel::Debug {
-                        self.note(format!("m{m} {level:?} {line}"));
+                    if *level <= LogLevel::Debug {
+                        note!(self, "m{m} {level:?} {line}");
                     }
                 }
             }
@@ -163,13 +159,11 @@ impl World {
         let Some(process) = &mut self.nodes[m].process else { return };
         (process.term, process.leads) = (term, leads);
         if leads {
-            let config = process.member.status(0, Default::default()).config;
+            let config = process.config();
             self.leads_by(m, &config);
         }
-        if self.tells() {
-            let who = leader.and_then(|leader| self.slot(leader));
-            self.note(format!("m{m} knows the leader of term {term}: {who:?}"));
-        }
+        let who = leader.and_then(|leader| self.slot(leader));
+        note!(self, "m{m} knows the leader of term {term}: {who:?}");
     }
 
     /// What has to be durable, or in the log's queue, before anything else is done.
@@ -192,12 +186,11 @@ impl World {
         self.look_for_force(m, &effects.append);
         // Before its term is on disk nobody can know.
         for notice in &out.notices {
-            match notice {
-                Notice::Leader(term, Some(leader)) if *leader == id => {
-                    self.coverage.mark(Mark::Election);
+            if let Notice::Leader(term, leader) = notice {
+                if *leader == Some(id) {
+                    self.mark(Mark::Election);
                     self.oracle.elected(id, *term, wal.last().index, |index| wal.term_at(index));
                 }
-                _ => {}
             }
         }
         if let Some(index) = out.install {
@@ -273,7 +266,6 @@ impl World {
 
     /// Something for the disk to do.
     pub(super) fn disk_soon(&mut self, m: usize) {
-        let run = self.nodes[m].run;
         let slow_until = self.nodes[m].slow_disk_until;
         let Some(process) = &mut self.nodes[m].process else { return };
         if process.disk_busy {
@@ -293,8 +285,8 @@ impl World {
         process.disk_busy = !process.marking;
         process.disk_turn += 1;
         let turn = process.disk_turn;
-        let at = (self.schedule.now() + delay).max(slow_until);
-        self.schedule.at(at, Event::Disk { m, run, turn });
+        let delay = delay.max(slow_until.saturating_sub(self.schedule.now()));
+        self.later_at(m, delay, move |w| w.disk_step(m, turn));
     }
 
     fn sync_time(&mut self) -> u64 {
@@ -303,16 +295,5 @@ impl World {
             return self.rng.below(self.scenario.stall_us);
         }
         self.rng.range(low, high.max(low))
-    }
-
-    /// Asks at `ask.addr` for admission.
-    fn ask(&mut self, m: usize, ask: quorate_group::Ask) {
-        let from_run = self.nodes[m].run;
-        let number = self.next_number();
-        let Some(process) = &mut self.nodes[m].process else { return };
-        process.asking = number;
-        let from = process.member.identity();
-        let (hello, request) = super::admission::ask_packets(from, ask.request);
-        self.send_ask(m, Asked { from: m, from_run, number, addr: ask.addr, hello, request });
     }
 }

@@ -1,9 +1,6 @@
 //! What members say and see, shown to the oracle.
 
-use super::World;
-use crate::coverage::Mark;
-use crate::node::on_disk;
-use crate::oracle::{show, Rule};
+use super::{show, Mark, Rule, World};
 use quorate_consensus::{Config, Entry, LogPosition, MemberId, Message, MessageBody};
 use quorate_wal::Wal;
 use std::collections::BTreeSet;
@@ -15,6 +12,11 @@ pub(super) fn decides(config: &Config, among: impl Fn(MemberId) -> bool) -> bool
     config.is_quorum(&among)
         && zones.len() >= usize::from(config.rules.zones_min)
         && present().any(|(id, _)| config.may_lead(*id))
+}
+
+/// Whether who votes is about to change.
+pub(super) fn changes(config: &Config) -> bool {
+    config.is_joint() || config.members.values().any(|info| info.joining)
 }
 
 impl World {
@@ -40,16 +42,13 @@ impl World {
     /// Only what is on disk is acknowledged: as entries, or in a snapshot.
     fn check_acknowledgement(&mut self, m: usize, wal: &Wal, matched: u64) {
         let Some(process) = &self.nodes[m].process else { return };
-        let in_snapshot = || {
-            let newest = process.snapshots.list().unwrap_or_default().into_iter().next();
-            newest.is_some_and(|newest| matched <= newest)
-        };
+        let in_snapshot = || process.is_in_snapshot(matched);
         let persisted = wal.persisted();
-        if matched > persisted.index && !in_snapshot() {
-            self.oracle.fail(Rule::AcknowledgeOnlyPersisted, || {
-                format!("m{m} acknowledges {matched}, and has {} on disk", show(persisted))
-            });
-        }
+        self.oracle.fail_if(
+            matched > persisted.index && !in_snapshot(),
+            Rule::AcknowledgeOnlyPersisted,
+            || format!("m{m} acknowledges {matched}, and has {} on disk", show(persisted)),
+        );
     }
 
     /// `m` is fed `entry` as committed.
@@ -57,11 +56,9 @@ impl World {
         let id = self.nodes[m].id;
         let Some(process) = &self.nodes[m].process else { return };
         let (counted_in, position) = (process.term, entry.position());
-        if !process.has_on_disk(position) {
-            self.oracle.fail(Rule::FedOnlyPersisted, || {
-                format!("m{m} is fed {}, which its own disk does not have", show(position))
-            });
-        }
+        self.oracle.fail_if(!process.has_on_disk(position), Rule::FedOnlyPersisted, || {
+            format!("m{m} is fed {}, which its own disk does not have", show(position))
+        });
         let news = self.oracle.committing(id, entry, counted_in);
         if !news || self.nodes[m].damage.is_some() {
             return;
@@ -70,15 +67,11 @@ impl World {
         let since = self.committed_config.0;
         let enough = since == 0 || self.configs_in_force().any(|config| config.is_quorum(has));
         if !enough {
-            let holders: Vec<_> =
-                (0..self.nodes.len()).filter(|at| has(self.nodes[*at].id)).collect();
+            let holders: Vec<_> = self.slots().filter(|at| has(self.nodes[*at].id)).collect();
             let config = &self.committed_config;
             self.oracle.fail(Rule::CommitNeedsPersistedMajority, || {
-                format!(
-                    "m{m} is fed {}, which is on the disks of {holders:?} only; {:?}",
-                    show(position),
-                    config
-                )
+                let at = show(position);
+                format!("m{m} is fed {at}, which is on the disks of {holders:?} only; {config:?}")
             });
         }
         self.check_zones(m, position);
@@ -104,11 +97,9 @@ impl World {
             voters.map(|(_, info)| &*info.zone).collect::<BTreeSet<&str>>().len()
         };
         let found = self.configs_in_force().map(zones).max().unwrap_or_default();
-        if found < usize::from(least) {
-            self.oracle.fail(Rule::CommitInEnoughZones, || {
-                format!("m{m} is fed {}, on disk in {found} zones of {least}", show(position))
-            });
-        }
+        self.oracle.fail_if(found < usize::from(least), Rule::CommitInEnoughZones, || {
+            format!("m{m} is fed {}, on disk in {found} zones of {least}", show(position))
+        });
         self.mark(Mark::ZonedCommit);
     }
 
@@ -121,10 +112,7 @@ impl World {
         let node = &self.nodes[m];
         match &node.process {
             Some(process) => {
-                on_disk(&process.wal, position)
-                    || process.snapshots.list().is_ok_and(|all| {
-                        all.first().is_some_and(|newest| position.index <= *newest)
-                    })
+                process.has_on_disk(position) || process.is_in_snapshot(position.index)
             }
             None => node.promised.is_some_and(|promised| position.index <= promised.index),
         }

@@ -1,16 +1,12 @@
 //! What clients do at each member, and what they are told.
 
 use super::retry::{changed, task_row};
-use super::{Event, Phase, World};
-use crate::coverage::Mark;
+use super::{Client, Mark, Pending, Phase, Plant, Read, Rule, World};
 use crate::database::{row_path, Part, WriteRequest};
-use crate::node::{Client, Pending, Read};
 use crate::oracle::rows::Attempt;
-use crate::oracle::Rule;
-use crate::plant::Plant;
 use quorate_certify::KeyType;
 use quorate_consensus::{EntryKind, Proposal};
-use quorate_group::{Answer, Done, Intake, Order};
+use quorate_group::{Answer, Done, Order};
 
 impl World {
     /// The client at `m` does its next thing.
@@ -37,8 +33,7 @@ impl World {
     pub(super) fn client_later(&mut self, m: usize, client: usize) {
         let think = self.scenario.think_us;
         let delay = self.rng.range(think / 2, think * 2);
-        let run = self.nodes[m].run;
-        self.schedule.after(delay, Event::Client { m, run, client });
+        self.later_at(m, delay, move |w| w.client(m, client));
     }
 
     /// False if this member takes no writes now.
@@ -81,14 +76,12 @@ impl World {
                 (path, process.database.last_change(path))
             };
             let seen = changes.iter().map(seen).collect();
-            self.oracle.rows.attempted(op, Attempt { seen, task: task.map(task_row) });
+            self.oracle.rows.attempts.insert(op, Attempt { seen, task: task.map(task_row) });
         }
         let pending = Pending { client: Some(client), op, part, header, changes, task };
         process.pending.insert(serial, pending);
-        if self.tells() {
-            let (bytes, epoch) = (data.len(), header.kin_epoch);
-            self.note(format!("m{m} client {client} writes op {op}, {part:?}, serial {serial}, {bytes} bytes, term {term}, epoch {epoch}, task {task:?}"));
-        }
+        let (bytes, epoch) = (data.len(), header.kin_epoch);
+        note!(self, "m{m} client {client} writes op {op}, {part:?}, serial {serial}, {bytes} bytes, term {term}, epoch {epoch}, task {task:?}");
         if task.is_some() {
             self.may_leave(m, serial);
         }
@@ -97,11 +90,7 @@ impl World {
     }
 
     fn propose(&mut self, m: usize, serial: u64, data: bytes::Bytes) {
-        let now_ms = self.now_ms(m);
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let mut intake = Intake::default();
-        intake.push(serial, Proposal::new(EntryKind::Data, data));
-        process.member.take_in(now_ms, &mut intake, &mut process.out);
+        self.take_in(m, |intake| intake.push(serial, Proposal::new(EntryKind::Data, data)));
         self.carry_out(m);
     }
 
@@ -111,14 +100,8 @@ impl World {
         let Some((_, pending)) = process.pending.pop_last() else { return };
         let serial = process.next_serial;
         process.next_serial += 1;
-        let (op, part) = (pending.op, Part::Whole);
-        let request = WriteRequest {
-            op,
-            rows: vec![(1_000_000 + u64::from(op), KeyType::Exclusive)],
-            isolation: false,
-            padding: 0,
-            part,
-        };
+        let rows = vec![(1_000_000 + u64::from(pending.op), KeyType::Exclusive)];
+        let request = WriteRequest { op: pending.op, rows, ..WriteRequest::default() };
         let (_, data) = process.database.write_set((process.origin, serial), (0, 0), &request);
         process.pending.insert(serial, pending);
         self.propose(m, serial, data);
@@ -196,10 +179,7 @@ impl World {
                 self.mark(Mark::ReadUnanswered);
                 match self.phase {
                     Phase::Faults | Phase::Founding => self.client_later(m, client),
-                    _ => {
-                        let (run, pause) = (self.nodes[m].run, self.scenario.tick_us());
-                        self.schedule.after(pause, Event::ReadAgain { m, run, client });
-                    }
+                    _ => self.later_at(m, self.scenario.tick_us(), move |w| w.read(m, client)),
                 }
             }
         }

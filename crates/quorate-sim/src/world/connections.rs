@@ -4,10 +4,8 @@
 //! A connection carries packets one way, in order and whole, as TCP does: loss is delay, and what is
 //! too long on its way ends it. What is under way when it ends is lost.
 
-use super::{Event, Phase, World};
-use crate::coverage::Mark;
-use crate::node::Outgoing;
-use crate::schedule::Micros;
+use super::event::Life;
+use super::{Mark, Micros, Outgoing, Phase, World};
 use quorate_consensus::MemberId;
 use quorate_group::{Assembly, Input, FORWARD_BYTES};
 use quorate_wire::{Fragmenter, FrameReader, Packet};
@@ -23,21 +21,15 @@ const GATHER_US: Micros = 1_000;
 
 /// One that `from` dialled. Packets go to `to`.
 pub struct Connection {
-    pub(super) from: usize,
-    pub(super) from_run: u32,
-    to: usize,
-    to_run: u32,
+    pub(super) from: Life,
+    to: Life,
     pub(super) dialler: MemberId,
     pub(super) peer: MemberId,
     /// Which of the addresses was dialled.
     pub(super) addr: usize,
     /// By the accepting member.
     pub(super) number: u64,
-    pub(super) open: bool,
-    urgent: VecDeque<Packet>,
-    bulk: VecDeque<Packet>,
-    fragments: Option<Fragmenter>,
-    queued_bytes: usize,
+    outbox: Outbox,
     room_wanted: bool,
     pumping: bool,
     last_arrival: Micros,
@@ -50,31 +42,33 @@ pub struct Connection {
     told: bool,
 }
 
+/// What waits to be written.
+#[derive(Default)]
+struct Outbox {
+    urgent: VecDeque<Packet>,
+    bulk: VecDeque<Packet>,
+    fragments: Option<Fragmenter>,
+    queued_bytes: usize,
+}
+
 /// Bytes that have arrived.
 #[derive(Default)]
-struct Pipe {
-    bytes: VecDeque<u8>,
-}
+struct Pipe(VecDeque<u8>);
 
 impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.bytes.is_empty() {
+        if self.0.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.bytes.read(buffer)
+        self.0.read(buffer)
     }
 }
 
 impl World {
     pub(super) fn push(&mut self, m: usize, to: MemberId, packet: Packet) {
-        let Some(process) = &self.nodes[m].process else { return };
-        let Some(id) = process.links.get(&to).and_then(|link| link.connection) else { return };
+        let Some(id) = self.connection_to(m, to) else { return };
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
-        connection.queued_bytes += packet.size_hint();
-        match packet.is_urgent() {
-            true => connection.urgent.push_back(packet),
-            false => connection.bulk.push_back(packet),
-        }
+        connection.outbox.push(packet);
     }
 
     /// Writes what was put into the outboxes of `m`.
@@ -82,7 +76,7 @@ impl World {
         let Some(process) = &self.nodes[m].process else { return };
         let ids: Vec<u64> = process.links.values().filter_map(|link| link.connection).collect();
         for id in ids {
-            let waits = |c: &Connection| !c.pumping && c.queued_bytes > 0;
+            let waits = |c: &Connection| !c.pumping && c.outbox.queued_bytes > 0;
             if self.connections.get(&id).is_some_and(waits) {
                 self.pump(id);
             }
@@ -94,17 +88,17 @@ impl World {
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
         connection.pumping = false;
         let mut bytes = Vec::new();
-        connection.gather(&mut bytes);
+        connection.outbox.gather(&mut bytes);
         if bytes.is_empty() {
             return;
         }
-        let (from, run, more) = (connection.from, connection.from_run, connection.has_more());
-        let (to, room) = (connection.to, connection.room_wanted);
-        let has_room = connection.queued_bytes < FORWARD_BYTES;
+        let (life, more) = (connection.from, connection.outbox.has_more());
+        let (from, to, room) = (life.0, connection.to.0, connection.room_wanted);
+        let has_room = connection.outbox.queued_bytes < FORWARD_BYTES;
         let peer = connection.peer;
         connection.pumping = more;
         if more {
-            self.schedule.after(GATHER_US, Event::Pump { m: from, run, connection: id });
+            self.later_to(life, GATHER_US, move |w| w.pump(id));
         }
         if !self.net.works(from, to) || !self.connections[&id].held.is_empty() {
             self.hold(id, bytes);
@@ -122,36 +116,37 @@ impl World {
     fn hold(&mut self, id: u64, bytes: Vec<u8>) {
         let silence = self.scenario.silence_us();
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.held.is_empty() {
-            self.schedule.after(silence, Event::LinkTimeout { connection: id });
-        }
         connection.held.push(bytes);
+        if connection.held.len() == 1 {
+            self.later(silence, move |w| w.link_timeout(id));
+        }
     }
 
     fn transmit(&mut self, id: u64, bytes: Vec<u8>) {
         let Some(connection) = self.connections.get(&id) else { return };
-        let (from, m, run) = (connection.from, connection.to, connection.to_run);
-        let delay = self.latency(from, m);
+        let (from, to) = (connection.from.0, connection.to);
+        let delay = self.latency(from, to.0);
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let at = (self.schedule.now() + delay).max(connection.last_arrival);
-        connection.last_arrival = at;
-        self.schedule.at(at, Event::Arrive { m, run, connection: id, bytes });
+        let now = self.schedule.now();
+        connection.last_arrival = connection.last_arrival.max(now + delay);
+        let delay = connection.last_arrival - now;
+        self.later_to(to, delay, move |w| w.arrive(to.0, id, bytes));
     }
 
     pub(super) fn arrive(&mut self, m: usize, id: u64, bytes: Vec<u8>) {
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
         let (run, peer, own) = (self.nodes[m].run, connection.dialler, connection.peer);
-        connection.reader.stream_mut().bytes.extend(bytes);
+        connection.reader.stream_mut().0.extend(bytes);
         loop {
             let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else {
                 return;
             };
             let packet = connection.reader.buffered_packet().expect("what was sent");
             let Some((kind, body)) = packet else {
-                match connection.reader.fill() {
-                    Ok(()) => continue,
-                    Err(_) => return,
+                if connection.reader.fill().is_ok() {
+                    continue;
                 }
+                return;
             };
             let packet = Packet::decode(kind, body, peer, own).expect("what was sent");
             if Assembly::takes(&packet) {
@@ -170,18 +165,14 @@ impl World {
     }
 
     pub(super) fn look_for_room(&mut self, m: usize, asked: Option<MemberId>) {
-        let Some(peer) = asked else { return };
-        let Some(process) = &self.nodes[m].process else { return };
-        let id = process.links.get(&peer).and_then(|link| link.connection);
+        let id = asked.and_then(|peer| self.connection_to(m, peer));
         if let Some(connection) = id.and_then(|id| self.connections.get_mut(&id)) {
             connection.room_wanted = true;
         }
     }
 
-    /// Whether a snapshot could be pushed whole.
-    pub(super) fn is_connected(&self, m: usize, peer: MemberId) -> bool {
-        let process = self.nodes[m].process.as_ref();
-        process.is_some_and(|p| p.links.get(&peer).is_some_and(|link| link.connection.is_some()))
+    pub(super) fn connection_to(&self, m: usize, peer: MemberId) -> Option<u64> {
+        self.nodes[m].process.as_ref()?.links.get(&peer)?.connection
     }
 
     // ---- ends ----
@@ -192,7 +183,7 @@ impl World {
         if connection.held.is_empty() {
             return;
         }
-        if self.net.works(connection.from, connection.to) {
+        if self.net.works(connection.from.0, connection.to.0) {
             return self.release_held(id);
         }
         self.mark(Mark::LinkTimeout);
@@ -219,14 +210,13 @@ impl World {
     /// Both ends see it end, each in its time.
     pub(super) fn end(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
-        connection.ended = true;
         connection.let_go();
-        let (from, from_run, to, to_run) =
-            (connection.from, connection.from_run, connection.to, connection.to_run);
-        let silence = if self.net.works(from, to) { 0 } else { self.scenario.silence_us() / 2 };
-        let (back, there) = (self.latency(to, from), self.latency(from, to) + silence);
-        self.schedule.after(back, Event::OutgoingEnded { m: from, run: from_run, connection: id });
-        self.schedule.after(there, Event::IncomingEnded { m: to, run: to_run, connection: id });
+        let (from, to) = (connection.from, connection.to);
+        let works = self.net.works(from.0, to.0);
+        let silence = if works { 0 } else { self.scenario.silence_us() / 2 };
+        let (back, there) = (self.latency(to.0, from.0), self.latency(from.0, to.0) + silence);
+        self.later_to(from, back, move |w| w.outgoing_ended(from.0, id));
+        self.later_to(to, there, move |w| w.incoming_ended(to.0, id));
     }
 
     pub(super) fn outgoing_ended(&mut self, m: usize, id: u64) {
@@ -235,21 +225,12 @@ impl World {
         let Some(peer) = self.connections.get(&id).map(|connection| connection.peer) else {
             return;
         };
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let Some(link) = process.links.get_mut(&peer).filter(|l| l.connection == Some(id)) else {
-            return;
-        };
+        let this = |link: &&mut Outgoing| link.connection == Some(id);
+        let Some(link) = self.link(m, peer).filter(this) else { return };
         link.connection = None;
         let stood_long = now - link.since >= long;
-        link.at_once |= stood_long;
-        let delay = match std::mem::take(&mut link.at_once) {
-            true => 0,
-            false => {
-                link.backoff_us = (link.backoff_us * 2).clamp(5_000, long);
-                link.at_once = true;
-                link.backoff_us
-            }
-        };
+        let at_once = std::mem::take(&mut link.at_once) || stood_long;
+        let delay = if at_once { 0 } else { link.back_off(long) };
         self.step(m, Input::Disconnected(peer));
         self.dial_soon(m, peer, delay);
     }
@@ -268,8 +249,7 @@ impl World {
     }
 
     pub(super) fn break_off(&mut self, m: usize, peer: MemberId) {
-        let Some(process) = &self.nodes[m].process else { return };
-        if let Some(id) = process.links.get(&peer).and_then(|link| link.connection) {
+        if let Some(id) = self.connection_to(m, peer) {
             self.end(id);
         }
     }
@@ -291,28 +271,29 @@ impl World {
     }
 
     pub(super) fn cut_all(&mut self, m: usize) {
-        let own = |c: &Connection| c.from == m || c.to == m;
-        let ids: Vec<u64> =
-            self.connections.iter().filter(|(_, c)| own(c)).map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.end(id));
+        self.open_connections(Some(m)).into_iter().for_each(|id| self.end(id));
+    }
+
+    /// Of `m` if it is given.
+    fn open_connections(&self, m: Option<usize>) -> Vec<u64> {
+        let own = |c: &Connection| m.is_none_or(|m| c.from.0 == m || c.to.0 == m);
+        let open = self.connections.iter().filter(|(_, c)| !c.ended && own(c));
+        open.map(|(id, _)| *id).collect()
     }
 
     /// Forgets connections that ended, once both sides have seen that, or are gone.
     pub(super) fn forget_ended(&mut self) {
         let nodes = &self.nodes;
         self.connections.retain(|id, connection| {
-            let Connection { from, from_run, to, to_run, peer, dialler, .. } = *connection;
-            let process = |m: usize, run: u32| {
-                let there = nodes[m].run == run;
-                nodes[m].process.as_ref().filter(|_| there)
-            };
+            let process =
+                |(m, run): Life| nodes[m].process.as_ref().filter(|_| nodes[m].run == run);
+            let (from, to) = (process(connection.from), process(connection.to));
+            let link = from.and_then(|process| process.links.get(&connection.peer));
             let used = |link: &Outgoing| link.connection == Some(*id) || link.greeting == Some(*id);
-            let known = process(from, from_run)
-                .is_some_and(|process| process.links.get(&peer).is_some_and(used))
-                || process(to, to_run).is_some_and(|process| {
-                    process.incoming.get(&dialler).is_some_and(|(_, current)| current == id)
-                });
-            !connection.ended || known || (!connection.told && process(to, to_run).is_some())
+            let incoming = to.and_then(|process| process.incoming.get(&connection.dialler));
+            let known =
+                link.is_some_and(used) || incoming.is_some_and(|(_, current)| current == id);
+            !connection.ended || known || (!connection.told && to.is_some())
         });
     }
 
@@ -321,17 +302,13 @@ impl World {
         if self.nodes[m].off {
             // Nobody is told: the others have to find out.
             let silence = self.scenario.silence_us();
-            for (id, connection) in &mut self.connections {
-                if connection.from == m && !connection.ended {
-                    connection.ended = true;
-                    connection.let_go();
-                    let (m, run) = (connection.to, connection.to_run);
-                    self.schedule.after(silence, Event::IncomingEnded { m, run, connection: *id });
-                } else if connection.to == m && !connection.ended {
-                    connection.ended = true;
-                    connection.let_go();
-                    let (m, run) = (connection.from, connection.from_run);
-                    self.schedule.after(silence, Event::OutgoingEnded { m, run, connection: *id });
+            for id in self.open_connections(Some(m)) {
+                let Some(connection) = self.connections.get_mut(&id) else { continue };
+                connection.let_go();
+                let (from, to) = (connection.from, connection.to);
+                match from.0 == m {
+                    true => self.later_to(to, silence, move |w| w.incoming_ended(to.0, id)),
+                    false => self.later_to(from, silence, move |w| w.outgoing_ended(from.0, id)),
                 }
             }
         } else {
@@ -341,9 +318,7 @@ impl World {
 
     /// A device between the members resets connections.
     pub(super) fn reset_some(&mut self, per_mille: u32) {
-        let ids: Vec<u64> =
-            self.connections.iter().filter(|(_, c)| !c.ended).map(|(id, _)| *id).collect();
-        for id in ids {
+        for id in self.open_connections(None) {
             if self.rng.chance(per_mille) {
                 self.mark(Mark::Reset);
                 self.end(id);
@@ -353,28 +328,19 @@ impl World {
 }
 
 impl Connection {
-    /// `from` and `to` are processes: where they run, and which life of them.
     pub(super) fn new(
-        from: (usize, u32),
-        to: (usize, u32),
-        dialler: MemberId,
-        peer: MemberId,
+        (from, dialler): (Life, MemberId),
+        (to, peer): (Life, MemberId),
         addr: usize,
     ) -> Self {
         Connection {
-            from: from.0,
-            from_run: from.1,
-            to: to.0,
-            to_run: to.1,
+            from,
+            to,
             dialler,
             peer,
             addr,
             number: 0,
-            open: false,
-            urgent: VecDeque::new(),
-            bulk: VecDeque::new(),
-            fragments: None,
-            queued_bytes: 0,
+            outbox: Outbox::default(),
             room_wanted: false,
             pumping: false,
             last_arrival: 0,
@@ -386,14 +352,20 @@ impl Connection {
         }
     }
 
-    /// What was under way is lost.
+    /// It ends, and what was under way is lost.
     fn let_go(&mut self) {
-        self.urgent.clear();
-        self.bulk.clear();
+        self.ended = true;
+        self.outbox = Outbox::default();
         self.held.clear();
-        self.fragments = None;
-        self.queued_bytes = 0;
         self.reader = FrameReader::new(Pipe::default(), 0);
+    }
+}
+
+impl Outbox {
+    fn push(&mut self, packet: Packet) {
+        self.queued_bytes += packet.size_hint();
+        let queue = if packet.is_urgent() { &mut self.urgent } else { &mut self.bulk };
+        queue.push_back(packet);
     }
 
     fn has_more(&self) -> bool {
@@ -404,8 +376,7 @@ impl Connection {
         while frames.len() < GATHER {
             if let Some(packet) = self.urgent.pop_front() {
                 self.queued_bytes -= packet.size_hint();
-                let mut fragments = Fragmenter::new(packet.frame_type(), packet.encode());
-                while fragments.next_frame(frames) {}
+                frames.extend(encode(&packet));
                 continue;
             }
             if self.fragments.is_none() {

@@ -1,24 +1,16 @@
 //! Members that leave by order, and come back later; and members that are cut off by order for a
 //! while, alone or with their whole process.
 
-use super::operators::Act;
 use super::process::End;
-use super::{Event, World};
-use crate::coverage::Mark;
+use super::{Mark, World};
 use quorate_group::{Input, Order};
 
 impl World {
-    pub(super) fn schedule_departures(&mut self) {
-        if self.scenario.staff.departs {
-            self.act_later(Act::Depart, self.scenario.fault_every_us);
-        }
-    }
-
     pub(super) fn depart(&mut self) {
         if !self.has_faults() {
             return;
         }
-        self.act_later(Act::Depart, self.scenario.fault_every_us * 2);
+        self.act_later(self.scenario.fault_every_us * 2, World::depart);
         let m = self.rng.index(self.nodes.len());
         if !self.nodes[m].runs() {
             return;
@@ -33,7 +25,7 @@ impl World {
     }
 
     fn isolate(&mut self, m: usize) {
-        let run = self.nodes[m].run;
+        let life = self.life(m);
         self.mark(Mark::Isolate);
         self.note_cut(m, false);
         if self.rng.chance(500) {
@@ -43,7 +35,11 @@ impl World {
             self.mark(Mark::IsolateProcess);
         }
         let delay = self.rng.range(1_000, self.scenario.election_us() * 10);
-        self.schedule.after(delay, Event::Act(Act::Reconnect { m, run }));
+        self.later(delay, move |w| {
+            if w.is_alive(life) {
+                w.reconnect(m);
+            }
+        });
     }
 
     pub(super) fn reconnect(&mut self, m: usize) {
@@ -58,11 +54,13 @@ impl World {
 
     /// `m` has left, or gave that up: either way its process ends, in order, and starts again later.
     pub(super) fn departed(&mut self, m: usize, left: bool) {
-        if self.tells() {
-            self.note(format!("m{m} ends, as it was told; it has left: {left}"));
-        }
-        let run = self.nodes[m].run;
-        self.schedule.after(0, Event::Act(Act::Stop { m, run }));
+        note!(self, "m{m} ends, as it was told; it has left: {left}");
+        let life = self.life(m);
+        self.later(0, move |w| {
+            if w.is_alive(life) {
+                w.stop(m);
+            }
+        });
     }
 
     /// Ends the process as the shell does when it is told to.

@@ -1,23 +1,35 @@
 //! Dialling: one address after the other, refusals and silence told apart, hello and welcome.
 
 use super::connections::{decode, encode, Connection};
-use super::{Event, World};
-use crate::coverage::Mark;
-use crate::node::Outgoing;
-use crate::plant::Plant;
-use crate::scenario::slot_of;
-use crate::schedule::Micros;
+use super::{slot_of, Mark, Micros, Outgoing, Plant, World};
 use quorate_consensus::MemberId;
 use quorate_group::{refusal_proves_absence, Greeting, Input};
-use quorate_wire::{Hello, Packet, Want, Welcome, PROTOCOL_MAX, PROTOCOL_MIN};
+use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
+
+/// Where dialling a peer has got to.
+#[derive(Clone, Copy)]
+struct Dial {
+    peer: MemberId,
+    attempt: u64,
+    /// Which of the addresses it is at.
+    addr: usize,
+    /// All before that refused.
+    refused: bool,
+    /// When it began, by the clock of who dials.
+    began_ms: u64,
+}
+
+impl Dial {
+    fn next(self, refused: bool) -> Dial {
+        Dial { addr: self.addr + 1, refused, ..self }
+    }
+}
 
 impl World {
     pub(super) fn keep_connected(&mut self, m: usize, peer: MemberId, addrs: Vec<String>) {
         let Some(process) = &mut self.nodes[m].process else { return };
-        let link = process
-            .links
-            .entry(peer)
-            .or_insert_with(|| Outgoing { at_once: true, ..Outgoing::default() });
+        let new = || Outgoing { at_once: true, ..Outgoing::default() };
+        let link = process.links.entry(peer).or_insert_with(new);
         link.addrs = addrs;
         link.backoff_us = 0;
         link.wanted_now = true;
@@ -26,9 +38,7 @@ impl World {
 
     /// Dials, unless there is a connection, or somebody is at it.
     pub(super) fn dial_soon(&mut self, m: usize, peer: MemberId, delay: Micros) {
-        let run = self.nodes[m].run;
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let Some(link) = process.links.get_mut(&peer) else { return };
+        let Some(link) = self.link(m, peer) else { return };
         if link.connection.is_some() || link.addrs.is_empty() || link.greeting.is_some() {
             return;
         }
@@ -39,86 +49,73 @@ impl World {
         link.wanted_now = false;
         link.attempt += 1;
         let attempt = link.attempt;
-        self.schedule.after(delay, Event::Dial { m, run, peer, attempt, addr: 0, refused: true });
+        self.later_at(m, delay, move |w| {
+            let began_ms = w.now_ms(m);
+            w.dial(m, Dial { peer, attempt, addr: 0, refused: true, began_ms });
+        });
     }
 
-    /// Tries the address of this number; `refused`: all before it were.
-    pub(super) fn dial(
-        &mut self,
-        m: usize,
-        peer: MemberId,
-        attempt: u64,
-        addr: usize,
-        refused: bool,
-    ) {
-        let run = self.nodes[m].run;
-        let Some(process) = &self.nodes[m].process else { return };
-        let identity = process.member.identity();
-        let Some(link) = process.links.get(&peer).filter(|link| link.attempt == attempt) else {
-            return;
-        };
+    pub(super) fn link(&mut self, m: usize, peer: MemberId) -> Option<&mut Outgoing> {
+        self.nodes[m].process.as_mut()?.links.get_mut(&peer)
+    }
+
+    fn dial(&mut self, m: usize, dial: Dial) {
+        let Dial { peer, attempt, addr, refused, .. } = dial;
+        let Some(link) = self.link(m, peer).filter(|link| link.attempt == attempt) else { return };
         let Some(to) = link.addrs.get(addr).and_then(|addr| slot_of(addr)) else {
-            return self.not_connected(m, peer, attempt, refused);
+            return self.not_connected(m, dial);
         };
-        let failed = |refused| Event::DialFailed { m, run, peer, attempt, addr, refused };
         let host_answers = to < self.nodes.len() && !self.nodes[to].off && self.net.works(m, to);
+        let silence = self.scenario.silence_us();
         if !host_answers {
             let absent = refused && self.plant == Some(Plant::SilenceIsAbsence);
-            return self.schedule.after(self.scenario.silence_us(), failed(absent));
+            return self.later_at(m, silence, move |w| w.dial_failed(m, dial, absent));
         }
         let there = self.latency(m, to);
         if !self.nodes[to].is_up() {
             let back = self.latency(to, m);
-            return self.schedule.after(there + back, failed(refused));
+            return self.later_at(m, there + back, move |w| w.dial_failed(m, dial, refused));
         }
+        let Some(process) = &self.nodes[m].process else { return };
+        let from = process.member.identity();
         self.mark(Mark::Dialled);
         let id = self.next_number();
-        let to_run = self.nodes[to].run;
-        let connection = Connection::new((m, run), (to, to_run), identity.member, peer, addr);
-        self.connections.insert(id, connection);
+        let ends = ((self.life(m), from.member), (self.life(to), peer));
+        self.connections.insert(id, Connection::new(ends.0, ends.1, addr));
         self.set_greeting(m, peer, Some(id));
         let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
-        let hello = Hello { versions, want: Want::Peer, from: identity, expects: Some(peer) };
+        let hello = Hello { versions, want: Want::Peer, from, expects: Some(peer) };
         let bytes = encode(&Packet::Hello(hello));
-        let event = Event::Hello { m: to, run: to_run, connection: id, addr, refused, bytes };
-        self.schedule.after(there, event);
-        self.schedule.after(self.scenario.silence_us() * 2, failed(false));
+        self.later_at(to, there, move |w| w.hello(to, id, dial, &bytes));
+        self.later_at(m, silence * 2, move |w| w.dial_failed(m, dial, false));
     }
 
     fn set_greeting(&mut self, m: usize, peer: MemberId, connection: Option<u64>) {
-        let Some(process) = &mut self.nodes[m].process else { return };
-        if let Some(link) = process.links.get_mut(&peer) {
+        if let Some(link) = self.link(m, peer) {
             link.greeting = connection;
         }
     }
 
     /// At the accepting side.
-    pub(super) fn hello(&mut self, m: usize, id: u64, addr: usize, refused: bool, bytes: Vec<u8>) {
+    fn hello(&mut self, m: usize, id: u64, dial: Dial, bytes: &[u8]) {
         let Some(connection) = self.connections.get(&id).filter(|c| !c.ended) else { return };
-        let (from, from_run) = (connection.from, connection.from_run);
-        let Packet::Hello(hello) = decode(&bytes) else { unreachable!("it said hello") };
-        let peer = hello.from.member;
-        let answer = self.greet(m, &hello);
-        let answer = match answer {
+        let life = connection.from;
+        let Packet::Hello(hello) = decode(bytes) else { unreachable!("it said hello") };
+        let answer = match self.greet(m, &hello) {
             Ok(Greeting { welcome, connection: number }) => {
-                self.accepted(m, peer, id, number.expect("a peer's"));
+                self.accepted(m, hello.from.member, id, number.expect("a peer's"));
                 Packet::Welcome(welcome)
             }
             Err(refusal) => Packet::Refuse(refusal),
         };
-        let bytes = encode(&answer);
+        let (from, bytes) = (life.0, encode(&answer));
         let delay = self.latency(m, from);
-        let event = Event::Greeted { m: from, run: from_run, connection: id, addr, refused, bytes };
         if self.net.works(m, from) {
-            self.schedule.after(delay, event);
+            self.later_to(life, delay, move |w| w.greeted(from, id, dial, &bytes));
         }
     }
 
-    pub(super) fn greet(
-        &mut self,
-        m: usize,
-        hello: &Hello,
-    ) -> Result<Greeting, quorate_wire::Refusal> {
+    pub(super) fn greet(&mut self, m: usize, hello: &Hello) -> Result<Greeting, Refusal> {
         let now_ms = self.now_ms(m);
         let Some(process) = &mut self.nodes[m].process else { unreachable!("it runs") };
         let isolated = Input::ProcessIsolated(process.isolated);
@@ -139,94 +136,62 @@ impl World {
     }
 
     /// At the dialling side.
-    pub(super) fn greeted(
-        &mut self,
-        m: usize,
-        id: u64,
-        addr: usize,
-        refused: bool,
-        bytes: Vec<u8>,
-    ) {
+    fn greeted(&mut self, m: usize, id: u64, dial: Dial, bytes: &[u8]) {
         let Some(connection) = self.connections.get(&id) else { return };
-        let (peer, ended) = (connection.peer, connection.ended);
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let Some(link) = process.links.get_mut(&peer) else { return };
+        let (peer, ended, now) = (connection.peer, connection.ended, self.schedule.now());
+        let Some(link) = self.link(m, peer) else { return };
         if link.greeting != Some(id) {
             return self.end(id);
         }
         link.greeting = None;
-        let attempt = link.attempt;
-        match decode(&bytes) {
+        let dial = Dial { attempt: link.attempt, ..dial };
+        match decode(bytes) {
             Packet::Welcome(welcome) if welcome.from.member == peer && !ended => {
                 link.dialling = false;
                 link.connection = Some(id);
-                link.since = self.schedule.now();
-                self.connected(m, id, welcome);
+                link.since = now;
+                self.step(m, Input::Connected(welcome.from));
             }
             Packet::Refuse(refusal) => {
                 self.mark(Mark::Refused);
-                if self.tells() {
-                    self.note(format!("m{m} is refused: {}", refusal.text));
-                }
+                note!(self, "m{m} is refused: {}", refusal.text);
                 self.connections.remove(&id);
-                let absent = refusal_proves_absence(refusal.code);
+                let absent = dial.refused && refusal_proves_absence(refusal.code);
                 self.step(m, Input::Refused { peer, refusal });
-                self.dial(m, peer, attempt, addr + 1, refused && absent);
+                self.dial(m, dial.next(absent));
             }
             _ => {
                 self.end(id);
-                self.dial(m, peer, attempt, addr + 1, false);
+                self.dial(m, dial.next(false));
             }
         }
     }
 
-    fn connected(&mut self, m: usize, id: u64, welcome: Welcome) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.open = true;
-        }
-        self.step(m, Input::Connected(welcome.from));
-    }
-
-    pub(super) fn dial_failed(
-        &mut self,
-        m: usize,
-        peer: MemberId,
-        attempt: u64,
-        addr: usize,
-        refused: bool,
-    ) {
-        let Some(process) = &self.nodes[m].process else { return };
-        let waiting = |link: &&Outgoing| link.attempt == attempt && link.dialling;
-        let Some(link) = process.links.get(&peer).filter(waiting) else { return };
-        let greeting = link.greeting;
-        if let Some(id) = greeting {
-            if self.connections[&id].addr != addr {
+    fn dial_failed(&mut self, m: usize, dial: Dial, refused: bool) {
+        let waiting = |link: &&mut Outgoing| link.attempt == dial.attempt && link.dialling;
+        let Some(link) = self.link(m, dial.peer).filter(waiting) else { return };
+        if let Some(id) = link.greeting {
+            if self.connections[&id].addr != dial.addr {
                 return;
             }
-            self.set_greeting(m, peer, None);
+            self.set_greeting(m, dial.peer, None);
             self.end(id);
         }
         if !refused {
             self.mark(Mark::DialTimeout);
         }
-        self.dial(m, peer, attempt, addr + 1, refused);
+        self.dial(m, dial.next(refused));
     }
 
     /// No address is left.
-    fn not_connected(&mut self, m: usize, peer: MemberId, attempt: u64, refused: bool) {
+    fn not_connected(&mut self, m: usize, Dial { peer, refused, began_ms, .. }: Dial) {
         let most = self.scenario.election_us();
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let Some(link) = process.links.get_mut(&peer) else { return };
-        if link.attempt != attempt {
-            return;
-        }
+        let Some(link) = self.link(m, peer) else { return };
         link.dialling = false;
-        link.backoff_us = (link.backoff_us * 2).clamp(5_000, most);
-        link.at_once = true;
-        let backoff = link.backoff_us;
+        let backoff = link.back_off(most);
         if refused {
             self.mark(Mark::NotThere);
-            self.step(m, Input::NotThere(peer));
+            self.step(m, Input::NotThere { peer, dialled_ms: began_ms });
         }
         self.dial_soon(m, peer, backoff);
     }

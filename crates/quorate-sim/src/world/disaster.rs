@@ -4,11 +4,8 @@
 //! lost are replaced by new members once there is a group again. Sometimes one of them was not lost
 //! after all: what it has never comes back into the group.
 
-use super::operators::Act;
-use super::{Phase, World};
-use crate::coverage::Mark;
-use crate::node::{Damage, Node};
-use crate::oracle::Rule;
+use super::check::changes;
+use super::{Damage, Mark, Node, Phase, Rule, World};
 use quorate_consensus::{Config, Entry, EntryKind, Index, MemberId, MemberInfo, Term};
 use quorate_group::Order;
 use quorate_wal::sim::Crash;
@@ -28,12 +25,6 @@ pub struct Disaster {
 }
 
 impl World {
-    pub(super) fn schedule_disaster(&mut self) {
-        if self.scenario.staff.disaster {
-            self.act_later(Act::Disaster, self.scenario.chaos_us);
-        }
-    }
-
     /// Whether nothing is to be started at `m`.
     pub(super) fn is_given_up(&self, m: usize) -> bool {
         self.disaster.empty & (1 << m) != 0
@@ -44,14 +35,12 @@ impl World {
             return;
         }
         let Some(left) = self.draw_survivors() else {
-            return self.act_later(Act::Disaster, self.scenario.election_us() / 4);
+            return self.act_later(self.scenario.election_us() / 4, World::disaster);
         };
-        if self.tells() {
-            self.note(format!("disaster: only {left:#b} keep their disks"));
-        }
+        note!(self, "disaster: only {left:#b} keep their disks");
         self.mark(Mark::Disaster);
         let returning = self.draw_returning(left);
-        for m in (0..self.nodes.len()).filter(|m| left & (1 << m) == 0) {
+        for m in self.slots().filter(|m| left & (1 << m) == 0) {
             self.disaster.lost.insert(self.nodes[m].id);
             self.disaster.empty |= 1 << m;
             match returning == Some(m) {
@@ -61,7 +50,7 @@ impl World {
             self.nodes[m].off = self.rng.chance(500);
         }
         self.disaster.on = true;
-        self.act_later(Act::Force, self.scenario.election_us() * 4);
+        self.act_later(self.scenario.election_us() * 4, World::force);
     }
 
     /// The operator asks one of those left, until there is a group.
@@ -69,13 +58,14 @@ impl World {
         if self.is_group_again() {
             return self.replace_the_lost();
         }
-        self.act_later(Act::Force, self.scenario.election_us() * 4);
-        let left: Vec<usize> = (0..self.nodes.len()).filter(|m| self.nodes[*m].runs()).collect();
-        let Some(m) = self.rng.pick(&left).copied() else { return };
-        let Some(process) = &mut self.nodes[m].process else { return };
-        let config = process.member.status(0, Default::default()).config;
-        let kept = config.members.keys().filter(|id| !self.disaster.lost.contains(id));
-        let keep = kept.map(MemberId::to_string).collect();
+        self.act_later(self.scenario.election_us() * 4, World::force);
+        let left: Vec<usize> = self.slots().filter(|m| self.nodes[*m].runs()).collect();
+        let Some(m) = self.rng.pick(&left) else { return };
+        let Some(process) = &self.nodes[m].process else { return };
+        let mut known = process.member.who_may_decide();
+        // Of those removed before, some have no disk any more.
+        known.retain(|id| !self.was_lost(*id) && self.slot(*id).is_some());
+        let keep = known.iter().map(MemberId::to_string).collect();
         self.tell(m, "force", Order::ForceQuorum { keep, reason: REASON.into() });
     }
 
@@ -106,11 +96,7 @@ impl World {
     }
 
     fn forced(&mut self, m: usize, upto: Index, at: Index, config: Config) {
-        if self.tells() {
-            self.note(format!(
-                "m{m} leads by force at {at}; what was committed stays up to {upto}"
-            ));
-        }
+        note!(self, "m{m} leads by force at {at}; what was committed stays up to {upto}");
         self.mark(Mark::Forced);
         let kept = self.nodes.iter().filter(|node| config.members.contains_key(&node.id));
         let further = kept.filter_map(|node| Some((node, self.knows(node, upto + 1)?))).next();
@@ -157,21 +143,22 @@ impl World {
     fn replace_the_lost(&mut self) {
         self.disaster.on = false;
         let empty = std::mem::take(&mut self.disaster.empty);
-        for m in (0..self.nodes.len()).filter(|m| empty & (1 << m) != 0) {
+        for m in self.slots().filter(|m| empty & (1 << m) != 0) {
             if self.nodes[m].promised.is_some() {
                 self.mark(Mark::GivenUpReturns);
-                self.nodes[m].damage = Some(Damage::GivenUp);
+                // Its disk may have been rolled back meanwhile.
+                self.nodes[m].damage.get_or_insert(Damage::GivenUp);
             }
             self.restart_later(m);
         }
         if self.phase == Phase::Healed {
-            self.begin_stage();
+            self.begin_stage(Phase::Healed);
         }
     }
 
     /// Whether `m` runs with a log that was given up.
     pub(super) fn has_returned(&self, m: usize) -> bool {
-        !self.is_given_up(m) && self.nodes[m].damage == Some(Damage::GivenUp)
+        !self.is_given_up(m) && self.nodes[m].damage.is_some() && self.was_lost(self.nodes[m].id)
     }
 
     /// Whether what this member knows does not count any more.
@@ -193,12 +180,12 @@ impl World {
     /// the group.
     fn draw_survivors(&mut self) -> Option<u16> {
         let (at, config) = self.committed_config.clone();
-        let changes = config.is_joint() || config.members.values().any(|info| info.joining);
-        let unfinished = changes || self.configs_made.iter().any(|(made, _)| *made > at);
+        let unfinished = changes(&config) || self.configs_made.iter().any(|(made, _)| *made > at);
+        // With other votes the rest may be a majority after all.
         if unfinished || self.is_somebody_lost() || !self.has_its_votes(&config) {
             return None;
         }
-        let left: Vec<usize> = (0..self.nodes.len()).filter(|_| self.rng.chance(450)).collect();
+        let left: Vec<usize> = self.slots().filter(|_| self.rng.chance(450)).collect();
         let ids: Vec<MemberId> = left.iter().map(|m| self.nodes[*m].id).collect();
         let mut infos = ids.iter().filter_map(|id| config.members.get(id));
         let votes = config.votes().any(|id| ids.contains(&id));
@@ -218,14 +205,13 @@ impl World {
     /// One of the lost that will be found again, and does not decide by itself.
     fn draw_returning(&mut self, left: u16) -> Option<usize> {
         let config = self.committed_config.1.clone();
-        let lost: Vec<usize> = (0..self.nodes.len()).filter(|m| left & (1 << m) == 0).collect();
-        let m = self.rng.pick(&lost).copied().filter(|_| self.rng.chance(600))?;
+        let lost: Vec<usize> = self.slots().filter(|m| left & (1 << m) == 0).collect();
+        let m = self.rng.pick(&lost).filter(|_| self.rng.chance(600))?;
         let id = self.nodes[m].id;
         (!config.is_quorum(|other| other == id)).then_some(m)
     }
 }
 
 fn knows_the_group(node: &mut Node, config: &Config) -> bool {
-    let Some(process) = &mut node.process else { return false };
-    process.member.status(0, Default::default()).config == *config
+    node.process.as_mut().is_some_and(|process| process.config() == *config)
 }

@@ -1,44 +1,41 @@
 //! What goes wrong, and when; within a budget: rot and older images leave a majority of intact copies
-//! of every entry, and one member at a time is damaged.
+//! of every entry, by each membership that somebody may still go by, and one member at a time is damaged.
 
-use super::check::decides;
-use super::operators::Act;
-use super::{Event, Phase, World};
-use crate::coverage::Mark;
-use crate::node::{Damage, Node, Process};
+use super::check::{changes, decides};
+use super::{Damage, Fault, Mark, Node, Phase, Process, World};
 use quorate_consensus::MemberId;
 use quorate_wal::sim::{Crash, Faults, SimDisk};
 
 /// How often a moment is looked for at which a disk may be rolled back.
 const TRIES: u32 = 12;
 
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    Kill,
-    Power,
-    PowerOfAll,
-    DiesInWrite,
-    Pause,
-    Partition,
-    OneWay,
-    Reset,
-    SlowDisk,
-    SyncFails,
-    Full,
-    Wipe,
-    Rot,
-    Image,
-    RollBack,
-    Hang,
-}
+/// How often each strikes, in proportion.
+const ODDS: [(Fault, u32); 16] = [
+    (Fault::Kill, 30),
+    (Fault::Power, 20),
+    (Fault::PowerOfAll, 4),
+    (Fault::DiesInWrite, 20),
+    (Fault::Pause, 20),
+    (Fault::Partition, 20),
+    (Fault::OneWay, 20),
+    (Fault::Reset, 20),
+    (Fault::SlowDisk, 20),
+    (Fault::SyncFails, 10),
+    (Fault::Full, 10),
+    (Fault::Wipe, 10),
+    (Fault::Rot, 10),
+    (Fault::Image, 10),
+    (Fault::RollBack, 20),
+    (Fault::Hang, 10),
+];
 
 impl World {
     pub(super) fn schedule_faults(&mut self) {
         let delay = self.fault_pause();
-        self.schedule.after(delay, Event::Fault);
-        if self.scenario.faults.orders {
+        self.later(delay, World::fault);
+        if self.scenario.may(Fault::Orders) {
             let delay = self.fault_pause();
-            self.schedule.after(delay, Event::Order);
+            self.later(delay, World::order);
         }
         self.schedule_operators();
     }
@@ -57,39 +54,11 @@ impl World {
             return;
         }
         let delay = self.fault_pause();
-        self.schedule.after(delay, Event::Fault);
-        let f = self.scenario.faults.clone();
-        let odds = [
-            (Fault::Kill, f.kill, 30),
-            (Fault::Power, f.power, 20),
-            (Fault::PowerOfAll, f.power_of_all, 4),
-            (Fault::DiesInWrite, f.power || f.kill, 20),
-            (Fault::Pause, f.pause, 20),
-            (Fault::Partition, f.partition, 20),
-            (Fault::OneWay, f.one_way, 20),
-            (Fault::Reset, f.reset, 20),
-            (Fault::SlowDisk, f.disk_stall, 20),
-            (Fault::SyncFails, f.sync_failure, 10),
-            (Fault::Full, f.full, 10),
-            (Fault::Wipe, f.wipe, 10),
-            (Fault::Rot, f.rot, 10),
-            (Fault::Image, f.roll_back, 10),
-            (Fault::RollBack, f.roll_back, 20),
-            (Fault::Hang, f.hang, 10),
-        ];
-        let possible: Vec<_> = odds
-            .into_iter()
-            .filter(|(_, on, _)| *on)
-            .map(|(fault, _, odds)| (fault, odds))
-            .collect();
+        self.later(delay, World::fault);
+        let possible = ODDS.into_iter().filter(|(fault, _)| self.scenario.may(*fault));
+        let possible: Vec<_> = possible.collect();
         let Some(fault) = self.rng.weighted(&possible) else { return };
-        // The leader is where things happen.
-        let count = self.nodes.len();
-        let leader = (0..count).find(|m| self.nodes[*m].leads());
-        let m = match leader {
-            Some(leader) if self.rng.chance(400) => leader,
-            _ => self.rng.index(count),
-        };
+        let m = self.draw_node(400);
         self.strike(fault, m);
     }
 
@@ -99,7 +68,7 @@ impl World {
             Fault::Power => self.end_process(m, Crash::Power),
             Fault::PowerOfAll => {
                 self.mark(Mark::PowerCutOfAll);
-                (0..self.nodes.len()).for_each(|m| self.end_process(m, Crash::Power));
+                self.slots().for_each(|m| self.end_process(m, Crash::Power));
             }
             Fault::DiesInWrite if self.nodes[m].is_up() => {
                 let dies_after = Some(self.rng.below(12));
@@ -109,17 +78,17 @@ impl World {
             Fault::Partition => {
                 self.mark(Mark::Partition);
                 let side = self.rng.below(1 << self.nodes.len()) as u16;
-                self.net().split(side);
+                self.net.split(side);
                 self.join_later();
             }
             Fault::OneWay => {
                 self.mark(Mark::OneWayCut);
                 let to = self.rng.index(self.nodes.len());
-                self.net().cut(m, to);
+                self.net.cut(m, to);
                 self.join_later();
             }
             Fault::Reset => {
-                let per_mille = *self.rng.pick(&[100, 500, 1000]).unwrap_or(&500);
+                let per_mille = self.rng.one_of([100, 500, 1000]);
                 self.reset_some(per_mille);
             }
             Fault::SlowDisk => {
@@ -138,17 +107,17 @@ impl World {
                 self.nodes[m].full = true;
                 self.nodes[m].disk.inject(Faults { capacity, ..Faults::default() });
                 let delay = self.rng.range(1_000, self.scenario.election_us() * 6);
-                self.schedule.after(delay, Event::Room { m });
+                self.later(delay, move |w| w.make_room(m));
             }
             Fault::Wipe if self.may_lose(m) => {
                 self.wipe(m);
                 self.restart_later(m);
             }
-            Fault::Rot if self.may_lose(m) => self.rot(m),
+            Fault::Rot if self.may_forget(m) => self.rot(m),
             Fault::Image
                 if self.nodes[m].is_up()
                     && self.nodes[m].damage.is_none()
-                    && !self.decides_alone(m) =>
+                    && !self.may_decide_alone(m) =>
             {
                 self.nodes[m].image = Some(self.nodes[m].disk.image());
             }
@@ -167,7 +136,7 @@ impl World {
 
     fn join_later(&mut self) {
         let delay = self.rng.range(1_000, self.scenario.election_us() * 8);
-        self.schedule.after(delay, Event::Join);
+        self.later(delay, World::join_links);
     }
 
     /// Whether what `m` has on its disk may be lost: everybody else who votes runs, is whole, and has
@@ -182,17 +151,15 @@ impl World {
             return false;
         }
         let (at, config) = &self.committed_config;
-        let changes = |node: &mut Node| {
-            let member = node.process.as_mut().map(|process| &mut process.member);
-            member.is_some_and(|member| member.status(0, Default::default()).config != *config)
+        let differs = |node: &mut Node| {
+            node.process.as_mut().is_some_and(|process| process.config() != *config)
         };
-        if *at == 0 || self.nodes.iter_mut().any(changes) {
+        if *at == 0 || self.nodes.iter_mut().any(differs) {
             return false;
         }
         let others = |id: MemberId| id != self.nodes[m].id;
         // Who is about to vote may be lost just when the others begin to need it.
-        let changes = config.is_joint() || config.members.values().any(|info| info.joining);
-        if changes || !decides(config, others) {
+        if changes(config) || !decides(config, others) {
             return false;
         }
         let ends: Vec<_> = self
@@ -209,36 +176,61 @@ impl World {
         known && ends.iter().all(|end| end.is_some() && *end == ends[0])
     }
 
-    /// A state in which a member is all of its group would lead at once, whatever came after it.
-    fn decides_alone(&mut self, m: usize) -> bool {
+    /// Whether `m` may come back as an older state of itself. Those who never heard of the present
+    /// membership (they are not in it, and need not run) must be too few for an earlier one even with
+    /// `m`: nobody can tell a majority that knows no better from one in which somebody forgot.
+    fn may_forget(&mut self, m: usize) -> bool {
+        if !self.may_lose(m) {
+            return false;
+        }
+        let at = self.committed_config.0;
+        let term = self.oracle.committed_term(at).unwrap_or_default();
+        let forgets = |id: MemberId| {
+            self.slot(id).is_some_and(|slot| {
+                let node = &self.nodes[slot];
+                let process = node.process.as_ref();
+                let end = process.map_or(node.promised, |process| Some(process.wal.persisted()));
+                slot == m || end.is_none_or(|end| end.index < at || end.term < term)
+            })
+        };
+        let alone = |id: MemberId| id == self.nodes[m].id;
+        let mut earlier = self.configs_made.iter().filter(|(made, _)| *made < at);
+        !earlier.any(|(_, config)| config.is_quorum(forgets) && !config.is_quorum(alone))
+    }
+
+    /// A state in which a member is all of its group would lead at once, whatever came after it; and the
+    /// disk may still be in it when the membership in memory has others already.
+    fn may_decide_alone(&mut self, m: usize) -> bool {
         let node = &mut self.nodes[m];
         let Some(process) = &mut node.process else { return false };
-        process.member.status(0, Default::default()).config.is_quorum(|id| id == node.id)
+        let (config, persisted) = (process.config(), process.wal.persisted().index);
+        let made = self.configs_made.iter().rev().find(|(_, made)| *made == config);
+        let on_disk = made.is_none_or(|(at, _)| *at <= persisted);
+        !on_disk || config.is_quorum(|id| id == node.id)
     }
 
     fn rot(&mut self, m: usize) {
         self.crash(m, Crash::Kill);
         self.mark(Mark::Rot);
         let files = self.nodes[m].disk.files();
-        let Some((name, bytes)) = self.rng.pick(&files).cloned() else { return };
+        let Some((name, bytes)) = self.rng.pick(&files) else { return };
         let sector = self.rng.below(bytes / 512 + 1);
         self.nodes[m].disk.rot(&name, sector);
         self.nodes[m].damage = Some(Damage::Rot);
-        if self.tells() {
-            self.note(format!("m{m}: sector {sector} of {name} rots"));
-        }
+        note!(self, "m{m}: sector {sector} of {name} rots");
         self.restart_later(m);
     }
 
     /// Somebody of whom there is an image, as soon as its disk may be lost.
     pub(super) fn roll_back_some(&mut self, tries: u32) {
         let has_image = |m: &usize| self.nodes[*m].image.is_some();
-        let found: Vec<usize> = (0..self.nodes.len()).filter(has_image).collect();
-        let Some(m) = self.rng.pick(&found).copied().filter(|_| self.has_faults()) else { return };
-        if self.may_lose(m) {
+        let found: Vec<usize> = self.slots().filter(has_image).collect();
+        let Some(m) = self.rng.pick(&found).filter(|_| self.has_faults()) else { return };
+        if self.may_forget(m) {
             self.roll_back(m);
         } else if tries > 0 {
-            self.act_later(Act::RollBack { tries: tries - 1 }, self.scenario.election_us() / 2);
+            let most = self.scenario.election_us() / 2;
+            self.act_later(most, move |w| w.roll_back_some(tries - 1));
         }
     }
 
@@ -248,9 +240,7 @@ impl World {
         let Some(image) = self.nodes[m].image.take() else { return };
         self.nodes[m].disk = SimDisk::restore(&image, self.rng.next_u64());
         self.nodes[m].damage = Some(Damage::RolledBack);
-        if self.tells() {
-            self.note(format!("m{m}: an older image of its disk is restored"));
-        }
+        note!(self, "m{m}: an older image of its disk is restored");
         self.restart_later(m);
     }
 }

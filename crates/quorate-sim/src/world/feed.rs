@@ -1,12 +1,8 @@
 //! Committed entries, as each member's database gets to see them.
 
 use super::start::load;
-use super::{Event, World};
-use crate::coverage::Mark;
+use super::{show, Client, Fault, Mark, Plant, Rule, World};
 use crate::database::{Applied, Database, Decision, Part};
-use crate::node::Client;
-use crate::oracle::{show, Rule};
-use crate::plant::Plant;
 use quorate_certify::{flags, Outcome};
 use quorate_consensus::{Config, Entry, EntryKind, Index};
 use quorate_group::{Committed, Content, Input};
@@ -18,18 +14,12 @@ const READ_BYTES: usize = 64 << 10;
 const LARGE: usize = 8 << 10;
 
 impl World {
-    pub(super) fn feed_up_to(&mut self, m: usize, index: Index) {
-        let Some(process) = &mut self.nodes[m].process else { return };
-        process.fed_to = process.fed_to.max(index);
-        self.feed_soon(m);
-    }
-
     pub(super) fn feed_soon(&mut self, m: usize) {
-        let (run, lag) = (self.nodes[m].run, self.nodes[m].apply_lag_us);
+        let lag = self.nodes[m].apply_lag_us;
         let Some(process) = &mut self.nodes[m].process else { return };
         if !process.feed_due {
             process.feed_due = true;
-            self.schedule.after(lag, Event::Feed { m, run });
+            self.later_at(m, lag, move |w| w.feed(m));
         }
     }
 
@@ -62,12 +52,12 @@ impl World {
 
     /// The product's node ends so; it is no loss unless the disk was intact.
     fn clean_stop(&mut self, m: usize, reason: String) {
-        if self.nodes[m].damage.is_none() && !self.scenario.faults.sync_failure {
-            self.oracle.fail(Rule::StartsAgain, || format!("m{m} {reason}"));
-        }
-        if self.tells() {
-            self.note(format!("m{m} stops: {reason}"));
-        }
+        self.oracle.fail_if(
+            self.nodes[m].damage.is_none() && !self.scenario.may(Fault::SyncFails),
+            Rule::StartsAgain,
+            || format!("m{m} {reason}"),
+        );
+        note!(self, "m{m} stops: {reason}");
         if let Some(process) = &mut self.nodes[m].process {
             process.fatal = Some(reason);
         }
@@ -147,16 +137,14 @@ impl World {
         };
         let digest = process.database.digest();
         self.oracle.state(id, index, digest);
-        if self.tells() && applied.is_none() {
-            self.note(format!("m{m} applies {} {kind:?}", show(position)));
-        }
         if kind == EntryKind::View {
             self.view_seen(m, index);
         }
         match applied {
             Some(Applied::Write(decision)) => self.decided(m, index, news, single, decision),
             Some(Applied::View) if news => self.mark(Mark::View),
-            _ => {}
+            Some(Applied::View) => {}
+            None => note!(self, "m{m} applies {} {kind:?}", show(position)),
         }
         if kind != EntryKind::Data {
             let Some(process) = &self.nodes[m].process else { return Ok(()) };
@@ -183,10 +171,8 @@ impl World {
     }
 
     fn decided(&mut self, m: usize, index: Index, news: bool, single: bool, decision: Decision) {
-        let Decision { op, write_set, seqno, outcome } = decision;
-        if self.tells() {
-            self.note(format!("m{m} applies op {op} at {index}: seqno {seqno}, {outcome:?}"));
-        }
+        let Decision { op, ref write_set, seqno, outcome } = decision;
+        note!(self, "m{m} applies op {op} at {index}: seqno {seqno}, {outcome:?}");
         let header = *write_set.header();
         if news {
             let whole = flags::TRX_START | flags::TRX_END;
@@ -200,12 +186,11 @@ impl World {
                 Outcome::NotPrimary => Mark::NotPrimary,
                 Outcome::Duplicate => Mark::Duplicate,
             });
-            self.oracle.verdict(op, index, seqno, outcome, &write_set);
+            self.oracle.verdict(index, &decision);
             if self.oracle.primacy(op, index, outcome, single) {
                 self.mark(Mark::PrimaryWrite);
             }
         }
-        let now_ms = self.now_ms(m);
         let Some(process) = &mut self.nodes[m].process else { return };
         if header.origin != process.origin {
             return;
@@ -213,10 +198,8 @@ impl World {
         let pending = process.pending.remove(&header.serial);
         self.mark_kin(m, &header, outcome == Outcome::Ok);
         let Some(pending) = pending else { return };
+        self.take_in(m, |intake| intake.decided(header.serial));
         let Some(process) = &mut self.nodes[m].process else { return };
-        let mut intake = quorate_group::Intake::default();
-        intake.decided(header.serial);
-        process.member.take_in(now_ms, &mut intake, &mut process.out);
         if let Some(client) = pending.client {
             process.streams[client] = match (outcome, pending.part) {
                 (Outcome::Ok, Part::First | Part::Next(_)) => Some(seqno),

@@ -1,10 +1,8 @@
 //! After the faults: everything must get going again, within bounded time, and agree.
 
-use super::check::decides;
-use super::{Event, Phase, World};
-use crate::coverage::Mark;
+use super::check::{changes, decides};
+use super::{Mark, Node, Phase, Process, Rule, World};
 use crate::database::op_of;
-use crate::oracle::Rule;
 use quorate_wal::sim::Crash;
 
 /// Election timeouts that a healed group may take until everything is decided everywhere.
@@ -22,7 +20,7 @@ impl World {
                 self.phase = Phase::Faults;
                 self.phase_ends = self.schedule.now() + self.scenario.chaos_us;
                 self.schedule_faults();
-                for m in 0..self.nodes.len() {
+                for m in self.slots() {
                     (0..self.scenario.clients_per_member).for_each(|c| self.client_later(m, c));
                 }
             }
@@ -48,50 +46,45 @@ impl World {
             _ => {}
         }
         if self.phase != Phase::Done {
-            self.schedule.after(self.scenario.election_us() / 4, Event::HealCheck);
+            self.later(self.scenario.election_us() / 4, World::heal_check);
         }
     }
 
     fn has_all_members(&mut self) -> bool {
         let config = &self.committed_config.1;
         let all = self.nodes.iter().all(|node| config.members.contains_key(&node.id));
-        let settled = !config.is_joint() && config.members.values().all(|info| !info.joining);
-        all && settled && self.has_its_votes(config) && self.unfinished().is_none()
+        all && !changes(config) && self.has_its_votes(config) && self.unfinished().is_none()
     }
 
     fn end_faults(&mut self) {
-        self.net().heal();
+        self.net.heal();
         self.join_links();
         self.away = if self.scenario.minority_stays_away { self.draw_minority() } else { 0 };
         let (away, cut_off) = (self.away, self.scenario.minority_is_cut_off);
-        if self.tells() {
-            let how = if cut_off { "cut off" } else { "down" };
-            self.note(format!("the faults end; {away:#b} stay away, {how}"));
-        }
-        self.phase = if self.away == 0 { Phase::Healed } else { Phase::WithoutMinority };
-        for m in 0..self.nodes.len() {
+        note!(self, "the faults end; {away:#b} stay away, cut off: {cut_off}");
+        let phase = if away == 0 { Phase::Healed } else { Phase::WithoutMinority };
+        self.phase = phase;
+        for m in self.slots() {
             match self.is_away(m) && !cut_off {
                 true => self.crash(m, Crash::Kill),
                 false => self.make_well(m),
             }
         }
         if away != 0 && cut_off {
-            self.net().split(away);
+            self.net.split(away);
         }
-        self.begin_stage();
+        self.begin_stage(phase);
     }
 
     fn bring_back_minority(&mut self) {
-        if self.tells() {
-            self.note("the group is well without the minority, which now comes back".into());
-        }
+        note!(self, "the group is well without the minority, which now comes back");
         let cut_off = self.scenario.minority_is_cut_off;
         self.mark(if cut_off { Mark::WithoutCutOff } else { Mark::WithoutMinority });
         self.away = 0;
         self.phase = Phase::Healed;
         self.join_links();
-        (0..self.nodes.len()).for_each(|m| self.make_well(m));
-        self.begin_stage();
+        self.slots().for_each(|m| self.make_well(m));
+        self.begin_stage(Phase::Healed);
     }
 
     /// Whoever stopped is started again; whoever cannot, as a new member.
@@ -103,7 +96,7 @@ impl World {
         self.resume(m, run);
         self.unhang(m);
         self.reconnect(m);
-        let stopped = |process: &crate::node::Process| {
+        let stopped = |process: &Process| {
             process.fatal.is_some() || process.member.has_failed() || process.is_leaving()
         };
         if self.nodes[m].process.as_ref().is_some_and(stopped) {
@@ -123,7 +116,7 @@ impl World {
     /// Whoever was told that it is an older state of itself comes back as a new member, and so does
     /// whoever lacks what rotted.
     fn replace_refused(&mut self) {
-        for m in 0..self.nodes.len() {
+        for m in self.slots() {
             let node = &self.nodes[m];
             let stopped = node.process.as_ref().is_some_and(|process| process.fatal.is_some());
             let told = node.mark.is_some() || node.refused.is_some();
@@ -136,9 +129,9 @@ impl World {
     }
 
     /// Everybody present writes and reads something new, and has so long for it.
-    pub(super) fn begin_stage(&mut self) {
-        self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
-        for m in 0..self.nodes.len() {
+    pub(super) fn begin_stage(&mut self, phase: Phase) {
+        self.enter(phase, PATIENCE);
+        for m in self.slots() {
             if self.nodes[m].is_up() && !self.is_away(m) && self.in_config(m) {
                 self.write(m, 0);
                 self.read(m, 0);
@@ -155,25 +148,30 @@ impl World {
     /// Nobody stays away while a membership change is unfinished: two logs with different
     /// memberships may each need the vote of a member that has the better log but is no voter by
     /// it. That is how Raft is, and ends when the member that led comes back. Nor while an operator
-    /// waits for something, which may be that somebody is removed who is needed then.
+    /// waits for something, which may be that somebody is removed who is needed then, or a member for
+    /// the votes that it wants.
     fn draw_minority(&mut self) -> u16 {
         let mut away = 0u16;
         let config = self.committed_config.1.clone();
-        let unfinished = |node: &mut crate::node::Node| match &mut node.process {
-            Some(process) => process.member.status(0, Default::default()).config != config,
-            None => true,
+        let unfinished = |node: &mut Node| {
+            node.process.as_mut().is_none_or(|process| process.config() != config)
         };
         if self.nodes.iter_mut().any(unfinished) || self.somebody_waits() {
             return away;
         }
-        let whole = |node: &crate::node::Node| node.damage.is_none() && node.refused.is_none();
-        if config.is_joint() || !self.nodes.iter().all(whole) {
+        let whole = |node: &Node| node.damage.is_none() && node.refused.is_none();
+        let settled = !config.is_joint() && self.has_its_votes(&config);
+        if !settled || !self.nodes.iter().all(whole) {
             return away;
         }
-        for m in 0..self.nodes.len() {
+        // Whoever joins may be given its vote just now.
+        let mut joined = config.clone();
+        joined.members.values_mut().for_each(|info| info.joining = false);
+        for m in self.slots() {
             let with = away | 1 << m;
             let stays = |id| self.slot(id).is_some_and(|slot| with & (1 << slot) == 0);
-            if decides(&config, stays) && self.rng.chance(400) {
+            let (now, then) = (decides(&config, stays), decides(&joined, stays));
+            if now && self.rng.chance(400) && then {
                 away = with;
             }
         }
@@ -217,9 +215,7 @@ impl World {
             }
             if process.applied() != commit || process.wal.persisted().index != commit {
                 let (applied, last) = (process.applied(), process.wal.last().index);
-                return Some(format!(
-                    "m{m} has applied {applied} of a log up to {last}, where {commit} is the end"
-                ));
+                return Some(format!("m{m} has applied {applied} of {last}, the end is {commit}"));
             }
             let (writes, reads) = (process.pending.len(), process.reads.len());
             if !process.is_idle() {
@@ -232,8 +228,8 @@ impl World {
     /// Everything that a client was told is in the log, where it was told.
     fn check_acknowledged(&mut self) {
         self.oracle.check_tasks();
-        let Some(process) =
-            self.nodes.iter().find_map(|node| node.process.as_ref().filter(|p| p.leads))
+        let leads = |node: &&Node| node.leads();
+        let Some(process) = self.nodes.iter().find(leads).and_then(|node| node.process.as_ref())
         else {
             return;
         };

@@ -5,12 +5,7 @@
 //! member that writes, if that one may lead and is not lighter than the leader, and stay there;
 //! where two write, or the writer is none to follow, it must stay where it is.
 
-use super::{Phase, World};
-use crate::coverage::Mark;
-use crate::node::Process;
-use crate::oracle::Rule;
-use crate::plant::Plant;
-use crate::schedule::Micros;
+use super::{Mark, Micros, Phase, Plant, Process, Rule, World};
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries};
 
@@ -101,12 +96,8 @@ impl World {
         self.settling.terms_led = self.oracle.terms_led();
         self.settling.primary_writes = self.coverage.count(Mark::PrimaryWrite);
         self.settling.writers = self.draw_writers(&config);
-        if self.tells() {
-            let writers = &self.settling.writers;
-            self.note(format!("the group shows its mode; these write: {writers:?}"));
-        }
-        self.phase = Phase::Modes;
-        self.phase_ends = self.schedule.now() + PATIENCE * self.scenario.election_us();
+        note!(self, "the group shows its mode; these write: {:?}", self.settling.writers);
+        self.enter(Phase::Modes, PATIENCE);
         true
     }
 
@@ -121,8 +112,7 @@ impl World {
                 Primaries::Single => Mark::PrimaryServes,
                 Primaries::Multi => Mark::LeadershipRests,
             });
-            self.phase = Phase::Healed;
-            self.begin_stage();
+            self.begin_stage(Phase::Healed);
         } else if self.schedule.now() > self.phase_ends {
             let Settling { writers, rests, .. } = &self.settling;
             let state = format!("writers {writers:?}, leader at rest {rests:?}");
@@ -136,23 +126,20 @@ impl World {
         if self.coverage.count(Mark::PrimaryWrite) > self.settling.primary_writes {
             return true;
         }
-        (0..self.nodes.len()).for_each(|m| self.write_if_idle(m));
+        self.slots().for_each(|m| self.write_if_idle(m));
         false
     }
 
     fn leadership_rests(&mut self, config: &Config) -> bool {
         let changes = self.oracle.terms_led() - self.settling.terms_led;
-        if changes > CHANGES_MAX {
-            self.oracle.fail(Rule::LeadershipRests, || {
-                format!("{changes} changes of leadership while the same members write")
-            });
-        }
+        self.oracle.fail_if(changes > CHANGES_MAX, Rule::LeadershipRests, || {
+            format!("{changes} changes of leadership while the same members write")
+        });
         for m in self.settling.writers.clone() {
             self.write_if_idle(m);
         }
         let now = self.schedule.now();
-        let leader = (0..self.nodes.len()).find(|m| self.nodes[*m].leads());
-        let leader = leader.filter(|leader| self.is_rightly_led(config, *leader));
+        let leader = self.leader().filter(|leader| self.is_rightly_led(config, *leader));
         self.settling.rests = match (self.settling.rests, leader) {
             (Some((before, since)), Some(leader)) if before == leader => Some((leader, since)),
             (_, leader) => leader.map(|leader| (leader, now)),
@@ -183,7 +170,7 @@ impl World {
             let info = config.members.get(&node.id);
             node.runs() && info.is_some_and(|info| info.role != MemberRole::Logger)
         };
-        let mut found: Vec<usize> = (0..self.nodes.len()).filter(has_data).collect();
+        let mut found: Vec<usize> = self.slots().filter(has_data).collect();
         let most = if self.scenario.modes.two_write { 2 } else { 1 };
         while found.len() > most {
             found.swap_remove(self.rng.index(found.len()));

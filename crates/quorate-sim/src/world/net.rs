@@ -1,9 +1,6 @@
 //! The network between the machines: how long the way takes, and which ways are cut.
 
-use super::World;
-use crate::rng::Rng;
-use crate::scenario::Scenario;
-use crate::schedule::Micros;
+use super::{Micros, Rng, Scenario, World};
 
 pub const SLOTS_MAX: usize = 16;
 
@@ -56,10 +53,6 @@ impl Net {
 }
 
 impl World {
-    pub(super) fn net(&mut self) -> &mut Net {
-        &mut self.net
-    }
-
     pub(super) fn latency(&mut self, from: usize, to: usize) -> Micros {
         if self.net.perfect {
             return self.scenario.latency_us.0;

@@ -1,62 +1,31 @@
 //! What the people who run the group do of their own accord: one appointment after the other.
 
-use super::{Event, World};
-use crate::coverage::Mark;
-use crate::schedule::Micros;
+use super::{Mark, Micros, World};
+use crate::staff::Staff;
 use quorate_group::Order;
-
-#[derive(Clone, Copy, Debug)]
-pub enum Act {
-    /// Somebody leaves, or is isolated.
-    Depart,
-    Reconnect {
-        m: usize,
-        run: u32,
-    },
-    Stop {
-        m: usize,
-        run: u32,
-    },
-    /// Whoever has no quorum is told to go on alone.
-    Alone,
-    Disaster,
-    Force,
-    /// An older image of a disk is restored.
-    RollBack {
-        tries: u32,
-    },
-}
 
 impl World {
     pub(super) fn schedule_operators(&mut self) {
-        self.schedule_departures();
-        self.schedule_alone();
-        self.schedule_disaster();
-    }
-
-    pub(super) fn act(&mut self, act: Act) {
-        match act {
-            Act::Depart => self.depart(),
-            Act::Reconnect { m, run } if self.nodes[m].run == run => self.reconnect(m),
-            Act::Stop { m, run } if self.nodes[m].run == run => self.stop(m),
-            Act::Reconnect { .. } | Act::Stop { .. } => {}
-            Act::Alone => self.order_alone(),
-            Act::Disaster => self.disaster(),
-            Act::Force => self.force(),
-            Act::RollBack { tries } => self.roll_back_some(tries),
+        let Staff { departs, alone, disaster, .. } = self.scenario.staff;
+        if departs {
+            self.act_later(self.scenario.fault_every_us, World::depart);
+        }
+        if alone {
+            self.act_later(self.scenario.election_us(), World::order_alone);
+        }
+        if disaster {
+            self.act_later(self.scenario.chaos_us, World::disaster);
         }
     }
 
     /// In a quarter of `most` at the least.
-    pub(super) fn act_later(&mut self, act: Act, most: Micros) {
+    pub(super) fn act_later(&mut self, most: Micros, act: impl FnOnce(&mut World) + 'static) {
         let delay = self.rng.range(most / 4, most);
-        self.schedule.after(delay, Event::Act(act));
+        self.later(delay, act);
     }
 
     pub(super) fn tell(&mut self, m: usize, what: &'static str, order: Order) {
-        if self.tells() {
-            self.note(format!("m{m} is told: {order:?}"));
-        }
+        note!(self, "m{m} is told: {order:?}");
         self.give_order(m, what, order);
     }
 

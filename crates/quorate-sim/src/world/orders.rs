@@ -1,10 +1,7 @@
 //! What operators ask for.
 
-use super::{Event, World};
-use crate::coverage::Mark;
-use crate::node::Process;
-use crate::scenario::name;
-use quorate_consensus::{MemberRole, Primaries, PriorityRule, Rules};
+use super::{name, priority_rule, Mark, Process, World};
+use quorate_consensus::{MemberRole, Primaries, Rules};
 use quorate_group::{Alteration, Answer, Order};
 
 impl World {
@@ -13,17 +10,12 @@ impl World {
             return;
         }
         let delay = self.fault_pause();
-        self.schedule.after(delay, Event::Order);
-        let count = self.nodes.len();
-        let leader = (0..count).find(|m| self.nodes[*m].leads());
-        let m = match leader {
-            Some(leader) if self.rng.chance(850) => leader,
-            _ => self.rng.index(count),
-        };
+        self.later(delay, World::order);
+        let m = self.draw_node(850);
         if !self.nodes[m].runs() || self.is_somebody_lost() {
             return;
         }
-        let other = self.rng.index(count);
+        let other = self.rng.index(self.nodes.len());
         let (what, mark, order) = self.draw_order(name(other));
         self.mark(mark);
         self.tell(m, what, order);
@@ -42,19 +34,16 @@ impl World {
             }
             3 => {
                 let roles = [MemberRole::Voter, MemberRole::Learner, MemberRole::Voter];
-                let role = self.rng.pick(&roles).copied();
+                let role = Some(self.rng.one_of(roles));
                 ("alter", Mark::AlterRole, alter(Alteration { role, ..Alteration::default() }))
             }
             4 => {
-                let priority = self.rng.pick(&[0, 20, 50, 80]).copied();
-                (
-                    "alter",
-                    Mark::AlterPriority,
-                    alter(Alteration { priority, ..Alteration::default() }),
-                )
+                let priority = Some(self.rng.one_of([0, 20, 50, 80]));
+                let change = Alteration { priority, ..Alteration::default() };
+                ("alter", Mark::AlterPriority, alter(change))
             }
             5 => ("rules", Mark::SetRules, Order::SetRules(self.draw_rules())),
-            6 if !self.scenario.faults.loses_disks() => {
+            6 if !self.scenario.loses_disks() => {
                 ("votes", Mark::WantVotes, Order::WantVotes(self.rng.range(0, 2) as u8))
             }
             7 => ("view", Mark::RefreshView, Order::RefreshView),
@@ -76,11 +65,7 @@ impl World {
         let single = self.rng.chance(400);
         let rules = Rules {
             zones_min: self.rng.below(s.zones + 1) as u8,
-            priorities: if self.rng.chance(300) {
-                PriorityRule::Forced
-            } else {
-                PriorityRule::Optimistic
-            },
+            priorities: priority_rule(self.rng.chance(300)),
             primaries: if single { Primaries::Single } else { Primaries::Multi },
             follows_writes: self.rng.chance(400),
             ..Rules::default()
@@ -97,10 +82,8 @@ impl World {
     pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {
         let done = answer.is_ok();
         self.mark_order(what, done);
-        if self.tells() {
-            let answer = answer.map_err(|error| error.to_string());
-            self.note(format!("m{m} answers to {what}: {answer:?}"));
-        }
+        let answer = answer.map_err(|error| error.to_string());
+        note!(self, "m{m} answers to {what}: {answer:?}");
         if what == "leave" {
             self.departed(m, done);
         }

@@ -1,12 +1,8 @@
 //! How members are born, start, crash and come back.
 
 use super::start::{sync_all, NoStart};
-use super::{Event, Phase, World};
-use crate::coverage::Mark;
+use super::{Damage, Fault, Mark, Micros, Node, Phase, Plant, Process, Rule, World};
 use crate::database::Database;
-use crate::node::{Damage, Node, Process};
-use crate::oracle::Rule;
-use crate::plant::Plant;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
 use quorate_group::{Input, LogRoom};
 use quorate_wal::sim::{self, Crash, SimDisk, Steps};
@@ -28,7 +24,7 @@ impl World {
         let count = self.scenario.voters + self.scenario.learners;
         for m in 0..count {
             let clock = self.draw_clock();
-            let slow = self.scenario.faults.slow_apply && self.rng.chance(400);
+            let slow = self.scenario.may(Fault::SlowApply) && self.rng.chance(400);
             let lag = if slow { self.rng.range(1, self.scenario.election_us()) } else { 0 };
             let disk = SimDisk::new(self.rng.next_u64());
             self.nodes.push(Node {
@@ -62,7 +58,7 @@ impl World {
             self.schedule_faults();
         }
         (0..count).for_each(|m| self.start(m));
-        self.schedule.after(self.scenario.election_us() / 4, Event::HealCheck);
+        self.later(self.scenario.election_us() / 4, World::heal_check);
     }
 
     /// A group that was founded before the run begins: its first entry is in all logs.
@@ -77,6 +73,7 @@ impl World {
         self.keep_wishes(&config, &ids);
         let first = Entry::new(1, 1, EntryKind::Config, config.encode());
         self.oracle.given(&first, 0);
+        self.configs_made.push((1, config));
         for (wal, mut steps, _) in opened {
             let saved = wal.save_group(GROUP, Default::default()).and_then(|()| {
                 wal.save_hard_state(HardState { term: 1, voted_for: None })?;
@@ -113,9 +110,7 @@ impl World {
                 self.restart_later(m);
             }
             Err(NoStart(reason)) => {
-                if self.tells() {
-                    self.note(format!("m{m} refuses to start: {reason}"));
-                }
+                note!(self, "m{m} refuses to start: {reason}");
                 self.mark(Mark::RefusedToStart);
                 match self.nodes[m].damage {
                     Some(Damage::RolledBack) => self.mark(Mark::RolledBackRefused),
@@ -129,12 +124,6 @@ impl World {
         }
     }
 
-    pub(super) fn started(&mut self, m: usize) {
-        let Some(process) = &self.nodes[m].process else { return };
-        let applied = process.feed.applied();
-        self.step(m, Input::Started(applied));
-    }
-
     /// Ends the process; the disk keeps what `crash` leaves.
     pub(super) fn crash(&mut self, m: usize, crash: Crash) {
         self.end_process_in(m, End::Crash(crash));
@@ -142,9 +131,7 @@ impl World {
 
     pub(super) fn end_process_in(&mut self, m: usize, end: End) {
         let Some(process) = self.nodes[m].process.take() else { return };
-        if self.tells() {
-            self.note(format!("m{m} ends: {end:?}"));
-        }
+        note!(self, "m{m} ends: {end:?}");
         self.keep_known(m, &process);
         let (applied, wal, tasks) = (process.applied(), process.wal.clone(), process.open_tasks());
         let (crash, mark) = match end {
@@ -181,7 +168,7 @@ impl World {
     pub(super) fn restart_later(&mut self, m: usize) {
         let run = self.nodes[m].run;
         let delay = self.rng.range(1_000, self.scenario.election_us() * 4);
-        self.schedule.after(delay, Event::Restart { m, run });
+        self.later(delay, move |w| w.restart(m, run));
     }
 
     pub(super) fn restart(&mut self, m: usize, run: u32) {
@@ -192,14 +179,12 @@ impl World {
 
     pub(super) fn pause(&mut self, m: usize) {
         if self.nodes[m].runs() {
-            if self.tells() {
-                self.note(format!("m{m} is stopped"));
-            }
+            note!(self, "m{m} is stopped");
             self.mark(Mark::Pause);
             self.nodes[m].paused = true;
             let run = self.nodes[m].run;
             let delay = self.rng.range(1_000, self.scenario.election_us() * 4);
-            self.schedule.after(delay, Event::Resume { m, run });
+            self.later(delay, move |w| w.resume(m, run));
         }
     }
 
@@ -209,10 +194,10 @@ impl World {
             return;
         }
         node.paused = false;
-        self.schedule.after(0, Event::Tick { m, run });
-        while let Some(event) = self.nodes[m].backlog.pop_front() {
+        self.tick_later(m, 0);
+        while let Some(what) = self.nodes[m].backlog.pop_front() {
             if self.nodes[m].run == run && self.nodes[m].runs() {
-                self.handle_in_process(m, event);
+                what(self);
                 self.bury(m);
             }
         }
@@ -221,9 +206,7 @@ impl World {
     /// The directory and the database of `m` are gone; it comes back as somebody else.
     pub(super) fn wipe(&mut self, m: usize) {
         self.crash(m, Crash::Kill);
-        if self.tells() {
-            self.note(format!("m{m} loses its disk"));
-        }
+        note!(self, "m{m} loses its disk");
         self.mark(Mark::LostDisk);
         let disk = SimDisk::new(self.rng.next_u64());
         let node = &mut self.nodes[m];
@@ -235,8 +218,7 @@ impl World {
     }
 
     /// As the product's clock does.
-    pub(super) fn tick(&mut self, m: usize) {
-        let run = self.nodes[m].run;
+    fn tick(&mut self, m: usize) {
         let now_ms = self.now_ms(m);
         let fast = self.nodes[m].clock.parts_per_million;
         let Some(Process { wal, member, out, feed, hangs, isolated, .. }) =
@@ -257,16 +239,25 @@ impl World {
         self.keep_modes(m);
         self.carry_out(m);
         let pause = self.scenario.tick_us() as i64 * (1_000_000 - fast) / 1_000_000;
-        self.schedule.after(pause.max(1) as u64, Event::Tick { m, run });
+        self.tick_later(m, pause.max(1) as u64);
+    }
+
+    /// A timer that a paused process missed rings once, when it goes on.
+    pub(super) fn tick_later(&mut self, m: usize, delay: Micros) {
+        let life = self.life(m);
+        self.later(delay, move |w| {
+            if w.is_alive(life) && !w.nodes[m].paused {
+                w.tick(m);
+            }
+        });
     }
 
     pub(super) fn hang(&mut self, m: usize) {
-        let run = self.nodes[m].run;
         let Some(process) = &mut self.nodes[m].process else { return };
         process.hangs = true;
         self.mark(Mark::Hang);
         let delay = self.rng.range(1, self.scenario.election_us() * 8);
-        self.schedule.after(delay, Event::Unhang { m, run });
+        self.later_at(m, delay, move |w| w.unhang(m));
     }
 
     pub(super) fn unhang(&mut self, m: usize) {

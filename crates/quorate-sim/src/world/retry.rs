@@ -5,15 +5,9 @@
 //! when they give up: so what a node writes has seen what it wrote before, except what it gave up.
 //! Who waits how long, and which epoch a write set gets for that, is the code of `quorate-node`.
 
-use super::{Event, World};
-use crate::coverage::Mark;
+use super::{mix, Client, Mark, Pending, Plant, Process, Profile, Rng, World};
 use crate::database::{row_path, Part, WriteRequest};
-use crate::node::{Client, Pending, Process};
-use crate::plant::Plant;
-use crate::rng::{mix, Rng};
-use crate::scenario::Profile;
 use quorate_certify::{Header, KeyType};
-use quorate_group::Intake;
 use quorate_node::link::giving_up::{is_patient, KinEpoch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,33 +34,30 @@ struct Task {
 
 /// The sessions of one process.
 pub struct Sessions {
+    first_epoch: u16,
     epoch: KinEpoch,
     /// Serials of what was given up.
     given_up: BTreeSet<u64>,
-    /// There is a quorum.
-    pub primary: bool,
+    /// There is no quorum.
+    pub cut_off: bool,
     /// Clients that came from another node, and their tasks.
     guests: BTreeMap<usize, u32>,
 }
 
-impl Default for Sessions {
-    fn default() -> Self {
+impl Sessions {
+    /// Of a life that began at `now_us`.
+    pub fn new(now_us: u64) -> Self {
         Sessions {
-            epoch: KinEpoch::default(),
+            first_epoch: KinEpoch::of_life(now_us).get(),
+            epoch: KinEpoch::of_life(now_us),
             given_up: BTreeSet::new(),
-            primary: true,
+            cut_off: false,
             guests: BTreeMap::new(),
         }
     }
-}
 
-impl Sessions {
     pub fn epoch(&self) -> u16 {
         self.epoch.get()
-    }
-
-    pub fn gave_up(&self, serial: u64) -> bool {
-        self.given_up.contains(&serial)
     }
 }
 
@@ -75,7 +66,7 @@ impl Retries {
     pub fn draw(seed: u64, profile: Profile) -> Self {
         let mut rng = Rng::new(mix(seed, 0x5265_7472_6965));
         let on = rng.chance(350) && profile != Profile::Calm;
-        let leave_per_mille = *rng.pick(&[0, 30, 200]).unwrap_or(&0);
+        let leave_per_mille = rng.one_of([0, 30, 200]);
         Retries { on, rng, leave_per_mille, tasks: Vec::new() }
     }
 }
@@ -120,15 +111,15 @@ impl World {
     pub(super) fn must_wait(&self, m: usize, request: &WriteRequest) -> bool {
         let Some(process) = &self.nodes[m].process else { return true };
         let locked = !request.isolation && process.is_locked(&request.rows);
-        self.retries.on && (locked || !process.sessions.primary)
+        self.retries.on && (locked || process.sessions.cut_off)
     }
 
     /// A write of a task is on its way; its client may not wait for the outcome.
     pub(super) fn may_leave(&mut self, m: usize, serial: u64) {
         if self.retries.rng.chance(self.retries.leave_per_mille) {
-            let longest = *self.retries.rng.pick(&[1_000, 20_000, 400_000]).unwrap_or(&1_000);
-            let (run, delay) = (self.nodes[m].run, self.retries.rng.below(longest));
-            self.schedule.after(delay, Event::Leave { m, run, serial });
+            let longest = self.retries.rng.one_of([1_000, 20_000, 400_000]);
+            let delay = self.retries.rng.below(longest);
+            self.later_at(m, delay, move |w| w.leave(m, serial));
         }
     }
 
@@ -163,25 +154,17 @@ impl World {
 
     /// The outcome of these writes of `m` is unknown, and the clients go to another node.
     pub(super) fn give_up(&mut self, m: usize, which: impl Fn(&Pending) -> bool) {
-        let now_ms = self.now_ms(m);
         let epochs = self.plant != Some(Plant::KinOverwrites);
         let Some(process) = &mut self.nodes[m].process else { return };
-        let mut intake = Intake::default();
-        let mut gone = Vec::new();
-        for (serial, pending) in std::mem::take(&mut process.pending) {
-            if !which(&pending) {
-                process.pending.insert(serial, pending);
-                continue;
-            }
-            intake.decided(serial);
-            process.sessions.given_up.insert(serial);
-            if epochs {
-                process.sessions.epoch.given_up(&pending.header);
-            }
-            gone.push(pending);
+        let pending = std::mem::take(&mut process.pending);
+        let (gone, kept): (BTreeMap<_, _>, _) = pending.into_iter().partition(|(_, p)| which(p));
+        process.pending = kept;
+        process.sessions.given_up.extend(gone.keys());
+        for pending in gone.values().filter(|_| epochs) {
+            process.sessions.epoch.given_up(&pending.header);
         }
-        process.member.take_in(now_ms, &mut intake, &mut process.out);
-        for pending in gone {
+        self.take_in(m, |intake| gone.keys().for_each(|serial| intake.decided(*serial)));
+        for pending in gone.into_values() {
             self.mark(Mark::UnknownOutcome);
             if let Some(client) = pending.client {
                 self.let_go(m, client);
@@ -200,13 +183,13 @@ impl World {
             return;
         }
         let pause = self.retries.rng.range(1_000, self.scenario.election_us() * 2);
-        self.schedule.after(pause, Event::Return { task, from: m });
+        self.later(pause, move |w| w.come_back(task, m));
     }
 
     pub(super) fn come_back(&mut self, task: u32, from: usize) {
         let runs = |m: &usize| self.nodes[*m].runs() && *m != from;
-        let others: Vec<usize> = (0..self.nodes.len()).filter(runs).collect();
-        let Some(&m) = self.retries.rng.pick(&others) else {
+        let others: Vec<usize> = self.slots().filter(runs).collect();
+        let Some(m) = self.retries.rng.pick(&others) else {
             return self.go_elsewhere(from, task);
         };
         let Some(process) = &mut self.nodes[m].process else { return };
@@ -255,8 +238,7 @@ impl World {
             self.oracle.told_done(row);
         } else {
             let rows = self.retries.tasks[task as usize].rows.clone();
-            let request =
-                WriteRequest { op: 0, rows, isolation: false, padding: 0, part: Part::Whole };
+            let request = WriteRequest { rows, ..WriteRequest::default() };
             if self.submit(m, client, request, Some(task)) {
                 self.mark(Mark::TriedAgain);
             }
@@ -276,8 +258,8 @@ impl World {
     /// An own write set of `header` was sequenced.
     pub(super) fn mark_kin(&mut self, m: usize, header: &Header, passed: bool) {
         let Some(process) = &self.nodes[m].process else { return };
-        let gave_up = process.sessions.gave_up(header.serial);
-        if header.kin_epoch > 0 {
+        let gave_up = process.sessions.given_up.contains(&header.serial);
+        if header.kin_epoch > process.sessions.first_epoch {
             self.mark(Mark::LaterEpoch);
         }
         if gave_up && passed {

@@ -1,8 +1,6 @@
 //! What sets members apart: what each wishes to be, its votes, and those that only hand over.
 
-use super::World;
-use crate::coverage::Mark;
-use crate::oracle::{show, Rule};
+use super::{show, Mark, Rule, World};
 use quorate_consensus::{Config, Entry, EntryKind, MemberId, MemberInfo, MemberRole};
 use quorate_group::Order;
 
@@ -39,12 +37,13 @@ impl World {
         }
     }
 
-    /// Whether everybody has the votes that it was told to want when it started.
+    /// Whether everybody has the votes that it was told to want, when it started or since.
     pub(super) fn has_its_votes(&self, config: &Config) -> bool {
         let has = |(m, node): (usize, &crate::node::Node)| {
             let info = config.members.get(&node.id).filter(|info| info.is_voter());
-            let wanted = self.scenario.staff.votes(m);
-            info.is_none_or(|info| wanted.is_none_or(|wanted| wanted == info.votes))
+            let at_a_start = self.scenario.staff.votes(m).unwrap_or(1);
+            let wanted = node.process.as_ref().map_or(at_a_start, |process| process.wants_votes);
+            info.is_none_or(|info| wanted == info.votes)
         };
         self.nodes.iter().enumerate().all(has)
     }
@@ -56,9 +55,7 @@ impl World {
         process.caretaker = config.members.get(&id).is_some_and(only_hands_over);
         if process.caretaker {
             self.mark(Mark::Caretaker);
-            if self.tells() {
-                self.note(format!("m{m} leads, and may only hand over"));
-            }
+            note!(self, "m{m} leads, and may only hand over");
         }
     }
 
@@ -66,12 +63,14 @@ impl World {
     /// the voters serves to the end.)
     pub(super) fn check_caretaker(&mut self, m: usize, entry: &Entry) {
         let caretaker = self.nodes[m].process.as_ref().is_some_and(|p| p.caretaker);
-        if caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View) {
-            self.oracle.fail(Rule::CaretakersOnlyHandOver, || {
+        self.oracle.fail_if(
+            caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View),
+            Rule::CaretakersOnlyHandOver,
+            || {
                 let at = show(entry.position());
                 format!("m{m} may not lead, but makes entry {at}, {:?}", entry.kind)
-            });
-        }
+            },
+        );
     }
 
     /// What is in a membership that was committed.

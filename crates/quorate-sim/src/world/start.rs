@@ -1,17 +1,12 @@
 //! What a start does with what it finds on the disk, as the product's shell does it.
 
-use super::{Event, Sessions, World};
-use crate::coverage::Mark;
+use super::{addr, name, Client, Damage, Mark, Plant, Process, Rule, Sessions, World};
 use crate::database::{origin, Database};
-use crate::node::{Client, Damage, Process};
-use crate::oracle::Rule;
-use crate::plant::Plant;
-use crate::scenario::{addr, name};
 use bytes::Bytes;
 use quorate_consensus::{Index, LogPosition, Primaries, Rules, SnapshotMeta};
 use quorate_group::{
-    check_starts, fit, founding, Content, Directory, Feed, Fit, Member, Options, Output, Stored,
-    View,
+    check_starts, fit, founding, superseded, Content, Directory, Feed, Fit, Input, Member, Options,
+    Output, Stored, View,
 };
 use quorate_wal::sim::{self, Next, Steps};
 use quorate_wal::{Recovered, SnapshotFiles, Wal};
@@ -56,15 +51,6 @@ impl World {
         }
     }
 
-    /// By the clock, as `quorate-node` begins: a member that was rolled back counts its starts once
-    /// more, and must not take an outcome of its forgotten life for its own.
-    fn first_serial(&self) -> u64 {
-        match self.plant {
-            Some(Plant::SerialsFromOne) => 1,
-            _ => self.schedule.now() + 1,
-        }
-    }
-
     pub(super) fn try_start(&mut self, m: usize) -> Result<(), NoStart> {
         let refuse = |error: &dyn std::fmt::Display| NoStart(error.to_string());
         if let Some(mark) = &self.nodes[m].mark {
@@ -93,6 +79,10 @@ impl World {
         founding.apply(&mut directory);
         let snapshots = sim::snapshot_files(&self.nodes[m].disk);
         let mut newest = load_newest(&snapshots);
+        while let Some((stored, _)) = newest.as_ref().filter(|(s, _)| superseded(&directory, s)) {
+            snapshots.remove(stored.meta.last.index).map_err(|error| refuse(&error))?;
+            newest = load_newest(&snapshots);
+        }
         let shown = newest.as_ref().and_then(|(_, content)| Content::decode(content.clone()).ok());
         let shown = shown.map(|content| content.view);
         if let Err(error) = check_starts(&directory, shown.as_ref(), &options.dir) {
@@ -124,19 +114,17 @@ impl World {
         let now_ms = self.now_ms(m);
         let member = Member::new(options, directory, newest, now_ms, &mut out)
             .map_err(|error| refuse(&error))?;
-        if self.tells() {
-            let (base, last) = (wal.base(), wal.last());
-            let from = feed.position().index;
-            self.note(format!(
-                "m{m} starts ({incarnation}) with a log from {base:?} to {last:?}, applied {from}"
-            ));
-        }
+        let (base, last, applied) = (wal.base(), wal.last(), feed.applied());
+        note!(self, "m{m} starts ({incarnation}): log {base:?} to {last:?}, applied {applied:?}");
         let clients = self.scenario.clients_per_member;
-        let next_serial = self.first_serial();
+        // By the clock, as `quorate-node` begins: a member that was rolled back counts its starts once
+        // more, and must not take an outcome of its forgotten life for its own.
+        let from_one = self.plant == Some(Plant::SerialsFromOne);
+        let began_us = self.schedule.now();
+        let next_serial = if from_one { 1 } else { began_us + 1 };
         let node = &mut self.nodes[m];
         node.id = id;
         node.promised = Some(wal.persisted());
-        let run = node.run;
         node.process = Some(Process {
             wal,
             steps,
@@ -155,6 +143,7 @@ impl World {
             ticks: 0,
             caretaker: false,
             isolated: false,
+            wants_votes: 1,
             links: BTreeMap::new(),
             incoming: BTreeMap::new(),
             clients: vec![Client::Idle; clients],
@@ -162,8 +151,8 @@ impl World {
             next_serial,
             streams: vec![None; clients],
             reads: Vec::new(),
-            sessions: Sessions::default(),
-            asking: 0,
+            sessions: Sessions::new(began_us),
+            asking: None,
             orders: BTreeMap::new(),
             disk_busy: false,
             disk_turn: 0,
@@ -174,12 +163,12 @@ impl World {
             hangs: false,
         });
         self.carry_out(m);
-        self.started(m);
+        self.step(m, Input::Started(applied));
         let phase = self.rng.below(self.scenario.tick_us());
-        self.schedule.after(phase, Event::Tick { m, run });
+        self.tick_later(m, phase);
         for client in 0..clients {
             let delay = self.rng.below(self.scenario.think_us * 2);
-            self.schedule.after(delay, Event::Client { m, run, client });
+            self.later_at(m, delay, move |w| w.client(m, client));
         }
         self.instruct(m);
         Ok(())
@@ -194,7 +183,6 @@ impl World {
         snapshots: &SnapshotFiles,
     ) -> (SnapshotMeta, View, Database) {
         let (base, stands_at) = (wal.base().index, self.nodes[m].database_at);
-        let window = self.scenario.window;
         let usable = |limit: Index| {
             let indexes = snapshots.list().unwrap_or_default();
             let mut fits = indexes.into_iter().filter(|index| (base..=limit).contains(index));
@@ -205,11 +193,8 @@ impl World {
             found => found,
         };
         let Some((stored, content)) = found else {
-            return (
-                SnapshotMeta::default(),
-                View::default(),
-                Database::new(window, self.retries.on),
-            );
+            let empty = Database::new(self.scenario.window, self.retries.on);
+            return (SnapshotMeta::default(), View::default(), empty);
         };
         let content = Content::decode(content).expect("the checksum was right");
         let mut database =
@@ -243,11 +228,9 @@ impl World {
                 || (promised.index <= recovered.last.index
                     && term_at(promised.index) == Some(promised.term));
             let last = recovered.last;
-            if !has {
-                self.oracle.fail(Rule::SyncedIsKept, || {
-                    format!("m{m} had {promised:?} on disk, and finds a log up to {last:?}")
-                });
-            }
+            self.oracle.fail_if(!has, Rule::SyncedIsKept, || {
+                format!("m{m} had {promised:?} on disk, and finds a log up to {last:?}")
+            });
         }
         self.oracle.restarted(id, recovered.hard_state);
         let mut prev_term = recovered.base.term;

@@ -1,14 +1,12 @@
 //! The disk's pace: steps of the log's writer, entries read back, snapshots saved, sent and received.
 
 use super::start::{load, load_newest};
-use super::{Event, World};
-use crate::coverage::Mark;
-use crate::node::Save;
-use crate::plant::Plant;
+use super::{Fault, Mark, Plant, World};
 use bytes::Bytes;
-use quorate_consensus::{Fetch, Index};
+use quorate_consensus::{Fetch, Index, SnapshotMeta};
 use quorate_group::{Input, Parcel, Received, SnapshotOrder, Stored};
-use quorate_wal::sim::Next;
+use quorate_wal::sim::{Crash, Next};
+use quorate_wal::WalError;
 
 impl World {
     /// One step of the log's writer.
@@ -21,14 +19,8 @@ impl World {
         let next = process.steps.next();
         let done = process.steps.step();
         let wal = process.wal.clone();
-        if self.tells() {
-            let l = format!(
-                "m{m} disk {next:?} -> {done:?} last {:?} persisted {:?}",
-                wal.last(),
-                wal.persisted()
-            );
-            self.note(l);
-        }
+        let (last, persisted) = (wal.last(), wal.persisted());
+        note!(self, "m{m} disk {next:?} -> {done:?} last {last:?} persisted {persisted:?}");
         match done {
             Ok(synced) => {
                 if self.plant == Some(Plant::AckBeforeSync) && next == Next::Write {
@@ -38,13 +30,7 @@ impl World {
                     self.feed_soon(m);
                 }
             }
-            Err(error) => {
-                if self.nodes[m].disk.is_dead() {
-                    return;
-                }
-                self.step(m, Input::LogFailed(error.to_string()));
-                return;
-            }
+            Err(error) => return self.log_failed(m, &error),
         }
         self.recycle(m);
         self.disk_soon(m);
@@ -59,9 +45,14 @@ impl World {
             return;
         }
         if let Err(error) = process.steps.recycle() {
-            if !self.nodes[m].disk.is_dead() {
-                self.step(m, Input::LogFailed(error.to_string()));
-            }
+            self.log_failed(m, &error);
+        }
+    }
+
+    /// Who lost its power in the middle of it hears nothing.
+    fn log_failed(&mut self, m: usize, error: &WalError) {
+        if !self.nodes[m].disk.is_dead() {
+            self.step(m, Input::LogFailed(error.to_string()));
         }
     }
 
@@ -84,7 +75,6 @@ impl World {
 
     /// The state machine's snapshot is to be saved.
     pub(super) fn snapshot_if_due(&mut self, m: usize) {
-        let run = self.nodes[m].run;
         let Some(process) = &mut self.nodes[m].process else { return };
         if process.saving || !process.feed.is_snapshot_due() {
             return;
@@ -92,52 +82,61 @@ impl World {
         process.saving = true;
         let machine = process.database.snapshot();
         let (meta, content) = process.feed.snapshot(machine);
-        let save = Box::new(Save { meta, content, received: None });
         let delay = self.rng.range(10, 5_000);
-        self.schedule.after(delay, Event::Save { m, run, save });
+        self.later_at(m, delay, move |w| w.save(m, meta, content));
     }
 
     pub(super) fn snapshot_arrived(&mut self, m: usize, received: Received, content: Bytes) {
-        let run = self.nodes[m].run;
         self.mark(Mark::SnapshotReceived);
-        let (arrived, meta) = (received.clone(), received.meta.clone());
-        let save = Box::new(Save { meta, content, received: Some(received) });
-        let delay = self.rng.range(10, 5_000);
-        self.schedule.after(delay, Event::Save { m, run, save });
-        self.step(m, Input::SnapshotArrived(arrived));
-    }
-
-    /// Writes a snapshot's file, durably; then the member hears of it.
-    pub(super) fn save(&mut self, m: usize, save: Box<Save>) {
-        let Save { meta, content, received } = *save;
         let Some(process) = &mut self.nodes[m].process else { return };
-        let index = meta.last.index;
-        let stored = Stored { meta, received: received.is_some() };
-        if received.is_none() {
-            process.saving = false;
-        }
-        if !(received.is_some() && self.plant == Some(Plant::SnapshotNotSaved))
-            && process.snapshots.save(index, &stored.encode(), &content).is_err()
-        {
-            if received.is_some() {
-                self.step(m, Input::SnapshotNotStored);
-            }
+        let wanted = process.member.arrived(&received, &mut process.out);
+        self.carry_out(m);
+        if !wanted {
             return;
         }
-        if let Some(received) = received {
-            if self.rng.chance(200) && self.scenario.faults.kill && self.has_faults() {
-                self.crash(m, quorate_wal::sim::Crash::Kill);
-                return self.restart_later(m);
-            }
-            if self.tells() {
-                self.note(format!("m{m} has saved the leader's snapshot of {index}"));
-            }
-            return self.step(m, Input::SnapshotStored(received));
+        let delay = match self.rng.range(10, 5_000) {
+            // Long enough for an operator to give up on the leader that sent it.
+            slow if slow % 8 == 0 => self.scenario.election_us() * (slow % 64) / 8,
+            delay => delay,
+        };
+        self.later_at(m, delay, move |w| w.save_received(m, received, content));
+    }
+
+    fn save(&mut self, m: usize, meta: SnapshotMeta, content: Bytes) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.saving = false;
+        let stored = Stored { meta, received: false };
+        if process.snapshots.save(stored.meta.last.index, &stored.encode(), &content).is_err() {
+            return;
         }
-        self.mark(Mark::SnapshotTaken);
-        let Some(process) = &self.nodes[m].process else { return };
         let files = process.snapshots.list().unwrap_or_default();
+        self.mark(Mark::SnapshotTaken);
         self.step(m, Input::SnapshotTaken { needed: Index::MAX, files });
+    }
+
+    /// The leader's snapshot is saved; only then the member hears of it.
+    fn save_received(&mut self, m: usize, received: Received, content: Bytes) {
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let index = received.meta.last.index;
+        let stored = Stored { meta: received.meta.clone(), received: true };
+        if self.plant != Some(Plant::SnapshotNotSaved)
+            && process.snapshots.save(index, &stored.encode(), &content).is_err()
+        {
+            return self.step(m, Input::SnapshotNotStored(received));
+        }
+        if self.rng.chance(200) && self.scenario.may(Fault::Kill) && self.has_faults() {
+            self.crash(m, Crash::Kill);
+            return self.restart_later(m);
+        }
+        note!(self, "m{m} has saved the leader's snapshot of {index}");
+        let now_ms = self.now_ms(m);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        let taken = process.member.stored(now_ms, &received, &mut process.out);
+        self.carry_out(m);
+        let Some(process) = self.nodes[m].process.as_ref().filter(|_| !taken) else { return };
+        if process.snapshots.remove(index).is_ok() {
+            self.step(m, Input::SnapshotNotStored(received));
+        }
     }
 
     pub(super) fn release(&mut self, m: usize, index: Index) {
@@ -159,7 +158,7 @@ impl World {
         let Some(process) = &self.nodes[m].process else { return };
         let SnapshotOrder { to, term } = order;
         let newest = load_newest(&process.snapshots);
-        let connected = self.is_connected(m, to);
+        let connected = self.connection_to(m, to).is_some();
         let (last, ok) = match newest {
             Some((stored, content)) if connected => {
                 self.mark(Mark::SnapshotSent);

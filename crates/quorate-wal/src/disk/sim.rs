@@ -43,6 +43,8 @@ pub struct Faults {
     pub copies_on_write: bool,
     /// Whatever reads, writes or syncs gives an error.
     pub broken: bool,
+    /// Only syncs of the directory do.
+    pub directory_broken: bool,
 }
 
 /// What was durable at some time.
@@ -348,7 +350,7 @@ impl Disk for SimDisk {
         let mut world = self.world();
         world.change()?;
         world.survived()?;
-        if world.faults.broken {
+        if world.faults.broken || world.faults.directory_broken {
             return Err(broken());
         }
         if !std::mem::take(&mut world.name_changes).is_empty() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::disk::sim::{Faults, SimDisk};
+use crate::disk::sim::{Crash, Faults, SimDisk};
 
 fn files() -> (tempfile::TempDir, SnapshotFiles) {
     let dir = tempfile::tempdir().unwrap();
@@ -63,4 +63,20 @@ fn a_full_disk_leaves_the_snapshots_there_were_and_nothing_else() {
     disk.inject(Faults::default());
     files.save(9, b"meta", &[7; 20_000]).unwrap();
     assert_eq!(files.list().unwrap(), [9, 5]);
+}
+
+#[test]
+fn what_could_not_be_saved_for_good_has_no_name_and_what_was_removed_stays_away() {
+    let disk = SimDisk::new(1);
+    let files = SnapshotFiles::on(Arc::new(disk.clone()));
+    files.save(5, b"meta", b"payload").unwrap();
+    disk.inject(Faults { directory_broken: true, ..Faults::default() });
+    assert!(files.save(9, b"meta", b"").is_err());
+    assert!(files.save(5, b"meta", b"payload").is_err());
+    assert_eq!(files.list().unwrap(), [5], "that one was there");
+    disk.inject(Faults::default());
+    files.save(9, b"meta", b"").unwrap();
+    files.remove(9).unwrap();
+    let after = SnapshotFiles::on(Arc::new(disk.crash(Crash::Power)));
+    assert_eq!(after.list().unwrap(), [5]);
 }

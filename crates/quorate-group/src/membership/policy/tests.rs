@@ -1,4 +1,5 @@
 use super::*;
+use quorate_consensus::{LogPosition, PeerStatus, RoleState};
 
 fn info(id: u128, role: MemberRole) -> MemberInfo {
     MemberInfo::new(role, format!("host{id}:1"), format!("n{id}"))
@@ -56,6 +57,33 @@ fn a_wiped_node_replaces_its_dead_predecessor_only() {
     assert!(put[0].1.joining, "until it has caught up");
     // Two processes cannot both be there: the one in the configuration is waited for.
     assert_eq!(admit("host2:1", "new"), Err(MemberId(2)));
+}
+
+#[test]
+fn who_has_caught_up_and_gone_gets_no_vote() {
+    let mut config = voters(&[1, 2, 3]);
+    let newcomer = MemberInfo { joining: true, ..info(4, MemberRole::Voter) };
+    config.members.insert(MemberId(4), newcomer);
+    let last = LogPosition { term: 3, index: 9 };
+    let peer =
+        PeerStatus { id: MemberId(4), matched: 9, next: 10, silent_ms: 5, snapshotting: false };
+    let status = Status {
+        id: MemberId(1),
+        role: RoleState::Leader { term: 3 },
+        term: 3,
+        leader: Some(MemberId(1)),
+        last,
+        persisted: 9,
+        commit: 9,
+        config,
+        config_index: 8,
+        peers: vec![peer],
+        lease_valid: true,
+    };
+    let (put, _) = parts(promotion(&status, |_| true, 1000).expect("it has caught up"));
+    assert!(put[0].0 == MemberId(4) && put[0].1.is_voter());
+    assert_eq!(promotion(&status, |id| id != MemberId(4), 1000), None, "its connection ended");
+    assert_eq!(promotion(&status, |_| true, 4), None, "nor one that is silent");
 }
 
 #[test]

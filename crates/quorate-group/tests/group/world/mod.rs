@@ -6,7 +6,8 @@ mod node;
 use node::Node;
 use quorate_consensus::{EntryKind, MemberId, Proposal};
 use quorate_group::{
-    Answer, Ask, AskAnswer, GroupStatus, Input, Link, LogFigures, Options, Order, Output, View,
+    Answer, Ask, AskAnswer, GroupStatus, Input, Link, LogFigures, Options, Order, Output, Received,
+    View,
 };
 use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +76,24 @@ impl World {
             machine.step(self.now_ms, input, &mut out);
         }
         self.carry_out(at, out);
+    }
+
+    /// A leader's snapshot has come in whole: whether it is to be written.
+    pub fn snapshot_arrives(&mut self, at: usize, received: &Received) -> bool {
+        let mut out = Output::default();
+        let machine = self.nodes[at].machine.as_mut().expect("it runs");
+        let wanted = machine.arrived(received, &mut out);
+        self.carry_out(at, out);
+        wanted
+    }
+
+    /// It is on disk: whether it stays there.
+    pub fn snapshot_stored(&mut self, at: usize, received: &Received) -> bool {
+        let mut out = Output::default();
+        let machine = self.nodes[at].machine.as_mut().expect("it runs");
+        let stays = machine.stored(self.now_ms, received, &mut out);
+        self.carry_out(at, out);
+        stays
     }
 
     /// Hands in an order; its answer comes into `Node::answers`.
@@ -204,14 +223,15 @@ impl World {
         if self.cut.contains(&(from, to)) {
             return;
         }
+        let not_there = Input::NotThere { peer, dialled_ms: self.now_ms };
         match self.greet(from, to, Want::Peer) {
-            None => self.step(from, Input::NotThere(peer)),
+            None => self.step(from, not_there),
             Some(Ok(welcome)) => {
                 self.links.insert((from, to));
                 self.step(from, Input::Connected(welcome));
             }
             Some(Err(refusal)) if quorate_group::refusal_proves_absence(refusal.code) => {
-                self.step(from, Input::NotThere(peer));
+                self.step(from, not_there);
             }
             Some(Err(refusal)) => self.step(from, Input::Refused { peer, refusal }),
         }

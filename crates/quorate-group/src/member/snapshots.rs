@@ -1,0 +1,69 @@
+//! A leader's snapshot between its arrival and the core.
+
+use super::Member;
+use crate::output::{LogLevel, Output};
+use crate::snapshot::Received;
+use quorate_consensus::{Event, Message, MessageBody};
+
+impl Member {
+    /// A leader's snapshot has come in whole. Whether to write it: then either [`Member::stored`] or
+    /// [`crate::Input::SnapshotNotStored`] follows.
+    pub fn arrived(&mut self, received: &Received, out: &mut Output) -> bool {
+        let Self { driver, .. } = self;
+        if driver.failed {
+            return false;
+        }
+        let wanted = driver.arrivals.begin(received, driver.term());
+        if !wanted {
+            let (index, from, term) = (received.meta.last.index, received.from, received.term);
+            let line = format!(
+                "the snapshot of index {index} that member {from} sent is not taken: it led in term \
+                 {term}, which is over"
+            );
+            out.log(LogLevel::Info, line);
+        }
+        wanted
+    }
+
+    /// A leader's snapshot is in the directory, durably. Whether it stays there: if not, delete it
+    /// before any other is written, and say [`crate::Input::SnapshotNotStored`].
+    pub fn stored(&mut self, now_ms: u64, received: &Received, out: &mut Output) -> bool {
+        self.at(now_ms);
+        let Self { driver, alone, .. } = self;
+        let (from, term, meta) = (received.from, received.term, received.meta.clone());
+        alone.told(driver.now_ms);
+        driver.ignore_refusal(Event::InstallSnapshot { from, term, meta }, out);
+        let taken = driver.commit() >= received.meta.last.index;
+        if taken {
+            driver.arrivals.end(received);
+        }
+        self.settle(out);
+        taken
+    }
+
+    /// Whether a message is not to be looked at while a snapshot is being written. Its sender asks
+    /// again, or its operator does.
+    pub(super) fn comes_too_early(&self, message: &Message, out: &mut Output) -> bool {
+        let arrivals = &self.driver.arrivals;
+        match message.body {
+            // Entries after it would only be refused now, and the leader would send the log from its
+            // beginning instead.
+            MessageBody::Append { prev, .. } => {
+                prev.index > self.driver.last().index
+                    && arrivals.any(|received| {
+                        (message.from, message.term) == (received.from, received.term)
+                    })
+            }
+            MessageBody::ForcedVote { .. } if !arrivals.is_empty() => {
+                let line = format!(
+                    "member {} wants to go on without those that are lost: not answered while a \
+                     snapshot is being written that a leader sent",
+                    message.from
+                );
+                out.log(LogLevel::Warn, line);
+                true
+            }
+            _ => false,
+        }
+    }
+}
