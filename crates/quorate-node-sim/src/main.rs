@@ -8,6 +8,8 @@ mod group;
 mod oracle;
 mod plant;
 mod rng;
+#[path = "../../quorate-sim/src/seeds.rs"]
+mod seeds;
 mod server;
 mod session;
 mod transfer;
@@ -16,6 +18,7 @@ mod world;
 use clap::{Parser, Subcommand};
 use oracle::Mark;
 use plant::Plant;
+use seeds::{default_jobs, parse_range};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
@@ -161,17 +164,6 @@ fn conclude(report: &Report) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn parse_range(text: &str) -> Result<Range<u64>, String> {
-    let (from, to) = text.split_once("..").ok_or("seeds are given as A..B, such as 0..5000")?;
-    let number = |s: &str| s.replace('_', "").parse::<u64>().map_err(|e| format!("{s:?}: {e}"));
-    let (from, to) = (number(from)?, number(to)?);
-    (from < to).then_some(from..to).ok_or_else(|| format!("{from}..{to} holds no seed"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +236,21 @@ mod tests {
         }
     }
 
+    /// A start below DDL that ended streams fetches the state, or ends them once more.
+    #[test]
+    fn what_ddl_ended_stays_ended_after_a_crash() {
+        let mut missing = vec![Mark::FetchesForStreams, Mark::StreamSevered];
+        for seed in 150..2000 {
+            let report = run_seed(seed, None, false);
+            assert_eq!(report.violation, None, "seed {seed}");
+            missing.retain(|mark| !report.marks.contains_key(mark));
+            if missing.is_empty() {
+                return;
+            }
+        }
+        panic!("never seen: {missing:?}");
+    }
+
     #[test]
     fn primaries_move_and_nodes_without_a_majority_do_as_they_are_told() {
         let mut total = Total::default();
@@ -255,6 +262,25 @@ mod tests {
             Mark::ReadOnlyEnds,
             Mark::RefusedAsSecondary,
             Mark::ExitAborts,
+            Mark::ExitGoesOffline,
+            Mark::ReturnsAtExit,
+            Mark::GivesUp,
+        ] {
+            assert!(total.marks.contains_key(&mark), "{mark:?}");
+        }
+    }
+
+    #[test]
+    fn transfers_and_votes_are_disturbed() {
+        let mut total = Total::default();
+        (0..300).for_each(|seed| total.add(run_seed(seed, None, false)));
+        for mark in [
+            Mark::ScriptFails,
+            Mark::ScriptFailsToStart,
+            Mark::StreamBreaks,
+            Mark::JoinerTimesOut,
+            Mark::TransferCancelled,
+            Mark::CutBeforeVote,
         ] {
             assert!(total.marks.contains_key(&mark), "{mark:?}");
         }

@@ -49,8 +49,10 @@ marks! {
     StreamCommitted, StreamReplayed, StreamRolledBack, StreamEndsInTotalOrder, RollbackUnsent, RollbackSentLater,
     StreamApplied, StreamAppliedCommit, StreamAppliedRollback, RollbackForNothing, FragmentForNothing,
     StreamRecovered, OrphanRolledBack, EqualViews, OwnStreamsEndWithView,
-    PrimaryMoves, ReadOnlySecondary, ReadOnlyCutOff, ReadOnlyEnds, RefusedAsSecondary, ExitAborts, StreamAbortedByDdl,
-    Corrupted, ErrorOfOne, TooLarge,
+    StreamSevered, FetchesForStreams,
+    PrimaryMoves, ReadOnlySecondary, ReadOnlyCutOff, ReadOnlyEnds, RefusedAsSecondary, ExitAborts, ExitGoesOffline,
+    ReturnsAtExit, GivesUp, StreamAbortedByDdl,
+    Corrupted, ErrorOfOne, CutBeforeVote, TooLarge,
 }
 
 #[derive(Default)]

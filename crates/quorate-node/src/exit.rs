@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The group is looked for all the time, and a node that finds it before the exit action goes on as
-//! if nothing had been. After `read-only` it still does; `offline` and `abort` end that, and with it
+//! if nothing had been: contact does not come back between the decision and the act. After `read-only` it still does; `offline` and `abort` end that, and with it
 //! the node's vote: they are for those who would rather have no answer than an old one.
 //! Nothing is lost by any of them: what was acknowledged is on a majority's disks.
 //!
@@ -70,13 +70,11 @@ impl Exit {
              for its group {} times more, {:?} apart, before it does as quorate.exit_action says",
             plan.tries, plan.interval
         ));
-        for _ in 0..plan.tries {
-            if self.contact.still_lost_after(plan.interval, loss).is_none() {
-                self.local.info("A majority is back");
-                return;
-            }
+        match self.contact.lost_through(&plan, loss) {
+            // With contact held here, too: nothing comes between the last look and the act.
+            Some(_lost) => self.leave_for(plan.action),
+            None => self.local.info("A majority is back"),
         }
-        self.leave_for(plan.action);
     }
 
     fn leave_for(&self, action: ExitAction) {
@@ -127,6 +125,14 @@ impl Contact {
         self.changed.notify_all();
     }
 
+    /// As [`Self::still_lost_after`] all tries.
+    fn lost_through(&self, plan: &ExitPlan, loss: u64) -> Option<MutexGuard<'_, u64>> {
+        for _ in 0..plan.tries {
+            drop(self.still_lost_after(plan.interval, loss)?);
+        }
+        self.still_lost_after(Duration::ZERO, loss)
+    }
+
     /// Waits; `None` if contact came back. It does not while what is returned is held.
     fn still_lost_after(&self, wait: Duration, loss: u64) -> Option<MutexGuard<'_, u64>> {
         let deadline = blocking::now() + wait;
@@ -170,16 +176,21 @@ mod tests {
     }
 
     #[test]
-    fn contact_does_not_come_back_while_a_node_makes_itself_read_only_for_its_loss() {
-        let switched = Arc::new(Mutex::new(Vec::new()));
-        let told = switched.clone();
+    fn contact_does_not_come_back_while_a_node_acts_on_its_loss() {
+        let done = Arc::new(Mutex::new(Vec::new()));
         let exit = Arc::new_cyclic(|exit: &Weak<Exit>| {
-            let exit = exit.clone();
-            let switch = move |on: bool| {
+            let (exit, done) = (exit.clone(), done.clone());
+            let does = Arc::new(move |what| {
                 let contact_may_return = exit.upgrade().unwrap().contact.count.try_lock().is_some();
-                told.lock().push((on, contact_may_return));
+                done.lock().push((what, contact_may_return));
+            });
+            let also = does.clone();
+            let host = Deaf {
+                read_only: Some(Box::new(move |on| {
+                    does(if on { "stops writes" } else { "writes" })
+                })),
+                shut_down: Some(Box::new(move || also("ends"))),
             };
-            let host = Deaf { read_only: Some(Box::new(switch)) };
             let config = Local::for_tests().config;
             exit_of(Local::new(Box::new(host), config, Settings::default()))
         });
@@ -187,12 +198,12 @@ mod tests {
             timeout: Duration::ZERO,
             tries: 0,
             interval: Duration::ZERO,
-            action: ExitAction::ReadOnly,
+            action: ExitAction::Abort,
         };
         let loss = exit.contact.lost().unwrap();
         exit.await_majority(loss, plan);
         exit.contact_changed(true);
         exit.await_majority(loss, plan);
-        assert_eq!(*switched.lock(), [(true, false), (false, true)]);
+        assert_eq!(*done.lock(), [("stops writes", false), ("ends", false), ("writes", true)]);
     }
 }

@@ -148,11 +148,12 @@ pub struct ApplyCall<'a> {
     pub meta: Meta,
 }
 
-/// A host that takes nothing in, but for `read_only` where that can be switched.
+/// A host that takes nothing in, but for `read_only` where that can be switched, and being stopped.
 #[cfg(test)]
 #[derive(Default)]
 pub struct Deaf {
     pub read_only: Option<Box<dyn Fn(bool) + Send + Sync>>,
+    pub shut_down: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[cfg(test)]
@@ -165,6 +166,9 @@ impl Host for Deaf {
         if let Some(switch) = &self.read_only {
             switch(read_only);
         }
+    }
+    fn shut_down(&self) {
+        self.shut_down.iter().for_each(|stop| stop());
     }
     fn connected(&self, _view: &HostView) -> Result<(), ()> {
         Err(())

@@ -98,8 +98,9 @@ impl Records {
     }
 
     /// Reads what the former run noted of isolated actions on this data, which stands at `position`.
-    pub fn open_isolated(&self, history: u128, position: Option<i64>) {
-        self.isolated.open(history, position);
+    /// Gives back the seqnos of those that aborted transactions.
+    pub fn open_isolated(&self, history: u128, position: Option<i64>) -> Vec<i64> {
+        self.isolated.open(history, position)
     }
 
     /// Whether the action of this seqno was executed on this data before the restart.
@@ -111,6 +112,17 @@ impl Records {
     pub fn isolated_begins(&self, seqno: i64, tables: &[(String, String)]) {
         let history = self.local.link().map_or(0, |l| l.history);
         self.noted(seqno, self.isolated.begun(history, seqno, tables));
+    }
+
+    /// The one that runs, if any, aborts a transaction, which may be a streaming one if there are any.
+    pub fn isolated_aborts(&self) {
+        let Some(link) = self.local.link().filter(|link| link.severed.has_streams()) else {
+            return;
+        };
+        let history = link.history;
+        if let Err((seqno, error)) = self.isolated.aborts(history) {
+            self.noted(seqno, Err(error));
+        }
     }
 
     /// Notes that it has run.

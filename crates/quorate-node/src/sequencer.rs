@@ -5,7 +5,9 @@
 //! - everything that decides a seqno or a verdict comes from the log (the [`Certifier`]), so all
 //!   members agree; what is local (who waits, where this database stands) only decides whom to tell;
 //! - `progress.seqno` is published before the fate or the event that carries that seqno;
-//! - this thread waits for nobody: not for appliers, not for clients, not for memory.
+//! - this thread waits for nobody: not for appliers, not for clients, not for memory;
+//! - what is sequenced for a connection comes before its end in the queue, so all of it is applied: a
+//!   connection ends between two entries ([`Link::ended`]), and none has an effect here after that.
 
 use crate::fate::trx::Fate;
 use crate::link::giving_up::is_last_fragment;
@@ -41,17 +43,17 @@ pub struct Sequencer {
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
     limits: Limits,
-    /// This node took leave, and the view without it has passed (or the last fragment of a session that
-    /// did not wait for it any longer): what comes now is for its next start. The server's position is
-    /// the last one that it saw as a member.
-    left: bool,
+    /// From this index on, all is for this node's next start: its connection has ended, or it took leave
+    /// and this is the view without it, or the last fragment of a session that did not wait for it any
+    /// longer. The server's position is the last one that it saw as a member.
+    left: Option<u64>,
 }
 
 impl Sequencer {
     pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        Self { parts, link, state, start, limits, left: false }
+        Self { parts, link, state, start, limits, left: None }
     }
 
     fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
@@ -92,7 +94,7 @@ impl Sequencer {
         let header = write_set.header();
         let certified = verdict.outcome == Outcome::Ok;
         let link = self.link.clone();
-        if self.left {
+        if self.left.is_some() {
             return;
         }
         let own = header.origin == link.node;
@@ -109,7 +111,7 @@ impl Sequencer {
         let given_up = own && mine.is_none() && link.was_given_up(header.serial) && certified;
         if given_up && is_last_fragment(header.flags) {
             // The connection closes: see `link::giving_up`.
-            self.left = true;
+            self.left = Some(index);
             return;
         }
         link.progress.set_seqno(verdict.seqno);
@@ -122,6 +124,9 @@ impl Sequencer {
         if given_up {
             // Before anything can be proposed that has seen it here, where it is nothing.
             self.parts.proposals.end_given_up(&link, header.trx_id);
+        }
+        if certified {
+            link.severed.sequenced(verdict.seqno, header, self.state.certifier.members().ids());
         }
         if certified && header.has(flags::ISOLATION) {
             self.parts.local.commit.note_isolated(verdict.seqno);
@@ -170,18 +175,21 @@ impl Sequencer {
         }
     }
 
-    fn view(&mut self, view: View) {
+    fn view(&mut self, index: u64, view: View) {
         let link = self.link.clone();
         let members: Vec<u128> =
             view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
         let (seqno, ended) = self.state.view(&members);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
-        self.left |= link.closing() && !mine;
-        if self.left {
+        if link.closing() && !mine {
+            self.left.get_or_insert(index);
+        }
+        if self.left.is_some() {
             return;
         }
         link.progress.set_seqno(seqno);
+        link.severed.view(&members);
         self.note_transfers();
         self.parts.transfer.view(&view);
         if mine {
@@ -233,11 +241,15 @@ impl Sequencer {
 
 impl StateMachine for Sequencer {
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
+        let link = self.link.clone();
+        let ended = link.ended();
+        let (Committed::Data { index, .. } | Committed::View { index, .. }) = entry;
+        if *ended {
+            self.left.get_or_insert(index);
+        }
         match entry {
-            Committed::Data { index, data, primary_term } => {
-                self.data(index, data, primary_term)?;
-            }
-            Committed::View { view, .. } => self.view(view),
+            Committed::Data { data, primary_term, .. } => self.data(index, data, primary_term)?,
+            Committed::View { view, .. } => self.view(index, view),
         }
         self.count_certifier();
         Ok(())
@@ -252,7 +264,8 @@ impl StateMachine for Sequencer {
     }
 
     fn needs_from(&mut self) -> u64 {
-        self.parts.local.queue.first_index().unwrap_or(u64::MAX)
+        let waits = self.parts.local.queue.first_index();
+        waits.into_iter().chain(self.left).min().unwrap_or(u64::MAX)
     }
 
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
@@ -263,6 +276,12 @@ impl StateMachine for Sequencer {
         };
         let seqno = state.certifier.seqno();
         let link = self.link.clone();
+        let ended = link.ended();
+        if *ended || self.left.is_some() {
+            self.left.get_or_insert(index);
+            self.state = state;
+            return Ok(());
+        }
         // Where a database is that goes on from here, though nothing may have come by yet.
         let reached = link.progress.seqno().max(self.start);
         if reached >= 0 && seqno > reached {

@@ -156,6 +156,6 @@ impl Engine {
         disk.unsynced = true;
         disk.load(&mut tables);
         let last = disk.schema.last().copied().unwrap_or(0);
-        std::fs::write(self.data_dir.join("db/t.frm"), last.to_le_bytes())
+        std::fs::write(self.definition(last), last.to_le_bytes())
     }
 }

@@ -13,7 +13,7 @@ mod tables;
 
 pub use self::copy::Copy;
 pub use self::disk::{Beside, Disk};
-pub use self::rows::{decode, encode, Key, Rows, Write, Writes, SCHEMA};
+pub use self::rows::{decode, encode, table_of, Key, Rows, Write, Writes, SCHEMA, TABLE};
 
 use self::disk::Record;
 use self::rows::{digest, digest_of};
@@ -119,6 +119,11 @@ impl Engine {
         self.tables.lock().fragments.get(&id).cloned().unwrap_or_default()
     }
 
+    /// The definition file of the table that DDL changes.
+    fn definition(&self, ddl: Tag) -> PathBuf {
+        self.data_dir.join("db").join(table_of(ddl)).with_extension("frm")
+    }
+
     /// Executes DDL, which nothing else may be beside, and which must not be repeated.
     pub fn execute(&self, seqno: i64, tag: Tag, keys: Key) -> std::io::Result<()> {
         self.check_turn(seqno, &mut self.tables.lock());
@@ -131,7 +136,7 @@ impl Engine {
         self.oracle.executed(seqno, tag);
         self.oracle.tell(|| format!("n{} executes {tag:x} at {seqno}, {keys} rows", self.node));
         // A new definition file, by which the node knows that this has happened.
-        let file = self.data_dir.join("db/t.frm");
+        let file = self.definition(tag);
         let new = file.with_extension("new");
         std::fs::write(&new, tag.to_le_bytes())?;
         std::fs::rename(&new, &file)
@@ -193,11 +198,6 @@ impl Engine {
     pub fn forget_stream(&self, id: StreamId) {
         let beside = Beside::Remove(id);
         self.store(&mut self.tables.lock(), Record { seqno: None, writes: Writes::new(), beside });
-    }
-
-    /// Nothing that was committed is lost any more.
-    pub fn flush(&self) {
-        self.disk.lock().flush();
     }
 
     fn store(&self, tables: &mut Tables, record: Record) {

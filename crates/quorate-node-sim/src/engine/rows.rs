@@ -9,6 +9,18 @@ pub type Rows = BTreeMap<Key, Vec<Tag>>;
 /// Stands for the table's definition.
 pub const SCHEMA: Key = Key::MAX;
 
+/// Where the rows are.
+pub const TABLE: &str = "t";
+
+/// The table that DDL changes: the rows', or one that no transaction uses.
+pub fn table_of(ddl: Tag) -> &'static str {
+    if ddl % 5 == 0 {
+        "u"
+    } else {
+        TABLE
+    }
+}
+
 /// A row's new image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Write {

@@ -42,6 +42,8 @@ pub(super) struct Place {
     pub(super) told_lost: bool,
     /// It was, in the life of this process.
     pub(super) has_lost: bool,
+    /// It was, and has not heard of one since.
+    pub(super) knows_of_loss: bool,
     pub(super) leaving: bool,
     pub(super) lag: Duration,
     /// Sent again until decided.

@@ -70,6 +70,7 @@ impl Member {
         place.leaving = false;
         place.told_lost = false;
         place.has_lost = false;
+        place.knows_of_loss = false;
         place.left_behind = false;
         place.since = Some(now());
         drop(state);
@@ -266,6 +267,7 @@ impl Member {
                 state.fresh_view = true;
                 drop(state);
                 observer.primary(true);
+                self.network.state.lock().places[self.node].knows_of_loss = false;
             } else if seen != self.leader_seen(&state) {
                 seen = self.leader_seen(&state);
                 drop(state);
@@ -274,6 +276,7 @@ impl Member {
             } else if late && !told {
                 state.places[self.node].told_lost = true;
                 state.places[self.node].has_lost = true;
+                state.places[self.node].knows_of_loss = true;
                 drop(state);
                 self.network.oracle.mark(Mark::LosesMajority);
                 observer.primary(false);

@@ -121,6 +121,11 @@ impl Network {
         self.state.lock().places[node].has_lost
     }
 
+    /// Whether this process was told that it is without a majority, and of none since.
+    pub fn knows_of_loss(&self, node: usize) -> bool {
+        self.state.lock().places[node].knows_of_loss
+    }
+
     pub fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
@@ -134,6 +139,12 @@ impl Network {
             place.since = Some(now());
         }
         self.changed.notify_all();
+    }
+
+    /// Nobody is cut off any more.
+    pub fn reconnect(&self) {
+        let nodes = self.state.lock().places.len();
+        (0..nodes).for_each(|node| self.cut(node, false));
     }
 
     pub fn set_lag(&self, node: usize, lag: Duration) {

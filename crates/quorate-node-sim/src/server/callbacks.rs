@@ -90,7 +90,7 @@ impl Callbacks {
             return Ok(());
         }
         // It could not ask the others before it had to stop, or it is on its way out.
-        if !server.is_shutting_down() && !server.is_harmed() {
+        if !server.is_leaving() && !server.is_harmed() {
             server.oracle.fail(format!("a node is outvoted with the error of all, at {seqno}"));
         }
         Err(())
@@ -102,12 +102,21 @@ impl Host for Callbacks {
         // A server that is stopped while others are away may have to say that it could not ask them, and
         // one without a state that it cannot have it.
         let joins = self.0.node().is_some_and(|node| node.local_state() == LocalState::Joiner);
-        let leaves = self.0.is_shutting_down() || message.starts_with("quorate.exit_action");
+        let leaves = self.0.is_leaving() || message.starts_with("quorate.exit_action");
+        if message.starts_with("DDL aborted transactions right before") {
+            self.0.oracle.mark(Mark::FetchesForStreams);
+        }
         let is_justified = leaves || joins || self.0.is_harmed();
         if level == Level::Error && !is_justified {
             self.0.oracle.fail(format!("n{} logs an error: {message}", self.0.number));
         }
         self.0.say(|| format!("log: {message}"));
+        if message.starts_with("quorate.exit_action") {
+            self.0.acts_on_its_loss();
+        }
+        if message.contains("The node leaves the group") {
+            self.0.is_withdrawn_once();
+        }
     }
 
     fn connected(&self, view: &HostView) -> Result<(), ()> {
@@ -135,7 +144,10 @@ impl Host for Callbacks {
                 server.oracle.mark(Mark::NonPrimarySeen);
                 server.non_primary.store(true, Ordering::Release);
             }
-            ViewStatus::Disconnected => self.close_streams(),
+            ViewStatus::Disconnected => {
+                server.is_disconnected();
+                self.close_streams();
+            }
         }
         server.streams.seen(view);
         Ok(())

@@ -74,6 +74,10 @@ pub struct Server {
     /// It met an error that others may not have.
     errs: AtomicBool,
     asked_to_stop: AtomicBool,
+    /// Its operator has it give its connection up, in the midst of work.
+    gives_up: AtomicBool,
+    offline: AtomicBool,
+    withdrawn: AtomicBool,
     read_only: AtomicBool,
     /// Sessions whose statement the node has refused, by thread.
     refusals: Plain<BTreeSet<Task>>,
@@ -138,6 +142,9 @@ impl Server {
             exited: AtomicBool::new(false),
             errs: AtomicBool::new(false),
             asked_to_stop: AtomicBool::new(false),
+            gives_up: AtomicBool::new(false),
+            offline: AtomicBool::new(false),
+            withdrawn: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             refusals: Plain::default(),
             threads: Mutex::new(load.clients + load.appliers),
@@ -199,10 +206,14 @@ impl Server {
         self.errs.load(Ordering::Acquire)
     }
 
-    /// An error that others may not have.
+    /// An error that others may not have. It may be cut off before it has asked them.
     pub fn has_error(&self) {
         self.oracle.mark(Mark::ErrorOfOne);
         self.errs.store(true, Ordering::Release);
+        if installed().random(|rng| rng.chance(300)) {
+            self.oracle.mark(Mark::CutBeforeVote);
+            self.network.cut(self.number, true);
+        }
     }
 
     /// Whether something was done to this server that its node may find it cannot go on with.

@@ -41,6 +41,8 @@ struct Table {
     previous: Members,
     /// Own ones whose end is to be sent again.
     unsent: Vec<u64>,
+    /// Ended by the DDL that runs; their fragments go when it has run.
+    ended_by_ddl: Vec<StreamId>,
 }
 
 impl Streams {
@@ -138,7 +140,7 @@ impl Server {
         self.say(|| format!("{bf_seqno} aborts the stream {id:x?}"));
         self.oracle.mark(Mark::StreamAbortedByDdl);
         if self.streams.take(id).is_some() {
-            self.end_in_total_order(id);
+            self.streams.table.lock().ended_by_ddl.push(id);
             self.engine.unlock(Owner::Stream(id));
         }
     }
@@ -151,16 +153,15 @@ impl Server {
         let ended: Vec<StreamId> =
             table.applied.keys().copied().filter(|id| id.origin == own).collect();
         table.applied.retain(|id, _| id.origin != own);
-        drop(table);
-        ended.into_iter().for_each(|id| self.end_in_total_order(id));
+        table.ended_by_ddl.extend(ended);
     }
 
-    /// What ends a stream here ends it on all servers. Its fragments are gone, durably, before what ended it
-    /// is stored. That is kinder than the server, whose sessions remove theirs a moment later, and whose DDL
-    /// need not have anything written: an open row of `docs/bugs-found.md`.
-    pub fn end_in_total_order(&self, id: StreamId) {
-        self.engine.forget_stream(id);
-        self.engine.flush();
+    /// Their rows were free before the DDL ran; their fragments go after that, which itself is not undone
+    /// by a crash. That is still kinder than the server, whose threads may take until after the position
+    /// is stored: an open row of `docs/bugs-found.md`.
+    pub(super) fn forget_ended_by_ddl(&self) {
+        let ended = std::mem::take(&mut self.streams.table.lock().ended_by_ddl);
+        ended.into_iter().for_each(|id| self.engine.forget_stream(id));
     }
 
     /// At a server's start its fragments are applied once more.
@@ -210,6 +211,10 @@ impl Callbacks {
             server.streams.take(id);
             server.engine.unlock(Owner::Stream(id));
             server.engine.forget_stream(id);
+            if equal && view.seqno <= server.engine.position() {
+                // The node has it do so in place of DDL.
+                server.oracle.mark(Mark::StreamSevered);
+            }
         }
         let mut stored = server.engine.streams().into_iter().map(|(id, _)| id);
         if let Some(id) = stored.find(ends) {

@@ -3,7 +3,7 @@
 use super::Server;
 use crate::baton::installed;
 use crate::calls::Node;
-use crate::engine::{Beside, Owner, Writes, SCHEMA};
+use crate::engine::{table_of, Beside, Owner, Writes, SCHEMA, TABLE};
 use crate::group::HISTORY;
 use crate::oracle::{Mark, Tag};
 use simulated_node::host::Answer;
@@ -13,11 +13,13 @@ impl Server {
     /// Runs DDL in its turn; its error, if it gives one (the same on all servers). Transactions that
     /// use the table are aborted.
     pub fn run_ddl(&self, seqno: i64, tag: Tag) -> &'static str {
-        for key in 0..self.load.rows {
-            let abort = |holder| self.abort(seqno, holder, true);
-            self.engine.lock_ordered(seqno, Owner::Ordered(seqno), key, abort);
+        if table_of(tag) == TABLE {
+            for key in 0..self.load.rows {
+                let abort = |holder| self.abort(seqno, holder, true);
+                self.engine.lock_ordered(seqno, Owner::Ordered(seqno), key, abort);
+            }
+            self.end_own_by_ddl();
         }
-        self.end_own_by_ddl();
         if tag % 4 == 0 {
             self.oracle.mark(Mark::DdlFails);
             return "there is no such column";
@@ -35,6 +37,7 @@ impl Server {
 
     /// The position of DDL is stored, whether it gave an error or not.
     pub fn end_ddl(&self, seqno: i64, error: &str) {
+        self.forget_ended_by_ddl();
         match error {
             "" => self.engine.commit(seqno, &Writes::new(), Beside::Keep),
             _ => self.engine.pass_error(seqno),

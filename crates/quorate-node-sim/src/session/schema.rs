@@ -1,7 +1,7 @@
 //! A session's DDL.
 
 use crate::calls::Node;
-use crate::engine::Owner;
+use crate::engine::{table_of, Owner};
 use crate::oracle::Tag;
 use crate::server::Server;
 use quorate_certify::flags;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// `enter_toi_local`, the DDL, `leave_toi_local`.
 pub(super) fn change_schema(server: &Arc<Server>, node: &Arc<Node>, conn: u64, tag: Tag) {
-    let keys: Vec<Vec<&[u8]>> = vec![vec![b"db", b"t"]];
+    let keys: Vec<Vec<&[u8]>> = vec![vec![b"db", table_of(tag).as_bytes()]];
     let whole = flags::TRX_START | flags::TRX_END;
     let (code, ordered) = node.begin_isolated(conn, &keys, &[&tag.to_le_bytes()], whole);
     let seqno = ordered.map_or(-1, |o| o.seqno);

@@ -24,7 +24,7 @@ impl Client {
         if inner.in_total_order {
             server.oracle.mark(Mark::StreamEndsInTotalOrder);
             inner.streaming = false;
-            server.end_in_total_order(server.own_stream(self.id));
+            server.engine.forget_stream(server.own_stream(self.id));
             return server.streams.stop(self.id);
         }
         inner.streaming = false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 impl World {
     pub(super) fn harm(&mut self) {
         let count = self.homes.len();
-        let (what, number) = installed().random(|rng| (rng.index(17), rng.index(count)));
+        let (what, number) = installed().random(|rng| (rng.index(18), rng.index(count)));
         match what {
             0 | 1 => self.crash(number),
             2 => {
@@ -38,6 +38,7 @@ impl World {
                 self.network().purge(servers.iter().map(|server| server.number));
             }
             13 => self.corrupt(number),
+            14 => self.homes[number].server.iter().for_each(|server| server.give_up()),
             _ => self.repair(),
         }
     }

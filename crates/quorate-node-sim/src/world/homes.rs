@@ -173,6 +173,9 @@ impl World {
             if installed().elapsed() > until + VOTE_MAX {
                 self.oracle().fail(format!("nobody decides on an error of n{number}"));
             }
+            if server.errs() && installed().random(|rng| rng.chance(50)) {
+                self.network().cut(number, false);
+            }
             self.rest(Duration::from_millis(20));
         }
         if !server.errs() {

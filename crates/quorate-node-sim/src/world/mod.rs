@@ -216,7 +216,7 @@ fn choose_load(rng: &mut Rng) -> Load {
 }
 
 fn choose_exit(rng: &mut Rng) -> Option<ExitPlan> {
-    let action = [ExitAction::ReadOnly, ExitAction::Abort][rng.index(2)];
+    let action = [ExitAction::ReadOnly, ExitAction::Offline, ExitAction::Abort][rng.index(3)];
     let (timeout, interval) = (rng.millis(0, 300), rng.millis(10, 150));
     let plan = ExitPlan { timeout, tries: rng.range(0, 3) as u32, interval, action };
     rng.chance(500).then_some(plan)

@@ -32,6 +32,10 @@ impl Appliers {
             self.local.info("The group has another result than this node on its last write set: it needs a state transfer");
             link.needs_transfer();
         }
+        if link.start().is_some() && link.severed.may_go_on() {
+            self.local.info("DDL aborted transactions right before this node stopped, and the database may have open what ended then: it needs a state transfer");
+            link.needs_transfer();
+        }
         match link.announce_start() {
             Some(start) if seqno <= start => Err(format!(
                 "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
@@ -47,7 +51,7 @@ impl Appliers {
                 let with_self = at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, &own));
                 self.local.host.connected(&with_self).map_err(|()| refused("the connection"))?;
                 for shown in std::iter::once(with_self).chain(at_start) {
-                    self.local.host.view(ctx, &shown).map_err(|()| refused("the first view"))?;
+                    self.show(ctx, &shown, "the first view")?;
                 }
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.say_missed(start, seqno);

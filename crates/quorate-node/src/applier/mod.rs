@@ -1,10 +1,12 @@
 //! The applier threads: what the server hears from the group, in order.
 
 mod arrival;
+mod repeated;
 
+use crate::blocking::Mutex;
 use crate::catch_up::CatchUp;
 use crate::fate::trx::{Fate, Handle, Remote};
-use crate::host::{ApplyCall, HostCtx};
+use crate::host::{ApplyCall, HostCtx, HostView};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::order::queue::{Event, Popped, WriteSetEvent, DUMMY};
@@ -37,6 +39,8 @@ pub struct Appliers {
     catch_up: Arc<CatchUp>,
     votes: Arc<Votes>,
     transfer: Arc<Transfer>,
+    /// The last primary view that the server was shown.
+    shown: Mutex<Option<HostView>>,
 }
 
 /// How an applier thread ended.
@@ -53,7 +57,7 @@ pub enum ApplierEnd {
 impl Appliers {
     pub fn new(parts: Parts) -> Self {
         let Parts { local, records, withdrawal, catch_up, votes, transfer } = parts;
-        Self { local, records, withdrawal, catch_up, votes, transfer }
+        Self { local, records, withdrawal, catch_up, votes, transfer, shown: Mutex::new(None) }
     }
 
     /// One applier thread's life. The server starts one first and others later.
@@ -137,7 +141,7 @@ impl Appliers {
         }
         // last_committed is still below the view here, so that the server records its seqno.
         let shown = views::host_view(&self.local.config, link, seqno, view);
-        self.local.host.view(ctx, &shown).map_err(|()| refused("a view"))?;
+        self.show(ctx, &shown, "a view")?;
         if mine {
             self.records.note_view(link, view);
             let incoming: Vec<&str> = shown.members.iter().map(|m| m.incoming.as_str()).collect();
@@ -175,14 +179,18 @@ impl Appliers {
                 self.local.info(&format!("Could not take leave of the group: {e}"));
             }
         }
-        // A transfer may have begun since this end was asked for.
-        self.local.commit.open_isolated_gate();
+        // A transfer may have begun since this end was asked for. It ends with the server.
+        if !link.server_stays() {
+            self.local.commit.open_isolated_gate();
+        }
         // A position below what is in the database would have it applied twice after a restart.
         self.local.queue.wait_for_others();
         let at = self.local.apply.last_left();
         let shown = views::final_view(&self.local.config, link, at);
         let result = self.local.host.view(ctx, &shown).map_err(|()| refused("the final view"));
         link.group.close();
+        // From here on sessions note where they end; what has ended before is seen below.
+        link.set_closed();
         if self.local.state() != LocalState::Error {
             self.local.set_state(LocalState::Undefined);
             self.records.note_closed(link, self.local.apply.last_left());
@@ -232,9 +240,7 @@ impl Appliers {
         }
         let repeated = isolated && self.records.was_executed(event.seqno, &tables);
         if repeated {
-            self.votes.excuse(event.seqno);
-            self.local
-                .info(&format!("The DDL of seqno {} was executed before the restart", event.seqno));
+            self.pass_over_ddl(ctx, link, event.seqno)?;
         } else if isolated {
             self.records.isolated_begins(event.seqno, &tables);
         }

@@ -8,6 +8,11 @@
 //! - What was given up is kin to nothing that is proposed later (`Header::kin_epoch`): its session
 //!   drops its locks, so what comes after it has not seen it, and would overwrite it, or be
 //!   overwritten by it, whichever is ordered first. The epoch rises before the locks are dropped.
+//! - What another life of this process proposed is kin to nothing of this one. A life is a start with its
+//!   count of starts; but a member whose directory was set back to an older state may count one start
+//!   twice, unnoticed, and then both lives have one process identity. The later one may have executed
+//!   something before the earlier one's last write set was ordered, which can wait in the log of a
+//!   deposed leader. So epochs begin at the clock ([`KinEpoch::of_life`]).
 //! - An applier takes over only what is the whole transaction. A *fragment* is nothing without those
 //!   before it, which the server has just rolled back; applied alone it would leave other data here
 //!   than elsewhere. So the session of a *last* fragment waits until its fate is known, however long
@@ -23,14 +28,24 @@ use crate::link::Link;
 use quorate_certify::{flags, Header};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+/// Epochs begin below this one, and it is far from there to [`EPOCH_MAX`].
+const FIRST_EPOCHS: u64 = 1 << 15;
+
 /// Nothing of this epoch is given up before the connection is closing: there is none after it.
 const EPOCH_MAX: u16 = u16::MAX;
 
 /// The epoch of what is proposed next; see [`Header::kin_epoch`].
-#[derive(Default)]
 pub struct KinEpoch(AtomicU16);
 
 impl KinEpoch {
+    /// `began` differs from that of any other life of the process: seconds of its clock. Two that are
+    /// less than nine hours apart never begin at one epoch, and as an epoch ends with the loss of a
+    /// quorum, so less than once a second, the earlier one has not come to where the later one begins;
+    /// of others one pair in 32,768 does. (A second life needs a rollback that nobody noticed.)
+    pub fn of_life(began: u64) -> Self {
+        Self(AtomicU16::new((began % FIRST_EPOCHS) as u16))
+    }
+
     pub fn get(&self) -> u16 {
         self.0.load(Ordering::Acquire)
     }
@@ -113,10 +128,11 @@ pub fn takes_effect_alone(ws_flags: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn an_epoch_ends_once_however_many_of_it_are_given_up() {
-        let epoch = KinEpoch::default();
+        let epoch = KinEpoch::of_life(0);
         epoch.end(0);
         epoch.end(0);
         assert_eq!(epoch.get(), 1);
@@ -126,6 +142,13 @@ mod tests {
         epoch.end(EPOCH_MAX - 1);
         epoch.end(EPOCH_MAX);
         assert_eq!(epoch.get(), EPOCH_MAX, "it does not wrap");
+    }
+
+    #[test]
+    fn two_lives_of_a_process_do_not_begin_at_one_epoch() {
+        let (noon, mut epochs) = (1_700_000_000, BTreeSet::new());
+        assert!((0..FIRST_EPOCHS).all(|s| epochs.insert(KinEpoch::of_life(noon + s).get())));
+        assert!(epochs.iter().all(|epoch| *epoch < EPOCH_MAX / 2 + 1), "each can end often");
     }
 
     #[test]

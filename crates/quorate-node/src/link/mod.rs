@@ -4,11 +4,13 @@
 pub mod ends;
 pub mod giving_up;
 mod room;
+pub mod severed;
 
 use self::ends::Ends;
 use self::giving_up::KinEpoch;
 use self::room::Room;
-use crate::blocking::{self, Condvar, Mutex};
+use self::severed::Severed;
+use crate::blocking::{self, Condvar, Mutex, MutexGuard};
 use crate::fate::trx::{Fate, Handle, Trx};
 use crate::group::Group;
 use crate::host::Meta;
@@ -19,7 +21,7 @@ use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The identity of one process of a member.
 pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
@@ -51,11 +53,17 @@ pub struct Link {
     pub(crate) given_up: Mutex<HashSet<u64>>,
     /// Streaming transactions of this node whose end the others have to hear.
     pub ends: Ends,
+    /// Streaming transactions that DDL of the former process may have ended here.
+    pub severed: Severed,
     serial: AtomicU64,
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
+    /// It closes though the server goes on.
+    server_stays: AtomicBool,
     closed: AtomicBool,
+    /// The end is behind all that is sequenced for this connection. Held for each entry.
+    ended: Mutex<bool>,
 }
 
 impl Link {
@@ -66,6 +74,7 @@ impl Link {
         incarnation: u32,
         start: Option<i64>,
     ) -> Self {
+        let began = life_began();
         Self {
             group,
             history: genesis.history,
@@ -79,11 +88,14 @@ impl Link {
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
             ends: Ends::default(),
-            serial: AtomicU64::new(first_serial()),
-            kin_epoch: KinEpoch::default(),
+            severed: Severed::default(),
+            serial: AtomicU64::new(began.as_nanos() as u64),
+            kin_epoch: KinEpoch::of_life(began.as_secs()),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
+            server_stays: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            ended: Mutex::new(false),
         }
     }
 
@@ -156,6 +168,19 @@ impl Link {
         self.closing.load(Ordering::Acquire)
     }
 
+    pub fn set_server_stays(&self, stays: bool) {
+        self.server_stays.store(stays, Ordering::Release);
+    }
+
+    pub fn server_stays(&self) -> bool {
+        self.server_stays.load(Ordering::Acquire)
+    }
+
+    /// For the sequencer, around an entry: whether that comes behind the end, where nobody would apply it.
+    pub fn ended(&self) -> MutexGuard<'_, bool> {
+        self.ended.lock()
+    }
+
     /// Nothing is sequenced here any more.
     pub fn set_closed(&self) {
         self.closed.store(true, Ordering::Release);
@@ -198,10 +223,11 @@ impl Link {
     }
 }
 
-/// No serial of another life of this process: a member whose directory was set back to an older state
-/// may count its starts once more, and must not take an outcome of its forgotten life for its own.
-fn first_serial() -> u64 {
-    blocking::unix_nanos().max(1)
+/// By the clock: serials and epochs of kin begin there, so that they are no other life's of this process.
+/// A member whose directory was set back to an older state may count its starts once more, and must not
+/// take an outcome of its forgotten life for its own, nor what that wrote for something that it has seen.
+fn life_began() -> Duration {
+    Duration::from_nanos(blocking::unix_nanos().max(1))
 }
 
 /// How far the sequencer is, and the first view with this process in it.

@@ -55,7 +55,7 @@ impl Node {
         let link = Arc::new(Link::new(group, genesis, member, incarnation, start));
         self.local.commit.set_position(start.unwrap_or(-1));
         self.local.apply.set_position(start.unwrap_or(-1));
-        self.records.open_isolated(genesis.history, start);
+        link.severed.watch(self.records.open_isolated(genesis.history, start));
         self.votes.begin_connection();
         if let Some(position) = start {
             self.records.open_errors(genesis.history, position);
@@ -98,7 +98,7 @@ impl Node {
                 self.info(&text);
             }
         }
-        self.local.queue.push(Event::Final);
+        self.withdrawal.end(&link);
     }
 
     /// Disconnects for good, without taking leave: nobody may be there to take leave of.

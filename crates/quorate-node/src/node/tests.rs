@@ -1,14 +1,15 @@
 use super::*;
 use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
 use crate::group::Group;
-use crate::host::{Answer, Deaf};
+use crate::host::{Answer, Deaf, HostCtx};
 use crate::link::Link;
 use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
+use crate::start::grastate::Grastate;
 use bytes::Bytes;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Index, MemberId};
-use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, ViewMember};
+use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
 use std::time::Duration;
 
 impl Node {
@@ -143,4 +144,81 @@ fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
     let again = Committed::Data { index: 10, data: proposal, primary_term: None };
     node.apply(again).unwrap();
     assert!(waits.local().unwrap().lock().fate.is_none(), "it is committed, on all others");
+}
+
+#[test]
+fn a_session_that_ends_after_the_connection_notes_the_position() {
+    let data_dir = std::env::temp_dir().join(format!("quorate-noted-{}", std::process::id()));
+    std::fs::create_dir_all(&data_dir).unwrap();
+    let config = NodeConfig { data_dir: data_dir.clone(), ..Local::for_tests().config };
+    let node = Node::new(Box::<Deaf>::default(), config, Settings::default());
+    let genesis = Genesis::of_group(7, &Constants::default());
+    let limits = Constants::default().limits();
+    node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(4), limits);
+    node.local.queue.leave_only_the_end();
+    node.local.link().unwrap().progress.set_seqno(5);
+    let session = Trx::new(1);
+    session.decide(Fate {
+        seqno: 5,
+        depends_on: 4,
+        certified: true,
+        flags: quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END,
+        payload: Bytes::new(),
+    });
+    session.lock().phase = Phase::Committed;
+
+    node.disconnect();
+    node.run_applier(HostCtx(0));
+    let noted = || Grastate::read(&data_dir).map(|saved| saved.position.seqno);
+    assert_eq!(noted(), None, "seqno 5 has not ended");
+    assert_eq!(node.release(&Handle::Local(session)), Answer::Done);
+    assert_eq!(noted(), Some(5));
+    std::fs::remove_dir_all(&data_dir).unwrap();
+}
+
+#[test]
+fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
+    let node = Node::for_tests();
+    let genesis = Genesis::of_group(7, &Constants::default());
+    let limits = Constants::default().limits();
+    let group = Arc::new(Nobody);
+    let mut sequencer = node.attach(group, (MemberId(1), 1), genesis, Some(0), limits);
+    let link = node.link().unwrap();
+    let write_set = |index, origin| {
+        let mut header = quorate_certify::Header::transaction(origin, index, 0);
+        header.flags = quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END;
+        let data = quorate_certify::WriteSetBuilder::new().finish(&header);
+        Committed::Data { index, data, primary_term: None }
+    };
+    let (own, other) = (link.node, 77);
+    let view = View { number: 1, members: Vec::new(), primary: None };
+    sequencer.apply(Committed::View { index: 1, view }).unwrap();
+    let waits = Arc::new(Handle::Local(Trx::new(1)));
+    link.expect(3, waits.clone());
+    node.give_up_connection();
+    let queued = node.queued().0;
+
+    sequencer.apply(write_set(2, other)).unwrap();
+    sequencer.apply(write_set(3, own)).unwrap();
+    sequencer.restore(9, snapshot_at(18)).unwrap();
+    assert_eq!(node.queued().0, queued, "nobody would apply it");
+    assert!(waits.local().unwrap().lock().fate.is_none(), "what is before it is not applied");
+    assert!(link.settle(3).is_some(), "its session can give it up");
+    assert_eq!(link.progress.seqno(), 1, "a pause would wait for more");
+    assert_eq!(sequencer.needs_from(), 2, "the next start goes on there");
+    assert_ne!(node.local_state(), LocalState::Error);
+}
+
+#[test]
+fn a_connection_that_is_given_up_lets_no_ddl_into_a_state_that_is_being_sent() {
+    let node = Node::for_tests();
+    let genesis = Genesis::of_group(7, &Constants::default());
+    let limits = Constants::default().limits();
+    let _sequencer = node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(0), limits);
+    node.local.commit.close_gates_of_donor(0);
+    node.local.commit.note_isolated(1);
+    node.give_up_connection();
+    assert!(node.local.commit.holds_isolated(1), "the copy would have a part of it");
+    node.disconnect();
+    assert!(!node.local.commit.holds_isolated(1), "the transfer ends with the server");
 }

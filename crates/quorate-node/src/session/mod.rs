@@ -321,6 +321,9 @@ impl Sessions {
 
     /// A server may end its connection before its sessions: the last of them stands where it stopped.
     fn note_end(&self) {
+        if self.local.state() != LocalState::Undefined {
+            return; // nearly always: it is asked at the end of each transaction
+        }
         if let Some(link) = self.local.link().filter(|link| link.closed()) {
             self.records.note_closed(&link, self.local.apply.last_left());
         }
@@ -366,6 +369,10 @@ impl Sessions {
 
     /// A transaction with priority (ordered at `by_seqno`) asks for a victim to be aborted. Never blocks.
     pub fn abort(&self, by_seqno: i64, victim: u64) -> (Answer, i64) {
+        if by_seqno != 0 {
+            // Not a KILL. The id does not say whose it is: a session here may have the same one.
+            self.records.isolated_aborts();
+        }
         let Some(handle) = self.trxs.get(victim) else { return (Answer::Done, -1) };
         let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.local.commit));
         if let Some(link) = self.local.link() {

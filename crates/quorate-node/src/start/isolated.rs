@@ -29,6 +29,8 @@ const BYTES_MAX: u64 = 64 << 10;
 enum Note {
     Begun(u64),
     Done,
+    /// It aborts transactions, streaming ones perhaps: see `link/severed.rs`.
+    Aborts,
 }
 
 pub struct IsolatedNotes {
@@ -41,6 +43,8 @@ struct Inner {
     file: Option<File>,
     bytes: u64,
     former: HashMap<i64, Note>,
+    /// The action that runs now, and whether it is noted that it aborts transactions.
+    running: Option<(i64, bool)>,
 }
 
 impl IsolatedNotes {
@@ -53,21 +57,25 @@ impl IsolatedNotes {
     }
 
     /// Reads the notes of the former run of this data, which stands at `position`; `None`: the
-    /// data is about to be replaced, there is nothing to know of it.
-    pub fn open(&self, history: u128, position: Option<i64>) {
+    /// data is about to be replaced, there is nothing to know of it. Gives back the seqnos of actions that
+    /// aborted transactions.
+    pub fn open(&self, history: u128, position: Option<i64>) -> Vec<i64> {
         let text = fs::read_to_string(self.path()).unwrap_or_default();
         let mut inner = self.inner.lock();
         *inner = Inner::default();
-        if let Some(position) = position {
-            inner.former = parse(&text, history).filter(|(s, _)| *s > position).collect();
-        }
+        let Some(position) = position else { return Vec::new() };
+        let notes: Vec<_> = parse(&text, history).filter(|(s, _)| *s > position).collect();
+        let (aborts, others): (Vec<_>, Vec<_>) =
+            notes.into_iter().partition(|(_, note)| *note == Note::Aborts);
+        inner.former = others.into_iter().collect();
+        aborts.into_iter().map(|(seqno, _)| seqno).collect()
     }
 
     /// Whether the action of this seqno, on these tables, was executed before the restart.
     pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
         match self.inner.lock().former.get(&seqno) {
             None => false,
-            Some(Note::Done) => true,
+            Some(Note::Done | Note::Aborts) => true,
             Some(Note::Begun(before)) => self.fingerprint(tables) != *before,
         }
     }
@@ -75,11 +83,26 @@ impl IsolatedNotes {
     /// Notes, durably, that the action is about to run.
     pub fn begun(&self, history: u128, seqno: i64, tables: &[(String, String)]) -> io::Result<()> {
         let fingerprint = self.fingerprint(tables);
+        self.inner.lock().running = Some((seqno, false));
         self.write(&format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
+    }
+
+    /// Notes, durably, that the action that runs aborts a transaction; before it does. With the
+    /// seqno, if that fails.
+    pub fn aborts(&self, history: u128) -> Result<(), (i64, io::Error)> {
+        let mut inner = self.inner.lock();
+        let Some((seqno, noted)) = inner.running.as_mut().filter(|(_, noted)| !*noted) else {
+            return Ok(());
+        };
+        *noted = true;
+        let seqno = *seqno;
+        drop(inner);
+        self.write(&format!("{history:032x} {seqno} aborts\n")).map_err(|error| (seqno, error))
     }
 
     /// Notes, durably, that the action has run.
     pub fn done(&self, history: u128, seqno: i64) -> io::Result<()> {
+        self.inner.lock().running = None;
         self.write(&format!("{history:032x} {seqno} done\n"))
     }
 
@@ -137,6 +160,7 @@ fn parse(text: &str, history: u128) -> impl Iterator<Item = (i64, Note)> + '_ {
         let note = match (words.next()?, words.next()) {
             ("begun", Some(hex)) => Note::Begun(u64::from_str_radix(hex, 16).ok()?),
             ("done", None) => Note::Done,
+            ("aborts", None) => Note::Aborts,
             _ => return None,
         };
         same.then_some((seqno, note))
@@ -228,6 +252,28 @@ mod tests {
         fs::rename(&b, &a).unwrap();
         fs::rename(&x, &b).unwrap();
         assert!(reopened(&dir, 7, Some(2)).was_executed(3, &tables));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_aborted_transactions_is_told_above_the_position() {
+        let dir = temp_dir("aborts");
+        let notes = reopened(&dir, 7, Some(0));
+        for seqno in [3, 5, 6] {
+            notes.begun(7, seqno, &[]).unwrap();
+            if seqno != 5 {
+                notes.aborts(7).unwrap();
+                notes.aborts(7).unwrap();
+            }
+            notes.done(7, seqno).unwrap();
+        }
+        notes.aborts(7).unwrap();
+        let again = IsolatedNotes::new(&dir);
+        assert_eq!(again.open(7, Some(2)), [3, 6], "once each, and none when nothing runs");
+        assert!(again.was_executed(3, &[]) && again.was_executed(5, &[]));
+        assert_eq!(again.open(7, Some(3)), [6]);
+        assert_eq!(again.open(8, Some(0)), [0_i64; 0], "another history");
+        assert_eq!(again.open(7, None), [0_i64; 0], "other data");
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -9,7 +9,7 @@ mod helpers;
 
 pub use helpers::Helpers;
 
-use crate::blocking::catch;
+use crate::blocking::{catch, Mutex};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::order::queue::Event;
@@ -61,37 +61,60 @@ pub struct Withdrawal {
     local: Arc<Local>,
     records: Arc<Records>,
     waiting: Vec<Arc<dyn Waits>>,
+    /// Held until all is as in a node that is withdrawn: whoever is let go by it finds that it is.
+    withdrawing: Mutex<()>,
 }
 
 impl Withdrawal {
     pub fn new(local: Arc<Local>, records: Arc<Records>, waiting: Vec<Arc<dyn Waits>>) -> Self {
-        Self { local, records, waiting }
+        Self { local, records, waiting, withdrawing: Mutex::default() }
     }
 
     /// From here on nobody waits for what this connection may still bring.
     pub fn begin_closing(&self, link: &Link) {
+        link.set_server_stays(false);
+        self.wake_all(link);
+        self.local.commit.open_isolated_gate();
+    }
+
+    fn wake_all(&self, link: &Link) {
         link.begin_closing();
         link.nudge_all();
-        self.local.commit.open_isolated_gate();
         self.waiting.iter().for_each(|part| part.wake());
     }
 
     /// Disconnects for good, without taking leave: nobody may be there to take leave of.
     pub fn give_up_connection(&self) {
         let Some(link) = self.local.link().filter(|link| !link.closing()) else { return };
-        self.begin_closing(&link);
+        // The server goes on, and so does a transfer of its state: what that holds back, it lets go.
+        link.set_server_stays(true);
+        self.wake_all(&link);
+        self.end(&link);
+    }
+
+    /// The connection ends behind what is sequenced by now. The group may go on feeding its log until it
+    /// is closed; that is for the next start. Whoever waited for it here would wait for ever.
+    pub fn end(&self, link: &Link) {
+        let mut ended = link.ended();
+        *ended = true;
         self.local.queue.push(Event::Final);
     }
 
     /// This database can no longer follow the group: it leaves, so that nobody reads from it.
     pub fn inconsistent(&self, why: &str) {
-        self.withdraw(&format!("Inconsistency detected: {why}."));
+        self.withdraw(&inconsistency(why));
     }
 
     /// Leaves the group for good, for the reason that the sentence `why` gives.
     pub fn withdraw(&self, why: &str) {
+        let _first = self.withdraw_once(why);
+    }
+
+    /// False: it is withdrawn already.
+    fn withdraw_once(&self, why: &str) -> bool {
+        let withdrawing = self.withdrawing.lock();
         if self.local.state() == LocalState::Error {
-            return;
+            return false;
         }
         self.local.error(&format!(
             "{why} The node leaves the group; the others are not affected and lose nothing. \
@@ -103,10 +126,12 @@ impl Withdrawal {
         self.local.commit.halt(why);
         self.local.apply.halt(why);
         self.local.set_state(LocalState::Error);
+        drop(withdrawing);
         if let Some(link) = self.local.link() {
             self.begin_closing(&link);
             self.local.queue.push(Event::Final);
         }
+        true
     }
 
     /// Takes the result of passing an order. None: the order is halted, and the node withdrawn.
@@ -122,9 +147,12 @@ impl Withdrawal {
     }
 
     fn stop_at_once(&self, why: &str) {
-        if self.local.state() != LocalState::Error {
-            self.inconsistent(why);
+        if self.withdraw_once(&inconsistency(why)) {
             self.records.note_unusable();
         }
     }
+}
+
+fn inconsistency(why: &str) -> String {
+    format!("Inconsistency detected: {why}.")
 }
