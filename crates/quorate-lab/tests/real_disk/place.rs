@@ -17,8 +17,9 @@ pub trait Place: Sync {
     /// Nothing that is written from now on is kept, nor what was not synced. Programs that use it
     /// are to be killed then.
     fn cut_power(&self) -> Result<()>;
-    /// There is room then. The lab's disk may keep some of what was not synced: the seed says what.
-    fn power_on(&self, seed: u64) -> Result<()>;
+    /// There is room then. With a seed, the lab's disk may keep some of what was not synced, sector by
+    /// sector.
+    fn power_on(&self, keeps: Option<u64>) -> Result<()>;
 }
 
 impl Place for Disk {
@@ -41,9 +42,11 @@ impl Place for Disk {
         Ok(())
     }
 
-    fn power_on(&self, seed: u64) -> Result<()> {
-        let losses = [Loss::All, Loss::TornLast { seed }, Loss::Scattered { seed }];
-        Disk::power_on(self, losses[seed as usize % losses.len()]).map(drop)
+    fn power_on(&self, keeps: Option<u64>) -> Result<()> {
+        let loss = keeps.map_or(Loss::All, |seed| {
+            [Loss::All, Loss::TornLast { seed }, Loss::Scattered { seed }][seed as usize % 3]
+        });
+        Disk::power_on(self, loss).map(drop)
     }
 }
 
@@ -113,7 +116,7 @@ impl Place for Ext4 {
         run(Command::new("python3").args(["-c", shutdown]).arg(&self.mount))
     }
 
-    fn power_on(&self, _seed: u64) -> Result<()> {
+    fn power_on(&self, _keeps: Option<u64>) -> Result<()> {
         run(Command::new("umount").arg(&self.mount))?;
         self.mount()?;
         self.make_room()

@@ -33,7 +33,7 @@ pub fn both_do_the_same(places: [&dyn Place; 2], operations: u64, seed: u64) -> 
                 places.into_iter().try_for_each(|place| {
                     sync_all(place.path())?;
                     place.cut_power()?;
-                    place.power_on(draws)
+                    place.power_on(Some(draws))
                 })?;
                 compare(places)
                     .with_context(|| format!("seed {seed}, a power cut at {operation}"))?;

@@ -89,7 +89,7 @@ pub fn keep_what_was_synced(place: &dyn Place, rounds: u64, seed: u64) -> Result
         .with_context(|| format!("seed {seed}, before the power cut"))?;
         let Kept { place_file, blocks, figures, .. } = kept;
         drop(place_file);
-        place.power_on(seed)?;
+        place.power_on(Some(seed))?;
         check(place, &blocks).with_context(|| format!("seed {seed}, after the power cut"))?;
         for (sum, figure) in sums.iter_mut().zip(figures) {
             *sum += figure.into_inner();
