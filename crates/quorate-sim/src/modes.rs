@@ -4,6 +4,7 @@
 
 use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
+use crate::schedule::Micros;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{Primaries, Rules};
 
@@ -16,7 +17,7 @@ pub struct Modes {
     /// A member looks once in so many ticks whether it may write, and until then goes by the last
     /// look.
     pub look_ticks: u64,
-    /// Milliseconds; the product's own would be longer than a run.
+    /// Milliseconds, and shorter than the product's own, which would take most of a run.
     pub pace: Pace,
     /// Only one member writes at a time, each for so many election timeouts; 0: all do.
     pub turn_timeouts: u64,
@@ -47,6 +48,16 @@ impl Modes {
         }
     }
 
+    /// Where two write, a pace at which they can be told from one. While both wait for a slow disk,
+    /// whoever wrote last would be the only writer. The product's own pace is several election
+    /// timeouts, so that both write within it.
+    pub fn tell_two_apart(&mut self, sync_max_us: Micros) {
+        if self.two_write {
+            let settled_ms = &mut self.pace.settled_ms;
+            *settled_ms = (*settled_ms).max(SYNCS_SETTLED * sync_max_us / 1000);
+        }
+    }
+
     /// Sets what is not about zones and priorities in the rules of the first membership.
     pub fn govern(&self, rules: &mut Rules) {
         if self.on {
@@ -67,5 +78,36 @@ impl Modes {
         let single = rng.chance(500);
         let primaries = if single { Primaries::Single } else { Primaries::Multi };
         Rules { primaries, follows_writes: rng.chance(800), ..rules }
+    }
+}
+
+/// A write waits for up to four of the slowest syncs, and its writer goes on only at the next look of
+/// the last stage. By any clock that fits in twice as many.
+const SYNCS_SETTLED: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_consensus::placement::Writes;
+    use quorate_consensus::MemberId;
+
+    #[test]
+    fn two_that_wait_for_slow_writes_are_told_from_one() {
+        let (timeout_ms, sync_max_ms) = (1000, 333);
+        let draws = (0..2000).map(|seed| Modes::draw(seed, Profile::Swarm, timeout_ms));
+        let two_write: Vec<Modes> = draws.filter(|modes| modes.two_write).collect();
+        assert!(!two_write.is_empty());
+        for mut modes in two_write {
+            modes.tell_two_apart(sync_max_ms * 1000);
+            let mut writes = Writes::new(modes.pace);
+            for now_ms in (0..80 * timeout_ms).step_by(111) {
+                if now_ms % (4 * sync_max_ms) == 0 {
+                    writes.note(MemberId(1), 1, now_ms);
+                    writes.note(MemberId(2), 1, now_ms);
+                }
+                let to = writes.follow(MemberId(1), now_ms, now_ms, |_| true);
+                assert_eq!(to, None, "at {now_ms} ms with {:?}", modes.pace);
+            }
+        }
     }
 }

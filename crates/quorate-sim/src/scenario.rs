@@ -200,6 +200,7 @@ impl Scenario {
             faults,
         };
         scenario.modes.govern(&mut scenario.rules);
+        scenario.modes.tell_two_apart(scenario.sync_us.1);
         scenario.draw_leases(profile);
         (scenario, rng)
     }
