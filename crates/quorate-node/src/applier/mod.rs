@@ -158,6 +158,13 @@ impl Appliers {
         Ok(())
     }
 
+    /// Shows the server a primary view.
+    fn show(&self, ctx: HostCtx, view: &HostView, what: &str) -> Result<(), String> {
+        self.local.host.view(ctx, view).map_err(|()| refused(what))?;
+        *self.shown.lock() = Some(view.clone());
+        Ok(())
+    }
+
     fn non_primary_view(&self, ctx: HostCtx, link: &Link) -> Result<(), String> {
         if link.primary() || link.closing() {
             return Ok(()); // contact came back before its turn, or it ends anyway

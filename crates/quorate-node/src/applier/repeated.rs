@@ -7,13 +7,6 @@ use crate::local::LocalState;
 use crate::views::{self, refused};
 
 impl Appliers {
-    /// Shows the server a primary view.
-    pub(super) fn show(&self, ctx: HostCtx, view: &HostView, what: &str) -> Result<(), String> {
-        self.local.host.view(ctx, view).map_err(|()| refused(what))?;
-        *self.shown.lock() = Some(view.clone());
-        Ok(())
-    }
-
     /// In the place of DDL that is not repeated. Where all streaming transactions end with it, a view that
     /// equals the one before has the server do that.
     pub(super) fn pass_over_ddl(

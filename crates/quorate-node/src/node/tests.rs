@@ -7,7 +7,7 @@ use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
 use bytes::Bytes;
-use quorate_certify::{Constants, Sequenced};
+use quorate_certify::{flags, Constants, Header, Sequenced, WriteSetBuilder};
 use quorate_consensus::{Index, MemberId};
 use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
 use std::time::Duration;
@@ -18,6 +18,26 @@ impl Node {
         let config = Local::for_tests().config;
         Node::new(Box::<Deaf>::default(), config, Settings::default())
     }
+}
+
+/// What became of a write set that passed.
+fn passed(seqno: i64, depends_on: i64) -> Fate {
+    let flags = flags::TRX_START | flags::TRX_END;
+    Fate { seqno, depends_on, certified: true, flags, payload: Bytes::new() }
+}
+
+fn write_set(origin: u128, serial: u64) -> Bytes {
+    WriteSetBuilder::new().finish(&Header::transaction(origin, serial, 0))
+}
+
+/// Connects a node whose database stands at `start`, to a group that does nothing.
+fn attached(node: &Node, start: i64) -> Sequencer {
+    let (genesis, limits) = (genesis(), Constants::default().limits());
+    node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(start), limits)
+}
+
+fn genesis() -> Genesis {
+    Genesis::of_group(7, &Constants::default())
 }
 
 #[test]
@@ -64,13 +84,7 @@ fn a_violated_order_withdraws_the_node() {
     assert_eq!(node.local_state(), LocalState::Error);
 
     let local = Trx::new(1);
-    local.decide(Fate {
-        seqno: 6,
-        depends_on: 0,
-        certified: true,
-        flags: quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END,
-        payload: Bytes::new(),
-    });
+    local.decide(passed(6, 0));
     local.lock().phase = Phase::Ordered;
     assert_eq!(node.commit_order_enter(&Handle::Local(local)), Answer::Broken);
     assert_eq!(node.local.commit.last_left(), 5, "its own transactions do not commit, either");
@@ -107,8 +121,7 @@ impl Group for Nobody {
 
 /// A sequencer whose database stands at `start`, and its connection.
 fn sequencer(start: Option<i64>) -> (Sequencer, Arc<Link>) {
-    let genesis = Genesis::of_group(7, &Constants::default());
-    let link = Arc::new(Link::new(Arc::new(Nobody), genesis, MemberId(1), 1, start));
+    let link = Arc::new(Link::new(Arc::new(Nobody), genesis(), MemberId(1), 1, start));
     let parts = Node::for_tests().sequencer_parts();
     (Sequencer::new(parts, link.clone(), Constants::default().limits()), link)
 }
@@ -131,15 +144,13 @@ fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
 fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
     let limits = Constants::default().limits();
     let (mut node, link) = sequencer(Some(0));
-    let mut header = quorate_certify::Header::transaction(link.node, 4, 0);
-    header.flags = quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END;
-    let proposal = quorate_certify::WriteSetBuilder::new().finish(&header);
+    let proposal = write_set(link.node, 4);
     let mut others = Sequenced::beginning(limits, 0);
     others.view(&[link.node]);
     others.entry(proposal.clone(), None).unwrap();
 
     let waits = Arc::new(Handle::Local(Trx::new(1)));
-    link.expect(header.serial, waits.clone());
+    link.expect(4, waits.clone());
     node.restore(9, others.snapshot()).unwrap();
     let again = Committed::Data { index: 10, data: proposal, primary_term: None };
     node.apply(again).unwrap();
@@ -152,19 +163,11 @@ fn a_session_that_ends_after_the_connection_notes_the_position() {
     std::fs::create_dir_all(&data_dir).unwrap();
     let config = NodeConfig { data_dir: data_dir.clone(), ..Local::for_tests().config };
     let node = Node::new(Box::<Deaf>::default(), config, Settings::default());
-    let genesis = Genesis::of_group(7, &Constants::default());
-    let limits = Constants::default().limits();
-    node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(4), limits);
+    let _sequencer = attached(&node, 4);
     node.local.queue.leave_only_the_end();
     node.local.link().unwrap().progress.set_seqno(5);
     let session = Trx::new(1);
-    session.decide(Fate {
-        seqno: 5,
-        depends_on: 4,
-        certified: true,
-        flags: quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END,
-        payload: Bytes::new(),
-    });
+    session.decide(passed(5, 4));
     session.lock().phase = Phase::Committed;
 
     node.disconnect();
@@ -179,16 +182,12 @@ fn a_session_that_ends_after_the_connection_notes_the_position() {
 #[test]
 fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
     let node = Node::for_tests();
-    let genesis = Genesis::of_group(7, &Constants::default());
-    let limits = Constants::default().limits();
-    let group = Arc::new(Nobody);
-    let mut sequencer = node.attach(group, (MemberId(1), 1), genesis, Some(0), limits);
+    let mut sequencer = attached(&node, 0);
     let link = node.link().unwrap();
-    let write_set = |index, origin| {
-        let mut header = quorate_certify::Header::transaction(origin, index, 0);
-        header.flags = quorate_certify::flags::TRX_START | quorate_certify::flags::TRX_END;
-        let data = quorate_certify::WriteSetBuilder::new().finish(&header);
-        Committed::Data { index, data, primary_term: None }
+    let entry = |index, origin| Committed::Data {
+        index,
+        data: write_set(origin, index),
+        primary_term: None,
     };
     let (own, other) = (link.node, 77);
     let view = View { number: 1, members: Vec::new(), primary: None };
@@ -198,8 +197,8 @@ fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
     node.give_up_connection();
     let queued = node.queued().0;
 
-    sequencer.apply(write_set(2, other)).unwrap();
-    sequencer.apply(write_set(3, own)).unwrap();
+    sequencer.apply(entry(2, other)).unwrap();
+    sequencer.apply(entry(3, own)).unwrap();
     sequencer.restore(9, snapshot_at(18)).unwrap();
     assert_eq!(node.queued().0, queued, "nobody would apply it");
     assert!(waits.local().unwrap().lock().fate.is_none(), "what is before it is not applied");
@@ -212,9 +211,7 @@ fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
 #[test]
 fn a_connection_that_is_given_up_lets_no_ddl_into_a_state_that_is_being_sent() {
     let node = Node::for_tests();
-    let genesis = Genesis::of_group(7, &Constants::default());
-    let limits = Constants::default().limits();
-    let _sequencer = node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(0), limits);
+    let _sequencer = attached(&node, 0);
     node.local.commit.close_gates_of_donor(0);
     node.local.commit.note_isolated(1);
     node.give_up_connection();
