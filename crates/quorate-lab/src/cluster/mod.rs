@@ -348,13 +348,24 @@ impl Cluster {
         self.members[node].node.error_log()
     }
 
-    /// Copies configuration and error logs of all nodes to `folder`.
+    /// Copies configuration, error logs and what is left of the logs of state transfers of all nodes to
+    /// `folder`.
     pub fn save_logs(&self, folder: &Path) -> Result<()> {
         for member in &self.members {
             let own = folder.join(&member.node.name);
             fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
-            let config = member.node.config();
-            let files = [(config, "my.cnf"), (member.node.error_log(), "error.log")];
+            let mut files = vec![
+                (member.node.config(), "my.cnf".into()),
+                (member.node.error_log(), "error.log".into()),
+            ];
+            // The script's last one, and what it has put aside: it says what a donor failed for.
+            let transfers = [member.node.data(), member.node.dir.join("transfer-logs")];
+            for path in transfers.iter().flat_map(|folder| files_in(folder)) {
+                let name = path.file_name().unwrap_or_default().to_os_string();
+                if name.to_string_lossy().starts_with("mariabackup.") {
+                    files.push((path, name));
+                }
+            }
             // Loggers have no configuration.
             for (from, name) in files.into_iter().filter(|(from, _)| from.exists()) {
                 fs::copy(&from, own.join(name))
@@ -383,6 +394,12 @@ impl Cluster {
         let group = self.group.lock().clone();
         Start::of(&self.members[node].node, &self.account, &self.mariadbd, group.as_deref())
     }
+}
+
+/// None of a folder that is not there, or cannot be read.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
 }
 
 impl Drop for Cluster {

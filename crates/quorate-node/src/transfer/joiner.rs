@@ -12,6 +12,7 @@ use crate::start::durable::sync_tree;
 use crate::withdraw::Stop;
 use bytes::Bytes;
 use quorate_certify::{Kind, StateRequest};
+use quorate_consensus::MemberId;
 use quorate_live::ViewMember;
 use std::sync::Arc;
 
@@ -85,21 +86,12 @@ impl Joiner {
         self.proposals.message(link, Kind::STATE_REQUEST, &request.encode())
     }
 
-    /// Whom to ask, best first: the configured ones, else followers before the leader.
+    /// Whom to ask, best first.
     fn donors(&self, link: &Link) -> Result<Vec<ViewMember>, String> {
         let leader = link.group.status().leader;
         let (preferred, view) = self.signals.candidates();
-        let mut others: Vec<_> = view.members.iter().filter(|m| m.id != link.member).collect();
-        others.sort_by_key(|m| Some(m.id) == leader);
-        let names: Vec<&str> = preferred.split(',').map(str::trim).collect();
-        let mut chosen: Vec<_> = names
-            .iter()
-            .filter_map(|n| others.iter().find(|m| !n.is_empty() && m.name == *n).copied())
-            .collect();
-        let any_other = names.last().is_none_or(|n| n.is_empty()) || chosen.is_empty();
-        if any_other {
-            chosen.extend(others.iter().filter(|m| !names.contains(&m.name.as_str())).copied());
-        }
+        let others = view.members.iter().filter(|m| m.id != link.member).cloned().collect();
+        let chosen = best_first(others, &preferred, leader, link.incarnation);
         if chosen.is_empty() {
             let Words { recover, start_position, .. } = self.local.config.words;
             return Err(format!(
@@ -108,7 +100,7 @@ impl Joiner {
                  the position that {recover} prints ({start_position})"
             ));
         }
-        Ok(chosen.into_iter().cloned().collect())
+        Ok(chosen)
     }
 
     /// The server has received a state (or failed to): called on a thread of its own.
@@ -141,6 +133,32 @@ impl Joiner {
     }
 }
 
+/// The configured ones, then followers, then the leader. At each start of this node (its incarnation) the
+/// turn is another follower's: one whose script fails every time, because a page of its data is damaged,
+/// say, is not asked for ever.
+fn best_first(
+    mut others: Vec<ViewMember>,
+    preferred: &str,
+    leader: Option<MemberId>,
+    incarnation: u32,
+) -> Vec<ViewMember> {
+    others.sort_by_key(|m| Some(m.id) == leader);
+    let followers = others.iter().take_while(|m| Some(m.id) != leader).count();
+    if followers > 0 {
+        others[..followers].rotate_left(incarnation as usize % followers);
+    }
+    let names: Vec<&str> = preferred.split(',').map(str::trim).collect();
+    let mut chosen: Vec<_> = names
+        .iter()
+        .filter_map(|n| others.iter().find(|m| !n.is_empty() && m.name == *n).cloned())
+        .collect();
+    let any_other = names.last().is_none_or(|n| n.is_empty()) || chosen.is_empty();
+    if any_other {
+        chosen.extend(others.into_iter().filter(|m| !names.contains(&m.name.as_str())));
+    }
+    chosen
+}
+
 fn result_of(result: Result<i64, i32>) -> Result<i64, Stop> {
     result.map_err(|code| Stop {
         why: format!(
@@ -163,4 +181,34 @@ fn failed_at_donor(name: &str, code: i32) -> Stop {
         ),
     };
     Stop { why, for_now: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(preferred: &str, leader: u128, incarnation: u32) -> Vec<String> {
+        let member = |id: u128| ViewMember {
+            id: MemberId(id),
+            name: format!("node{id}"),
+            ..ViewMember::default()
+        };
+        let others = (1..=4).map(member).collect();
+        let chosen = best_first(others, preferred, Some(MemberId(leader)), incarnation);
+        chosen.into_iter().map(|m| m.name).collect()
+    }
+
+    #[test]
+    fn each_start_asks_another_follower_first_and_the_leader_last() {
+        assert_eq!(asked("", 2, 6), ["node1", "node3", "node4", "node2"]);
+        assert_eq!(asked("", 2, 7), ["node3", "node4", "node1", "node2"]);
+        assert_eq!(asked("", 2, 8), ["node4", "node1", "node3", "node2"]);
+    }
+
+    #[test]
+    fn configured_donors_come_first_in_their_order_and_alone_unless_a_comma_ends_them() {
+        assert_eq!(asked("node4,node2", 2, 7), ["node4", "node2"]);
+        assert_eq!(asked("node4, ", 2, 7), ["node4", "node3", "node1", "node2"]);
+        assert_eq!(asked("nobody", 2, 7), ["node3", "node4", "node1", "node2"]);
+    }
 }
