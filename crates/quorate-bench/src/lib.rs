@@ -1,0 +1,9 @@
+//! The comparisons that others have published of replicated MySQL systems, repeated on this machine,
+//! with Quorate among them.
+//!
+//! * [`record`]: what was measured, as it is kept: a cell is one system at one point of a test's grid in
+//!   one round.
+//! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
+
+pub mod record;
+pub mod system;

@@ -1,0 +1,104 @@
+//! What was measured, as it is kept in the folder of a run.
+//!
+//! ```text
+//! OUT/run.json      machine, systems with their settings, networks, what was asked for
+//! OUT/cells.jsonl   a cell a line, written as soon as it is measured
+//! ```
+//!
+//! Invariant: a cell is one system, at one point of one test's grid, in one round. Figures that are to be
+//! compared stand in cells that differ in the system alone; ratios are taken within a round.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything about a run but its cells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The command line.
+    pub command: String,
+    /// When it began, RFC 3339, UTC.
+    pub began: String,
+    /// `quick`, `default` or `full`.
+    pub grid: String,
+    pub machine: Machine,
+    pub systems: Vec<Setup>,
+    pub networks: Vec<Measured>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub processor: String,
+    pub processors: usize,
+    pub memory_bytes: u64,
+    pub kernel: String,
+    /// File system of the nodes' data.
+    pub disk: String,
+    /// Median of a 4 KiB overwrite with fdatasync, in microseconds.
+    pub sync_us: f64,
+}
+
+/// A system as it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// As `--systems` names it.
+    pub name: String,
+    pub title: String,
+    /// The server's and, where there is one, the provider's.
+    pub version: String,
+    /// All options that it was given, in the order of its configuration.
+    pub options: Vec<(String, String)>,
+    /// What decides on durability, read back from the running server.
+    pub read_back: Vec<(String, String)>,
+    pub encrypted: bool,
+}
+
+/// A network as it was found to be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    pub name: String,
+    /// Round trips that it is made for, in ms: hosts 1-2, 1-3, 2-3.
+    pub round_trips_ms: [f64; 3],
+    /// The same as measured, medians of pings.
+    pub measured_ms: [f64; 3],
+    /// Processor time of the lab itself for each packet that it carries, in microseconds.
+    pub packet_cost_us: f64,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    #[serde(flatten)]
+    pub place: Place,
+    pub system: String,
+    /// From 1.
+    pub round: u32,
+    /// The member that clients wrote to, as it was at the end: `node1`.
+    pub primary: Option<String>,
+    /// By name, see [`crate::record::figure`]: its unit belongs to the name (`tps`, `p95_ms`).
+    pub figures: BTreeMap<String, f64>,
+    /// Series over time in seconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub curves: BTreeMap<String, Vec<(f64, f64)>>,
+    /// What was done meanwhile, by the second of the curves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<(f64, String)>,
+    /// What is no number: `row` = `kept`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
+    /// Why there are no figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A point of a test's grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// `oltp`, `failover`, ...
+    pub test: String,
+    pub network: String,
+    pub members: usize,
+    /// What is done: `write_only`, `kill`, `10 MB`.
+    pub load: String,
+    /// Clients at once; 0 where the test has no such number.
+    pub clients: u32,
+}
