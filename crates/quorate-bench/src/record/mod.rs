@@ -5,8 +5,18 @@
 //! OUT/cells.jsonl   a cell a line, written as soon as it is measured
 //! ```
 //!
+//! * [`Store`]: writes it. [`Results`]: reads it, from one folder or several.
+//! * [`figure`]: which figures there are. [`Summary`]: medians, spreads and ratios of them.
+//!
 //! Invariant: a cell is one system, at one point of one test's grid, in one round. Figures that are to be
 //! compared stand in cells that differ in the system alone; ratios are taken within a round.
+
+pub mod figure;
+mod store;
+mod summary;
+
+pub use store::{Key, Results, Store};
+pub use summary::{Spread, Summary};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

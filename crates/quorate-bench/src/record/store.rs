@@ -1,0 +1,175 @@
+//! The folder of a run: written line by line, so that a run that ends early leaves what it measured.
+//!
+//! Invariant: a line of `cells.jsonl` is whole or it is the last one. A cell that was measured again
+//! stands further down, and counts in place of the earlier one.
+
+use super::{Cell, Place, Run};
+use anyhow::{bail, Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const RUN: &str = "run.json";
+const CELLS: &str = "cells.jsonl";
+
+/// A cell by what tells it from all others: place, system, round.
+pub type Key = (Place, String, u32);
+
+impl Cell {
+    pub fn key(&self) -> Key {
+        (self.place.clone(), self.system.clone(), self.round)
+    }
+}
+
+/// A run's folder, open for further cells.
+pub struct Store {
+    folder: PathBuf,
+    cells: File,
+}
+
+impl Store {
+    /// Makes the folder if there is none. One that has cells keeps them; a line that a crash tore is cut
+    /// off, so that the next begins on a line of its own.
+    pub fn open(folder: &Path, run: &Run) -> Result<Store> {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+        let path = folder.join(CELLS);
+        let cells = OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let mut cells = cells.with_context(|| format!("opening {}", path.display()))?;
+        let mut bytes = Vec::new();
+        cells.read_to_end(&mut bytes).with_context(|| format!("reading {}", path.display()))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        cells.set_len(whole as u64).with_context(|| format!("cutting {}", path.display()))?;
+        cells.seek(SeekFrom::End(0))?;
+        let store = Store { folder: folder.to_owned(), cells };
+        store.describe(run)?;
+        Ok(store)
+    }
+
+    /// Writes what is known of the run by now: versions and what was read back are, once systems ran.
+    pub fn describe(&self, run: &Run) -> Result<()> {
+        let (path, part) = (self.folder.join(RUN), self.folder.join("run.json.part"));
+        let text = serde_json::to_string_pretty(run).context("the run as JSON")?;
+        fs::write(&part, text + "\n").with_context(|| format!("writing {}", part.display()))?;
+        fs::rename(&part, &path).with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// One write, so that another reader sees the line or does not. What is no number cannot be kept:
+    /// an error.
+    pub fn append(&mut self, cell: &Cell) -> Result<()> {
+        if let Some((name, value)) = cell.figures.iter().find(|(_, value)| !value.is_finite()) {
+            bail!("{name} of {} is {value}", cell.system);
+        }
+        let line = serde_json::to_string(cell).context("a cell as JSON")? + "\n";
+        self.cells.write_all(line.as_bytes()).context("writing a cell")?;
+        self.cells.flush().context("writing a cell")
+    }
+}
+
+/// What folders have, as one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// Of the first folder, with the systems and networks of all.
+    pub run: Run,
+    /// In the order of their keys.
+    pub cells: Vec<Cell>,
+    /// What readers have to know: a torn line, runs on other settings.
+    pub warnings: Vec<String>,
+}
+
+impl Results {
+    /// What one folder has.
+    pub fn read(folder: &Path) -> Result<Results> {
+        let path = folder.join(RUN);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("{} is no run: {}", folder.display(), path.display()))?;
+        let run = serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))?;
+        let path = folder.join(CELLS);
+        let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let mut results = Results { run, ..Results::default() };
+        let mut cells = BTreeMap::new();
+        for (number, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            match serde_json::from_slice::<Cell>(line) {
+                // Only the last line can lack its end.
+                _ if !line.ends_with(b"\n") => {
+                    results.warnings.push(format!("{}: the last line is torn", path.display()));
+                }
+                Ok(cell) => drop(cells.insert(cell.key(), cell)),
+                Err(error) => bail!("{}:{}: no cell: {error}", path.display(), number + 1),
+            }
+        }
+        results.cells = cells.into_values().collect();
+        Ok(results)
+    }
+
+    /// What several folders have. Figures of different machines are no comparison: an error. A cell that
+    /// several have is taken from the last; settings that differ are told.
+    pub fn merge(folders: &[PathBuf]) -> Result<Results> {
+        let mut folders = folders.iter();
+        let first = folders.next().context("no folder of a run was named")?;
+        let mut all = Results::read(first)?;
+        let mut cells: BTreeMap<Key, Cell> =
+            all.cells.drain(..).map(|cell| (cell.key(), cell)).collect();
+        for folder in folders {
+            let next = Results::read(folder)?;
+            let (here, there) = (&all.run.machine, &next.run.machine);
+            if !here.is_like(there) {
+                bail!(
+                    "{} and {} are of different machines: {} and {}",
+                    first.display(),
+                    folder.display(),
+                    here.line(),
+                    there.line()
+                );
+            }
+            for setup in next.run.systems {
+                match all.run.systems.iter().find(|known| known.name == setup.name) {
+                    None => all.run.systems.push(setup),
+                    Some(known) if *known == setup => {}
+                    Some(_) => all.warnings.push(format!(
+                        "{} ran with other settings in {}",
+                        setup.name,
+                        folder.display()
+                    )),
+                }
+            }
+            for network in next.run.networks {
+                if !all.run.networks.iter().any(|known| known.name == network.name) {
+                    all.run.networks.push(network);
+                }
+            }
+            all.warnings.extend(next.warnings);
+            cells.extend(next.cells.into_iter().map(|cell| (cell.key(), cell)));
+        }
+        all.cells = cells.into_values().collect();
+        Ok(all)
+    }
+
+    /// What a run that is resumed need not measure again: all but what failed.
+    pub fn done(&self) -> BTreeSet<Key> {
+        self.cells.iter().filter(|cell| cell.failed.is_none()).map(Cell::key).collect()
+    }
+}
+
+impl super::Machine {
+    /// Whether figures of both may stand beside each other; how fast its disk was at that time is no
+    /// part of it.
+    pub fn is_like(&self, other: &super::Machine) -> bool {
+        let what = |machine: &super::Machine| {
+            (machine.processor.clone(), machine.processors, machine.memory_bytes >> 28)
+        };
+        what(self) == what(other) && self.disk == other.disk
+    }
+
+    /// `2 × AMD EPYC, 8 GB, Linux 6.1, ext4`.
+    pub fn line(&self) -> String {
+        let memory = self.memory_bytes as f64 / f64::from(1 << 30);
+        format!(
+            "{} × {}, {memory:.0} GiB, Linux {}, {}",
+            self.processors, self.processor, self.kernel, self.disk
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
