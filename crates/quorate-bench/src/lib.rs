@@ -3,7 +3,9 @@
 //!
 //! * [`record`]: what was measured, as it is kept: a cell is one system at one point of a test's grid in
 //!   one round.
+//! * [`published`]: the figures that others have published, and whether the peers here show their shape.
 //! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
 
+pub mod published;
 pub mod record;
 pub mod system;

@@ -1,0 +1,429 @@
+//! The shape of what was published, as checks on the figures here.
+//!
+//! A ratio is reproduced where ours is within a factor of [`FACTOR`] of the published one: on the
+//! same order, whatever the machine. The checks are of the peers only; where Quorate stands is no part
+//! of them.
+
+use super::rows;
+use crate::record::{Place, Spread, Summary};
+
+/// How far a ratio may be from the published one, either way.
+pub const FACTOR: f64 = 2.0;
+/// A number of clients near a published one stands in for it: 64 for 50.
+const NEAR: f64 = 1.5;
+
+/// Whether the peers here show what was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Reproduced,
+    Partly,
+    NotReproduced,
+    /// The cells that it takes are missing, or the system is.
+    CannotBeSaid,
+    NothingPublished,
+}
+
+/// One thing that was published, beside what is seen here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub published: String,
+    pub here: String,
+    /// None: cells are missing.
+    pub holds: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// In words, what was published; empty if nothing.
+    pub published: &'static str,
+    pub checks: Vec<Check>,
+}
+
+impl Judgement {
+    pub fn shape(&self) -> Shape {
+        let count = |holds| self.checks.iter().filter(|check| check.holds == Some(holds)).count();
+        match (count(true), count(false)) {
+            _ if self.published.is_empty() => Shape::NothingPublished,
+            (0, 0) => Shape::CannotBeSaid,
+            (_, 0) => Shape::Reproduced,
+            (0, _) => Shape::NotReproduced,
+            _ => Shape::Partly,
+        }
+    }
+}
+
+impl Shape {
+    pub fn words(self) -> &'static str {
+        match self {
+            Shape::Reproduced => "reproduced",
+            Shape::Partly => "partly reproduced",
+            Shape::NotReproduced => "not reproduced",
+            Shape::CannotBeSaid => "cannot be said",
+            Shape::NothingPublished => "nothing published",
+        }
+    }
+}
+
+/// What was published of a test, and whether the peers' cells here show it.
+pub fn judge(test: &str, summary: &Summary) -> Judgement {
+    let judge = Judge { summary };
+    let (published, checks) = match test {
+        "oltp" => (
+            "Group Replication with EVENTUAL keeps 4 % of its lan throughput in two-regions at one \
+             client of write_only, and 23 % at 256; DN keeps 49 % and 96 %. With AFTER it stays behind \
+             EVENTUAL, the further the more clients: 2 % of it at 256. At a round trip of 10 ms, GR has \
+             21 % of asynchronous replication at 50 clients of read_write, and 94 % at 500.",
+            judge.oltp(),
+        ),
+        "jitter" => (
+            "Throughput of Group Replication varies by 6 to 10 % from second to second, that of DN by \
+             2.6 to 4.1 %.",
+            judge.jitter(),
+        ),
+        "failover" => (
+            "After a kill of the idle leader, Group Replication notices at 5 s, goes on at 23 s and has \
+             three members again at 37 s; DN at 5, 8 and 15 s.",
+            judge.failover(),
+        ),
+        "secondary" => (
+            "Group Replication stops for about 20 s when a secondary is killed, and for 12 s when it \
+             returns; after its redesign it dips to 70 % for 5 s. DN gains 20 % and stays available.",
+            judge.secondary(),
+        ),
+        "rpo" => (
+            "Group Replication with EVENTUAL loses the row that was committed; DN keeps it.",
+            judge.rpo(),
+        ),
+        "replay" => (
+            "Replicas of DN and of Group Replication have everything within 3 to 4 % of the same time.",
+            Vec::new(),
+        ),
+        "tpcc" => (
+            "The primary makes 546 transactions a second with asynchronous replication, 525 with \
+             semi-synchronous and 461 with Group Replication, whose replicas end last: 561 s against \
+             435 s and 414 s.",
+            judge.tpcc(),
+        ),
+        "flow" => (
+            "With flow control of Group Replication, the primary is the slower the lower the threshold: \
+             273, 295 and 452 transactions a second at 100, 1000 and 10000.",
+            judge.flow(),
+        ),
+        "scale" => (
+            "Group Replication makes 2.8 times as much as Galera in read_write and 5.5 times in \
+             update_index when durable, 1.8 and 1.6 times when not; 84 % and 60 % of asynchronous \
+             replication.",
+            judge.scale(),
+        ),
+        "large" => (
+            "Group Replication refuses transactions above 143 MB by default, and above 2 GB at all; DN \
+             has no such limit.",
+            judge.large(),
+        ),
+        "persistence" => (
+            "A redesigned Group Replication keeps 84 to 88 % of its throughput when its log is synced.",
+            Vec::new(),
+        ),
+        _ => ("", Vec::new()),
+    };
+    Judgement { published, checks }
+}
+
+struct Judge<'a> {
+    summary: &'a Summary<'a>,
+}
+
+impl Judge<'_> {
+    fn oltp(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for network in ["region", "two-regions", "three-regions"] {
+            for clients in [1, 256] {
+                let above = oltp(network, clients);
+                let what = format!("gr-eventual, share of its lan, {network}, {clients} clients");
+                let pair = ((&above, "gr-eventual"), (&oltp("lan", clients), "gr-eventual"));
+                checks.push(self.ratio(&what, "tps", pair));
+            }
+        }
+        for clients in [1, 256] {
+            let place = oltp("lan", clients);
+            let what = format!("gr-after over gr-eventual, lan, {clients} clients");
+            checks.push(self.ratio(&what, "tps", ((&place, "gr-after"), (&place, "gr-eventual"))));
+        }
+        for clients in [50, 500] {
+            let place =
+                Place { load: "read_write".into(), network: "10ms".into(), ..oltp("lan", clients) };
+            let what = format!("gr-eventual over async, 10ms, {clients} clients, read_write");
+            let published = ratio_of(
+                published(&place, "gr-persisted", "tps"),
+                published(&place, "async", "tps"),
+            );
+            let near = self.near(&place);
+            let here =
+                near.and_then(|place| self.summary.ratio(place, "gr-eventual", "async", "tps"));
+            checks.push(ratio_check(&what, published, here));
+        }
+        checks
+    }
+
+    fn jitter(&self) -> Vec<Check> {
+        let networks = ["lan", "region", "two-regions", "three-regions"];
+        let check = |network: &&str| {
+            let place = place("jitter", network, "read_write", 256);
+            self.value("gr-eventual", "cv_percent", &place, &format!("variation, {network}"), "%")
+        };
+        networks.iter().map(check).collect()
+    }
+
+    fn failover(&self) -> Vec<Check> {
+        let place = place("failover", "lan", "kill idle", 0);
+        [
+            ("detect_s", "failure noticed"),
+            ("write_again_s", "writes again"),
+            ("back_to_three_s", "three members again"),
+        ]
+        .into_iter()
+        .map(|(figure, what)| self.value("gr-eventual", figure, &place, what, "s"))
+        .collect()
+    }
+
+    fn secondary(&self) -> Vec<Check> {
+        [("kill", 20.0), ("restart", 12.0)]
+            .into_iter()
+            .map(|(load, seconds)| {
+                let here = self.figure("secondary", load, "gr-eventual", "dip_s");
+                let what = format!("gr-eventual, dip after {load}");
+                value_check(&what, Some(seconds), here, "s")
+            })
+            .collect()
+    }
+
+    fn rpo(&self) -> Vec<Check> {
+        let place = self.summary.places("rpo").next();
+        let fact = place.and_then(|place| self.summary.fact(place, "gr-eventual", "row"));
+        vec![Check {
+            published: "gr-eventual: row lost".to_owned(),
+            here: fact.clone().map_or_else(|| NO_CELLS.to_owned(), |fact| format!("row {fact}")),
+            holds: fact.map(|fact| fact == "lost"),
+        }]
+    }
+
+    fn tpcc(&self) -> Vec<Check> {
+        let place = place("tpcc", "lan", "tpcc", 32);
+        let check = |what: &str, figure, above| {
+            self.ratio(what, figure, ((&place, above), (&place, "async")))
+        };
+        vec![
+            check("semisync over async, primary", "tps", "semisync"),
+            check("gr-eventual over async, primary", "tps", "gr-eventual"),
+            check("gr-eventual over async, last replica", "replica_elapsed_s", "gr-eventual"),
+        ]
+    }
+
+    fn flow(&self) -> Vec<Check> {
+        let at = |threshold: u32| place("flow", "lan", &format!("threshold {threshold}"), 0);
+        [100, 1000]
+            .into_iter()
+            .map(|threshold| {
+                let what = format!("gr-eventual, threshold {threshold} over 10000");
+                let pair = ((&at(threshold), "gr-eventual"), (&at(10_000), "gr-eventual"));
+                self.ratio(&what, "tps", pair)
+            })
+            .collect()
+    }
+
+    fn scale(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for load in ["read_write", "update_index"] {
+            for kind in ["durable", "relaxed"] {
+                let place = place("scale", "lan", &format!("{load} {kind}"), 0);
+                let what = format!("gr-eventual over galera, {load} {kind}");
+                let pair = ((&place, "gr-eventual"), (&place, "galera"));
+                checks.push(self.ratio(&what, "best_tps", pair));
+            }
+        }
+        checks
+    }
+
+    fn large(&self) -> Vec<Check> {
+        let mut places = self.summary.places("large").filter(|place| place.load.ends_with("GB"));
+        let place = places.next();
+        let cells = place.map_or(&[][..], |place| self.summary.cells(place, "gr-eventual"));
+        let refused = cells.iter().all(|cell| cell.failed.is_some());
+        vec![Check {
+            published: "gr-eventual refuses 1 GB".to_owned(),
+            here: match () {
+                () if cells.is_empty() => NO_CELLS.to_owned(),
+                () if refused => "refused".to_owned(),
+                () => "done".to_owned(),
+            },
+            holds: (!cells.is_empty()).then_some(refused),
+        }]
+    }
+
+    /// The ratio between two published figures beside the one here.
+    fn ratio(&self, what: &str, figure: &str, pair: ((&Place, &str), (&Place, &str))) -> Check {
+        let (above, below) = pair;
+        let theirs =
+            ratio_of(published(above.0, above.1, figure), published(below.0, below.1, figure));
+        let here = || {
+            let (above, below) = ((self.near(above.0)?, above.1), (self.near(below.0)?, below.1));
+            self.summary.ratio_between(above, below, figure)
+        };
+        ratio_check(what, theirs, here())
+    }
+
+    /// A figure that does not depend on how fast a machine is, as it is.
+    fn value(&self, system: &str, figure: &str, place: &Place, what: &str, unit: &str) -> Check {
+        let here = self.near(place).and_then(|place| self.summary.figure(place, system, figure));
+        let what = format!("{system}, {what}");
+        value_check(&what, published(place, system, figure), here, unit)
+    }
+
+    fn figure(&self, test: &str, load: &str, system: &str, figure: &str) -> Option<Spread> {
+        let place = self.summary.places(test).find(|place| place.load == load)?;
+        self.summary.figure(place, system, figure)
+    }
+
+    /// The place that was measured and is the same but for the number of clients, if that is near; 0
+    /// stands for any.
+    fn near(&self, place: &Place) -> Option<&Place> {
+        let away = |found: &&Place| match (found.clients, place.clients) {
+            (_, 0) => 1.0,
+            (here, there) => (f64::from(here) / f64::from(there)).ln().abs().exp(),
+        };
+        self.summary
+            .places(&place.test)
+            .filter(|found| Place { clients: place.clients, ..(*found).clone() } == *place)
+            .filter(|found| away(found) <= NEAR)
+            .min_by(|one, other| away(one).total_cmp(&away(other)))
+    }
+}
+
+const NO_CELLS: &str = "no cells";
+
+fn place(test: &str, network: &str, load: &str, clients: u32) -> Place {
+    let (test, network, load) = (test.to_owned(), network.to_owned(), load.to_owned());
+    Place { test, network, members: 3, load, clients }
+}
+
+fn oltp(network: &str, clients: u32) -> Place {
+    place("oltp", network, "write_only", clients)
+}
+
+fn published(place: &Place, system: &str, figure: &str) -> Option<f64> {
+    let mut rows = rows().iter();
+    let row = rows.find(|row| row.place == *place && row.system == system && row.figure == figure);
+    row.map(|row| row.value)
+}
+
+fn ratio_of(above: Option<f64>, below: Option<f64>) -> Option<f64> {
+    Some(above? / below?)
+}
+
+fn ratio_check(what: &str, published: Option<f64>, here: Option<Spread>) -> Check {
+    let show = |ratio: f64| match ratio {
+        ratio if ratio < 1.0 => format!("{:.0} %", ratio * 100.0),
+        ratio => format!("{ratio:.1}×"),
+    };
+    check(what, published, here, show)
+}
+
+fn value_check(what: &str, published: Option<f64>, here: Option<Spread>, unit: &str) -> Check {
+    check(what, published, here, |value| format!("{value:.1} {unit}"))
+}
+
+fn check(
+    what: &str,
+    published: Option<f64>,
+    here: Option<Spread>,
+    show: impl Fn(f64) -> String,
+) -> Check {
+    let near = |theirs: f64, ours: f64| (ours / theirs).ln().abs() <= FACTOR.ln();
+    Check {
+        published: match published {
+            Some(value) => format!("{what}: {}", show(value)),
+            None => what.to_owned(),
+        },
+        here: here.map_or_else(|| NO_CELLS.to_owned(), |here| show(here.median)),
+        holds: published.zip(here).map(|(theirs, ours)| near(theirs, ours.median)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Cell;
+    use std::collections::BTreeMap;
+
+    fn cell(place: Place, system: &str, figure: &str, value: f64) -> Cell {
+        let figures = BTreeMap::from([(figure.to_owned(), value)]);
+        Cell { place, system: system.into(), round: 1, figures, ..Cell::default() }
+    }
+
+    #[test]
+    fn without_cells_nothing_can_be_said() {
+        let summary = Summary::new(&[]);
+        for test in
+            ["oltp", "jitter", "failover", "rpo", "tpcc", "flow", "scale", "large", "replay"]
+        {
+            assert_eq!(judge(test, &summary).shape(), Shape::CannotBeSaid, "{test}");
+        }
+        assert_eq!(judge("latency", &summary).shape(), Shape::NothingPublished);
+    }
+
+    #[test]
+    fn each_check_has_its_published_figure() {
+        let summary = Summary::new(&[]);
+        for test in ["oltp", "jitter", "failover", "secondary", "rpo", "tpcc", "flow", "scale"] {
+            for check in judge(test, &summary).checks {
+                assert!(check.published.contains(": "), "{test}: {check:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_figures_have_their_own_shape() {
+        let own = rows().iter().map(|row| {
+            let system = row.system.replace("gr-persisted", "gr-eventual");
+            cell(row.place.clone(), &system, row.figure, row.value)
+        });
+        let cells: Vec<Cell> = own.collect();
+        let summary = Summary::new(&cells);
+        for test in ["oltp", "jitter", "failover", "tpcc", "flow", "scale"] {
+            let judgement = judge(test, &summary);
+            assert_eq!(judgement.shape(), Shape::Reproduced, "{test}: {:?}", judgement.checks);
+            assert!(
+                judgement.checks.iter().all(|check| check.holds == Some(true)),
+                "{judgement:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_shape_is_told_from_it_whatever_the_machine() {
+        let at = |network| oltp(network, 256);
+        let cells = [
+            cell(at("lan"), "gr-eventual", "tps", 1000.0),
+            cell(at("two-regions"), "gr-eventual", "tps", 250.0),
+            cell(at("three-regions"), "gr-eventual", "tps", 900.0),
+        ];
+        let judgement = judge("oltp", &Summary::new(&cells));
+        assert_eq!(judgement.shape(), Shape::Partly);
+        let found = |network: &str| {
+            let wanted = format!("{network}, 256");
+            judgement.checks.iter().find(|check| check.published.contains(&wanted)).unwrap()
+        };
+        assert_eq!(found("two-regions").holds, Some(true));
+        assert_eq!(found("two-regions").here, "25 %");
+        assert_eq!(found("three-regions").holds, Some(false));
+        assert_eq!(found(" region").holds, None);
+    }
+
+    #[test]
+    fn a_near_number_of_clients_stands_in() {
+        let at = Place { network: "10ms".into(), load: "read_write".into(), ..oltp("", 64) };
+        let cells = [cell(at.clone(), "async", "tps", 100.0), cell(at, "gr-eventual", "tps", 20.0)];
+        let judgement = judge("oltp", &Summary::new(&cells));
+        assert_eq!(judgement.shape(), Shape::Reproduced, "{:?}", judgement.checks);
+    }
+}
