@@ -5,7 +5,9 @@
 //!   one round.
 //! * [`published`]: the figures that others have published, and whether the peers here show their shape.
 //! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
+//! * [`fleet`]: a system as it runs, on hosts of the lab.
 
+pub mod fleet;
 pub mod published;
 pub mod record;
 pub mod system;

@@ -1,2 +1,211 @@
 //! The systems that are compared. Each is a description: what differs between them stands here, and the
 //! code that makes hosts, starts servers and drives them is the same for all.
+//!
+//! Every system gets [`quorate_lab::server::common_options`], what it needs to replicate, and what decides
+//! on durability, written out though it may be a default. Everything else is what its users get by default.
+//! Nothing is encrypted in any of them.
+
+mod group_replication;
+mod mariadb;
+mod program;
+mod wsrep;
+
+pub use program::Program;
+
+use crate::fleet::Fleet;
+use anyhow::{bail, Context, Result};
+use group_replication::GroupReplication;
+use mariadb::{MariaDb, Replication};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use quorate_lab::server::{Account, Node};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wsrep::Wsrep;
+
+/// An account of the servers for replication. It is in every system that needs one.
+const REPLICATION_USER: &str = "replication";
+const REPLICATION_PASSWORD: &str = "replication";
+
+/// Where what is compared is found.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// None: beside this program.
+    pub provider: Option<PathBuf>,
+    /// The folder that MySQL is installed in, as a whole system.
+    pub mysql_root: Option<PathBuf>,
+}
+
+/// What a member's options are made of.
+pub struct Ground<'a> {
+    /// All members.
+    pub nodes: &'a [Node],
+    pub account: &'a Account,
+    /// The fleet's folder.
+    pub folder: &'a Path,
+}
+
+/// A system under comparison. Members are counted from 0.
+pub trait System: Send + Sync {
+    /// As `--systems` names it.
+    fn name(&self) -> &'static str;
+
+    fn title(&self) -> &'static str;
+
+    fn program(&self) -> &Program;
+
+    /// An error that says what is missing on this machine, and how to get it.
+    fn check(&self) -> Result<()> {
+        self.program().check()
+    }
+
+    /// How many members it has if `asked` for so many.
+    fn members(&self, asked: usize) -> usize {
+        asked
+    }
+
+    /// What a member's server gets beside the options of all.
+    fn options(&self, ground: &Ground, member: usize) -> Result<Vec<(String, String)>>;
+
+    /// Starts all members, on datadirs of equal content, and makes a group of them.
+    fn form(&self, fleet: &Fleet) -> Result<()>;
+
+    /// Starts a member that was stopped or killed, by the book. It need not be up when this returns. If no
+    /// other member runs, the group goes on with this one.
+    fn start_again(&self, fleet: &Fleet, member: usize) -> Result<()>;
+
+    /// Starts a member whose folders are empty, so that it gets the data of the others.
+    fn join(&self, fleet: &Fleet, member: usize) -> Result<()>;
+
+    /// Whether a member that answers takes part, with all that it had missed before it came.
+    fn is_up(&self, connection: &mut Conn) -> Result<bool>;
+
+    /// None unless the member says that it is the one to write to; of several that say so, the one of
+    /// the highest number is.
+    fn primacy(&self, connection: &mut Conn) -> Result<Option<u64>>;
+
+    /// How many transactions the member has applied since the group began. Members that have the same
+    /// are equal.
+    fn applied(&self, connection: &mut Conn) -> Result<u64>;
+
+    /// The server's version is asked otherwise; this is what it has loaded to replicate.
+    fn provider_version(&self, _connection: &mut Conn) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Variables that decide on durability, with the values that they are to have on every member.
+    fn durability(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// Variables that differ between members, to be shown beside those.
+    fn roles(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether all members take writes.
+    fn is_multi_primary(&self) -> bool;
+}
+
+/// All of them, in the order in which they are shown.
+pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
+    let provider = sources.provider.clone();
+    let root = sources.mysql_root.clone();
+    vec![
+        Arc::new(Wsrep::quorate(provider)),
+        Arc::new(Wsrep::galera()),
+        Arc::new(Wsrep::galera_relaxed()),
+        Arc::new(MariaDb::new(Replication::Asynchronous, true)),
+        Arc::new(MariaDb::new(Replication::SemiSynchronous, true)),
+        Arc::new(MariaDb::new(Replication::None, true)),
+        Arc::new(MariaDb::new(Replication::None, false)),
+        Arc::new(GroupReplication::eventual(root.clone())),
+        Arc::new(GroupReplication::after(root)),
+    ]
+}
+
+/// The system of this name.
+pub fn named(name: &str, sources: &Sources) -> Result<Arc<dyn System>> {
+    let all = all(sources);
+    match all.iter().find(|system| system.name() == name) {
+        Some(system) => Ok(system.clone()),
+        None => {
+            let names: Vec<&str> = all.iter().map(|system| system.name()).collect();
+            bail!("no system {name:?}; there are {}", names.join(", "))
+        }
+    }
+}
+
+fn owned<const N: usize>(options: [(&str, &str); N]) -> Vec<(String, String)> {
+    options.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// The first field of a statement's first row.
+fn ask(connection: &mut Conn, statement: &str) -> Result<String> {
+    let answer: Option<String> = connection.query_first(statement)?;
+    answer.with_context(|| format!("{statement} has no answer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_lab::server::Ports;
+    use std::collections::BTreeMap;
+
+    fn options(system: &dyn System, member: usize) -> BTreeMap<String, String> {
+        let folder = Path::new("/nowhere");
+        let nodes: Vec<Node> =
+            (1..=3).map(|number| Node::new(folder, number, Ports::USUAL)).collect();
+        let account = Account::choose().unwrap();
+        let ground = Ground { nodes: &nodes, account: &account, folder };
+        system.options(&ground, member).unwrap().into_iter().collect()
+    }
+
+    fn system(name: &str) -> Arc<dyn System> {
+        // Any file will do for a provider.
+        let provider = std::env::current_exe().ok();
+        named(name, &Sources { provider, mysql_root: Some("/mysql".into()) }).unwrap()
+    }
+
+    #[test]
+    fn systems_are_found_by_name() {
+        for found in all(&Sources::default()) {
+            assert_eq!(named(found.name(), &Sources::default()).unwrap().title(), found.title());
+        }
+        let error = named("pxc", &Sources::default()).err().unwrap().to_string();
+        assert!(error.contains("galera-relaxed, async, semisync"), "{error}");
+    }
+
+    /// Else two of them would not be told apart by what was read back.
+    #[test]
+    fn what_decides_on_durability_is_written_out() {
+        let names = ["async", "semisync", "standalone", "standalone-relaxed", "gr-after"];
+        for name in names {
+            let (system, given) = (system(name), options(&*system(name), 0));
+            for (variable, value) in system.durability() {
+                // A file's name in the options, ON when it is asked.
+                if variable != "log_bin" {
+                    assert_eq!(given.get(variable).map(String::as_str), Some(value), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn replicas_are_told_from_the_primary() {
+        let semisync = system("semisync");
+        let (primary, replica) = (options(&*semisync, 0), options(&*semisync, 2));
+        assert_eq!(primary["rpl_semi_sync_master_enabled"], "ON");
+        assert!(!primary.contains_key("read_only"));
+        assert_eq!(replica["rpl_semi_sync_slave_enabled"], "ON");
+        assert_eq!((&*replica["read_only"], &*replica["server_id"]), ("ON", "3"));
+        assert!(!options(&*system("async"), 0).contains_key("rpl_semi_sync_master_enabled"));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_helps() {
+        let absent = named("gr-after", &Sources::default()).unwrap();
+        let error = absent.check().unwrap_err().to_string();
+        assert!(error.contains("--mysql-root") && error.contains("debootstrap"), "{error}");
+        let elsewhere = format!("{:#}", system("gr-after").check().unwrap_err());
+        assert!(elsewhere.contains("/mysql"), "{elsewhere}");
+    }
+}

@@ -6,9 +6,11 @@
 mod clock;
 mod member;
 mod plan;
+mod seat;
 mod wait;
 
 pub use plan::{Plan, System};
+pub use seat::Seat;
 
 use crate::disk::{Disk, Loss, Lost};
 use crate::leftovers::Folder;
@@ -116,13 +118,13 @@ impl Cluster {
                 account: &self.account,
                 extra: &extra,
             };
-            settings.write(&self.members[index].node)?;
+            settings.write(&self.members[index].seat.node)?;
             if let Some(clocks) = &self.clocks {
-                clocks.set(&self.members[index].node, 0)?;
+                clocks.set(&self.members[index].seat.node, 0)?;
             }
         }
         let servers = &self.members[self.nodes()];
-        let nodes: Vec<Node> = servers.iter().map(|member| member.node.clone()).collect();
+        let nodes: Vec<Node> = servers.iter().map(|member| member.seat.node.clone()).collect();
         server::make_datadirs(&nodes, &self.folder.path().join("template"), &self.account)?;
         for member in &self.members {
             member.disk.sync_all();
@@ -150,7 +152,7 @@ impl Cluster {
     }
 
     fn group_addresses(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.node.group_address()).collect()
+        self.members.iter().map(|member| member.seat.node.group_address()).collect()
     }
 
     pub fn network(&self) -> &Network {
@@ -163,7 +165,7 @@ impl Cluster {
 
     /// The node's unix socket, which no network fault touches.
     pub fn socket(&self, node: usize) -> PathBuf {
-        self.members[node].node.socket()
+        self.members[node].seat.node.socket()
     }
 
     /// Connects as root through the node's socket. Every read and write is given up after
@@ -174,7 +176,7 @@ impl Cluster {
 
     /// The node's `wsrep_*` status variables.
     pub fn status(&self, node: usize) -> mysql::Result<WsrepStatus> {
-        sql::wsrep_status(&self.members[node].node.socket(), USER)
+        sql::wsrep_status(&self.members[node].seat.node.socket(), USER)
     }
 
     pub fn is_synced(&self, node: usize) -> bool {
@@ -184,7 +186,7 @@ impl Cluster {
 
     /// Whether a logger counts for majorities, as the servers see it.
     pub fn has_vote(&self, logger: usize) -> bool {
-        let name = &self.members[logger].node.name;
+        let name = &self.members[logger].seat.node.name;
         self.activity(logger) == Activity::Running
             && self.nodes().any(|node| self.status(node).is_ok_and(|s| s.is_settled(name)))
     }
@@ -200,18 +202,18 @@ impl Cluster {
     }
 
     pub fn activity(&self, node: usize) -> Activity {
-        self.members[node].activity()
+        self.members[node].seat.activity()
     }
 
     /// The pid of the node's server, if it runs.
     pub fn pid(&self, node: usize) -> Option<i32> {
-        self.members[node].with_server(|server| Ok(server.pid())).ok()
+        self.members[node].seat.with_server(|server| Ok(server.pid())).ok()
     }
 
     /// kill -9 of all of `nodes`, at once; waits until they are gone.
     pub fn kill(&self, nodes: &[usize]) -> Result<()> {
         for node in nodes {
-            self.members[*node].kill()?;
+            self.members[*node].seat.kill()?;
         }
         self.collect(nodes)
     }
@@ -226,7 +228,7 @@ impl Cluster {
         // Whoever is killed acknowledges nothing more; what it wrote until then and did not sync
         // is forgotten.
         for node in nodes {
-            self.members[*node].kill()?;
+            self.members[*node].seat.kill()?;
         }
         for node in nodes {
             self.members[*node].disk.power_off();
@@ -239,7 +241,7 @@ impl Cluster {
 
     fn collect(&self, nodes: &[usize]) -> Result<()> {
         for node in nodes {
-            let gone = self.members[*node].collect(DEATH_LIMIT)?;
+            let gone = self.members[*node].seat.collect(DEATH_LIMIT)?;
             ensure!(gone, "node{} does not end, though killed", node + 1);
         }
         Ok(())
@@ -247,17 +249,17 @@ impl Cluster {
 
     /// SIGSTOP.
     pub fn pause(&self, node: usize) -> Result<()> {
-        self.members[node].with_server(|server| server.pause())
+        self.members[node].seat.with_server(|server| server.pause())
     }
 
     pub fn resume(&self, node: usize) -> Result<()> {
-        self.members[node].with_server(|server| server.resume())
+        self.members[node].seat.with_server(|server| server.resume())
     }
 
     /// SIGTERM; an error if it does not end within `limit`.
     pub fn stop(&self, node: usize, limit: Duration) -> Result<()> {
-        self.members[node].with_server(|server| server.terminate())?;
-        let gone = self.members[node].collect(limit)?;
+        self.members[node].seat.with_server(|server| server.terminate())?;
+        let gone = self.members[node].seat.collect(limit)?;
         ensure!(gone, "node{} did not stop within {limit:?}", node + 1);
         Ok(())
     }
@@ -302,7 +304,7 @@ impl Cluster {
         let first = if bootstrap { member::furthest(&starts) } else { None };
         if let Some(first) = first {
             let start = Start { new_cluster: true, ..starts[first].clone() };
-            self.members[nodes[first]].allow_bootstrap()?;
+            server::allow_bootstrap(&self.members[nodes[first]].seat.node)?;
             self.launch(nodes[first], &start)?;
             self.wait_synced(&[nodes[first]], START_LIMIT)?;
         }
@@ -326,7 +328,7 @@ impl Cluster {
 
     /// Gives the node's server only this share of one processor; none: what it wants.
     pub fn starve(&self, node: usize, share: Option<f64>) -> Result<()> {
-        self.members[node].with_server(|server| server.starve(share))
+        self.members[node].seat.with_server(|server| server.starve(share))
     }
 
     /// Whether a plan may have clocks on this machine.
@@ -340,26 +342,27 @@ impl Cluster {
         let Some(clocks) = &self.clocks else {
             bail!("the clocks of this cluster cannot be set: its plan has no clocks");
         };
-        clocks.set(&self.members[node].node, offset_seconds)
+        clocks.set(&self.members[node].seat.node, offset_seconds)
     }
 
     /// The node's error log, which is not on its disk.
     pub fn error_log(&self, node: usize) -> PathBuf {
-        self.members[node].node.error_log()
+        self.members[node].seat.node.error_log()
     }
 
     /// Copies configuration, error logs and what is left of the logs of state transfers of all nodes to
     /// `folder`.
     pub fn save_logs(&self, folder: &Path) -> Result<()> {
         for member in &self.members {
-            let own = folder.join(&member.node.name);
+            let node = &member.seat.node;
+            let own = folder.join(&node.name);
             fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
             let mut files = vec![
-                (member.node.config(), "my.cnf".into()),
-                (member.node.error_log(), "error.log".into()),
+                (node.config(), "my.cnf".into()),
+                (node.error_log(), "error.log".into()),
             ];
             // The script's last one, and what it has put aside: it says what a donor failed for.
-            let transfers = [member.node.data(), member.node.dir.join("transfer-logs")];
+            let transfers = [node.data(), node.dir.join("transfer-logs")];
             for path in transfers.iter().flat_map(|folder| files_in(folder)) {
                 let name = path.file_name().unwrap_or_default().to_os_string();
                 if name.to_string_lossy().starts_with("mariabackup.") {
@@ -380,7 +383,7 @@ impl Cluster {
         self.clocks.as_ref().map_or(Ok(()), Clocks::sweep)?;
         member.start(&self.mariadbd, &self.account, start, |command| {
             if let Some(clocks) = &self.clocks {
-                clocks.follow(command, &member.node);
+                clocks.follow(command, &member.seat.node);
             }
         })
     }
@@ -392,7 +395,7 @@ impl Cluster {
 
     fn beginning(&self, node: usize) -> Result<Start> {
         let group = self.group.lock().clone();
-        Start::of(&self.members[node].node, &self.account, &self.mariadbd, group.as_deref())
+        Start::of(&self.members[node].seat.node, &self.account, &self.mariadbd, group.as_deref())
     }
 }
 
@@ -406,7 +409,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         // All at once; who waits for a frozen disk ends when the disk is without power.
         for member in &self.members {
-            if let Err(error) = member.kill() {
+            if let Err(error) = member.seat.kill() {
                 eprintln!("{error:#}");
             }
             member.disk.power_off();

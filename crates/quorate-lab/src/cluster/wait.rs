@@ -34,7 +34,7 @@ impl Cluster {
         for logger in loggers {
             while !self.has_vote(*logger) {
                 if Instant::now() >= end {
-                    let name = &self.members[*logger].node.name;
+                    let name = &self.members[*logger].seat.node.name;
                     bail!("{name} has no vote. {}", self.log_ends(&[*logger]));
                 }
                 std::thread::sleep(POLL);
@@ -61,7 +61,7 @@ impl Cluster {
     }
 
     fn committed(&self, node: usize) -> Option<i64> {
-        let status = sql::wsrep_status(&self.members[node].node.socket(), USER).ok()?;
+        let status = sql::wsrep_status(&self.members[node].seat.node.socket(), USER).ok()?;
         status.number("wsrep_last_committed")
     }
 

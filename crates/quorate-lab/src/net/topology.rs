@@ -33,15 +33,18 @@ pub enum Topology {
     TwoRegions,
     /// Three regions: 5, 30, 30 ms.
     ThreeRegions,
+    /// 10 ms between any two, as in published measurements.
+    TenMs,
 }
 
 impl Topology {
-    pub const ALL: [Topology; 5] = [
+    pub const ALL: [Topology; 6] = [
         Topology::Bare,
         Topology::Lan,
         Topology::Region,
         Topology::TwoRegions,
         Topology::ThreeRegions,
+        Topology::TenMs,
     ];
 
     /// The link from host `from` to host `to`.
@@ -65,6 +68,7 @@ impl Topology {
             Topology::Region => by_pair(1, 1),
             Topology::TwoRegions => by_pair(1, 30),
             Topology::ThreeRegions => by_pair(5, 30),
+            Topology::TenMs => Duration::from_millis(10),
         }
     }
 
@@ -75,6 +79,7 @@ impl Topology {
             Topology::Region => "region",
             Topology::TwoRegions => "two-regions",
             Topology::ThreeRegions => "three-regions",
+            Topology::TenMs => "10ms",
         }
     }
 }
@@ -124,5 +129,6 @@ mod tests {
         assert_eq!(round_trips(Topology::Region), [1000, 1000, 1000, 100]);
         assert_eq!(round_trips(Topology::TwoRegions), [1000, 30_000, 30_000, 100]);
         assert_eq!(round_trips(Topology::ThreeRegions), [5000, 30_000, 30_000, 100]);
+        assert_eq!(round_trips(Topology::TenMs), [10_000; 4]);
     }
 }

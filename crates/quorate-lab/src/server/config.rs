@@ -41,70 +41,35 @@ pub struct Settings<'a> {
 impl Settings<'_> {
     /// Writes the `my.cnf` of `node`.
     pub fn write(&self, node: &Node) -> Result<()> {
-        let path = node.config();
-        fs::write(&path, self.render(node))
-            .with_context(|| format!("writing {}", path.display()))?;
-        self.account.own(&path, 0o640)
+        let extra = self.extra.display();
+        let sst = node.dir.join("transfer-logs");
+        let head = format!(
+            "# Written by `quorate` at each start. Your own options belong in {extra}.\n\
+             [sst]\nsst-log-archive-dir = {}\n",
+            sst.display()
+        );
+        let options = [common_options(node), self.options(node)].concat();
+        write_config(node, self.account, &head, &options, &format!("!include {extra}\n"))
     }
 
-    fn render(&self, node: &Node) -> String {
-        let show = |path: &Path| path.display().to_string();
-        format!(
-            "\
-# Written by `quorate` at each start. Your own options belong in {extra}.
-[client]
-socket = {socket}
-user = {database_user}
-
-[sst]
-sst-log-archive-dir = {transfer_logs}
-
-[mariadbd]
-datadir = {data}
-socket = {socket}
-pid-file = {pid_file}
-log-error = {error_log}
-tmpdir = {tmp}
-bind-address = {host}
-port = {client}
-skip-name-resolve
-max_connections = 500
-innodb_buffer_pool_size = 128M
-
-{server_options}
-wsrep_provider = {provider}
-wsrep_cluster_name = {name}
-wsrep_cluster_address = gcomm://{group}
-wsrep_node_name = {node_name}
-wsrep_node_address = {host}:{group_port}
-wsrep_node_incoming_address = {host}:{client}
-wsrep_provider_options = \"{options}\"
-wsrep_sst_method = mariabackup
-wsrep_sst_receive_address = {host}:{sst}
-wsrep_sst_auth = {account}:
-
-!include {extra}
-",
-            extra = show(self.extra),
-            host = node.host,
-            socket = show(&node.socket()),
-            database_user = self.account.database_user(),
-            data = show(&node.data()),
-            pid_file = show(&node.pid_file()),
-            error_log = show(&node.error_log()),
-            tmp = show(&node.tmp()),
-            transfer_logs = show(&node.dir.join("transfer-logs")),
-            client = node.ports.client,
-            provider = show(self.provider),
-            server_options = lines(&SERVER_OPTIONS),
-            name = self.cluster,
-            group = self.group.join(","),
-            node_name = node.name,
-            group_port = node.ports.group,
-            options = self.provider_options(node),
-            sst = node.ports.sst,
-            account = self.account.name,
-        )
+    /// What the node gets beside [`common_options`].
+    pub fn options(&self, node: &Node) -> Vec<(String, String)> {
+        let (host, ports) = (node.host, node.ports);
+        let own = [
+            ("wsrep_provider", self.provider.display().to_string()),
+            ("wsrep_cluster_name", self.cluster.to_owned()),
+            ("wsrep_cluster_address", format!("gcomm://{}", self.group.join(","))),
+            ("wsrep_node_name", node.name.clone()),
+            ("wsrep_node_address", format!("{host}:{}", ports.group)),
+            ("wsrep_node_incoming_address", format!("{host}:{}", ports.client)),
+            ("wsrep_provider_options", format!("\"{}\"", self.provider_options(node))),
+            ("wsrep_sst_method", "mariabackup".to_owned()),
+            ("wsrep_sst_receive_address", format!("{host}:{}", ports.sst)),
+            ("wsrep_sst_auth", format!("{}:", self.account.name)),
+        ];
+        let of_all = SERVER_OPTIONS.map(|(name, value)| (name, value.to_owned()));
+        let named = of_all.into_iter().chain(own);
+        named.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     fn provider_options(&self, node: &Node) -> String {
@@ -127,8 +92,41 @@ wsrep_sst_auth = {account}:
     }
 }
 
-fn lines(options: &[(&str, &str)]) -> String {
-    options.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()
+/// What every server gets, whatever replicates: its places, its address, and the size of its caches.
+pub fn common_options(node: &Node) -> Vec<(String, String)> {
+    let show = |path: &Path| path.display().to_string();
+    let options = [
+        ("datadir", show(&node.data())),
+        ("socket", show(&node.socket())),
+        ("pid-file", show(&node.pid_file())),
+        ("log-error", show(&node.error_log())),
+        ("tmpdir", show(&node.tmp())),
+        ("bind-address", node.host.to_string()),
+        ("port", node.ports.client.to_string()),
+        ("skip-name-resolve", "ON".to_owned()),
+        ("max_connections", "500".to_owned()),
+        ("innodb_buffer_pool_size", "128M".to_owned()),
+    ];
+    options.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// Writes a `my.cnf`: `head`, how clients find the server, the server's options, `tail`.
+pub fn write_config(
+    node: &Node,
+    account: &Account,
+    head: &str,
+    options: &[(String, String)],
+    tail: &str,
+) -> Result<()> {
+    let lines: String = options.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    let (socket, user) = (node.socket(), account.database_user());
+    let text = format!(
+        "{head}\n[client]\nsocket = {}\nuser = {user}\n\n[mysqld]\n{lines}\n{tail}",
+        socket.display()
+    );
+    let path = node.config();
+    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    account.own(&path, 0o640)
 }
 
 #[cfg(test)]

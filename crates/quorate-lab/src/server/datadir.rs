@@ -28,6 +28,17 @@ pub fn is_template(node: &Node) -> bool {
 /// Installs the system tables once, at `template`, and copies them to all of `nodes`, so that all
 /// begin with equal content and none needs a state transfer.
 pub fn make_datadirs(nodes: &[Node], template: &Path, account: &Account) -> Result<()> {
+    copy_datadirs(nodes, template, account, |data, tmp| install(data, tmp, account))
+}
+
+/// As [`make_datadirs`]: `install` is given an empty datadir and a folder for temporary tables, both
+/// the account's.
+pub fn copy_datadirs(
+    nodes: &[Node],
+    template: &Path,
+    account: &Account,
+    install: impl FnOnce(&Path, &Path) -> Result<()>,
+) -> Result<()> {
     remove(template)?;
     fs::create_dir(template).with_context(|| format!("making {}", template.display()))?;
     account.own(template, 0o700)?;
@@ -36,7 +47,7 @@ pub fn make_datadirs(nodes: &[Node], template: &Path, account: &Account) -> Resu
     remove(&tmp)?;
     fs::create_dir(&tmp).with_context(|| format!("making {}", tmp.display()))?;
     account.own(&tmp, 0o700)?;
-    install(template, &tmp, account)?;
+    install(template, &tmp)?;
     remove(&tmp)?;
     for node in nodes {
         copy(template, &node.data())?;

@@ -12,11 +12,11 @@ mod software;
 pub mod sql;
 
 pub use account::Account;
-pub use config::Settings;
-pub use datadir::{has_data, is_template, make_datadirs};
+pub use config::{common_options, write_config, Settings, SERVER_OPTIONS};
+pub use datadir::{copy_datadirs, has_data, is_template, make_datadirs};
 pub use node::Node;
 pub use ports::{check_free, Ports, DEFAULT_BASE};
-pub use recovery::recovered_position;
+pub use recovery::{allow_bootstrap, recovered_position};
 pub use software::{
     find_mariadbd, find_program, find_provider, readable_provider, require_programs,
     runnable_program,

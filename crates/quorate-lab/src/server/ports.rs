@@ -24,6 +24,9 @@ pub struct Ports {
 }
 
 impl Ports {
+    /// As everywhere: for nodes that have an address each.
+    pub const USUAL: Ports = Ports { client: 3306, group: 4567, ist: 4568, sst: 4444 };
+
     pub fn of(base: u16, number: u16) -> Ports {
         let first = base + STRIDE * number;
         Ports { client: first, group: first + 1, ist: first + 2, sst: first + 3 }

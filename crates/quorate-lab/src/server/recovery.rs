@@ -50,6 +50,14 @@ pub fn recovered_position(
     }
 }
 
+/// What Galera's book says to do on the node that a dead cluster is to begin with again.
+pub fn allow_bootstrap(node: &Node) -> Result<()> {
+    let path = node.data().join("grastate.dat");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let allowed = text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1");
+    fs::write(&path, allowed).with_context(|| format!("writing {}", path.display()))
+}
+
 /// What the server writes over the head of its log of two-phase commits when it closes and deletes
 /// it.
 const CLOSED: [u8; 4] = [b'A', 0x23, 0x05, 0x74];

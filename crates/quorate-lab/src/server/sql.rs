@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A server that is stopped (SIGSTOP) or overloaded does not answer; nobody waits longer.
-const STATUS_TIMEOUT: Duration = Duration::from_millis(1500);
+pub const STATUS_TIMEOUT: Duration = Duration::from_millis(1500);
 /// A command may wait for an election or two.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// Given so that the driver does not ask for it: a server that has no primary view refuses.
@@ -27,9 +27,7 @@ pub fn connect(socket: &Path, user: &str, timeout: Duration) -> mysql::Result<Co
 
 /// The server's `wsrep_` status variables.
 pub fn wsrep_status(socket: &Path, user: &str) -> mysql::Result<WsrepStatus> {
-    let mut connection = connect(socket, user, STATUS_TIMEOUT)?;
-    let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")?;
-    Ok(WsrepStatus(rows.into_iter().collect()))
+    WsrepStatus::ask(&mut connect(socket, user, STATUS_TIMEOUT)?)
 }
 
 /// Gives the node a command by way of its provider options; the provider's own words if it refuses.
@@ -49,6 +47,12 @@ pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Re
 pub struct WsrepStatus(HashMap<String, String>);
 
 impl WsrepStatus {
+    pub fn ask(connection: &mut Conn) -> mysql::Result<WsrepStatus> {
+        let rows: Vec<(String, String)> =
+            connection.query("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")?;
+        Ok(WsrepStatus(rows.into_iter().collect()))
+    }
+
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

@@ -58,7 +58,7 @@ pub struct Chaos {
     #[arg(long, value_enum, default_value = "all")]
     pub writers: ChaosWriters,
 
-    /// The network: bare, lan, region, two-regions, three-regions
+    /// The network: bare, lan, region, two-regions, three-regions, 10ms
     #[arg(long, value_name = "NAME", default_value = "lan")]
     pub preset: String,
 

@@ -1,0 +1,79 @@
+//! Waiting for members, which cannot be asked to report.
+
+use super::Fleet;
+use anyhow::{bail, Result};
+use mysql::Conn;
+use quorate_lab::process::Activity;
+use quorate_lab::server::error_log;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(50);
+/// For a server to be up after a start; state transfers take their time.
+const START_LIMIT: Duration = Duration::from_secs(180);
+const LINES_SHOWN: usize = 12;
+
+impl Fleet {
+    /// Waits until these members take part.
+    pub fn wait_up(&self, members: &[usize]) -> Result<()> {
+        let up = |member: &usize| {
+            let mut connection = self.try_connect(*member)?;
+            match self.system.is_up(&mut connection)? {
+                true => Ok(()),
+                false => bail!("node{} is not up", member + 1),
+            }
+        };
+        let end = Instant::now() + START_LIMIT;
+        members.iter().try_for_each(|member| self.poll(*member, end, || up(member)))
+    }
+
+    /// Waits until a member that was started takes connections.
+    pub(crate) fn wait_answer(&self, member: usize) -> Result<Conn> {
+        let end = Instant::now() + START_LIMIT;
+        self.poll(member, end, || self.try_connect(member).map_err(Into::into))?;
+        self.connect(member)
+    }
+
+    /// Waits until all members take part and have applied the same. Only where nobody writes.
+    pub fn wait_level(&self, limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
+        for member in self.members() {
+            self.poll(member, end, || {
+                // The first may take what it has itself not yet seen.
+                let (own, first) = (self.applied(member)?, self.applied(0)?);
+                match own == first && self.system.is_up(&mut self.try_connect(member)?)? {
+                    true => Ok(()),
+                    false => bail!("node{} has applied {own}, node1 {first}", member + 1),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tries until it succeeds; the error shows the ends of the logs. A server that has ended is not
+    /// waited for.
+    fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
+        loop {
+            let error = match attempt() {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            if self.activity(member) == Activity::Gone {
+                bail!("node{} does not run. {}", member + 1, self.log_ends());
+            }
+            if Instant::now() >= end {
+                bail!("waited in vain: {error:#}. {}", self.log_ends());
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    pub(super) fn log_ends(&self) -> String {
+        let ends = self.seats.iter().map(|seat| {
+            let path = seat.node.error_log();
+            let lines = error_log::tail(&path, LINES_SHOWN).join("\n    ");
+            format!("The end of {}:\n    {lines}", path.display())
+        });
+        ends.collect::<Vec<_>>().join("\n")
+    }
+}

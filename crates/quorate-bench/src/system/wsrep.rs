@@ -1,0 +1,181 @@
+//! Systems behind the wsrep interface of MariaDB: Quorate, and Galera.
+
+use super::{Ground, Program, System};
+use crate::fleet::Fleet;
+use anyhow::{Context, Result};
+use mysql::Conn;
+use quorate_lab::cluster;
+use quorate_lab::server::sql::WsrepStatus;
+use quorate_lab::server::{self, Settings, Start};
+use std::path::PathBuf;
+
+const GROUP: &str = "bench";
+const FLUSH: &str = "innodb_flush_log_at_trx_commit";
+
+pub(super) struct Wsrep {
+    name: &'static str,
+    title: &'static str,
+    replicator: Replicator,
+    /// Of the redo log, at each commit. What is best for Quorate loses transactions in Galera.
+    flush: &'static str,
+    program: Program,
+}
+
+#[derive(PartialEq)]
+enum Replicator {
+    /// None: beside this program.
+    Quorate(Option<PathBuf>),
+    Galera,
+}
+
+impl Wsrep {
+    pub fn quorate(provider: Option<PathBuf>) -> Wsrep {
+        Wsrep::new("quorate", "Quorate", Replicator::Quorate(provider), "0")
+    }
+
+    pub fn galera() -> Wsrep {
+        Wsrep::new("galera", "Galera, flushed at each commit", Replicator::Galera, "1")
+    }
+
+    pub fn galera_relaxed() -> Wsrep {
+        let title = "Galera, relaxed: a crash of all loses the last second";
+        Wsrep::new("galera-relaxed", title, Replicator::Galera, "0")
+    }
+
+    fn new(
+        name: &'static str,
+        title: &'static str,
+        replicator: Replicator,
+        flush: &'static str,
+    ) -> Wsrep {
+        Wsrep { name, title, replicator, flush, program: Program::MariaDb }
+    }
+
+    fn provider(&self) -> Result<cluster::System> {
+        match &self.replicator {
+            Replicator::Quorate(Some(path)) => {
+                server::find_provider(Some(path)).map(cluster::System::Quorate)
+            }
+            Replicator::Quorate(None) => cluster::System::quorate(),
+            Replicator::Galera => cluster::System::galera()
+                .context("Galera is not installed; on Debian: apt-get install galera-4"),
+        }
+    }
+
+    fn launch(&self, fleet: &Fleet, member: usize, start: &Start) -> Result<()> {
+        let mut arguments = Vec::new();
+        arguments.extend(start.new_cluster.then(|| "--wsrep-new-cluster".to_owned()));
+        arguments.extend(start.position.as_ref().map(|at| format!("--wsrep_start_position={at}")));
+        fleet.launch(member, &arguments)
+    }
+}
+
+impl System for Wsrep {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn program(&self) -> &Program {
+        &self.program
+    }
+
+    fn check(&self) -> Result<()> {
+        self.program.check()?;
+        self.provider().map(drop)
+    }
+
+    fn options(&self, ground: &Ground, member: usize) -> Result<Vec<(String, String)>> {
+        let group: Vec<String> = ground.nodes.iter().map(|node| node.group_address()).collect();
+        let provider = server::readable_provider(
+            self.provider()?.provider(),
+            &ground.folder.join("lib"),
+            ground.account,
+        )?;
+        let settings = Settings {
+            cluster: GROUP,
+            group: &group,
+            provider: &provider,
+            provider_options: "",
+            account: ground.account,
+            // Read by who writes a whole my.cnf by these settings.
+            extra: ground.folder,
+        };
+        let mut options = settings.options(&ground.nodes[member]);
+        for (name, value) in &mut options {
+            if name == FLUSH {
+                *value = self.flush.to_owned();
+            }
+        }
+        Ok(options)
+    }
+
+    fn form(&self, fleet: &Fleet) -> Result<()> {
+        self.launch(fleet, 0, &Start { new_cluster: true, position: None })?;
+        fleet.wait_up(&[0])?;
+        let status = WsrepStatus::ask(&mut fleet.connect(0)?)?;
+        let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
+        // All have the founder's content: nobody needs a state transfer.
+        let beginning = Start { new_cluster: false, position: Some(format!("{group}:0")) };
+        fleet.members().skip(1).try_for_each(|member| self.launch(fleet, member, &beginning))
+    }
+
+    fn start_again(&self, fleet: &Fleet, member: usize) -> Result<()> {
+        let running = fleet.members().find_map(|other| {
+            let status = WsrepStatus::ask(&mut fleet.try_connect(other).ok()?).ok()?;
+            status.get("wsrep_cluster_state_uuid").map(str::to_owned)
+        });
+        let mariadbd = server::find_mariadbd()?;
+        let node = fleet.node(member);
+        let mut start = Start::of(node, fleet.account(), &mariadbd, running.as_deref())?;
+        if running.is_none() && self.replicator == Replicator::Galera {
+            server::allow_bootstrap(node)?;
+            start.new_cluster = true;
+        }
+        self.launch(fleet, member, &start)
+    }
+
+    fn join(&self, fleet: &Fleet, member: usize) -> Result<()> {
+        self.launch(fleet, member, &Start::default())
+    }
+
+    fn is_up(&self, connection: &mut Conn) -> Result<bool> {
+        let status = WsrepStatus::ask(connection)?;
+        Ok(status.is_synced() && status.has_vote())
+    }
+
+    /// In Galera no member differs from the others.
+    fn primacy(&self, connection: &mut Conn) -> Result<Option<u64>> {
+        let status = WsrepStatus::ask(connection)?;
+        Ok(match self.replicator {
+            Replicator::Galera => status.is_synced().then_some(0),
+            Replicator::Quorate(_) if !status.leads() => None,
+            Replicator::Quorate(_) => {
+                status.number("wsrep_quorate_term").and_then(|term| u64::try_from(term).ok())
+            }
+        })
+    }
+
+    fn applied(&self, connection: &mut Conn) -> Result<u64> {
+        let seqno = WsrepStatus::ask(connection)?.number("wsrep_last_committed");
+        Ok(u64::try_from(seqno.context("no wsrep_last_committed")?)?)
+    }
+
+    fn provider_version(&self, connection: &mut Conn) -> Result<Option<String>> {
+        let status = WsrepStatus::ask(connection)?;
+        let part = |name: &str| status.get(name).unwrap_or_default().to_owned();
+        let name = part("wsrep_provider_name");
+        Ok(Some(format!("{name} {}", part("wsrep_provider_version"))))
+    }
+
+    fn durability(&self) -> Vec<(&'static str, &'static str)> {
+        vec![(FLUSH, self.flush), ("sync_binlog", "0"), ("log_bin", "OFF")]
+    }
+
+    fn is_multi_primary(&self) -> bool {
+        true
+    }
+}
