@@ -1,7 +1,8 @@
 # `make up` and you have a cluster; `make help` for the rest.
 
 RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
-TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl
+# chromium opens the reports; with what it needs, it takes 700 MB.
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
 .PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench-galera crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8

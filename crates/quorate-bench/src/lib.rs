@@ -4,10 +4,12 @@
 //! * [`record`]: what was measured, as it is kept: a cell is one system at one point of a test's grid in
 //!   one round.
 //! * [`published`]: the figures that others have published, and whether the peers here show their shape.
+//! * [`report`]: a run for people: one page, and the same for programs and the terminal.
 //! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
 //! * [`fleet`]: a system as it runs, on hosts of the lab.
 
 pub mod fleet;
 pub mod published;
 pub mod record;
+pub mod report;
 pub mod system;

@@ -55,6 +55,7 @@ pub const FIGURES: &[Figure] = &[
     figure("order_us", "Commit: order", "µs", Lower, 0),
     figure("innodb_us", "Commit: InnoDB", "µs", Lower, 0),
     figure("wake_us", "Commit: wake-ups", "µs", Lower, 0),
+    figure("large_s", "Time of the large transaction", "s", Lower, 1),
     figure("gap_s", "Longest gap", "s", Lower, 2),
     figure("memory_mb", "Memory of the largest node", "MB", Lower, 0),
     figure("goodput_tps", "Goodput", "transactions/s", Higher, 0),
@@ -73,6 +74,8 @@ pub const COMMIT_PARTS: &[&str] = &[
     "wake_us",
 ];
 
+pub const ADVANTAGE_MAX: f64 = 999.0;
+
 /// They depend on how busy the machine is least of all.
 pub const COSTS: &[&str] = &["cpu_us_per_trx", "net_bytes_per_trx", "syncs_per_trx"];
 
@@ -87,12 +90,17 @@ impl Figure {
         grouped(value, self.digits)
     }
 
-    /// How good `ours` is beside `theirs`: above 1 is better, whichever way the figure goes.
+    /// How good `ours` is beside `theirs`: above 1 is better, whichever way the figure goes. At most
+    /// [`ADVANTAGE_MAX`], which stands for something beside nothing.
     pub fn advantage(&self, ours: f64, theirs: f64) -> f64 {
-        match self.better {
-            Higher => ours / theirs,
-            Lower => theirs / ours,
+        let (above, below) = match self.better {
+            Higher => (ours, theirs),
+            Lower => (theirs, ours),
+        };
+        if above == below {
+            return 1.0;
         }
+        (above / below).clamp(1.0 / ADVANTAGE_MAX, ADVANTAGE_MAX)
     }
 }
 
@@ -146,6 +154,9 @@ mod tests {
     #[test]
     fn an_advantage_is_above_one_whichever_way_the_figure_goes() {
         assert_eq!(named("tps").unwrap().advantage(200.0, 100.0), 2.0);
-        assert_eq!(named("p95_ms").unwrap().advantage(100.0, 200.0), 2.0);
+        let dip = named("dip_s").unwrap();
+        assert_eq!(dip.advantage(10.0, 20.0), 2.0);
+        assert_eq!(dip.advantage(0.0, 20.0), ADVANTAGE_MAX);
+        assert_eq!(dip.advantage(0.0, 0.0), 1.0);
     }
 }

@@ -1,5 +1,6 @@
 //! What the rounds of a run come to: medians with their spread, and ratios taken within a round.
 
+use super::figure::Figure;
 use super::{Cell, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,9 +77,26 @@ impl<'a> Summary<'a> {
         below: (&Place, &str),
         figure: &str,
     ) -> Option<Spread> {
-        let below = values(self.cells(below.0, below.1), figure);
-        let above = values(self.cells(above.0, above.1), figure);
-        Spread::of(above.iter().filter_map(|(round, above)| Some(above / below.get(round)?)))
+        Spread::of(self.pairs(above, below, figure).iter().map(|(above, below)| above / below))
+    }
+
+    /// How good `ours` is beside `theirs`, by [`Figure::advantage`], taken within a round.
+    pub fn advantage(
+        &self,
+        place: &Place,
+        ours: &str,
+        theirs: &str,
+        figure: &Figure,
+    ) -> Option<Spread> {
+        let pairs = self.pairs((place, ours), (place, theirs), figure.name);
+        Spread::of(pairs.iter().map(|(ours, theirs)| figure.advantage(*ours, *theirs)))
+    }
+
+    /// Of each round that has both.
+    fn pairs(&self, one: (&Place, &str), other: (&Place, &str), figure: &str) -> Vec<(f64, f64)> {
+        let others = values(self.cells(other.0, other.1), figure);
+        let ones = values(self.cells(one.0, one.1), figure);
+        ones.iter().filter_map(|(round, one)| Some((*one, *others.get(round)?))).collect()
     }
 
     /// What is no number, where all rounds say the same; else each round's, one after the other.

@@ -1,0 +1,195 @@
+//! What is told of each test: which figure is compared, which stand beside it, and how it is drawn.
+
+use crate::record::figure::{Figure, COMMIT_PARTS, COSTS};
+use crate::record::{figure, Place};
+
+/// A test in the report.
+#[derive(Clone, Copy, Debug)]
+pub struct Chapter {
+    pub test: &'static str,
+    pub title: &'static str,
+    /// What is done.
+    pub what: &'static str,
+    /// The figure by which systems are compared. None: they are by a fact.
+    pub main: Option<&'static str>,
+    /// What else is shown, besides the costs.
+    pub beside: &'static [&'static str],
+    pub drawn: Drawn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// A line for each system over numbers of clients.
+    OverClients,
+    OverMembers,
+    /// Throughput from second to second.
+    OverTime,
+    Bars,
+    /// Bars, of parts where the parts are known.
+    Parts,
+    /// It has no numbers.
+    No,
+}
+
+use Drawn::{Bars, No, OverClients, OverMembers, OverTime, Parts};
+
+pub const CHAPTERS: &[Chapter] = &[
+    Chapter {
+        test: "oltp",
+        title: "Throughput by clients and networks",
+        what: "sysbench, clients beside the primary.",
+        main: Some("tps"),
+        beside: &["avg_ms", "p95_ms", "p99_ms"],
+        drawn: OverClients,
+    },
+    Chapter {
+        test: "jitter",
+        title: "Steadiness",
+        what: "Throughput of each second under one steady load.",
+        main: Some("cv_percent"),
+        beside: &["worst_over_median", "tps", "p95_ms", "max_ms"],
+        drawn: OverTime,
+    },
+    Chapter {
+        test: "failover",
+        title: "Loss of the primary",
+        what: "The primary is killed, stopped or cut off, idle and under load.",
+        main: Some("write_again_s"),
+        beside: &["detect_s", "back_to_three_s"],
+        drawn: Bars,
+    },
+    Chapter {
+        test: "secondary",
+        title: "Loss and return of a secondary",
+        what: "A secondary is killed at second 10 and comes back; one is stopped; an empty one joins.",
+        main: Some("dip_s"),
+        beside: &["dip_depth_percent", "gap_s", "tps"],
+        drawn: OverTime,
+    },
+    Chapter {
+        test: "rpo",
+        title: "Is what was committed kept?",
+        what: "Followers are held before they apply, the primary commits one row and is lost for good, \
+               followers crash one after the other and come back.",
+        main: None,
+        beside: &[],
+        drawn: No,
+    },
+    Chapter {
+        test: "replay",
+        title: "How far replicas are behind",
+        what: "A load of a given length, with replicas that apply, and with applying held back and let go.",
+        main: Some("replay_s"),
+        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", "apply_over_write", "tps"],
+        drawn: Bars,
+    },
+    Chapter {
+        test: "scale",
+        title: "More members",
+        what: "The best rate at which no member's lag grows.",
+        main: Some("best_tps"),
+        beside: &["trx_per_cpu_s", "avg_ms"],
+        drawn: OverMembers,
+    },
+    Chapter {
+        test: "tpcc",
+        title: "TPC-C",
+        what: "10 warehouses, 32 clients; a history table with a key.",
+        main: Some("tps"),
+        beside: &["transactions", "tpm", "avg_ms", "p95_ms", "replica_elapsed_s", "replica_tps"],
+        drawn: Bars,
+    },
+    Chapter {
+        test: "latency",
+        title: "Where the time of a commit goes",
+        what: "One client, from the leader, from a near member and from a far one.",
+        main: Some("commit_us"),
+        beside: COMMIT_PARTS,
+        drawn: Parts,
+    },
+    Chapter {
+        test: "large",
+        title: "Large transactions beside small ones",
+        what: "One large transaction while small ones go on.",
+        main: Some("gap_s"),
+        beside: &["large_s", "p99_ms", "memory_mb"],
+        drawn: Bars,
+    },
+    Chapter {
+        test: "persistence",
+        title: "What the sync of the log costs",
+        what: "Quorate's log synced and unsynced; the lab takes the syncs away from outside.",
+        main: Some("tps"),
+        beside: &["avg_ms", "p95_ms"],
+        drawn: OverClients,
+    },
+    Chapter {
+        test: "conflicts",
+        title: "Writes to the same rows everywhere",
+        what: "All nodes write the same hot rows.",
+        main: Some("goodput_tps"),
+        beside: &["cert_failures", "avg_ms"],
+        drawn: Bars,
+    },
+    Chapter {
+        test: "flow",
+        title: "A slow secondary",
+        what: "Thresholds of flow control, where a system has it.",
+        main: Some("tps"),
+        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms"],
+        drawn: Bars,
+    },
+];
+
+impl Chapter {
+    pub fn main(&self) -> Option<&'static Figure> {
+        self.main.and_then(figure::named)
+    }
+
+    /// All figures, the compared one first.
+    pub fn figures(&self) -> impl Iterator<Item = &'static Figure> + '_ {
+        self.main.iter().chain(self.beside).chain(COSTS).filter_map(|name| figure::named(name))
+    }
+}
+
+/// `lan, write_only, 64 clients`; three members are not told.
+pub fn place_words(place: &Place) -> String {
+    let Place { network, members, load, clients, .. } = place;
+    let mut words = vec![network.clone(), load.clone()];
+    if *members != 3 {
+        words.push(format!("{members} members"));
+    }
+    match clients {
+        0 => {}
+        1 => words.push("1 client".to_owned()),
+        clients => words.push(format!("{clients} clients")),
+    }
+    words.retain(|word| !word.is_empty());
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_figure() {
+        for chapter in CHAPTERS {
+            let names = chapter.main.iter().chain(chapter.beside).chain(COSTS);
+            assert_eq!(chapter.figures().count(), names.count(), "{}", chapter.test);
+        }
+    }
+
+    #[test]
+    fn places_are_told_in_words() {
+        let place = Place {
+            test: "oltp".into(),
+            network: "lan".into(),
+            members: 5,
+            load: "write_only".into(),
+            clients: 1,
+        };
+        assert_eq!(place_words(&place), "lan, write_only, 5 members, 1 client");
+        assert_eq!(place_words(&Place { members: 3, clients: 0, ..place }), "lan, write_only");
+    }
+}

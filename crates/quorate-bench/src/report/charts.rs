@@ -1,0 +1,286 @@
+//! The charts of a test.
+
+use super::chapter::{place_words, Chapter, Drawn};
+use super::Told;
+use crate::published::rows_at;
+use crate::record::figure::{self, Figure, COMMIT_PARTS};
+use crate::record::{Cell, Place, Spread};
+use maud::{html, Markup};
+use quorate_report::chart::{Axis, Bar, Bars, Group, Lines, Mark, Sample, Series};
+use quorate_report::look::Colour;
+use quorate_report::page;
+use std::collections::BTreeSet;
+
+/// All charts of a test, one beneath the other.
+pub(super) fn charts(told: &Told, chapter: &Chapter) -> Markup {
+    let Some(figure) = chapter.main() else { return Markup::default() };
+    match chapter.drawn {
+        Drawn::OverClients => {
+            let lines = over(told, chapter, figure, |place| place.clients);
+            html! { (lines) (shares(told, chapter, figure)) }
+        }
+        Drawn::OverMembers => over(told, chapter, figure, |place| place.members as u32),
+        Drawn::OverTime => html! { (bars(told, chapter, figure)) (curves(told, chapter)) },
+        Drawn::Bars => bars(told, chapter, figure),
+        Drawn::Parts => parts(told, chapter, figure),
+        Drawn::No => Markup::default(),
+    }
+}
+
+fn axis_title(figure: &Figure) -> String {
+    match figure.unit {
+        "" => figure.title.to_owned(),
+        unit => format!("{}, {unit}", figure.title),
+    }
+}
+
+fn sample(x: u32, spread: Spread) -> Sample {
+    Sample { x: f64::from(x), y: spread.median, low: spread.low, high: spread.high }
+}
+
+/// A chart for each network and load: lines over one number of the place.
+fn over(told: &Told, chapter: &Chapter, figure: &Figure, x: fn(&Place) -> u32) -> Markup {
+    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
+    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
+    let mut charts = Vec::new();
+    for first in &places {
+        if !shown.insert((first.network.clone(), first.load.clone())) {
+            continue;
+        }
+        let like = |place: &&&Place| (&place.network, &place.load) == (&first.network, &first.load);
+        let of_chart: Vec<&Place> = places.iter().filter(like).copied().collect();
+        let series = told.systems(chapter.test).into_iter().filter_map(|system| {
+            let points: Vec<Sample> = of_chart
+                .iter()
+                .filter_map(|place| {
+                    Some(sample(x(place), told.summary.figure(place, &system, figure.name)?))
+                })
+                .collect();
+            (!points.is_empty()).then(|| Series {
+                name: told.title(&system),
+                colour: Colour::of_system(&system),
+                points,
+                published: false,
+                marked: true,
+            })
+        });
+        let ticks: BTreeSet<u32> = of_chart.iter().map(|place| x(place)).collect();
+        let ticks = ticks.into_iter().map(f64::from).collect();
+        let x_axis = match chapter.drawn {
+            Drawn::OverMembers => Axis::linear("members"),
+            _ => Axis::log("clients"),
+        };
+        charts.push(Lines {
+            title: format!("{}, {}", first.network, first.load),
+            x: x_axis.with_ticks(ticks),
+            y: Axis::log(&axis_title(figure)),
+            series: series.collect(),
+            marks: Vec::new(),
+            lanes: Vec::new(),
+            kinds: Vec::new(),
+        });
+    }
+    page::figures(&charts)
+}
+
+/// What a network leaves of a system's own throughput on `lan`, beside what was published: a figure
+/// that does not depend on the machine.
+fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
+    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
+    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
+    let mut charts = Vec::new();
+    for first in places.iter().filter(|place| place.network != "lan") {
+        if !shown.insert((first.network.clone(), first.load.clone())) {
+            continue;
+        }
+        let like = |place: &&&Place| (&place.network, &place.load) == (&first.network, &first.load);
+        let of_chart: Vec<&Place> = places.iter().filter(like).copied().collect();
+        let lan = |place: &Place| Place { network: "lan".into(), ..place.clone() };
+        let ours = told.systems(chapter.test).into_iter().map(|system| {
+            let share = |place: &&Place| {
+                let base = lan(place);
+                let pair = ((*place, system.as_str()), (&base, system.as_str()));
+                let share = told.summary.ratio_between(pair.0, pair.1, figure.name)?;
+                let percent = |ratio: f64| ratio * 100.0;
+                let (low, high) = (percent(share.low), percent(share.high));
+                Some(Sample { x: f64::from(place.clients), y: percent(share.median), low, high })
+            };
+            (
+                system.clone(),
+                told.title(&system),
+                of_chart.iter().filter_map(share).collect(),
+                false,
+            )
+        });
+        let theirs = published_shares(&of_chart, figure);
+        let series: Vec<Series> = ours
+            .chain(theirs)
+            .filter(|(_, _, points, _): &(_, _, Vec<Sample>, _)| !points.is_empty())
+            .map(|(system, name, points, published)| {
+                let colour = Colour::of_system(&system);
+                Series { name, colour, points, published, marked: true }
+            })
+            .collect();
+        if series.iter().all(|series| series.published) {
+            continue;
+        }
+        let ticks: BTreeSet<u32> = of_chart.iter().map(|place| place.clients).collect();
+        charts.push(Lines {
+            title: format!("{}, {}: share of the same system's lan", first.network, first.load),
+            x: Axis::log("clients").with_ticks(ticks.into_iter().map(f64::from).collect()),
+            y: Axis::linear("% of its throughput on lan"),
+            series,
+            marks: Vec::new(),
+            lanes: Vec::new(),
+            kinds: Vec::new(),
+        });
+    }
+    html! {
+        @if !charts.is_empty() {
+            h3 { "What a network leaves of it" }
+            p.faint { "Dashed: published." }
+        }
+        (page::figures(&charts))
+    }
+}
+
+/// By system: its name, title, points, and that they are published.
+type Line = (String, String, Vec<Sample>, bool);
+
+fn published_shares(places: &[&Place], figure: &Figure) -> Vec<Line> {
+    let systems: BTreeSet<&str> =
+        places.iter().flat_map(|place| rows_at(place)).map(|row| row.system.as_str()).collect();
+    let value = |place: &Place, system: &str| {
+        let mut rows = rows_at(place);
+        let row = rows.find(|row| row.system == system && row.figure == figure.name);
+        row.map(|row| row.value)
+    };
+    let line = |system: &str| {
+        let share = |place: &&Place| {
+            let lan = Place { network: "lan".into(), ..(*place).clone() };
+            let percent = 100.0 * value(place, system)? / value(&lan, system)?;
+            Some(Sample::new(f64::from(place.clients), percent))
+        };
+        let points = places.iter().filter_map(share).collect();
+        (system.to_owned(), format!("{system}, published"), points, true)
+    };
+    systems.into_iter().map(line).collect()
+}
+
+/// A bar for each system at each place.
+fn bars(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
+    let groups = told.summary.places(chapter.test).map(|place| {
+        let bar = |system: String| {
+            let cells = told.summary.cells(place, &system);
+            let name = told.title(&system);
+            match told.summary.figure(place, &system, figure.name) {
+                Some(spread) => Some(Bar {
+                    name,
+                    parts: vec![(Colour::of_system(&system), spread.median)],
+                    spread: Some((spread.low, spread.high)),
+                    label: figure.show(spread.median),
+                }),
+                None if cells.iter().any(|cell| cell.failed.is_some()) => {
+                    let label = "failed".to_owned();
+                    Some(Bar { name, parts: Vec::new(), spread: None, label })
+                }
+                None => None,
+            }
+        };
+        let bars = told.systems(chapter.test).into_iter().filter_map(bar).collect();
+        Group { name: place_words(place), bars }
+    });
+    let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
+    let chart = Bars {
+        title: figure.title.to_owned(),
+        axis: Axis::linear(&axis_title(figure)),
+        groups,
+        kinds: Vec::new(),
+    };
+    html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
+}
+
+/// What a commit takes, and of which parts, as far as a system tells them.
+fn parts(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
+    let colour = |number: usize| Colour::nth(number);
+    let groups = told.summary.places(chapter.test).map(|place| {
+        let bar = |system: String| {
+            let whole = told.summary.figure(place, &system, figure.name)?;
+            let part = |name: &str| told.summary.figure(place, &system, name);
+            let mut parts: Vec<(Colour, f64)> = COMMIT_PARTS
+                .iter()
+                .enumerate()
+                .filter_map(|(number, name)| Some((colour(number), part(name)?.median)))
+                .collect();
+            let told_of: f64 = parts.iter().map(|(_, value)| value).sum();
+            parts.push((Colour::FAINT, (whole.median - told_of).max(0.0)));
+            let (name, label) = (told.title(&system), figure.show(whole.median));
+            Some(Bar { name, parts, spread: Some((whole.low, whole.high)), label })
+        };
+        let bars = told.systems(chapter.test).into_iter().filter_map(bar).collect();
+        Group { name: place_words(place), bars }
+    });
+    let kinds = COMMIT_PARTS.iter().enumerate().filter_map(|(number, name)| {
+        let title = figure::named(name)?.title.trim_start_matches("Commit: ");
+        Some((title.to_owned(), colour(number)))
+    });
+    let chart = Bars {
+        title: "A commit, and where its time goes".to_owned(),
+        axis: Axis::linear(&axis_title(figure)),
+        groups: groups.filter(|group: &Group| !group.bars.is_empty()).collect(),
+        kinds: kinds.chain([("not told apart".to_owned(), Colour::FAINT)]).collect(),
+    };
+    html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
+}
+
+/// Throughput over time. Systems share a chart unless something was done to them, at times of their
+/// own.
+fn curves(told: &Told, chapter: &Chapter) -> Markup {
+    let mut charts = Vec::new();
+    for place in told.summary.places(chapter.test) {
+        let cells: Vec<&Cell> = told
+            .systems(chapter.test)
+            .iter()
+            .filter_map(|system| {
+                let cells = told.summary.cells(place, system);
+                cells.iter().find(|cell| !cell.curves.is_empty()).copied()
+            })
+            .collect();
+        if cells.iter().all(|cell| cell.events.is_empty()) {
+            charts.extend(chart_of(told, place_words(place), &cells));
+        } else {
+            for cell in cells {
+                let title = format!("{}: {}", told.title(&cell.system), place_words(place));
+                charts.extend(chart_of(told, title, &[cell]));
+            }
+        }
+    }
+    page::figures(&charts)
+}
+
+fn chart_of(told: &Told, title: String, cells: &[&Cell]) -> Option<Lines> {
+    let series: Vec<Series> = cells
+        .iter()
+        .filter_map(|cell| {
+            let (_, points) = cell.curves.get_key_value("tps")?;
+            Some(Series {
+                name: told.title(&cell.system),
+                colour: Colour::of_system(&cell.system),
+                points: points.iter().map(|(x, y)| Sample::new(*x, *y)).collect(),
+                published: false,
+                marked: false,
+            })
+        })
+        .collect();
+    let events = cells.iter().flat_map(|cell| &cell.events);
+    let marks = events.map(|(x, label)| Mark { x: *x, label: label.clone() }).collect();
+    (!series.is_empty()).then(|| Lines {
+        title,
+        x: Axis::linear("time, s"),
+        y: Axis::linear("transactions/s"),
+        series,
+        marks,
+        lanes: Vec::new(),
+        kinds: Vec::new(),
+    })
+}

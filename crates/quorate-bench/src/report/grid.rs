@@ -1,0 +1,85 @@
+//! A test's compared figure by place and system: what tables, the terminal and the summary show.
+
+use super::chapter::Chapter;
+use super::standing::{Side, QUORATE};
+use crate::record::figure::Figure;
+use crate::record::{Place, Spread, Summary};
+
+pub struct Grid<'a> {
+    pub systems: Vec<String>,
+    pub rows: Vec<(&'a Place, Vec<Entry>)>,
+}
+
+/// A system at a place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// It was not asked for.
+    Nothing,
+    /// All rounds did.
+    Failed,
+    /// Where it has numbers; how Quorate stands beside it.
+    Figure(Spread, Option<Spread>),
+    /// Where it has none.
+    Fact(String),
+}
+
+impl Entry {
+    /// Without its spread.
+    pub fn words(&self, figure: Option<&Figure>) -> String {
+        match (self, figure) {
+            (Entry::Nothing, _) => String::new(),
+            (Entry::Failed, _) => "failed".to_owned(),
+            (Entry::Figure(spread, _), Some(figure)) => figure.show(spread.median),
+            (Entry::Figure(spread, _), None) => spread.median.to_string(),
+            (Entry::Fact(fact), _) => fact.clone(),
+        }
+    }
+
+    /// How Quorate stands beside it.
+    pub fn side(&self) -> Option<(Side, f64)> {
+        match self {
+            Entry::Figure(_, Some(advantage)) => Some((Side::of(advantage), advantage.median)),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Grid<'a> {
+    /// `order`: of all systems; those without a cell of this test have no column.
+    pub fn new(chapter: &Chapter, summary: &Summary<'a>, order: &[String]) -> Grid<'a> {
+        let here = summary.systems(chapter.test);
+        let known = |system: &&String| here.contains(system.as_str());
+        let systems: Vec<String> = order.iter().filter(known).cloned().collect();
+        let entries = |place: &Place| {
+            systems.iter().map(|system| entry(chapter, summary, place, system)).collect()
+        };
+        let rows = summary.places(chapter.test).map(|place| (place, entries(place))).collect();
+        Grid { systems, rows }
+    }
+}
+
+fn entry(chapter: &Chapter, summary: &Summary, place: &Place, system: &str) -> Entry {
+    let cells = summary.cells(place, system);
+    if cells.is_empty() {
+        return Entry::Nothing;
+    }
+    if cells.iter().all(|cell| cell.failed.is_some()) {
+        return Entry::Failed;
+    }
+    let figure = chapter.main();
+    if let Some(spread) = figure.and_then(|figure| summary.figure(place, system, figure.name)) {
+        let beside = figure.filter(|_| system != QUORATE);
+        let advantage = beside.and_then(|figure| summary.advantage(place, QUORATE, system, figure));
+        return Entry::Figure(spread, advantage);
+    }
+    let names = cells.iter().flat_map(|cell| cell.facts.keys());
+    let names: std::collections::BTreeSet<&String> = names.collect();
+    let facts: Vec<String> = names
+        .into_iter()
+        .filter_map(|name| Some(format!("{name}: {}", summary.fact(place, system, name)?)))
+        .collect();
+    match facts.is_empty() {
+        true => Entry::Nothing,
+        false => Entry::Fact(facts.join("; ")),
+    }
+}

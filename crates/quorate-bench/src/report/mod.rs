@@ -1,0 +1,128 @@
+//! A run for people: one page, and the same as JSON, CSV, Markdown and for the terminal.
+//!
+//! ```text
+//! OUT/report.html   the verdict first; needs nothing but itself
+//! OUT/results.json  all of it: run, cells, medians, judgements, what was published
+//! OUT/cells.csv     a cell a line
+//! OUT/summary.md    verdict and tables
+//! ```
+//!
+//! * [`CHAPTERS`]: what is told of each test.
+//! * `standing`: where Quorate stands; `crate::published` judges the peers.
+//! * `grid`: one table of each test, from which page, terminal and Markdown draw theirs.
+
+mod chapter;
+mod charts;
+mod files;
+mod grid;
+mod settings;
+mod standing;
+mod tables;
+mod verdict;
+
+pub use chapter::{Chapter, CHAPTERS};
+pub use standing::{Side, Standing};
+
+use crate::record::{Results, Summary};
+use anyhow::{Context, Result};
+use maud::{html, Markup};
+use quorate_report::page::{Page, Section};
+use std::fs;
+use std::path::Path;
+
+/// What is told, and all that it takes to tell it.
+struct Told<'a> {
+    results: &'a Results,
+    summary: Summary<'a>,
+    /// All systems, in the order of the run.
+    order: Vec<String>,
+}
+
+/// Writes all files of a report.
+pub fn write(results: &Results, out: &Path) -> Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let told = Told::new(results);
+    let save = |name: &str, bytes: Vec<u8>| {
+        let path = out.join(name);
+        fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
+    };
+    save("report.html", told.page().html().into_bytes())?;
+    save("results.json", files::json(&told)?)?;
+    save("cells.csv", files::csv(results)?)?;
+    save("summary.md", files::markdown(&told).into_bytes())
+}
+
+/// A short table.
+pub fn terminal(results: &Results) -> String {
+    files::terminal(&Told::new(results))
+}
+
+impl<'a> Told<'a> {
+    fn new(results: &'a Results) -> Told<'a> {
+        let mut order: Vec<String> =
+            results.run.systems.iter().map(|setup| setup.name.clone()).collect();
+        for cell in &results.cells {
+            if !order.contains(&cell.system) {
+                order.push(cell.system.clone());
+            }
+        }
+        Told { results, summary: Summary::new(&results.cells), order }
+    }
+
+    /// Those with cells of a test.
+    fn systems(&self, test: &str) -> Vec<String> {
+        let here = self.summary.systems(test);
+        self.order.iter().filter(|system| here.contains(system.as_str())).cloned().collect()
+    }
+
+    fn title(&self, system: &str) -> String {
+        let mut setups = self.results.run.systems.iter();
+        let setup = setups.find(|setup| setup.name == system);
+        let title = setup.map(|setup| setup.title.clone()).filter(|title| !title.is_empty());
+        title.unwrap_or_else(|| system.to_owned())
+    }
+
+    /// Tests that have cells.
+    fn chapters(&self) -> impl Iterator<Item = &'static Chapter> + '_ {
+        CHAPTERS.iter().filter(|chapter| self.summary.places(chapter.test).next().is_some())
+    }
+
+    fn page(&self) -> Page {
+        let run = &self.results.run;
+        let mut sections = vec![Section {
+            id: "verdict".into(),
+            title: "Verdict, test by test".into(),
+            body: verdict::tests(self),
+        }];
+        sections.extend(self.chapters().map(|chapter| Section {
+            id: chapter.test.to_owned(),
+            title: format!("{}: {}", chapter.test, chapter.title),
+            body: self.chapter(chapter),
+        }));
+        sections.extend(settings::sections(self));
+        let overall = verdict::Overall::of(self);
+        Page {
+            title: "Replication, measured side by side".into(),
+            about: html! {
+                (run.began) " · " (run.machine.line())
+                @if !run.grid.is_empty() { " · " (run.grid) " grid" }
+                br; code { (run.command) }
+            },
+            tone: overall.tone(),
+            verdict: overall.markup(),
+            sections,
+        }
+    }
+
+    fn chapter(&self, chapter: &Chapter) -> Markup {
+        html! {
+            p { (chapter.what) }
+            (verdict::of_chapter(self, chapter))
+            (charts::charts(self, chapter))
+            (tables::tables(self, chapter))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

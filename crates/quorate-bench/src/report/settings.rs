@@ -1,0 +1,96 @@
+//! How it was measured: systems with all their settings, machine, networks, and what failed.
+
+use super::chapter::place_words;
+use super::Told;
+use crate::record::{Cell, Measured, Setup};
+use maud::{html, Markup};
+use quorate_report::page::{self, Section};
+
+pub(super) fn sections(told: &Told) -> Vec<Section> {
+    let section =
+        |id: &str, title: &str, body| Section { id: id.into(), title: title.into(), body };
+    vec![
+        section("systems", "Systems and their settings", systems(told)),
+        section("networks", "Networks", networks(&told.results.run.networks)),
+        section("machine", "Machine", machine(told)),
+        section("failed", "What failed", failed(told)),
+    ]
+}
+
+fn systems(told: &Told) -> Markup {
+    html! {
+        p { "What decides on durability was read back from the running servers." }
+        @for setup in &told.results.run.systems { (system(setup)) }
+    }
+}
+
+fn system(setup: &Setup) -> Markup {
+    let title = if setup.title.is_empty() { &setup.name } else { &setup.title };
+    let encrypted = if setup.encrypted { "encrypted" } else { "not encrypted" };
+    let all = |options: &[(String, String)]| {
+        page::pairs(options.iter().map(|(name, value)| (name.as_str(), value.clone())))
+    };
+    html! {
+        h3 { (page::system(&setup.name, title)) }
+        p.faint { code { (setup.name) } " · " (setup.version) " · connections between members " (encrypted) }
+        h4 { "Read back" }
+        @if setup.read_back.is_empty() { p.faint { "It was not run." } } @else { (all(&setup.read_back)) }
+        details { summary { "Its " (setup.options.len()) " options" } (all(&setup.options)) }
+    }
+}
+
+fn networks(networks: &[Measured]) -> Markup {
+    let [first, second, third] = ["node1–node2", "node1–node3", "node2–node3"];
+    let table = html! { table {
+        thead { tr {
+            th { "network" }
+            th.n { (first) small { "round trip, ms: made for, measured" } }
+            th.n { (second) } th.n { (third) }
+            th.n { "the lab's own cost" small { "µs of CPU/packet" } }
+        } }
+        tbody { @for network in networks { tr {
+            td { (network.name) }
+            @for (made_for, measured) in network.round_trips_ms.iter().zip(network.measured_ms) {
+                td.n { (made_for) " → " (format!("{measured:.2}")) }
+            }
+            td.n { (format!("{:.1}", network.packet_cost_us)) }
+        } } }
+    } };
+    page::scroll(table)
+}
+
+fn machine(told: &Told) -> Markup {
+    let run = &told.results.run;
+    let machine = &run.machine;
+    let memory = machine.memory_bytes as f64 / f64::from(1 << 30);
+    html! {
+        (page::pairs([
+            ("processors", format!("{} × {}", machine.processors, machine.processor)),
+            ("memory", format!("{memory:.1} GiB")),
+            ("kernel", machine.kernel.clone()),
+            ("disk", machine.disk.clone()),
+            ("sync", format!("{:.0} µs, median of a 4 KiB overwrite with fdatasync", machine.sync_us)),
+            ("began", run.began.clone()),
+            ("command", run.command.clone()),
+        ]))
+        @for warning in &told.results.warnings { p { (page::badge(page::Tone::Warn, "note")) " " (warning) } }
+    }
+}
+
+fn failed(told: &Told) -> Markup {
+    let failed: Vec<(&Cell, &String)> =
+        told.results.cells.iter().filter_map(|cell| Some((cell, cell.failed.as_ref()?))).collect();
+    if failed.is_empty() {
+        return html! { p { "Nothing." } };
+    }
+    page::scroll(html! { table {
+        thead { tr { th { "test" } th { "place" } th { "system" } th.n { "round" } th { "reason" } } }
+        tbody { @for (cell, reason) in failed { tr {
+            td { (cell.place.test) }
+            td { (place_words(&cell.place)) }
+            td { (page::system(&cell.system, &told.title(&cell.system))) }
+            td.n { (cell.round) }
+            td.text { (reason) }
+        } } }
+    } })
+}

@@ -1,0 +1,206 @@
+//! The tables of a test: the compared figure by place and system, then every figure.
+
+use super::chapter::{place_words, Chapter};
+use super::grid::{Entry, Grid};
+use super::standing::{times, Side};
+use super::Told;
+use crate::published::{rows_at, Row};
+use crate::record::figure::{self, Figure};
+use crate::record::Place;
+use maud::{html, Markup};
+use quorate_report::page;
+use std::collections::BTreeSet;
+
+pub(super) fn tables(told: &Told, chapter: &Chapter) -> Markup {
+    html! { (compared(told, chapter)) (everything(told, chapter)) (published(told, chapter)) }
+}
+
+/// Places down, systems across; medians, spreads, and how Quorate stands beside each.
+fn compared(told: &Told, chapter: &Chapter) -> Markup {
+    let grid = Grid::new(chapter, &told.summary, &told.order);
+    let figure = chapter.main();
+    let theirs = published_systems(&grid, figure);
+    let table = html! { table {
+        thead { tr {
+            th { "" }
+            @for system in &grid.systems { th.n { (page::system(system, &told.title(system))) } }
+            @for system in &theirs { th.n { (page::system(system, &format!("{system}, published"))) } }
+        } }
+        tbody { @for (place, entries) in &grid.rows { tr {
+            th { (place_words(place)) }
+            @for entry in entries { (cell(entry, figure)) }
+            @for system in &theirs {
+                td.n { @if let Some(row) = find(place, system, figure) {
+                    (figure.map_or_else(String::new, |figure| figure.show(row.value)))
+                } }
+            }
+        } } }
+    } };
+    html! {
+        h3 { (figure.map_or_else(|| "What became of it".to_owned(), title_with_unit)) }
+        @if figure.is_some() {
+            p.small.faint {
+                "Median, least to most of the rounds, and Quorate beside it: "
+                (better(figure)) ", so above 1 is for Quorate."
+            }
+        }
+        (page::scroll(table))
+    }
+}
+
+fn better(figure: Option<&Figure>) -> &'static str {
+    match figure.map(|figure| figure.better) {
+        Some(figure::Better::Lower) => "lower is better",
+        _ => "higher is better",
+    }
+}
+
+fn cell(entry: &Entry, figure: Option<&Figure>) -> Markup {
+    let words = entry.words(figure);
+    let class = match entry {
+        Entry::Failed => "bad",
+        _ => "",
+    };
+    let advantage = entry.side().map(|(side, ratio)| {
+        let class = match side {
+            Side::Ahead => "good",
+            Side::Level => "",
+            Side::Behind => "bad",
+        };
+        (class, times(ratio))
+    });
+    html! { td.n.(class) {
+        (words)
+        @if let (Entry::Figure(spread, _), Some(figure)) = (entry, figure) {
+            @if spread.rounds > 1 {
+                small { (figure.show(spread.low)) "–" (figure.show(spread.high)) }
+            }
+        }
+        @if let Some((class, ratio)) = advantage {
+            small style=(colour(class)) { "Quorate " (ratio) }
+        }
+    } }
+}
+
+fn colour(class: &str) -> String {
+    match class {
+        "" => String::new(),
+        name => format!("color:var(--{name})"),
+    }
+}
+
+fn title_with_unit(figure: &Figure) -> String {
+    match figure.unit {
+        "" => figure.title.to_owned(),
+        unit => format!("{}, {unit}", figure.title),
+    }
+}
+
+fn published_systems(grid: &Grid, figure: Option<&Figure>) -> Vec<&'static str> {
+    let Some(figure) = figure else { return Vec::new() };
+    let rows = grid.rows.iter().flat_map(|(place, _)| rows_at(place));
+    let systems: BTreeSet<&str> =
+        rows.filter(|row| row.figure == figure.name).map(|row| row.system.as_str()).collect();
+    systems.into_iter().collect()
+}
+
+fn find(place: &Place, system: &str, figure: Option<&Figure>) -> Option<&'static Row> {
+    let figure = figure?;
+    rows_at(place).find(|row| row.system == system && row.figure == figure.name)
+}
+
+/// Every figure that any cell has, medians only.
+fn everything(told: &Told, chapter: &Chapter) -> Markup {
+    let systems = told.systems(chapter.test);
+    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
+    let value = |place: &Place, system: &str, figure: &Figure| {
+        told.summary.figure(place, system, figure.name)
+    };
+    let anywhere = |figure: &&Figure| {
+        places
+            .iter()
+            .any(|place| systems.iter().any(|system| value(place, system, figure).is_some()))
+    };
+    let figures: Vec<&Figure> = chapter.figures().filter(anywhere).collect();
+    if figures.is_empty() {
+        return Markup::default();
+    }
+    let rows = places.iter().flat_map(|place| {
+        let here = |system: &&String| !told.summary.cells(place, system).is_empty();
+        let systems: Vec<&String> = systems.iter().filter(here).collect();
+        systems
+            .into_iter()
+            .enumerate()
+            .map(|(at, system)| (*place, system, at == 0))
+            .collect::<Vec<_>>()
+    });
+    let table = html! { table {
+        thead { tr {
+            th { "" } th { "" } th { "primary" }
+            @for figure in &figures { th.n { (figure.title) small { (figure.unit) } } }
+            th { "also" }
+        } }
+        tbody { @for (place, system, first) in rows { tr.first[first] {
+            th { @if first { (place_words(place)) } }
+            td { (page::system(system, &told.title(system))) }
+            td { (primary(told, place, system)) }
+            @for figure in &figures {
+                td.n { @if let Some(spread) = value(place, system, figure) { (figure.show(spread.median)) } }
+            }
+            td { (also(told, place, system)) }
+        } } }
+    } };
+    html! { details { summary { "Every figure, with the costs of a transaction" } (page::scroll(table)) } }
+}
+
+/// Of all rounds.
+fn primary(told: &Told, place: &Place, system: &str) -> String {
+    let cells = told.summary.cells(place, system);
+    let primaries: BTreeSet<&str> =
+        cells.iter().filter_map(|cell| cell.primary.as_deref()).collect();
+    primaries.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// What is no number, and how many rounds failed.
+fn also(told: &Told, place: &Place, system: &str) -> String {
+    let cells = told.summary.cells(place, system);
+    let names: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.facts.keys()).collect();
+    let mut words: Vec<String> = names
+        .into_iter()
+        .filter_map(|name| Some(format!("{name}: {}", told.summary.fact(place, system, name)?)))
+        .collect();
+    let failed = cells.iter().filter(|cell| cell.failed.is_some()).count();
+    if failed > 0 {
+        words.push(format!("{failed} of {} rounds failed", cells.len()));
+    }
+    words.join("; ")
+}
+
+/// What was published at these places besides the compared figure.
+fn published(told: &Told, chapter: &Chapter) -> Markup {
+    let rows: Vec<&Row> = told
+        .summary
+        .places(chapter.test)
+        .flat_map(rows_at)
+        .filter(|row| Some(row.figure) != chapter.main)
+        .collect();
+    html! { @if !rows.is_empty() {
+        h4 { "Also published" }
+        (page::scroll(html! { table {
+            thead { tr { th {} th { "system" } th { "figure" } th.n { "published" } th.n { "here" } } }
+            tbody { @for row in rows { @if let Some(figure) = figure::named(row.figure) { tr {
+                td { (place_words(&row.place)) }
+                td { (page::system(&row.system, &row.system)) }
+                td { (title_with_unit(figure)) }
+                td.n { (figure.show(row.value)) }
+                td.n { @if let Some(spread) = here(told, row) { (figure.show(spread.median)) } }
+            } } } }
+        } }))
+    } }
+}
+
+fn here(told: &Told, row: &Row) -> Option<crate::record::Spread> {
+    let mut places = told.summary.places(&row.place.test);
+    let place = places.find(|place| rows_at(place).any(|there| there == row))?;
+    told.summary.figure(place, &row.system, row.figure)
+}

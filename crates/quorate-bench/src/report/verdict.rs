@@ -1,0 +1,224 @@
+//! In words: what was published, whether the peers here show its shape, and where Quorate stands.
+
+use super::chapter::Chapter;
+use super::grid::{Entry, Grid};
+use super::standing::{standings, Standing, QUORATE};
+use super::Told;
+use crate::published::{judge, setups, Judgement, Shape};
+use maud::{html, Markup};
+use quorate_report::page::{self, Tone};
+
+/// Of the whole run.
+pub(super) struct Overall {
+    ahead: usize,
+    level: usize,
+    behind: usize,
+    failed: usize,
+    /// Tests whose published shape was judged, and those of them that show it, in whole or in part.
+    judged: usize,
+    reproduced: usize,
+    partly: usize,
+    /// Of each peer, over all tests.
+    peers: Vec<(String, [usize; 3])>,
+}
+
+impl Overall {
+    pub(super) fn of(told: &Told) -> Overall {
+        let mut peers: Vec<(String, [usize; 3])> = Vec::new();
+        let (mut judged, mut reproduced, mut partly) = (0, 0, 0);
+        for chapter in told.chapters() {
+            for standing in standings(chapter, &told.summary, &told.order) {
+                let known = peers.iter().position(|(peer, _)| *peer == standing.peer);
+                let at = known.unwrap_or_else(|| {
+                    peers.push((standing.peer.clone(), [0; 3]));
+                    peers.len() - 1
+                });
+                let counts = [standing.ahead, standing.level, standing.behind];
+                for (sum, count) in peers[at].1.iter_mut().zip(counts) {
+                    *sum += count;
+                }
+            }
+            match judge(chapter.test, &told.summary).shape() {
+                Shape::Reproduced => (judged, reproduced) = (judged + 1, reproduced + 1),
+                Shape::Partly => (judged, partly) = (judged + 1, partly + 1),
+                Shape::NotReproduced => judged += 1,
+                Shape::CannotBeSaid | Shape::NothingPublished => {}
+            }
+        }
+        let sum = |at: usize| peers.iter().map(|(_, counts)| counts[at]).sum();
+        Overall {
+            ahead: sum(0),
+            level: sum(1),
+            behind: sum(2),
+            failed: told.results.cells.iter().filter(|cell| cell.failed.is_some()).count(),
+            judged,
+            reproduced,
+            partly,
+            peers: peers.into_iter().map(|(peer, counts)| (told.title(&peer), counts)).collect(),
+        }
+    }
+
+    pub(super) fn tone(&self) -> Tone {
+        match (self.ahead + self.level + self.behind, self.behind, self.failed) {
+            (0, ..) => Tone::Plain,
+            (_, 0, 0) => Tone::Good,
+            _ => Tone::Warn,
+        }
+    }
+
+    pub(super) fn headline(&self) -> String {
+        match self.ahead + self.level + self.behind {
+            0 => "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned(),
+            all => format!(
+                "Quorate is ahead at {} of {all} points, level at {} and behind at {}.",
+                self.ahead, self.level, self.behind
+            ),
+        }
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = String> + '_ {
+        self.peers.iter().map(|(peer, [ahead, level, behind])| {
+            format!("beside {peer}: ahead at {ahead}, level at {level}, behind at {behind}")
+        })
+    }
+
+    pub(super) fn shapes(&self) -> String {
+        match self.judged {
+            0 => "Of the published shapes, none can be judged by these cells.".to_owned(),
+            judged => format!(
+                "Of {judged} tests whose published shape can be judged, the peers here reproduce {} and \
+                 {} in part.",
+                self.reproduced, self.partly
+            ),
+        }
+    }
+
+    pub(super) fn failures(&self) -> String {
+        match self.failed {
+            0 => String::new(),
+            1 => "1 cell failed; its reason stands at the end.".to_owned(),
+            failed => format!("{failed} cells failed; their reasons stand at the end."),
+        }
+    }
+
+    pub(super) fn markup(&self) -> Markup {
+        html! {
+            p { strong.headline { (self.headline()) } }
+            ul { @for peer in self.peers() { li { (peer) } } }
+            p { (self.shapes()) " " (self.failures()) }
+        }
+    }
+}
+
+fn tone(shape: Shape) -> Tone {
+    match shape {
+        Shape::Reproduced => Tone::Good,
+        Shape::Partly => Tone::Warn,
+        Shape::NotReproduced => Tone::Bad,
+        Shape::CannotBeSaid | Shape::NothingPublished => Tone::Plain,
+    }
+}
+
+/// Each test in a few lines.
+pub(super) fn tests(told: &Told) -> Markup {
+    html! {
+        @for chapter in told.chapters() {
+            @let judgement = judge(chapter.test, &told.summary);
+            h3 { a href={ "#" (chapter.test) } { (chapter.test) } " · " (chapter.title) }
+            p {
+                @if !judgement.published.is_empty() {
+                    strong { "Published. " } (judgement.published) " "
+                }
+                (page::badge(tone(judgement.shape()), &shape_words(&judgement)))
+            }
+            (stands(told, chapter))
+        }
+    }
+}
+
+pub(super) fn shape_words(judgement: &Judgement) -> String {
+    let shape = judgement.shape();
+    let judged = judgement.checks.iter().filter(|check| check.holds.is_some()).count();
+    let held = judgement.checks.iter().filter(|check| check.holds == Some(true)).count();
+    match shape {
+        Shape::NothingPublished => shape.words().to_owned(),
+        Shape::CannotBeSaid => format!("shape {}", shape.words()),
+        _ => format!("shape {} by the peers here: {held} of {judged} checks", shape.words()),
+    }
+}
+
+/// Where Quorate stands, beside each peer.
+fn stands(told: &Told, chapter: &Chapter) -> Markup {
+    let lines = stand_lines(told, chapter);
+    html! {
+        ul { @for (peer, words) in lines {
+            li {
+                @if let Some(peer) = peer {
+                    "beside " (page::system(&peer, &told.title(&peer))) ": "
+                }
+                (words)
+            }
+        } }
+    }
+}
+
+/// By peer, where there is one.
+pub(super) fn stand_lines(told: &Told, chapter: &Chapter) -> Vec<(Option<String>, String)> {
+    let standings = standings(chapter, &told.summary, &told.order);
+    if !standings.is_empty() {
+        let line = |standing: &Standing| (Some(standing.peer.clone()), standing.words());
+        return standings.iter().map(line).collect();
+    }
+    let grid = Grid::new(chapter, &told.summary, &told.order);
+    let mut lines = Vec::new();
+    for (at, system) in grid.systems.iter().enumerate() {
+        let told_of = grid.rows.iter().filter_map(|(_, entries)| match &entries[at] {
+            Entry::Fact(fact) => Some(fact.clone()),
+            Entry::Failed => Some("failed".to_owned()),
+            Entry::Figure(..) | Entry::Nothing => None,
+        });
+        let mut facts: Vec<String> = told_of.collect();
+        facts.dedup();
+        if !facts.is_empty() {
+            lines.push((None, format!("{}: {}", told.title(system), facts.join(" / "))));
+        }
+    }
+    if lines.is_empty() {
+        let words = match grid.systems.iter().any(|system| system == QUORATE) {
+            true => "Quorate alone was measured",
+            false => "Quorate was not measured",
+        };
+        lines.push((None, words.to_owned()));
+    }
+    lines
+}
+
+/// The checks of a test.
+pub(super) fn of_chapter(told: &Told, chapter: &Chapter) -> Markup {
+    let judgement = judge(chapter.test, &told.summary);
+    html! {
+        @for setup in setups(chapter.test) {
+            p.small.faint { "Published with: " (setup) }
+        }
+        @if !judgement.checks.is_empty() {
+            h3 { "Do the peers here show the published shape? "
+                (page::badge(tone(judgement.shape()), judgement.shape().words())) }
+            (page::scroll(html! { table {
+                thead { tr { th { "published" } th.n { "here" } th {} } }
+                tbody { @for check in &judgement.checks {
+                    @let (tone, word) = match check.holds {
+                        Some(true) => (Tone::Good, "as published"),
+                        Some(false) => (Tone::Bad, "otherwise"),
+                        None => (Tone::Plain, "cannot be said"),
+                    };
+                    tr {
+                        td.text { (check.published) }
+                        td.n { (check.here) }
+                        td.(tone.class()) { (word) }
+                    }
+                } }
+            } }))
+            p.small.faint { "As published: within a factor of two." }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A report with cells of every test, opened in Chromium: it asks for nothing, no text is over another,
+//! and nothing is wider than the window, the paper or the chart.
+//!
+//! With `SCREENSHOTS` in the environment, pictures are left beside the report, in `target/tmp/report`.
+
+mod invented;
+
+use quorate_bench::report;
+use quorate_report::browser::{Browser, View};
+use std::path::Path;
+
+#[test]
+fn a_report_of_every_test_can_be_read_everywhere() {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    report::write(&invented::results(), &out).unwrap();
+    let page = out.join("report.html");
+    let mut browser = Browser::start().unwrap();
+    let mut wrong = Vec::new();
+    for view in View::ALL {
+        for line in browser.look_at(&page, view, 20).unwrap() {
+            wrong.push(format!("{}: {line}", view.name()));
+        }
+        if std::env::var_os("SCREENSHOTS").is_some() {
+            browser.screenshot(&out.join(format!("{}.png", view.name()))).unwrap();
+        }
+    }
+    assert!(browser.print(&out.join("report.pdf")).unwrap() > 3);
+    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
+}
