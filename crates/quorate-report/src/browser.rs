@@ -60,7 +60,8 @@ const MEASURE: &str = r#"(() => {
         for (const element of document.querySelectorAll('body *')) {
             const box = element.getBoundingClientRect();
             if (box.right > window.innerWidth + 1 && !element.closest('.scroll')) {
-                wrong.push('wider than the window: ' + element.tagName + ' ' + element.textContent.slice(0, 60));
+                const text = element.textContent.slice(0, 60);
+                wrong.push('wider than the window: ' + element.tagName + ' ' + text);
                 break;
             }
         }
@@ -79,16 +80,19 @@ const MEASURE: &str = r#"(() => {
         const frame = svg.getBoundingClientRect();
         if (!frame.width) continue;
         charts += 1;
-        const texts = [...svg.querySelectorAll('text')].map(text => [text.textContent.trim(), text.getBoundingClientRect()]);
+        const texts = [...svg.querySelectorAll('text')].map(
+            text => [text.textContent.trim(), text.getBoundingClientRect()]);
+        const chart = svg.getAttribute('aria-label');
         texts.forEach(([text, box], at) => {
-            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) {
-                wrong.push(svg.getAttribute('aria-label') + ': cut off: ' + text);
+            if (box.left < frame.left - 1 || box.right > frame.right + 1 ||
+                box.top < frame.top - 1 || box.bottom > frame.bottom + 1) {
+                wrong.push(chart + ': cut off: ' + text);
             }
             for (const [other, there] of texts.slice(at + 1)) {
                 const across = Math.min(box.right, there.right) - Math.max(box.left, there.left);
                 const down = Math.min(box.bottom, there.bottom) - Math.max(box.top, there.top);
                 if (across > slack && down > slack) {
-                    wrong.push(svg.getAttribute('aria-label') + ': "' + text + '" over "' + other + '"');
+                    wrong.push(chart + ': "' + text + '" over "' + other + '"');
                 }
             }
         });
@@ -109,8 +113,8 @@ impl Browser {
             .arg("-c")
             .arg(
                 "exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe \
-                 --disable-background-networking --no-first-run --user-data-dir=\"$0/profile\" \
-                 about:blank 3<\"$0/to\" 4>\"$0/from\"",
+                 --hide-scrollbars --disable-background-networking --no-first-run \
+                 --user-data-dir=\"$0/profile\" about:blank 3<\"$0/to\" 4>\"$0/from\"",
             )
             .arg(&folder)
             .stdout(Stdio::null())

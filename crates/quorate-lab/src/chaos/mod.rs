@@ -10,6 +10,7 @@
 //! ```
 
 mod compare;
+mod page;
 mod report;
 mod sample;
 mod timeline;

@@ -1,15 +1,18 @@
 //! What a run found, for people.
 
 use super::sample::{longest_gap, Moment};
-use super::{timeline, Options};
+use super::{page, timeline, Options};
 use crate::check::Finding;
 use crate::history::{Operation, Outcome};
 use crate::schedule::Event;
 use crate::workload::Writers;
 use anyhow::{Context, Result};
+use quorate_report::chart::Chart;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+const TIMELINE_WIDTH: u32 = 1050;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
@@ -75,17 +78,11 @@ impl Report {
     pub(super) fn write(&self, options: &Options, nodes: usize, out: &Path) -> Result<()> {
         let text = self.text(options, nodes);
         save(&out.join("verdict.txt"), &text)?;
-        let svg = timeline::draw(&self.moments, &self.events, nodes)?;
-        save(&out.join("timeline.svg"), &svg)?;
+        let chart = timeline::chart(&self.moments, &self.events, nodes);
+        save(&out.join("timeline.svg"), &chart.file(TIMELINE_WIDTH))?;
         let faults = fs::read_to_string(out.join("faults.txt")).unwrap_or_default();
-        let page = format!(
-            "<!DOCTYPE html><meta charset=\"utf-8\"><title>quorate chaos</title>\
-             <style>body{{font:14px sans-serif;margin:2em}}pre{{white-space:pre-wrap}}</style>\n\
-             {svg}\n<pre>{}</pre>\n<h3>Faults</h3>\n<pre>{}</pre>\n",
-            escaped(&text),
-            escaped(&faults)
-        );
-        save(&out.join("report.html"), &page)
+        let page = page::page(self, options, nodes, &faults);
+        save(&out.join("report.html"), &page.html())
     }
 
     /// The verdict as text.
@@ -139,10 +136,64 @@ impl Report {
     }
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 fn save(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(all(test, feature = "browser"))]
+mod tests {
+    use super::*;
+    use crate::check::Anomaly;
+    use crate::schedule::Harm;
+    use quorate_report::browser::{Browser, View};
+    use std::time::Duration;
+
+    #[test]
+    fn a_report_can_be_read_everywhere() {
+        let moment = |tenth: u64| Moment {
+            at: Duration::from_millis(tenth * 100),
+            ok: tenth * 90,
+            failed: tenth * 3,
+            unknown: tenth / 9,
+        };
+        let harms = [Harm::Kill, Harm::Isolate, Harm::FreezeDisk, Harm::Pause, Harm::PowerCut];
+        let event = |number: usize| Event {
+            round: "amid".into(),
+            harm: harms[number % harms.len()],
+            nodes: vec![number % 5, (number + 1) % 5],
+            begin: Duration::from_secs(number as u64 * 9),
+            end: Some(Duration::from_secs(number as u64 * 9 + 14)),
+        };
+        let evidence = "a row that is long enough to be wider than a narrow window ".repeat(4);
+        let finding = Finding { anomaly: Anomaly::Diverged, count: 2, evidence };
+        let report = Report {
+            conclusion: Conclusion::Violated,
+            unhealed: vec!["node2 was started once more".into()],
+            findings: vec![("all tables".into(), vec![finding])],
+            events: (0..60).map(event).collect(),
+            moments: (0..6000).map(moment).collect(),
+            counts: vec![("bank", Counts { ok: 540_000, failed: 18_000, unknown: 666 })],
+        };
+        let options = Options {
+            workloads: vec!["bank".into()],
+            schedules: vec!["every".into()],
+            seed: 7,
+            duration: Duration::from_secs(600),
+            writers: Writers::Everywhere,
+        };
+        let out = std::env::temp_dir().join(format!("quorate-chaos-page-{}", std::process::id()));
+        fs::create_dir_all(&out).unwrap();
+        report.write(&options, 5, &out).unwrap();
+        let mut browser = Browser::start().unwrap();
+        let mut wrong = Vec::new();
+        for view in View::ALL {
+            wrong.extend(browser.look_at(&out.join("report.html"), view, 1).unwrap());
+            if let Some(folder) = std::env::var_os("SCREENSHOTS") {
+                let name = format!("chaos-{}.png", view.name());
+                browser.screenshot(&Path::new(&folder).join(name)).unwrap();
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        fs::remove_dir_all(out).unwrap();
+    }
 }

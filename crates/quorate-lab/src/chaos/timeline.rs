@@ -2,122 +2,103 @@
 
 use super::sample::Moment;
 use crate::schedule::{Event, Harm};
-use anyhow::{anyhow, Result};
-use plotters::prelude::*;
-use std::time::Duration;
+use quorate_report::chart::{Axis, Lane, Lines, Sample, Series, Span};
+use quorate_report::look::Colour;
 
-const WIDTH: u32 = 1400;
-const CHART_HEIGHT: u32 = 300;
-const LANE_HEIGHT: u32 = 34;
-const MARGIN: u32 = 10;
-const LEFT: u32 = 70;
-/// Throughput is the mean over this many samples.
-const WINDOW: usize = 5;
+/// A rate is the mean between two points, of which there are no more than can be told apart.
+const POINTS_MAX: usize = 400;
 
-/// The picture as SVG.
-pub(super) fn draw(moments: &[Moment], events: &[Event], nodes: usize) -> Result<String> {
-    let mut svg = String::new();
-    let height = CHART_HEIGHT + LANE_HEIGHT * nodes as u32 + 60;
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        area.fill(&WHITE).map_err(told)?;
-        let end = moments.last().map_or(1.0, |moment| moment.at.as_secs_f64());
-        let begin = moments.first().map_or(0.0, |moment| moment.at.as_secs_f64());
-        let (upper, lower) = area.split_vertically(CHART_HEIGHT);
-        draw_rates(&upper, moments, begin..end)?;
-        draw_lanes(&lower, events, nodes, begin..end)?;
-        area.present().map_err(told)?;
-    }
-    Ok(svg)
+/// What kind of fault it is, as the colours tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Process,
+    HeldUp,
+    Disk,
+    Network,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Process, "process or power lost"),
+    (Kind::HeldUp, "held up, starved, clock"),
+    (Kind::Disk, "disk"),
+    (Kind::Network, "network"),
+];
 
-fn draw_rates(area: &Area, moments: &[Moment], time: std::ops::Range<f64>) -> Result<()> {
-    let rate = |count: fn(&Moment) -> u64| -> Vec<(f64, f64)> {
-        moments
-            .windows(WINDOW + 1)
-            .map(|window| {
-                let (first, last) = (&window[0], &window[WINDOW]);
-                let seconds = (last.at - first.at).as_secs_f64().max(f64::EPSILON);
-                (last.at.as_secs_f64(), (count(last) - count(first)) as f64 / seconds)
-            })
-            .collect()
-    };
-    let ok = rate(|moment| moment.ok);
-    let highest = ok.iter().map(|(_, rate)| *rate).fold(1.0, f64::max);
-    let mut chart = ChartBuilder::on(area)
-        .margin(MARGIN)
-        .x_label_area_size(30)
-        .y_label_area_size(LEFT - MARGIN)
-        .build_cartesian_2d(time, 0.0..highest * 1.05)
-        .map_err(told)?;
-    let axes = chart.configure_mesh().x_desc("seconds").y_desc("operations a second").draw();
-    axes.map_err(told)?;
-    let series = [
-        (ok, BLUE, "acknowledged"),
-        (rate(|moment| moment.failed), RGBColor(230, 150, 0), "refused"),
-        (rate(|moment| moment.unknown), RED, "unknown"),
-    ];
-    for (points, colour, name) in series {
-        let line = chart.draw_series(LineSeries::new(points, colour)).map_err(told)?;
-        line.label(name).legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour));
-    }
-    let legend = chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw();
-    legend.map_err(told)
-}
-
-fn draw_lanes(
-    area: &Area,
-    events: &[Event],
-    nodes: usize,
-    time: std::ops::Range<f64>,
-) -> Result<()> {
-    let (left, width) = (LEFT as i32, (WIDTH - LEFT - MARGIN) as f64);
-    let scale = width / (time.end - time.start).max(f64::EPSILON);
-    let x = |at: Duration| {
-        let offset = (at.as_secs_f64() - time.start).max(0.0) * scale;
-        left + offset.min(width) as i32
-    };
-    let lane = |node: usize| (node as u32 * LANE_HEIGHT) as i32 + 4;
-    let font = ("sans-serif", 13).into_font();
-    for node in 0..nodes {
-        let name = format!("node{}", node + 1);
-        let text = Text::new(name, (MARGIN as i32, lane(node) + 6), font.clone());
-        area.draw(&text).map_err(told)?;
-        let line = [(left, lane(node) + 28), (left + width as i32, lane(node) + 28)];
-        area.draw(&PathElement::new(line, RGBColor(220, 220, 220))).map_err(told)?;
-    }
-    let last = Duration::from_secs_f64(time.end);
-    for event in events {
-        let (from, to) = (x(event.begin), x(event.end.unwrap_or(last)));
-        for node in &event.nodes {
-            let top = lane(*node);
-            let bar = [(from, top), (to.max(from + 2), top + 24)];
-            area.draw(&Rectangle::new(bar, colour(event.harm).mix(0.5).filled())).map_err(told)?;
-            let text = Text::new(event.harm.to_string(), (from + 2, top + 8), ("sans-serif", 10));
-            area.draw(&text).map_err(told)?;
+impl Kind {
+    fn of(harm: Harm) -> Kind {
+        match harm {
+            harm if harm.needs_network() => Kind::Network,
+            Harm::Pause | Harm::Starve | Harm::ClockJump => Kind::HeldUp,
+            Harm::FreezeDisk | Harm::FillDisk | Harm::FailSync | Harm::SlowSync => Kind::Disk,
+            _ => Kind::Process,
         }
     }
-    Ok(())
-}
 
-fn colour(harm: Harm) -> RGBColor {
-    match () {
-        () if harm.needs_network() => RGBColor(130, 90, 200),
-        () if harm == Harm::Pause => RGBColor(240, 170, 40),
-        () if harm.needs_disk() && harm != Harm::PowerCut => RGBColor(60, 150, 90),
-        () => RGBColor(220, 60, 60),
+    fn colour(self) -> Colour {
+        match self {
+            Kind::Process => Colour::nth(1),
+            Kind::HeldUp => Colour::nth(4),
+            Kind::Disk => Colour::nth(2),
+            Kind::Network => Colour::nth(3),
+        }
     }
 }
 
-fn told(error: impl std::error::Error) -> anyhow::Error {
-    anyhow!("drawing the timeline: {error}")
+/// The picture.
+pub(super) fn chart(moments: &[Moment], events: &[Event], nodes: usize) -> Lines {
+    let end = moments.last().map_or(1.0, |moment| moment.at.as_secs_f64());
+    let rates = |name: &str, colour, count: fn(&Moment) -> u64| Series {
+        name: name.to_owned(),
+        colour,
+        points: rates(moments, count),
+        published: false,
+        marked: false,
+    };
+    let lane = |node: usize| {
+        let of_node = events.iter().filter(|event| event.nodes.contains(&node));
+        let span = |event: &Event| Span {
+            from: event.begin.as_secs_f64(),
+            to: event.end.map_or(end, |end| end.as_secs_f64()),
+            colour: Kind::of(event.harm).colour(),
+        };
+        Lane { name: format!("node{}", node + 1), spans: of_node.map(span).collect() }
+    };
+    let seen = |kind: Kind| events.iter().any(|event| Kind::of(event.harm) == kind);
+    let kinds = KINDS.iter().filter(|(kind, _)| seen(*kind));
+    Lines {
+        title: "What clients were told, and what was done to the nodes".to_owned(),
+        x: Axis::linear("time, s"),
+        y: Axis::linear("operations/s"),
+        series: vec![
+            rates("acknowledged", Colour::nth(0), |moment| moment.ok),
+            rates("refused", Colour::WARN, |moment| moment.failed),
+            rates("unknown", Colour::BAD, |moment| moment.unknown),
+        ],
+        marks: Vec::new(),
+        lanes: (0..nodes).map(lane).collect(),
+        kinds: kinds.map(|(kind, name)| ((*name).to_owned(), kind.colour())).collect(),
+    }
+}
+
+fn rates(moments: &[Moment], count: fn(&Moment) -> u64) -> Vec<Sample> {
+    let step = moments.len().div_ceil(POINTS_MAX).max(5);
+    let points: Vec<&Moment> = moments.iter().step_by(step).collect();
+    points
+        .windows(2)
+        .map(|pair| {
+            let (first, last) = (pair[0], pair[1]);
+            let seconds = (last.at - first.at).as_secs_f64().max(f64::EPSILON);
+            let rate = (count(last) - count(first)) as f64 / seconds;
+            Sample::new(last.at.as_secs_f64(), rate)
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_report::chart::Chart;
+    use std::time::Duration;
 
     #[test]
     fn a_picture_has_a_lane_for_each_node_and_a_bar_for_each_fault() {
@@ -134,9 +115,20 @@ mod tests {
             begin: Duration::from_secs(3),
             end: None,
         };
-        let svg = draw(&moments, &[event], 3).unwrap();
-        assert_eq!(svg.matches("SIGSTOP").count(), 2);
-        assert!(svg.contains("node3") && svg.contains("</svg>"));
-        draw(&[], &[], 3).unwrap();
+        let chart = super::chart(&moments, &[event], 3);
+        let spans: Vec<usize> = chart.lanes.iter().map(|lane| lane.spans.len()).collect();
+        assert_eq!(spans, [1, 0, 1]);
+        assert!(chart.series[0].points.iter().all(|point| point.y == 100.0));
+        assert_eq!(chart.kinds.len(), 1, "only what was done");
+        assert!(chart.svg(1000).contains("node3"));
+        assert!(super::chart(&[], &[], 3).svg(1000).contains("node3"));
+    }
+
+    #[test]
+    fn a_long_run_has_no_more_points_than_can_be_told_apart() {
+        let moment =
+            |tenth: u64| Moment { at: Duration::from_millis(tenth * 100), ..Moment::default() };
+        let moments: Vec<Moment> = (0..36_000).map(moment).collect();
+        assert!(rates(&moments, |moment| moment.ok).len() <= POINTS_MAX);
     }
 }
