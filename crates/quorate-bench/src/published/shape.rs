@@ -139,14 +139,15 @@ impl Judge<'_> {
         for network in ["region", "two-regions", "three-regions"] {
             for clients in [1, 256] {
                 let above = oltp(network, clients);
-                let what = format!("gr-eventual, share of its lan, {network}, {clients} clients");
+                let what =
+                    format!("gr-eventual, share of its lan, {network}, {}", clients_words(clients));
                 let pair = ((&above, "gr-eventual"), (&oltp("lan", clients), "gr-eventual"));
                 checks.push(self.ratio(&what, "tps", pair));
             }
         }
         for clients in [1, 256] {
             let place = oltp("lan", clients);
-            let what = format!("gr-after over gr-eventual, lan, {clients} clients");
+            let what = format!("gr-after over gr-eventual, lan, {}", clients_words(clients));
             checks.push(self.ratio(&what, "tps", ((&place, "gr-after"), (&place, "gr-eventual"))));
         }
         for clients in [50, 500] {
@@ -304,6 +305,10 @@ const NO_CELLS: &str = "no cells";
 fn place(test: &str, network: &str, load: &str, clients: u32) -> Place {
     let (test, network, load) = (test.to_owned(), network.to_owned(), load.to_owned());
     Place { test, network, members: 3, load, clients }
+}
+
+fn clients_words(clients: u32) -> String {
+    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
 }
 
 fn oltp(network: &str, clients: u32) -> Place {

@@ -35,7 +35,13 @@ fn results() -> Results {
 #[test]
 fn the_terminal_shows_figures_ratios_and_failures() {
     let text = terminal(&results());
-    for part in ["1,500", "1,000 (1.50×)", "failed", "ahead at 1 of 1 points", "1 cell failed"] {
+    for part in [
+        "1,500",
+        "1,000 (1.50×)",
+        "failed",
+        "ahead at 1 of 1 points",
+        "Failed cells: 1, of them of Quorate: 0",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Overall {
     level: usize,
     behind: usize,
     failed: usize,
+    /// Of them, those of Quorate: no point at which it has no figure is counted as behind.
+    failed_ours: usize,
     /// Tests whose published shape was judged, and those of them that show it, in whole or in part.
     judged: usize,
     reproduced: usize,
@@ -45,12 +47,14 @@ impl Overall {
                 Shape::CannotBeSaid | Shape::NothingPublished => {}
             }
         }
+        let failed = || told.results.cells.iter().filter(|cell| cell.failed.is_some());
         let sum = |at: usize| peers.iter().map(|(_, counts)| counts[at]).sum();
         Overall {
             ahead: sum(0),
             level: sum(1),
             behind: sum(2),
-            failed: told.results.cells.iter().filter(|cell| cell.failed.is_some()).count(),
+            failed: failed().count(),
+            failed_ours: failed().filter(|cell| cell.system == QUORATE).count(),
             judged,
             reproduced,
             partly,
@@ -94,10 +98,12 @@ impl Overall {
     }
 
     pub(super) fn failures(&self) -> String {
+        let ours = self.failed_ours;
         match self.failed {
             0 => String::new(),
-            1 => "1 cell failed; its reason stands at the end.".to_owned(),
-            failed => format!("{failed} cells failed; their reasons stand at the end."),
+            failed => format!(
+                "Failed cells: {failed}, of them of Quorate: {ours}; their reasons stand at the end."
+            ),
         }
     }
 
