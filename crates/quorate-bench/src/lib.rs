@@ -7,8 +7,12 @@
 //! * [`report`]: a run for people: one page, and the same for programs and the terminal.
 //! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
 //! * [`fleet`]: a system as it runs, on hosts of the lab.
+//! * [`drive`]: what loads it, and what that reports.
+//! * [`meter`]: what a run costs: processor time, bytes on the network, syncs.
 
+pub mod drive;
 pub mod fleet;
+pub mod meter;
 pub mod published;
 pub mod record;
 pub mod report;

@@ -5,7 +5,7 @@
 //! `quorate-lab-<mark>-<number>`. So everything that an ended process left can be found by name
 //! alone, nothing of a living one is touched, and a signal handler needs no other bookkeeping.
 
-use crate::process::{control_groups, remove_control_group, ProcessId};
+use crate::process::{control_groups, remove_control_group, remove_counts, ProcessId};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use rustix::fs::{flock, FlockOperation};
@@ -78,7 +78,7 @@ impl Drop for Folder {
 }
 
 /// Names of `PREFIX` that `mark` stands in, of those in `names`.
-fn of_mark(names: Vec<String>, mark: &str) -> Vec<String> {
+pub(crate) fn of_mark(names: Vec<String>, mark: &str) -> Vec<String> {
     let start = format!("{PREFIX}{mark}-");
     names.into_iter().filter(|name| name.starts_with(&start)).collect()
 }
@@ -117,7 +117,11 @@ fn remove(mark: &str) -> Result<()> {
     let folders: Vec<PathBuf> = folders.collect();
     let namespaces = of_mark(names_in(Path::new(NAMESPACES))?, mark);
     // Processes that wait for a frozen disk end only when the disk is gone.
-    for mount in mounts_below(&folders)? {
+    for (mount, kind) in mounts_below(&folders)? {
+        // No other may be looked into: a frozen disk does not answer.
+        if kind == "tracefs" {
+            remove_counts(&mount, mark)?;
+        }
         force_unmount(&mount)?;
     }
     for name in &namespaces {
@@ -171,12 +175,16 @@ pub(crate) fn ip(arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Mount points in `folders`, innermost first.
-fn mounts_below(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// Mount points in `folders` with the types of their file systems, innermost first.
+fn mounts_below(folders: &[PathBuf]) -> Result<Vec<(PathBuf, String)>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("reading the mount table")?;
-    let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
-    let ours = |point: &PathBuf| folders.iter().any(|folder| point.starts_with(folder));
-    let mut below: Vec<PathBuf> = points.filter(ours).collect();
+    let mounts = table.lines().filter_map(|line| {
+        let (place, source) = line.split_once(" - ")?;
+        let point = PathBuf::from(place.split(' ').nth(4)?);
+        Some((point, source.split(' ').next()?.to_owned()))
+    });
+    let ours = |(point, _): &(PathBuf, _)| folders.iter().any(|folder| point.starts_with(folder));
+    let mut below: Vec<(PathBuf, String)> = mounts.filter(ours).collect();
     below.reverse();
     Ok(below)
 }

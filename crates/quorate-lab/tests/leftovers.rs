@@ -3,7 +3,7 @@
 use quorate_lab::disk::{Disk, Faults, Options};
 use quorate_lab::leftovers::sweep;
 use quorate_lab::net::{Network, Topology};
-use quorate_lab::process::{Process, ProcessId};
+use quorate_lab::process::{CallCount, Process, ProcessId};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,11 @@ fn run() {
     fs::create_dir(disk.path().join("data")).unwrap();
     let host = &network.hosts()[0];
     let sleeper = Process::start(host, Command::new("sleep").arg("1000")).unwrap();
+    // None where the kernel has no tracing.
+    let count = CallCount::new(&["fsync"]).ok();
+    if let Some(count) = &count {
+        count.follow(sleeper.pid()).unwrap();
+    }
     // One that waits for the disk cannot be killed before the disk is gone.
     disk.set_faults(Faults { frozen: true, ..Faults::default() });
     let path = disk.path().join("file");
@@ -72,7 +77,15 @@ impl Made {
             let left = entries.flatten().any(|e| e.file_name().to_str().unwrap().contains(mark));
             assert!(!left, "a control group is left");
         }
+        assert!(!mounts.contains(mark), "tracing is left mounted");
+        assert!(!instances_of_tracing().iter().any(|name| name.contains(mark)));
     }
+}
+
+fn instances_of_tracing() -> Vec<String> {
+    let script = "d=$(mktemp -d) && mount -t tracefs none $d && ls $d/instances";
+    let listed = Command::new("unshare").args(["--mount", "sh", "-c", script]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 #[test]

@@ -18,13 +18,16 @@ mod topology;
 pub use host::Host;
 pub use topology::{Quality, Topology};
 
+use crate::process::cpu_time_of_thread;
 use anyhow::{Context, Result};
 use forward::Forwarder;
 use links::Links;
 use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::thread::gettid;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Hosts and the links between them. The last clone to be dropped kills what runs on the hosts
 /// and removes them.
@@ -38,6 +41,8 @@ struct Inner {
     hosts: Vec<Host>,
     links: Arc<Links>,
     forwarders: Vec<JoinHandle<()>>,
+    /// The forwarders' thread ids.
+    threads: Vec<i32>,
     /// Closing it ends the forwarders.
     end: Option<OwnedFd>,
 }
@@ -61,7 +66,9 @@ impl Network {
         // Closed on exec: a server would keep the forwarders running.
         let (end, keep) = pipe_with(PipeFlags::CLOEXEC).context("making a pipe")?;
         let end = Arc::new(end);
-        let mut inner = Inner { hosts, links, forwarders: Vec::new(), end: Some(keep) };
+        let mut inner =
+            Inner { hosts, links, forwarders: Vec::new(), threads: Vec::new(), end: Some(keep) };
+        let (tell, told) = mpsc::channel();
         for from in 0..inner.hosts.len() {
             let forwarder = Forwarder {
                 from,
@@ -69,13 +76,17 @@ impl Network {
                 links: inner.links.clone(),
                 end: end.clone(),
             };
+            let tell = tell.clone();
             let thread =
                 thread::Builder::new().name(format!("lab-net{from}")).spawn(move || {
+                    // Whoever makes the network waits for it.
+                    let _ = tell.send(gettid().as_raw_nonzero().get());
                     if let Err(error) = forwarder.run() {
                         eprintln!("the forwarder of host {from} ended, it is cut off: {error}");
                     }
                 })?;
             inner.forwarders.push(thread);
+            inner.threads.push(told.recv().context("a forwarder did not start")?);
         }
         Ok(Network { inner: Arc::new(inner) })
     }
@@ -159,6 +170,11 @@ impl Network {
 
     pub fn is_cut(&self, from: usize, to: usize) -> bool {
         self.inner.links.get(from, to).cut
+    }
+
+    /// Processor time that forwarding has taken in this process, all hosts together.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        self.inner.threads.iter().map(|thread| cpu_time_of_thread(*thread)).sum()
     }
 
     pub fn traffic(&self, from: usize, to: usize) -> Traffic {

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -50,6 +51,13 @@ impl ProcessId {
     /// Unless another has its pid by now.
     fn now(&self) -> Option<Stat> {
         stat(self.pid).filter(|now| now.started == self.started)
+    }
+
+    /// Processor time that it has used, with all threads that it ever had; none if it is gone. To the
+    /// kernel's clock tick, 10 ms.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let ticks = self.now()?.cpu_ticks;
+        Some(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
     }
 
     pub fn is_alive(&self) -> bool {
@@ -123,6 +131,7 @@ struct Stat {
     /// The first thread has begun to end.
     exiting: bool,
     threads: u32,
+    cpu_ticks: u64,
     started: u64,
 }
 
@@ -149,8 +158,18 @@ fn stat(pid: i32) -> Option<Stat> {
         state: field(3)?.chars().next()?,
         exiting: flags & PF_EXITING != 0,
         threads: field(20)?.parse().ok()?,
+        // In user mode, and in the kernel.
+        cpu_ticks: field(14)?.parse::<u64>().ok()? + field(15)?.parse::<u64>().ok()?,
         started: field(22)?.parse().ok()?,
     })
+}
+
+/// Processor time of a thread of this process.
+pub(crate) fn cpu_time_of_thread(thread: i32) -> Result<Duration> {
+    let path = format!("/proc/self/task/{thread}/schedstat");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let nanos = text.split(' ').next().and_then(|field| field.parse().ok());
+    Ok(Duration::from_nanos(nanos.with_context(|| format!("{path}: {text:?}"))?))
 }
 
 /// Whether SIGKILL was sent and not all threads have seen it.

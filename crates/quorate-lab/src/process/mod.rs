@@ -2,9 +2,13 @@
 
 mod control_group;
 mod id;
+mod trace;
 
 pub(crate) use control_group::{names as control_groups, remove as remove_control_group};
+pub(crate) use id::cpu_time_of_thread;
 pub use id::{Activity, ProcessId};
+pub(crate) use trace::remove_counts;
+pub use trace::CallCount;
 
 pub use control_group::available as can_starve;
 

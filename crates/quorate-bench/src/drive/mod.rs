@@ -1,0 +1,3 @@
+//! What drives a fleet: programs of the ecosystem, that others have measured with, too.
+
+pub mod sysbench;

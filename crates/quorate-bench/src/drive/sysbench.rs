@@ -1,0 +1,206 @@
+//! The load of sysbench, and what it reports.
+
+use crate::fleet::{Fleet, USER};
+use crate::meter::{Meter, Used};
+use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const DATABASE: &str = "sbtest";
+/// Lock wait timeout, deadlock, record changed: sysbench tries again, and counts them.
+const CONFLICTS: &str = "1205,1213,1020";
+const WARM_UP_SECONDS: u32 = 1;
+/// Threads that fill the tables, each one at a time.
+const FILLERS: u32 = 4;
+/// For members that apply what the primary has loaded.
+const LEVEL_LIMIT: Duration = Duration::from_secs(3600);
+
+/// Scripts whose transactions are measured.
+pub const SCRIPTS: [&str; 4] =
+    ["oltp_read_only", "oltp_read_write", "oltp_write_only", "oltp_update_index"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tables {
+    pub count: u32,
+    pub rows: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Load<'a> {
+    /// One of [`SCRIPTS`].
+    pub script: &'a str,
+    pub clients: u32,
+    pub seconds: u32,
+    /// Clients are spread over these.
+    pub members: &'a [usize],
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub report: Report,
+    /// Meanwhile.
+    pub used: Used,
+    /// Transactions of the second that does not count.
+    pub warm_up: f64,
+}
+
+/// What sysbench says at its end, and each second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub transactions: f64,
+    pub tps: f64,
+    pub average_ms: f64,
+    pub p95_ms: f64,
+    /// Conflicts.
+    pub errors: f64,
+    /// Transactions per second, by the second.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// Fills the tables through the primary, and waits until all members have them.
+pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
+    let primary = fleet.primary().context("there is no primary to fill tables through")?;
+    fleet.connect(primary)?.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+    let output = command(fleet, tables, &[primary])
+        .arg(format!("--threads={}", tables.count.min(FILLERS)))
+        .args(["oltp_common", "prepare"])
+        .output()
+        .context("running sysbench")?;
+    check(&output, "prepare")?;
+    fleet.wait_level(LEVEL_LIMIT)
+}
+
+/// Runs the load, after a second of it that does not count. Any error but a conflict is an error here.
+pub fn run(fleet: &Fleet, meter: &Meter, tables: Tables, load: &Load) -> Result<Outcome> {
+    let warm_up = Report::parse(&run_for(fleet, tables, load, WARM_UP_SECONDS)?)?.transactions;
+    let before = meter.read()?;
+    let text = run_for(fleet, tables, load, load.seconds)?;
+    let used = before.until(&meter.read()?);
+    Ok(Outcome { report: Report::parse(&text)?, used, warm_up })
+}
+
+fn run_for(fleet: &Fleet, tables: Tables, load: &Load, seconds: u32) -> Result<String> {
+    let output = command(fleet, tables, load.members)
+        .arg(format!("--threads={}", load.clients))
+        .arg(format!("--time={seconds}"))
+        .args(["--report-interval=1", "--percentile=95"])
+        .arg(format!("--mysql-ignore-errors={CONFLICTS}"))
+        .args([load.script, "run"])
+        .output()
+        .context("running sysbench")?;
+    check(&output, load.script)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn command(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
+    let sockets: Vec<String> =
+        members.iter().map(|member| fleet.socket(*member).display().to_string()).collect();
+    let mut command = Command::new("sysbench");
+    command
+        .args(["--db-driver=mysql", "--mysql-password="])
+        .arg(format!("--mysql-user={USER}"))
+        .arg(format!("--mysql-socket={}", sockets.join(",")))
+        .arg(format!("--mysql-db={DATABASE}"))
+        .arg(format!("--tables={}", tables.count))
+        .arg(format!("--table-size={}", tables.rows))
+        // A group with several primaries gives each its own share of the numbers: of rows numbered by
+        // the server, most statements would find none.
+        .arg("--auto-inc=off");
+    command
+}
+
+fn check(output: &Output, what: &str) -> Result<()> {
+    ensure!(
+        output.status.success(),
+        "sysbench {what}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+impl Report {
+    pub fn parse(text: &str) -> Result<Report> {
+        Ok(Report {
+            // `    transactions:      12345  (1234.50 per sec.)`
+            transactions: after(text, "transactions:", 0)?,
+            tps: after(text, "transactions:", 1)?,
+            average_ms: after(text, "avg:", 0)?,
+            p95_ms: after(text, "95th percentile:", 0)?,
+            errors: after(text, "ignored errors:", 0)?,
+            curve: text.lines().filter_map(second).collect(),
+        })
+    }
+}
+
+/// Of `[ 3s ] thds: 4 tps: 345.99 qps: ...`: the time and the rate.
+fn second(line: &str) -> Option<(f64, f64)> {
+    let (time, rest) = line.strip_prefix('[')?.split_once("s ]")?;
+    let rate = rest.split_once("tps:")?.1.split_whitespace().next()?;
+    Some((time.trim().parse().ok()?, rate.parse().ok()?))
+}
+
+/// The `field`-th number after `label`.
+fn after(text: &str, label: &str, field: usize) -> Result<f64> {
+    let rest = text.split_once(label).with_context(|| format!("no {label:?} in: {text}"))?.1;
+    rest.split_whitespace()
+        .nth(field)
+        .and_then(|word| word.trim_start_matches('(').parse().ok())
+        .with_context(|| format!("no number after {label:?} in: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Initializing worker threads...
+
+Threads started!
+
+[ 1s ] thds: 4 tps: 345.99 qps: 6983.75 (r/w/o: 4901.82/1385.95/695.98) lat (ms,95%): 15.83 err/s: 0.00 reconn/s: 0.00
+[ 2s ] thds: 4 tps: 361.01 qps: 7213.29 (r/w/o: 5049.20/1442.06/722.03) lat (ms,95%): 14.73 err/s: 1.00 reconn/s: 0.00
+SQL statistics:
+    queries performed:
+        read:                            9954
+        write:                           2843
+        other:                           1422
+        total:                           14219
+    transactions:                        711    (355.01 per sec.)
+    queries:                             14219  (7099.89 per sec.)
+    ignored errors:                      1      (0.50 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          2.0015s
+    total number of events:              711
+
+Latency (ms):
+         min:                                    5.02
+         avg:                                   11.25
+         max:                                   44.81
+         95th percentile:                       15.55
+         sum:                                 7999.49
+
+Threads fairness:
+    events (avg/stddev):           177.7500/1.48
+";
+
+    #[test]
+    fn a_report_is_read() {
+        let report = Report {
+            transactions: 711.0,
+            tps: 355.01,
+            average_ms: 11.25,
+            p95_ms: 15.55,
+            errors: 1.0,
+            curve: vec![(1.0, 345.99), (2.0, 361.01)],
+        };
+        assert_eq!(Report::parse(SAID).unwrap(), report);
+        let error = Report::parse("FATAL: nothing").unwrap_err().to_string();
+        assert!(error.contains("FATAL"), "{error}");
+    }
+}
