@@ -7,13 +7,17 @@
 //! * [`report`]: a run for people: one page, and the same for programs and the terminal.
 //! * [`system`]: the systems, each a description: which server, which options, how a group is formed.
 //! * [`fleet`]: a system as it runs, on hosts of the lab.
-//! * [`drive`]: what loads it, and what that reports.
-//! * [`meter`]: what a run costs: processor time, bytes on the network, syncs.
+//! * [`drive`]: programs that put a load on a fleet. [`meter`]: what that costs.
+//! * [`suite`]: the tests, each named after what it repeats.
+//! * [`plan`]: in which order everything is measured. [`run`]: doing so.
 
 pub mod drive;
 pub mod fleet;
 pub mod meter;
+pub mod plan;
 pub mod published;
 pub mod record;
 pub mod report;
+pub mod run;
+pub mod suite;
 pub mod system;

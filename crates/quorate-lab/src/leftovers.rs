@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 const PREFIX: &str = "quorate-lab-";
@@ -27,6 +27,9 @@ const DEATH_LIMIT: Duration = Duration::from_secs(20);
 
 static OWN: Mutex<Option<ProcessId>> = Mutex::new(None);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// A signal ends this process.
+static ENDING: AtomicBool = AtomicBool::new(false);
+static LAST_ACT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 /// Removes namespaces, mounts, processes, control groups and folders of runs whose process is
 /// gone. The lab does so itself before it makes its first thing.
@@ -46,8 +49,22 @@ pub fn sweep() -> Result<()> {
     Ok(())
 }
 
+/// What is done at a signal, once everything is removed and before the process ends.
+pub fn at_signal(act: impl FnOnce() + Send + 'static) {
+    *LAST_ACT.lock() = Some(Box::new(act));
+}
+
+/// Returns unless a signal is ending this process: whoever meets what is being removed under its hands
+/// neither makes new things nor tells of it.
+pub fn wait_if_ending() {
+    while ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
 /// A name that no other thing has, and that tells who made it.
 pub(crate) fn new_name() -> Result<String> {
+    wait_if_ending();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Ok(format!("{PREFIX}{}-{number}", begin()?))
 }
@@ -71,6 +88,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        wait_if_ending();
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("clearing {}: {error}", self.path.display());
         }
@@ -95,8 +113,12 @@ fn begin() -> Result<ProcessId> {
         .context("listening for signals")?;
     std::thread::Builder::new().name("lab-signals".into()).spawn(move || {
         for signal in signals.forever() {
+            ENDING.store(true, Ordering::SeqCst);
             if let Err(error) = remove(&this.to_string()) {
                 eprintln!("clearing the lab: {error:#}");
+            }
+            if let Some(act) = LAST_ACT.lock().take() {
+                act();
             }
             if let Err(error) = signal_hook::low_level::emulate_default_handler(signal) {
                 eprintln!("ending at signal {signal}: {error}");
@@ -116,27 +138,34 @@ fn remove(mark: &str) -> Result<()> {
     let folders = of_mark(names_in(&base)?, mark).into_iter().map(|name| base.join(name));
     let folders: Vec<PathBuf> = folders.collect();
     let namespaces = of_mark(names_in(Path::new(NAMESPACES))?, mark);
+    let mut result = Ok(());
+    // What cannot be removed keeps nothing else.
+    let mut note = |removed: Result<()>| match removed {
+        Err(error) if result.is_ok() => result = Err(error),
+        _ => {}
+    };
     // Processes that wait for a frozen disk end only when the disk is gone.
     for (mount, kind) in mounts_below(&folders)? {
         // No other may be looked into: a frozen disk does not answer.
         if kind == "tracefs" {
-            remove_counts(&mount, mark)?;
+            note(remove_counts(&mount, mark));
         }
-        force_unmount(&mount)?;
+        note(force_unmount(&mount));
     }
     for name in &namespaces {
-        kill_all_in(name)?;
+        note(kill_all_in(name));
     }
     for name in &namespaces {
-        delete_namespace(name)?;
+        note(delete_namespace(name));
     }
     for name in of_mark(control_groups()?, mark) {
-        remove_control_group(&name)?;
+        note(remove_control_group(&name));
     }
     for folder in &folders {
-        fs::remove_dir_all(folder).with_context(|| format!("clearing {}", folder.display()))?;
+        let removed = fs::remove_dir_all(folder);
+        note(removed.with_context(|| format!("clearing {}", folder.display())));
     }
-    Ok(())
+    result
 }
 
 /// Unmounts whatever uses it; a FUSE file system is aborted first, so that nobody waits for it.

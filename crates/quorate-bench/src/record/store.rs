@@ -29,6 +29,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Whether a folder has a run.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(RUN).exists()
+    }
+
     /// Makes the folder if there is none. One that has cells keeps them; a line that a crash tore is cut
     /// off, so that the next begins on a line of its own.
     pub fn open(folder: &Path, run: &Run) -> Result<Store> {
@@ -165,7 +170,7 @@ impl super::Machine {
     pub fn line(&self) -> String {
         let memory = self.memory_bytes as f64 / f64::from(1 << 30);
         format!(
-            "{} × {}, {memory:.0} GiB, Linux {}, {}",
+            "{} × {}, {memory:.0} GiB, {}, {}",
             self.processors, self.processor, self.kernel, self.disk
         )
     }

@@ -357,10 +357,8 @@ impl Cluster {
             let node = &member.seat.node;
             let own = folder.join(&node.name);
             fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
-            let mut files = vec![
-                (node.config(), "my.cnf".into()),
-                (node.error_log(), "error.log".into()),
-            ];
+            let mut files =
+                vec![(node.config(), "my.cnf".into()), (node.error_log(), "error.log".into())];
             // The script's last one, and what it has put aside: it says what a donor failed for.
             let transfers = [node.data(), node.dir.join("transfer-logs")];
             for path in transfers.iter().flat_map(|folder| files_in(folder)) {

@@ -84,6 +84,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
+        leftovers::wait_if_ending();
         let removed = leftovers::kill_all_in(&self.name)
             .and_then(|()| leftovers::delete_namespace(&self.name));
         if let Err(error) = removed {

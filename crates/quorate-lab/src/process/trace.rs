@@ -98,6 +98,7 @@ impl CallCount {
 
 impl Drop for CallCount {
     fn drop(&mut self) {
+        leftovers::wait_if_ending();
         if let Err(error) = remove_instance(&self.instance) {
             eprintln!("{error:#}");
         }
@@ -106,6 +107,7 @@ impl Drop for CallCount {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
+        leftovers::wait_if_ending();
         if let Err(error) = force_unmount(self.0.path()) {
             eprintln!("{error:#}");
         }

@@ -1,10 +1,12 @@
 //! The command line. Help texts are the manual: they say what happens and show an example.
 
+mod bench;
 mod chaos;
 mod logger;
 mod member;
 mod nodes;
 
+pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
@@ -133,4 +135,5 @@ pub enum Command {
     /// Show a node's error log
     Logs(Logs),
     Chaos(Chaos),
+    Bench(Box<Bench>),
 }

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+mod bench;
 mod chaos;
 mod client;
 mod down;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli) -> Result<u8> {
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
         Command::Chaos(args) => chaos::chaos(&args),
+        Command::Bench(args) => bench::bench(&args),
         Command::Logs(args) => client::logs(&Cluster::open(&dir)?, &args),
     }
 }

@@ -1,0 +1,42 @@
+//! One client that commits one row after the other.
+
+use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use std::time::{Duration, Instant};
+
+const DATABASE: &str = "commits";
+/// Connections, plans and caches are not what is to be measured.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Below that, a 95th percentile says nothing.
+const COUNT_MIN: usize = 20;
+
+/// Makes the table; through the primary, before anybody commits.
+pub fn prepare(connection: &mut Conn) -> Result<()> {
+    connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+    connection.query_drop(format!(
+        "CREATE TABLE IF NOT EXISTS {DATABASE}.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)"
+    ))?;
+    Ok(())
+}
+
+/// How long each commit took, in order, for so long.
+pub fn run(connection: &mut Conn, time: Duration) -> Result<Vec<Duration>> {
+    let insert = connection
+        .prep(format!("INSERT INTO {DATABASE}.t (v) VALUES (?)"))
+        .context("preparing a row")?;
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    for row in 0u32.. {
+        let sent = Instant::now();
+        if sent - begin > WARM_UP + time {
+            break;
+        }
+        connection.exec_drop(&insert, (row,)).context("committing a row")?;
+        if sent - begin > WARM_UP {
+            times.push(sent.elapsed());
+        }
+    }
+    ensure!(times.len() >= COUNT_MIN, "{} commits are too few: measure longer", times.len());
+    Ok(times)
+}

@@ -1,0 +1,170 @@
+//! A run: the visits of a plan, one after the other, each cell kept as soon as it is measured.
+//!
+//! A cell that fails is kept with its reason, and ends nothing: the next one begins with a new fleet.
+
+use crate::fleet::Fleet;
+use crate::meter;
+use crate::plan::{self, Visit};
+use crate::record::{Cell, Place, Results, Run, Setup, Store};
+use crate::report;
+use crate::suite::{self, Scale, Site, Test};
+use crate::system::System;
+use anyhow::{Context, Result};
+use quorate_lab::leftovers;
+use quorate_lab::net::Topology;
+use std::cell::Cell as Flag;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is to be measured.
+pub struct Wish {
+    pub tests: Vec<&'static dyn Test>,
+    pub systems: Vec<Arc<dyn System>>,
+    pub networks: Vec<Topology>,
+    pub rounds: u32,
+    pub scale: Scale,
+    /// Fleets live on from visit to visit, where nobody was hurt.
+    pub reuse: bool,
+}
+
+impl Wish {
+    fn system(&self, name: &str) -> Result<&Arc<dyn System>> {
+        let system = self.systems.iter().find(|system| system.name() == name);
+        system.with_context(|| format!("{name} was not asked for"))
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Of the plan, by time.
+    pub done: Duration,
+    pub all: Duration,
+    /// What is measured now.
+    pub now: String,
+}
+
+/// Measures what is not in `folder` yet. `run` is completed by what is only known once systems run.
+pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> Result<()> {
+    if Store::exists(folder) {
+        // What is gone on with has told of its systems and networks.
+        let former = Results::read(folder)?.run;
+        (run.systems, run.networks) = (former.systems, former.networks);
+    }
+    let mut store = Store::open(folder, run)?;
+    let done = Results::read(folder)?.done();
+    for network in &wish.networks {
+        if !run.networks.iter().any(|known| known.name == network.to_string()) {
+            run.networks.push(meter::measure(*network)?);
+        }
+    }
+    let systems: Vec<String> = wish.systems.iter().map(|system| system.name().to_owned()).collect();
+    let networks: Vec<String> = wish.networks.iter().map(Topology::to_string).collect();
+    let asked: Vec<plan::Asked> =
+        wish.tests.iter().map(|test| suite::ask(*test, &wish.scale)).collect();
+    let mut visits = plan::lay_out(&asked, &systems, &networks, 1..=wish.rounds, &done);
+    for visit in &mut visits {
+        let system = wish.system(&visit.system)?;
+        visit.keep(|place| {
+            suite::named(&place.test).is_ok_and(|test| test.is_for(&**system, place))
+        });
+    }
+    visits.retain(|visit| !visit.places.is_empty());
+    let mut at = Live { all: visits.iter().map(|visit| visit.takes).sum(), ..Live::default() };
+    let mut fleets = Fleets { kept: HashMap::new(), wish };
+    for visit in &visits {
+        let share = visit.takes / visit.places.len() as u32;
+        for place in &visit.places {
+            let words = report::place_words(place);
+            at.now = format!("round {}: {}, {words}, {}", visit.round, place.test, visit.system);
+            live(&at);
+            let cell = fleets.measure(visit, place, run)?;
+            // A cell that a signal has cut short is none.
+            leftovers::wait_if_ending();
+            store.append(&cell)?;
+            store.describe(run)?;
+            at.done += share;
+        }
+        if !wish.reuse {
+            fleets.kept.clear();
+        }
+    }
+    live(&at);
+    Ok(())
+}
+
+/// What runs at the moment.
+struct Fleets<'a> {
+    wish: &'a Wish,
+    /// By system and number of members.
+    kept: HashMap<(String, usize), Kept>,
+}
+
+struct Kept {
+    fleet: Fleet,
+    network: Topology,
+    /// Whether it has the tables of sysbench.
+    filled: Flag<bool>,
+}
+
+impl Fleets<'_> {
+    /// One cell, with its figures or the reason why it has none.
+    fn measure(&mut self, visit: &Visit, place: &Place, run: &mut Run) -> Result<Cell> {
+        let test = suite::named(&place.test)?;
+        let wish = self.wish;
+        let system = wish.system(&visit.system)?;
+        let mut cell = Cell {
+            place: place.clone(),
+            system: visit.system.clone(),
+            round: visit.round,
+            ..Cell::default()
+        };
+        let key = (visit.system.clone(), visit.members);
+        let measured = self.fleet(system, visit, run).and_then(|kept| {
+            let site = Site { fleet: &kept.fleet, scale: &wish.scale, filled: &kept.filled };
+            let found = test.measure(&site, place)?;
+            Ok((found, kept.fleet.primary()))
+        });
+        match measured {
+            Ok((found, primary)) => {
+                cell.primary = primary.map(|member| format!("node{}", member + 1));
+                (cell.figures, cell.curves) = (found.figures, found.curves);
+                (cell.events, cell.facts) = (found.events, found.facts);
+            }
+            Err(error) => cell.failed = Some(format!("{error:#}")),
+        }
+        if test.harms() || cell.failed.is_some() {
+            self.kept.remove(&key);
+        }
+        Ok(cell)
+    }
+
+    /// The visit's fleet: one that runs, or a new one, of which the record is told.
+    fn fleet(&mut self, system: &Arc<dyn System>, visit: &Visit, run: &mut Run) -> Result<&Kept> {
+        let network: Topology = visit.network.parse()?;
+        let key = (visit.system.clone(), visit.members);
+        if !self.kept.contains_key(&key) {
+            let fleet = Fleet::start(system.clone(), network, visit.members)?;
+            let setup = fleet.setup()?;
+            if !run.systems.contains(&setup) {
+                run.systems.retain(|known| known.name != setup.name);
+                run.systems.push(setup);
+                // As they were asked for; those of a former run after them.
+                let place = |setup: &Setup| {
+                    let mut asked = self.wish.systems.iter();
+                    asked.position(|system| system.name() == setup.name).unwrap_or(usize::MAX)
+                };
+                run.systems.sort_by_key(place);
+            }
+            self.kept.insert(key.clone(), Kept { fleet, network, filled: Flag::new(false) });
+        }
+        let kept = self.kept.get_mut(&key).context("it was put there")?;
+        if kept.network != network {
+            kept.fleet.network().shape(network);
+            kept.network = network;
+        }
+        Ok(kept)
+    }
+}

@@ -1,0 +1,47 @@
+//! The standard load of a shop: statements by primary key in a few tables, at several numbers of clients
+//! and distances between the members.
+
+use super::{Found, Scale, Site, Test};
+use crate::plan::{Grid, Point};
+use crate::record::Place;
+use anyhow::Result;
+use std::time::Duration;
+
+pub struct Oltp;
+
+impl Test for Oltp {
+    fn name(&self) -> &'static str {
+        "oltp"
+    }
+
+    fn about(&self) -> &'static str {
+        "sysbench, clients beside the primary: throughput and response times by number of clients"
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let loads: &[&str] = match scale.grid {
+            Grid::Full => &["read_only", "read_write", "write_only", "update_index"],
+            Grid::Quick | Grid::Default => &["write_only", "read_write"],
+        };
+        let clients = scale.clients(&[1, 64], &[1, 16, 64, 256], &[1, 4, 16, 64, 256]);
+        let of_load = |load: &&str| {
+            let load = (*load).to_owned();
+            clients.iter().map(move |clients| Point {
+                members: 3,
+                load: load.clone(),
+                clients: *clients,
+            })
+        };
+        loads.iter().flat_map(of_load).collect()
+    }
+
+    fn each(&self, scale: &Scale) -> Duration {
+        scale.time
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let mut found = site.sysbench(place, site.scale.time)?;
+        found.curves.clear();
+        Ok(found)
+    }
+}

@@ -1,0 +1,105 @@
+//! What is to be measured.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(
+    about = "Measure Quorate beside the systems that a user would pick instead",
+    long_about = "Starts each system fresh on hosts and networks made for it, drives it, and writes one \
+        report: charts, tables, the exact settings of each system, and the figures that others have \
+        published of the same test. The systems take turns, and each figure is the median of several \
+        rounds.\n\n\
+        The hosts are network namespaces, so it needs root; the nodes' data is on the disk of \
+        $QUORATE_LAB_DIR [default: /var/tmp]. All members share this machine: compare ratios, not \
+        figures. Ctrl-C ends it with a report of what is done, and the same command with the same --out \
+        goes on from there.\n\n\
+        Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md.\n\n\
+        Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
+        which and why.\n\n\
+        Examples:\n  quorate bench --quick                      a quarter of an hour\n  \
+        quorate bench oltp --networks lan,two-regions --systems quorate,galera\n  \
+        quorate bench oltp latency --full --out full\n  \
+        quorate bench report full other-machine    merge and draw again",
+    args_conflicts_with_subcommands = true
+)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub what: Option<BenchWhat>,
+
+    /// The tests, see --list [default: all]
+    #[arg(value_name = "NAME")]
+    pub tests: Vec<String>,
+
+    /// The systems, see --list [default: all that need nothing but Debian's packages]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub systems: Vec<String>,
+
+    /// The networks, see --list [default: all; with --quick lan and two-regions]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub networks: Vec<String>,
+
+    /// One round, two numbers of clients, clusters used again
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+
+    /// Everything that was published, sizes included; it takes days
+    #[arg(long)]
+    pub full: bool,
+
+    /// Rounds; medians are reported [default: 3, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub rounds: Option<u32>,
+
+    /// Seconds that a cell of a steady load takes [default: 10, with --quick 5, with --full 60]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(2..=3600))]
+    pub seconds: Option<u32>,
+
+    /// Numbers of clients, for tests that have several
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub clients: Vec<u32>,
+
+    /// Tables and rows of each [default: 4x50000, with --full 16x10000000]
+    #[arg(long, value_name = "TABLESxROWS", value_parser = parse_tables)]
+    pub tables: Option<(u32, u32)>,
+
+    /// Where MySQL is installed: a folder with a Debian that has mysql-server-core
+    #[arg(
+        long,
+        value_name = "DIR",
+        long_help = "Where MySQL is installed, for gr-eventual and gr-after: a folder with a Debian of \
+            its own. To make it:\n  \
+            debootstrap --variant=minbase --include=mysql-server-core,mysql-client-core sid DIR"
+    )]
+    pub mysql_root: Option<PathBuf>,
+
+    /// Where results go; a run that is there already is gone on with
+    #[arg(long, value_name = "DIR", default_value = "bench")]
+    pub out: PathBuf,
+
+    /// Name all tests, systems and networks
+    #[arg(long)]
+    pub list: bool,
+}
+
+#[derive(Subcommand)]
+pub enum BenchWhat {
+    /// Merge the results of runs, and draw the report again
+    Report {
+        /// Folders of runs
+        #[arg(value_name = "DIR", required = true)]
+        runs: Vec<PathBuf>,
+
+        /// Where the report goes [default: the first DIR]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+fn parse_tables(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once('x').and_then(|(tables, rows)| {
+        let (tables, rows): (u32, u32) = (tables.parse().ok()?, rows.parse().ok()?);
+        (tables > 0 && rows > 0).then_some((tables, rows))
+    });
+    numbers.ok_or_else(|| format!("{text:?} is not like 4x50000"))
+}

@@ -1,0 +1,167 @@
+//! `quorate bench`: what is asked for, how far it is, and the report.
+
+use crate::args::{Bench, BenchWhat};
+use crate::failure;
+use anyhow::{ensure, Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate_bench::drive::sysbench::Tables;
+use quorate_bench::plan::Grid;
+use quorate_bench::record::{Results, Run};
+use quorate_bench::run::{self, Live, Wish};
+use quorate_bench::suite::{self, Scale, Test};
+use quorate_bench::system::{self, Sources, System};
+use quorate_bench::{meter, report};
+use quorate_lab::leftovers;
+use quorate_lab::net::Topology;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+pub fn bench(args: &Bench) -> Result<u8> {
+    match &args.what {
+        Some(BenchWhat::Report { runs, out }) => draw(runs, out.as_ref().unwrap_or(&runs[0])),
+        None if args.list => list(args),
+        None => measure(args),
+    }
+}
+
+fn measure(args: &Bench) -> Result<u8> {
+    ensure!(rustix::process::geteuid().is_root(), "hosts are network namespaces: run it as root");
+    let wish = wish(args)?;
+    let mut about = Run {
+        command: std::iter::once("quorate".to_owned())
+            .chain(std::env::args().skip(1))
+            .collect::<Vec<_>>()
+            .join(" "),
+        began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        grid: format!("{:?}", wish.scale.grid).to_lowercase(),
+        machine: meter::machine()?,
+        ..Run::default()
+    };
+    let out = args.out.clone();
+    leftovers::at_signal(move || {
+        if let Err(error) = draw(std::slice::from_ref(&out), &out) {
+            eprintln!("no report of what is done: {error:#}");
+        }
+    });
+    let bar = progress()?;
+    let measured = run::run(&wish, &mut about, &args.out, &|live| show(&bar, live));
+    bar.iter().for_each(ProgressBar::finish_and_clear);
+    measured?;
+    draw(std::slice::from_ref(&args.out), &args.out)
+}
+
+/// What the command line asks for.
+fn wish(args: &Bench) -> Result<Wish> {
+    let grid = match (args.quick, args.full) {
+        (true, _) => Grid::Quick,
+        (_, true) => Grid::Full,
+        _ => Grid::Default,
+    };
+    let (seconds, rounds, tables, rows) = match grid {
+        Grid::Quick => (5, 1, 4, 50_000),
+        Grid::Default => (10, 3, 4, 50_000),
+        Grid::Full => (60, 3, 16, 10_000_000),
+    };
+    let (count, rows) = args.tables.unwrap_or((tables, rows));
+    let scale = Scale {
+        grid,
+        time: Duration::from_secs(args.seconds.unwrap_or(seconds).into()),
+        clients: (!args.clients.is_empty()).then(|| args.clients.clone()),
+        tables: Tables { count, rows },
+    };
+    let tests: Vec<&'static dyn Test> = match args.tests.as_slice() {
+        [] => suite::ALL.to_vec(),
+        names => names.iter().map(|name| suite::named(name)).collect::<Result<_>>()?,
+    };
+    let networks = match args.networks.as_slice() {
+        [] if args.quick => vec![Topology::Lan, Topology::TwoRegions],
+        [] => PUBLISHED.to_vec(),
+        names => names.iter().map(|name| name.parse()).collect::<Result<_>>()?,
+    };
+    let rounds = args.rounds.unwrap_or(rounds);
+    Ok(Wish { tests, systems: systems(args)?, networks, rounds, scale, reuse: args.quick })
+}
+
+/// Networks that others have measured on.
+const PUBLISHED: [Topology; 5] = [
+    Topology::Lan,
+    Topology::Region,
+    Topology::TwoRegions,
+    Topology::ThreeRegions,
+    Topology::TenMs,
+];
+
+/// Those that were named; else all that are installed, and Quorate in any case.
+fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
+    let sources = Sources { provider: None, mysql_root: args.mysql_root.clone() };
+    if !args.systems.is_empty() {
+        let named = args.systems.iter().map(|name| system::named(name, &sources));
+        let systems: Vec<Arc<dyn System>> = named.collect::<Result<_>>()?;
+        systems.iter().try_for_each(|system| system.check())?;
+        return Ok(systems);
+    }
+    let mut systems = Vec::new();
+    for system in system::all(&sources) {
+        match system.check() {
+            Ok(()) => systems.push(system),
+            Err(error) if system.name() == "quorate" => return Err(error),
+            Err(error) => eprintln!("without {}: {error:#}", system.name()),
+        }
+    }
+    Ok(systems)
+}
+
+fn list(args: &Bench) -> Result<u8> {
+    println!("Tests:");
+    for test in suite::ALL {
+        println!("  {:<14} {}", test.name(), test.about());
+    }
+    println!("Systems:");
+    let sources = Sources { provider: None, mysql_root: args.mysql_root.clone() };
+    for system in system::all(&sources) {
+        println!("  {:<14} {}", system.name(), system.title());
+    }
+    println!("Networks:");
+    for network in PUBLISHED {
+        let [near, far, other] = [(0, 1), (0, 2), (1, 2)]
+            .map(|(a, b)| (network.link(a, b).delay * 2).as_secs_f64() * 1e3);
+        println!("  {:<14} round trips {near}, {far}, {other} ms", network.to_string());
+    }
+    Ok(failure::OK)
+}
+
+/// Writes the report of these runs to `out`, and the short table to the terminal.
+fn draw(runs: &[PathBuf], out: &Path) -> Result<u8> {
+    let results = Results::merge(runs)?;
+    report::write(&results, out)?;
+    print!("{}", report::terminal(&results));
+    for warning in &results.warnings {
+        eprintln!("{warning}");
+    }
+    println!("{}", out.join("report.html").display());
+    let whole = results.cells.iter().all(|cell| cell.failed.is_none());
+    Ok(if whole { failure::OK } else { failure::FAILED })
+}
+
+/// None where nobody watches: lines are printed then.
+fn progress() -> Result<Option<ProgressBar>> {
+    if !std::io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta} left  {wide_msg}")
+        .context("the template of the progress bar")?;
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    Ok(Some(bar.with_style(style)))
+}
+
+fn show(bar: &Option<ProgressBar>, live: &Live) {
+    let Some(bar) = bar else {
+        let left = live.all.saturating_sub(live.done).as_secs();
+        return eprintln!("{left:>6} s of loads left: {}", live.now);
+    };
+    bar.set_length(live.all.as_secs());
+    bar.set_position(live.done.as_secs());
+    bar.set_message(live.now.clone());
+}
