@@ -164,9 +164,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// `count` nodes; nothing runs yet.
+    /// `count` nodes; nothing runs yet. Their folder is their own, whoever has the same name.
     pub fn new(name: &str, count: usize) -> Self {
-        let root = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("quorate-{name}-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().join(folder);
         let _absent = std::fs::remove_dir_all(&root);
         let addrs: Vec<_> = (0..count).map(|_| free_address()).collect();
         let node = |at: usize| {
