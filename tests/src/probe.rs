@@ -1,37 +1,12 @@
 //! What the machine itself takes: the floor under any commit latency.
 
-use anyhow::{Context, Result};
-use std::fs::File;
+use anyhow::Result;
+pub use quorate_bench::meter::sync_time;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-const BLOCK_BYTES: usize = 4096;
-const BLOCKS: u64 = 1024;
 const MESSAGE_BYTES: usize = 256;
-
-/// Median time of overwriting 4 KiB and `fdatasync`, on the file system of `dir`.
-pub fn sync_time(dir: &Path, count: usize) -> Result<Duration> {
-    let path = dir.join("probe.tmp");
-    let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
-    let block = [0x5a; BLOCK_BYTES];
-    for number in 0..BLOCKS {
-        file.write_all_at(&block, number * BLOCK_BYTES as u64)?;
-    }
-    file.sync_all()?;
-    let times = (0..count as u64)
-        .map(|number| {
-            let begin = Instant::now();
-            file.write_all_at(&block, number % BLOCKS * BLOCK_BYTES as u64)?;
-            file.sync_data()?;
-            Ok(begin.elapsed())
-        })
-        .collect::<std::io::Result<Vec<_>>>()?;
-    std::fs::remove_file(&path)?;
-    Ok(median(times))
-}
 
 /// Median round trip of a small message between two threads over loopback.
 pub fn round_trip_time(count: usize) -> Result<Duration> {

@@ -1,20 +1,13 @@
 //! The standard load, and comparing all nodes' tables after it.
 
 use crate::TestCluster;
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{bail, Result};
 use mysql::prelude::Queryable;
+pub use quorate_bench::drive::sysbench::Tables;
+use quorate_bench::drive::sysbench::{self, Report, DATABASE, PREPARE};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-
-const DATABASE: &str = "sbtest";
-/// Conflicts: lock wait timeout, deadlock, record changed.
-const CONFLICTS: &str = "1205,1213,1020";
-
-#[derive(Clone, Copy, Debug)]
-pub struct Tables {
-    pub count: u32,
-    pub rows: u32,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
@@ -36,35 +29,15 @@ pub struct Measured {
 /// Fills the tables through `node`.
 pub fn prepare(cluster: &TestCluster, tables: Tables, node: u16) -> Result<()> {
     cluster.sql(node, &format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
-    let output = command(cluster, tables, &[node])
-        .args(["oltp_common", "prepare"])
-        .output()
-        .context("running sysbench")?;
-    ensure!(output.status.success(), "sysbench prepare: {}", crate::cluster::shown(&output));
-    Ok(())
+    sysbench::said(command(cluster, tables, &[node]).args(PREPARE)).map(drop)
 }
 
 /// Runs the load. Any error but a conflict ends sysbench, and is an error here.
 pub fn run(cluster: &TestCluster, tables: Tables, load: &Load) -> Result<Measured> {
-    let output = command(cluster, tables, load.nodes)
-        .arg(format!("--threads={}", load.clients))
-        .arg(format!("--time={}", load.seconds))
-        .arg(format!("--mysql-ignore-errors={CONFLICTS}"))
-        .args([load.script, "run"])
-        .output()
-        .context("running sysbench")?;
-    ensure!(
-        output.status.success(),
-        "sysbench {}: {}",
-        load.script,
-        crate::cluster::shown(&output)
-    );
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(Measured {
-        // `    transactions:      12345  (1234.50 per sec.)`
-        tps: after(&text, "transactions:", 1)?,
-        conflicts: after(&text, "ignored errors:", 0)? as u64,
-    })
+    let mut command = command(cluster, tables, load.nodes);
+    let with_load = sysbench::with_load(&mut command, load.script, load.clients, load.seconds);
+    let report = Report::parse(&sysbench::said(with_load)?)?;
+    Ok(Measured { tps: report.tps, conflicts: report.errors as u64 })
 }
 
 /// Waits until all nodes are level, then compares every table on every node.
@@ -85,23 +58,6 @@ pub fn compare(cluster: &TestCluster, tables: Tables) -> Result<()> {
 }
 
 fn command(cluster: &TestCluster, tables: Tables, nodes: &[u16]) -> Command {
-    let sockets: Vec<String> =
-        nodes.iter().map(|node| cluster.socket(*node).display().to_string()).collect();
-    let mut command = Command::new("sysbench");
-    command
-        .args(["--db-driver=mysql", "--mysql-user=root"])
-        .arg(format!("--mysql-socket={}", sockets.join(",")))
-        .arg(format!("--mysql-db={DATABASE}"))
-        .arg(format!("--tables={}", tables.count))
-        .arg(format!("--table-size={}", tables.rows));
-    command
-}
-
-/// The `field`-th number after `label`.
-fn after(text: &str, label: &str, field: usize) -> Result<f64> {
-    let rest = text.split_once(label).with_context(|| format!("no {label:?} in: {text}"))?.1;
-    rest.split_whitespace()
-        .nth(field)
-        .and_then(|word| word.trim_start_matches('(').parse().ok())
-        .with_context(|| format!("no number after {label:?} in: {text}"))
+    let sockets: Vec<PathBuf> = nodes.iter().map(|node| cluster.socket(*node)).collect();
+    sysbench::command(&sockets, tables)
 }

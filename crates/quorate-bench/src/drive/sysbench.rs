@@ -4,10 +4,14 @@ use crate::fleet::{Fleet, USER};
 use crate::meter::{Meter, Used};
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-const DATABASE: &str = "sbtest";
+/// Of its tables.
+pub const DATABASE: &str = "sbtest";
+/// What fills them.
+pub const PREPARE: [&str; 2] = ["oltp_common", "prepare"];
 /// Lock wait timeout, deadlock, record changed: sysbench tries again, and counts them.
 const CONFLICTS: &str = "1205,1213,1020";
 const WARM_UP_SECONDS: u32 = 1;
@@ -62,12 +66,9 @@ pub struct Report {
 pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
     let primary = fleet.primary().context("there is no primary to fill tables through")?;
     fleet.connect(primary)?.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
-    let output = command(fleet, tables, &[primary])
-        .arg(format!("--threads={}", tables.count.min(FILLERS)))
-        .args(["oltp_common", "prepare"])
-        .output()
-        .context("running sysbench")?;
-    check(&output, "prepare")?;
+    let mut command = of_fleet(fleet, tables, &[primary]);
+    command.arg(format!("--threads={}", tables.count.min(FILLERS)));
+    said(command.args(PREPARE))?;
     fleet.wait_level(LEVEL_LIMIT)
 }
 
@@ -81,21 +82,23 @@ pub fn run(fleet: &Fleet, meter: &Meter, tables: Tables, load: &Load) -> Result<
 }
 
 fn run_for(fleet: &Fleet, tables: Tables, load: &Load, seconds: u32) -> Result<String> {
-    let output = command(fleet, tables, load.members)
-        .arg(format!("--threads={}", load.clients))
-        .arg(format!("--time={seconds}"))
-        .args(["--report-interval=1", "--percentile=95"])
-        .arg(format!("--mysql-ignore-errors={CONFLICTS}"))
-        .args([load.script, "run"])
-        .output()
-        .context("running sysbench")?;
-    check(&output, load.script)?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let mut command = of_fleet(fleet, tables, load.members);
+    command.arg("--report-interval=1");
+    said(with_load(&mut command, load.script, load.clients, seconds))
 }
 
-fn command(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
-    let sockets: Vec<String> =
-        members.iter().map(|member| fleet.socket(*member).display().to_string()).collect();
+fn of_fleet(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
+    let sockets: Vec<PathBuf> = members.iter().map(|member| fleet.socket(*member)).collect();
+    let mut command = command(&sockets, tables);
+    // A group with several primaries gives each its own share of the numbers: of rows numbered by
+    // the server, most statements would find none.
+    command.arg("--auto-inc=off");
+    command
+}
+
+/// A sysbench of these tables, through the servers behind these sockets.
+pub fn command(sockets: &[PathBuf], tables: Tables) -> Command {
+    let sockets: Vec<String> = sockets.iter().map(|socket| socket.display().to_string()).collect();
     let mut command = Command::new("sysbench");
     command
         .args(["--db-driver=mysql", "--mysql-password="])
@@ -103,21 +106,32 @@ fn command(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
         .arg(format!("--mysql-socket={}", sockets.join(",")))
         .arg(format!("--mysql-db={DATABASE}"))
         .arg(format!("--tables={}", tables.count))
-        .arg(format!("--table-size={}", tables.rows))
-        // A group with several primaries gives each its own share of the numbers: of rows numbered by
-        // the server, most statements would find none.
-        .arg("--auto-inc=off");
+        .arg(format!("--table-size={}", tables.rows));
     command
 }
 
-fn check(output: &Output, what: &str) -> Result<()> {
-    ensure!(
-        output.status.success(),
-        "sysbench {what}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(())
+/// Any error but a conflict is to end it.
+pub fn with_load<'a>(
+    command: &'a mut Command,
+    script: &str,
+    clients: u32,
+    seconds: u32,
+) -> &'a mut Command {
+    command
+        .arg(format!("--threads={clients}"))
+        .arg(format!("--time={seconds}"))
+        .arg("--percentile=95")
+        .arg(format!("--mysql-ignore-errors={CONFLICTS}"))
+        .args([script, "run"])
+}
+
+/// Runs it, and gives back what it says.
+pub fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().context("running sysbench")?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {said}{error}");
+    Ok(said)
 }
 
 impl Report {

@@ -6,11 +6,11 @@ use quorate_lab::leftovers::Folder;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SYNCS: usize = 101;
-const PAGE_BYTES: usize = 4096;
-const FILE_PAGES: usize = 256;
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: u64 = 1024;
 
 /// What this machine is, and how fast it syncs where nodes have their data.
 pub fn machine() -> Result<Machine> {
@@ -27,7 +27,7 @@ pub fn machine() -> Result<Machine> {
         memory_bytes: memory_bytes(&memory).context("no MemTotal in /proc/meminfo")?,
         kernel,
         disk: file_system(&mounts, folder.path()).unwrap_or_default().to_owned(),
-        sync_us: median_sync_us(folder.path())?,
+        sync_us: sync_time(folder.path(), SYNCS)?.as_secs_f64() * 1e6,
     })
 }
 
@@ -54,22 +54,25 @@ fn file_system<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
     mounts.max_by_key(|(depth, _)| *depth).map(|(_, kind)| kind)
 }
 
-/// Of overwriting a page in place.
-fn median_sync_us(folder: &Path) -> Result<f64> {
-    let path = folder.join("sync");
+/// Median time of overwriting 4 KiB and `fdatasync`, on the file system of `folder`.
+pub fn sync_time(folder: &Path, count: usize) -> Result<Duration> {
+    let path = folder.join("probe.tmp");
     let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
-    let page = [1; PAGE_BYTES];
-    file.write_all_at(&[0; PAGE_BYTES * FILE_PAGES], 0)?;
+    let block = [0x5a; BLOCK_BYTES];
+    for number in 0..BLOCKS {
+        file.write_all_at(&block, number * BLOCK_BYTES as u64)?;
+    }
     file.sync_all()?;
-    let mut times = Vec::with_capacity(SYNCS);
-    for round in 0..SYNCS {
+    let mut times = Vec::with_capacity(count);
+    for number in 0..count as u64 {
         let begin = Instant::now();
-        file.write_all_at(&page, (round % FILE_PAGES * PAGE_BYTES) as u64)?;
+        file.write_all_at(&block, number % BLOCKS * BLOCK_BYTES as u64)?;
         file.sync_data()?;
         times.push(begin.elapsed());
     }
+    fs::remove_file(&path)?;
     times.sort_unstable();
-    Ok(times[SYNCS / 2].as_secs_f64() * 1e6)
+    Ok(times[count / 2])
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod machine;
 mod network;
 
-pub use machine::machine;
+pub use machine::{machine, sync_time};
 pub use network::measure;
 
 use crate::fleet::Fleet;
