@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
 use std::cell::Cell as Flag;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,13 +48,14 @@ pub struct Live {
 
 /// Measures what is not in `folder` yet. `run` is completed by what is only known once systems run.
 pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> Result<()> {
+    let mut done = BTreeSet::new();
     if Store::exists(folder) {
         // What is gone on with has told of its systems and networks.
-        let former = Results::read(folder)?.run;
-        (run.systems, run.networks) = (former.systems, former.networks);
+        let former = Results::read(folder)?;
+        done = former.done();
+        (run.systems, run.networks) = (former.run.systems, former.run.networks);
     }
     let mut store = Store::open(folder, run)?;
-    let done = Results::read(folder)?.done();
     for network in &wish.networks {
         if !run.networks.iter().any(|known| known.name == network.to_string()) {
             run.networks.push(meter::measure(*network)?);

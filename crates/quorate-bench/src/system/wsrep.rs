@@ -61,13 +61,6 @@ impl Wsrep {
                 .context("Galera is not installed; on Debian: apt-get install galera-4"),
         }
     }
-
-    fn launch(&self, fleet: &Fleet, member: usize, start: &Start) -> Result<()> {
-        let mut arguments = Vec::new();
-        arguments.extend(start.new_cluster.then(|| "--wsrep-new-cluster".to_owned()));
-        arguments.extend(start.position.as_ref().map(|at| format!("--wsrep_start_position={at}")));
-        fleet.launch(member, &arguments)
-    }
 }
 
 impl System for Wsrep {
@@ -114,13 +107,17 @@ impl System for Wsrep {
     }
 
     fn form(&self, fleet: &Fleet) -> Result<()> {
-        self.launch(fleet, 0, &Start { new_cluster: true, position: None })?;
+        let founder = Start { new_cluster: true, position: None };
+        fleet.launch(0, &founder.own_arguments())?;
         fleet.wait_up(&[0])?;
         let status = WsrepStatus::ask(&mut fleet.connect(0)?)?;
         let group = status.get("wsrep_cluster_state_uuid").context("node1 names no group")?;
         // All have the founder's content: nobody needs a state transfer.
         let beginning = Start { new_cluster: false, position: Some(format!("{group}:0")) };
-        fleet.members().skip(1).try_for_each(|member| self.launch(fleet, member, &beginning))
+        fleet
+            .members()
+            .skip(1)
+            .try_for_each(|member| fleet.launch(member, &beginning.own_arguments()))
     }
 
     fn start_again(&self, fleet: &Fleet, member: usize) -> Result<()> {
@@ -135,11 +132,11 @@ impl System for Wsrep {
             server::allow_bootstrap(node)?;
             start.new_cluster = true;
         }
-        self.launch(fleet, member, &start)
+        fleet.launch(member, &start.own_arguments())
     }
 
     fn join(&self, fleet: &Fleet, member: usize) -> Result<()> {
-        self.launch(fleet, member, &Start::default())
+        fleet.launch(member, &[])
     }
 
     fn is_up(&self, connection: &mut Conn) -> Result<bool> {

@@ -52,7 +52,8 @@ impl Topology {
         Quality { delay: self.round_trip(from, to) / 2, ..Quality::default() }
     }
 
-    fn round_trip(self, from: usize, to: usize) -> Duration {
+    /// Between two hosts, there and back.
+    pub fn round_trip(self, from: usize, to: usize) -> Duration {
         const CENTRES: usize = 3;
         let (a, b) = (from % CENTRES, to % CENTRES);
         let near = Duration::from_micros(100);

@@ -67,9 +67,15 @@ impl Start {
         if account.switch {
             arguments.push(format!("--user={}", account.name));
         }
-        arguments.extend(self.new_cluster.then(|| "--wsrep-new-cluster".to_owned()));
-        arguments.extend(self.position.as_ref().map(|at| format!("--wsrep_start_position={at}")));
+        arguments.extend(self.own_arguments());
         arguments
+    }
+
+    /// Those that say where it begins.
+    pub fn own_arguments(&self) -> Vec<String> {
+        let new_cluster = self.new_cluster.then(|| "--wsrep-new-cluster".to_owned());
+        let position = self.position.as_ref().map(|at| format!("--wsrep_start_position={at}"));
+        new_cluster.into_iter().chain(position).collect()
     }
 }
 

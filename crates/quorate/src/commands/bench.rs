@@ -125,8 +125,8 @@ fn list(args: &Bench) -> Result<u8> {
     }
     println!("Networks:");
     for network in PUBLISHED {
-        let [near, far, other] = [(0, 1), (0, 2), (1, 2)]
-            .map(|(a, b)| (network.link(a, b).delay * 2).as_secs_f64() * 1e3);
+        let [near, far, other] =
+            [(0, 1), (0, 2), (1, 2)].map(|(a, b)| network.round_trip(a, b).as_secs_f64() * 1e3);
         println!("  {:<14} round trips {near}, {far}, {other} ms", network.to_string());
     }
     Ok(failure::OK)
