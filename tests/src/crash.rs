@@ -1,6 +1,6 @@
 //! Kill under load, start again, count what is lost.
 
-use crate::writers::{missing, Writers};
+use crate::writers::{self, missing};
 use crate::TestCluster;
 use anyhow::{ensure, Context, Result};
 use quorate_lab::random::Random;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// All victims die within this time of each other.
 const SPREAD_MS: u64 = 100;
-const CLIENTS_PER_NODE: u64 = 4;
+const CLIENTS_PER_NODE: usize = 4;
 
 /// Rounds of crashes on one cluster; every row ever acknowledged must survive all later rounds.
 pub struct CrashRounds<'a> {
@@ -32,7 +32,7 @@ pub struct Round {
 
 impl<'a> CrashRounds<'a> {
     pub fn new(cluster: &'a TestCluster) -> Result<CrashRounds<'a>> {
-        crate::writers::create_table(cluster)?;
+        writers::create_table(cluster)?;
         Ok(CrashRounds { cluster, random: Random::fresh(), acked: HashSet::new(), round: 0 })
     }
 
@@ -40,7 +40,7 @@ impl<'a> CrashRounds<'a> {
     pub fn round(&mut self, count: usize) -> Result<Round> {
         self.round += 1;
         let nodes = self.cluster.all();
-        let writers = Writers::start(self.cluster, &nodes, CLIENTS_PER_NODE, self.round);
+        let writers = writers::start(self.cluster, &nodes, CLIENTS_PER_NODE, self.round);
         thread::sleep(Duration::from_millis(1500 + self.random.below(2000)));
         let victims = self.random.choose(&nodes, count);
         self.kill(&victims)?;

@@ -1,6 +1,6 @@
 //! Power cuts of all servers at once, under load, on disks that forget what was not synced.
 
-use crate::writers::{create_table_at, missing_at, Writers};
+use crate::writers::{self, create_table_at, missing_at};
 use anyhow::{ensure, Result};
 use quorate_lab::cluster::{Cluster, Plan, System};
 use quorate_lab::disk::{Loss, Lost};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const CLIENTS_PER_NODE: u64 = 4;
+const CLIENTS_PER_NODE: usize = 4;
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 
 /// Quorate as the tests' other clusters run it: `QUORATE_PROVIDER`, or the release build.
@@ -61,7 +61,7 @@ impl PowerRounds {
             // the kernel has written that out long before the next power cut.
             self.cluster.nodes().for_each(|node| self.cluster.disk(node).sync_all());
         }
-        let writers = Writers::start_at(&self.sockets, CLIENTS_PER_NODE, self.round);
+        let writers = writers::start_at(&self.sockets, CLIENTS_PER_NODE, self.round);
         thread::sleep(Duration::from_millis(1500 + self.random.below(2000)));
         let all: Vec<usize> = self.cluster.nodes().collect();
         let forgotten = self.cluster.cut_power(&all, loss)?;

@@ -3,7 +3,7 @@
 
 use anyhow::{ensure, Context, Result};
 use quorate_tests::cluster::shown;
-use quorate_tests::writers::{create_table, missing, Acks, Writers};
+use quorate_tests::writers::{self, create_table, missing, Acks, Writers};
 use quorate_tests::TestCluster;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -31,13 +31,13 @@ impl Scene {
     fn with_victim_killed() -> Result<Scene> {
         let cluster = TestCluster::up(3, "")?;
         create_table(&cluster)?;
-        let writers = Writers::start(&cluster, &cluster.all(), 4, 1);
+        let writers = writers::start(&cluster, &cluster.all(), 4, 1);
         thread::sleep(Duration::from_secs(3));
         let before = writers.stop();
         cluster.quorate(&["kill", &VICTIM.to_string()])?;
         // Where the victim led, another is elected before the others are watched.
         cluster.sql(1, "CREATE DATABASE elected")?;
-        let writers = Writers::start(&cluster, &OTHERS, 2, 2);
+        let writers = writers::start(&cluster, &OTHERS, 2, 2);
         Ok(Scene { cluster, before, writers })
     }
 
@@ -157,13 +157,12 @@ fn a_full_disk_under_the_log() -> Result<()> {
     cluster.quorate(&["start", &victim])?;
     disk.fill()?;
 
-    cluster
-        .sql(1, "CREATE TABLE quorate_test.big (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB)")?;
-    let writers = Writers::start(&cluster, &OTHERS, 2, 1);
+    cluster.sql(1, "CREATE TABLE written.big (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB)")?;
+    let writers = writers::start(&cluster, &OTHERS, 2, 1);
     let end = Instant::now() + Duration::from_secs(120);
     while !cluster.error_log(VICTIM)?.contains("the log stands still: no space to") {
         ensure!(Instant::now() < end, "the disk never filled");
-        cluster.sql(1, "INSERT INTO quorate_test.big (b) VALUES (REPEAT('x', 4000000))")?;
+        cluster.sql(1, "INSERT INTO written.big (b) VALUES (REPEAT('x', 4000000))")?;
     }
     thread::sleep(Duration::from_secs(2));
     let acks = writers.stop();
@@ -208,7 +207,7 @@ fn a_port_in_use() -> Result<()> {
 fn garbage_on_the_group_port() -> Result<()> {
     let cluster = TestCluster::up(3, "")?;
     create_table(&cluster)?;
-    let writers = Writers::start(&cluster, &cluster.all(), 2, 1);
+    let writers = writers::start(&cluster, &cluster.all(), 2, 1);
     let mut oversized = b"QRT\x01".to_vec();
     oversized.resize(64, 0xff);
     let noise: Vec<u8> =

@@ -10,7 +10,7 @@ use quorate_lab::process::Activity;
 use quorate_lab::server::error_log;
 use quorate_tests::power::quorate;
 use quorate_tests::sized;
-use quorate_tests::writers::{create_table_at, missing_at, Acks, Writers};
+use quorate_tests::writers::{self, create_table_at, missing_at, Acks};
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const CALM: Duration = Duration::from_secs(2);
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
-const CLIENTS_PER_NODE: u64 = 4;
+const CLIENTS_PER_NODE: usize = 4;
 /// For another node to lead when the leader's disk fails.
 const HANDOVER_LIMIT: Duration = Duration::from_secs(2);
 /// The same when its server hangs, which takes five seconds to be believed.
@@ -98,7 +98,7 @@ impl Lab {
         self.log_start = error_log::length(&self.cluster.error_log(node));
         let sockets: Vec<PathBuf> =
             self.others(node).into_iter().map(|other| self.cluster.socket(other)).collect();
-        let writers = Writers::start_at(&sockets, CLIENTS_PER_NODE, self.runs);
+        let writers = writers::start_at(&sockets, CLIENTS_PER_NODE, self.runs);
         thread::sleep(CALM);
         self.cluster.disk(node).set_faults(faults);
         let seen = watch(&self.cluster);
@@ -202,7 +202,7 @@ fn a_leader_whose_server_hangs_gives_leadership_up() -> Result<()> {
     // Else a commit leaves it to later to reach the disk.
     own.query_drop("SET GLOBAL innodb_flush_log_at_trx_commit = 1")?;
 
-    let hanging = Writers::start_at(&[lab.cluster.socket(node)], CLIENTS_PER_NODE, 100);
+    let hanging = writers::start_at(&[lab.cluster.socket(node)], CLIENTS_PER_NODE, 100);
     let (acks, handover) = lab.trouble(node, Faults::default(), |cluster| {
         data.set_faults(Faults { frozen: true, ..Faults::default() });
         let handover = await_successor(cluster, &others, HANG_LIMIT * 2);

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
-use quorate_tests::writers::{create_table, missing, Writers};
+use quorate_tests::writers::{self, create_table, missing};
 use quorate_tests::{await_that, sized, TestCluster};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,14 +17,13 @@ const TROUBLE: [&str; 4] = [
     "could not be proposed",
 ];
 const CALM: Duration = Duration::from_secs(2);
-const WRITERS_PER_NODE: u64 = 4;
+const WRITERS_PER_NODE: usize = 4;
 
 #[test]
 fn large_transactions_disturb_nobody() -> Result<()> {
     let cluster = TestCluster::up(3, "")?;
     create_table(&cluster)?;
-    cluster
-        .sql(1, "CREATE TABLE quorate_test.large (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)")?;
+    cluster.sql(1, "CREATE TABLE written.large (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)")?;
     let (leader, followers) = (cluster.leader()?, cluster.followers()?);
     let before = trouble(&cluster)?;
     // From the node that forwards its proposals, and from the one that leads.
@@ -33,7 +32,7 @@ fn large_transactions_disturb_nobody() -> Result<()> {
     let large = sizes.iter().flat_map(|megabytes| from.map(|node| (*megabytes, node)));
     for (run, (megabytes, node)) in large.enumerate() {
         let writers =
-            Writers::start(&cluster, &[leader, followers[0]], WRITERS_PER_NODE, run as u64 + 1);
+            writers::start(&cluster, &[leader, followers[0]], WRITERS_PER_NODE, run as u64 + 1);
         thread::sleep(CALM);
         let begun = Instant::now();
         let inserted = insert(&cluster, node, run, megabytes);
@@ -67,14 +66,14 @@ fn large_transactions_disturb_nobody() -> Result<()> {
 /// One transaction of so many rows of a megabyte.
 fn insert(cluster: &TestCluster, node: u16, run: usize, megabytes: usize) -> Result<()> {
     let statement = format!(
-        "INSERT INTO quorate_test.large SELECT {run} * 10000 + seq, REPEAT('x', 1000000) FROM \
-         quorate_test.seq_1_to_{megabytes}"
+        "INSERT INTO written.large SELECT {run} * 10000 + seq, REPEAT('x', 1000000) FROM \
+         written.seq_1_to_{megabytes}"
     );
     cluster.sql(node, &statement)
 }
 
 fn rows(cluster: &TestCluster, node: u16, run: usize, expected: usize) -> Result<bool> {
-    let select = format!("SELECT COUNT(*) FROM quorate_test.large WHERE id DIV 10000 = {run}");
+    let select = format!("SELECT COUNT(*) FROM written.large WHERE id DIV 10000 = {run}");
     let count: Option<usize> = cluster.connect(node)?.query_first(select)?;
     Ok(count.context("a count")? == expected)
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Error, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::process::ProcessId;
 use quorate_tests::cluster::shown;
-use quorate_tests::writers::{create_table, missing, Writers};
+use quorate_tests::writers::{self, create_table, missing};
 use quorate_tests::TestCluster;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -86,7 +86,7 @@ fn writes_go_on(
     known: &mut HashSet<u64>,
     harm: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let writers = Writers::start_failing_over(cluster, servers, 4, run);
+    let writers = writers::start_failing_over(cluster, servers, 4, run);
     thread::sleep(Duration::from_secs(2));
     harm()?;
     thread::sleep(Duration::from_secs(4));

@@ -3,7 +3,7 @@
 use anyhow::{ensure, Result};
 use mysql::prelude::Queryable;
 use quorate_tests::sysbench::{self, Load, Tables};
-use quorate_tests::writers::{create_table, missing, Writers};
+use quorate_tests::writers::{self, create_table, missing};
 use quorate_tests::{sized, TestCluster};
 use std::fs;
 use std::thread;
@@ -17,7 +17,7 @@ fn a_node_killed_under_load_needs_no_state_transfer() -> Result<()> {
     create_table(&cluster)?;
     let away = cluster.followers()?[0];
     let others: Vec<u16> = cluster.all().into_iter().filter(|node| *node != away).collect();
-    let writers = Writers::start(&cluster, &others, 4, 1);
+    let writers = writers::start(&cluster, &others, 4, 1);
     thread::sleep(Duration::from_secs(2));
     cluster.quorate(&["kill", &away.to_string()])?;
     let before = cluster.error_log(away)?.len();

@@ -2,7 +2,7 @@
 //! stopped, or comes back.
 
 use anyhow::Result;
-use quorate_tests::writers::{create_table, Writers};
+use quorate_tests::writers::{self, create_table};
 use quorate_tests::{sized, TestCluster};
 use rustix::process::Signal;
 use std::thread;
@@ -17,7 +17,7 @@ fn a_follower_in_trouble_does_not_stop_writes() -> Result<()> {
     let calm = Duration::from_secs(sized(3, 10));
     let trouble = Duration::from_secs(sized(8, 20));
 
-    let writers = Writers::start(&cluster, &[leader], 8, 1);
+    let writers = writers::start(&cluster, &[leader], 8, 1);
     thread::sleep(calm);
     cluster.quorate(&["kill", &followers[0].to_string()])?;
     thread::sleep(trouble);

@@ -6,7 +6,7 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 use quorate_lab::cluster::{Cluster, Plan};
 use quorate_tests::power::quorate;
-use quorate_tests::writers::{create_table_at, missing_at, Writers};
+use quorate_tests::writers::{self, create_table_at, missing_at};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ fn five_leave_down_to_one_that_still_writes_and_return() -> Result<()> {
         }
     };
 
-    let writers = Writers::start_at(&sockets[last..=last], 4, 1);
+    let writers = writers::start_at(&sockets[last..=last], 4, 1);
     let mut left = Vec::new();
     while left.len() + 1 < all.len() {
         // Who leads goes first, if it is not to be the last.

@@ -7,9 +7,7 @@ mod table;
 pub use fault::Fault;
 pub use table::Table;
 
-use crate::writers::{
-    create_table_through, empty_table_through, missing_since, Acks, Door, Writers,
-};
+use crate::writers::{self, missing_since, Acks, Client, Door, Writers};
 use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::disk::Loss;
@@ -78,7 +76,7 @@ struct Times {
 
 impl Failover {
     pub fn new(target: Arc<dyn Target + Send>, topology: Topology) -> Result<Failover> {
-        create_table_through(&mut target.connect(0, READ_TIMEOUT)?)?;
+        writers::table::create(&mut target.connect(0, READ_TIMEOUT)?)?;
         let near = |node: &usize| topology != Topology::TwoRegions || node % 3 != 2;
         let homes = (0..target.nodes()).filter(near).collect();
         Ok(Failover { target, homes, run: 0, acked: HashSet::new() })
@@ -101,7 +99,7 @@ impl Failover {
 
         let order: Vec<usize> = std::iter::once(leader).chain(others).collect();
         let doors: Vec<Door> = order.iter().map(|node| self.door(*node)).collect();
-        let writers = Writers::start_through(&doors, CLIENTS, self.run);
+        let writers = Writers::start(Client::failing_over(&doors, CLIENTS), self.run);
         // The first statements and connections are not what is to be measured.
         thread::sleep(CALM / 4);
         let calm = Instant::now();
@@ -165,7 +163,7 @@ impl Failover {
     pub fn finish(&mut self) -> Result<usize> {
         let lost = self.lost_of(&self.acked, 0)?;
         self.acked.clear();
-        empty_table_through(&mut self.target.connect(0, READ_TIMEOUT)?)?;
+        writers::table::empty(&mut self.target.connect(0, READ_TIMEOUT)?)?;
         Ok(lost)
     }
 
