@@ -5,7 +5,7 @@
 //! round, between visits that follow one another.
 //!
 //! Invariant: a plan has every point of every test's grid, for each system and round, exactly once, but
-//! for those that are done.
+//! for those that are not wanted.
 
 use crate::record::{Key, Place};
 use std::collections::BTreeSet;
@@ -35,9 +35,8 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub test: &'static str,
-    pub points: Vec<Point>,
-    /// What each point takes.
-    pub each: Duration,
+    /// Each with what it takes.
+    pub points: Vec<(Point, Duration)>,
     /// Its members are hurt: it comes last in a visit.
     pub harms: bool,
 }
@@ -50,38 +49,36 @@ pub struct Visit {
     pub members: usize,
     pub system: String,
     /// The tests in order, each with its points.
-    pub places: Vec<Place>,
+    pub steps: Vec<Step>,
+}
+
+/// One measurement of a visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub place: Place,
     pub takes: Duration,
 }
 
-impl Visit {
-    /// Drops the places that are not for its system.
-    pub fn keep(&mut self, is_for: impl Fn(&Place) -> bool) {
-        let share = self.takes / self.places.len().max(1) as u32;
-        self.places.retain(is_for);
-        self.takes = share * self.places.len() as u32;
-    }
-}
-
-/// Lays out the visits of `rounds` for all `systems` and `networks`; what is in `done` is left out.
+/// Lays out the visits of `rounds` for all `systems` and `networks`, with the cells that are wanted: not
+/// those that are done, nor those of what a system cannot do.
 pub fn lay_out(
     asked: &[Asked],
     systems: &[String],
     networks: &[String],
     rounds: RangeInclusive<u32>,
-    done: &BTreeSet<Key>,
+    is_wanted: impl Fn(&Key) -> bool,
 ) -> Vec<Visit> {
     let mut asked: Vec<&Asked> = asked.iter().collect();
     asked.sort_by_key(|test| test.harms);
     let sizes: BTreeSet<usize> =
-        asked.iter().flat_map(|test| &test.points).map(|point| point.members).collect();
+        asked.iter().flat_map(|test| &test.points).map(|(point, _)| point.members).collect();
     let mut visits = Vec::new();
     for round in rounds {
         for network in networks {
             for members in &sizes {
                 for turn in 0..systems.len() {
                     let system = &systems[(turn + round as usize) % systems.len()];
-                    let visit = visit(&asked, (round, network, *members, system), done);
+                    let visit = visit(&asked, (round, network, *members, system), &is_wanted);
                     visits.extend(visit);
                 }
             }
@@ -93,11 +90,11 @@ pub fn lay_out(
 fn visit(
     asked: &[&Asked],
     (round, network, members, system): (u32, &str, usize, &str),
-    done: &BTreeSet<Key>,
+    is_wanted: impl Fn(&Key) -> bool,
 ) -> Option<Visit> {
-    let (mut places, mut takes) = (Vec::new(), Duration::ZERO);
+    let mut steps = Vec::new();
     for test in asked {
-        for point in test.points.iter().filter(|point| point.members == members) {
+        for (point, takes) in test.points.iter().filter(|(point, _)| point.members == members) {
             let place = Place {
                 test: test.test.to_owned(),
                 network: network.to_owned(),
@@ -106,14 +103,13 @@ fn visit(
                 clients: point.clients,
             };
             let key = (place, system.to_owned(), round);
-            if !done.contains(&key) {
-                places.push(key.0);
-                takes += test.each;
+            if is_wanted(&key) {
+                steps.push(Step { place: key.0, takes: *takes });
             }
         }
     }
     let (network, system) = (network.to_owned(), system.to_owned());
-    (!places.is_empty()).then_some(Visit { round, network, members, system, places, takes })
+    (!steps.is_empty()).then_some(Visit { round, network, members, system, steps })
 }
 
 #[cfg(test)]
@@ -122,8 +118,8 @@ mod tests {
 
     fn asked(test: &'static str, harms: bool, members: &[usize]) -> Asked {
         let point = |members: &usize| Point { members: *members, load: "all".into(), clients: 4 };
-        let points = members.iter().map(point).collect();
-        Asked { test, points, each: Duration::from_secs(10), harms }
+        let points = members.iter().map(|members| (point(members), Duration::from_secs(10)));
+        Asked { test, points: points.collect(), harms }
     }
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -134,11 +130,8 @@ mod tests {
     fn each_cell_is_measured_once_and_systems_take_turns() {
         let asked = [asked("failover", true, &[3]), asked("oltp", false, &[3, 5])];
         let (systems, networks) = (names(&["a", "b", "c"]), names(&["lan", "region"]));
-        let visits = lay_out(&asked, &systems, &networks, 1..=3, &BTreeSet::new());
-        let cells = visits.iter().flat_map(|visit| {
-            visit.places.iter().map(|place| (place.clone(), visit.system.clone(), visit.round))
-        });
-        let all: Vec<Key> = cells.collect();
+        let visits = lay_out(&asked, &systems, &networks, 1..=3, |_| true);
+        let all: Vec<Key> = visits.iter().flat_map(keys).collect();
         assert_eq!(all.len(), 3 * 3 * 2 * 3);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
         for turns in visits.chunks(3) {
@@ -149,17 +142,21 @@ mod tests {
         let first: BTreeSet<&str> =
             visits.iter().step_by(3).map(|visit| visit.system.as_str()).collect();
         assert_eq!(first.len(), 3, "each begins once");
-        assert_eq!(visits[0].places.last().unwrap().test, "failover", "harm comes last");
-        assert_eq!(visits[0].takes, Duration::from_secs(20));
+        assert_eq!(visits[0].steps.last().unwrap().place.test, "failover", "harm comes last");
     }
 
     #[test]
-    fn what_is_done_is_left_out() {
+    fn what_is_not_wanted_is_left_out() {
         let asked = [asked("oltp", false, &[3])];
         let (systems, networks) = (names(&["a", "b"]), names(&["lan"]));
-        let whole = lay_out(&asked, &systems, &networks, 1..=2, &BTreeSet::new());
-        let first = (whole[0].places[0].clone(), whole[0].system.clone(), whole[0].round);
-        let rest = lay_out(&asked, &systems, &networks, 1..=2, &BTreeSet::from([first]));
-        assert_eq!(rest, whole[1..]);
+        let whole = lay_out(&asked, &systems, &networks, 1..=2, |_| true);
+        let first = keys(&whole[0]).next().unwrap();
+        let rest = lay_out(&asked, &systems, &networks, 1..=2, |key| *key != first);
+        assert_eq!(rest, whole[1..], "a visit without a step is none");
+    }
+
+    fn keys(visit: &Visit) -> impl Iterator<Item = Key> + '_ {
+        let key = |step: &Step| (step.place.clone(), visit.system.clone(), visit.round);
+        visit.steps.iter().map(key)
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::fleet::Fleet;
 use crate::meter;
-use crate::plan::{self, Visit};
-use crate::record::{Cell, Place, Results, Run, Setup, Store};
+use crate::plan::{self, Step, Visit};
+use crate::record::{Cell, Key, Place, Results, Run, Setup, Store};
 use crate::report;
 use crate::suite::{self, Scale, Site, Test};
 use crate::system::System;
@@ -33,6 +33,15 @@ impl Wish {
     fn system(&self, name: &str) -> Result<&Arc<dyn System>> {
         let system = self.systems.iter().find(|system| system.name() == name);
         system.with_context(|| format!("{name} was not asked for"))
+    }
+
+    /// Whether a system can do what is done at a place.
+    fn is_for(&self, system: &str, place: &Place) -> bool {
+        let test = self.tests.iter().find(|test| test.name() == place.test);
+        match (test, self.system(system)) {
+            (Some(test), Ok(system)) => test.is_for(&**system, place),
+            _ => false,
+        }
     }
 }
 
@@ -65,19 +74,13 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
     let networks: Vec<String> = wish.networks.iter().map(Topology::to_string).collect();
     let asked: Vec<plan::Asked> =
         wish.tests.iter().map(|test| suite::ask(*test, &wish.scale)).collect();
-    let mut visits = plan::lay_out(&asked, &systems, &networks, 1..=wish.rounds, &done);
-    for visit in &mut visits {
-        let system = wish.system(&visit.system)?;
-        visit.keep(|place| {
-            suite::named(&place.test).is_ok_and(|test| test.is_for(&**system, place))
-        });
-    }
-    visits.retain(|visit| !visit.places.is_empty());
-    let mut at = Live { all: visits.iter().map(|visit| visit.takes).sum(), ..Live::default() };
+    let is_wanted = |key: &Key| !done.contains(key) && wish.is_for(&key.1, &key.0);
+    let visits = plan::lay_out(&asked, &systems, &networks, 1..=wish.rounds, is_wanted);
+    let steps = visits.iter().flat_map(|visit| &visit.steps);
+    let mut at = Live { all: steps.map(|step| step.takes).sum(), ..Live::default() };
     let mut fleets = Fleets { kept: HashMap::new(), wish };
     for visit in &visits {
-        let share = visit.takes / visit.places.len() as u32;
-        for place in &visit.places {
+        for Step { place, takes } in &visit.steps {
             let words = report::place_words(place);
             at.now = format!("round {}: {}, {words}, {}", visit.round, place.test, visit.system);
             live(&at);
@@ -86,7 +89,7 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
             leftovers::wait_if_ending();
             store.append(&cell)?;
             store.describe(run)?;
-            at.done += share;
+            at.done += *takes;
         }
         if !wish.reuse {
             fleets.kept.clear();

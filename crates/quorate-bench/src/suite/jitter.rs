@@ -27,21 +27,25 @@ impl Test for Jitter {
         clients.iter().map(point).collect()
     }
 
-    fn each(&self, scale: &Scale) -> Duration {
-        match scale.grid {
-            Grid::Quick => 2 * scale.time,
-            Grid::Default | Grid::Full => scale.time.max(TIME_MIN),
-        }
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
+        time(scale)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
-        let mut found = site.sysbench(place, self.each(site.scale))?;
+        let mut found = site.sysbench(place, time(site.scale))?;
         let curve = found.curves.get("tps").context("sysbench told no second")?;
         let rates: Vec<f64> = curve.iter().map(|(_, rate)| *rate).collect();
         let spread = Spread::of(rates.iter().copied()).context("not one second")?;
         found.figures.insert("cv_percent".into(), variation_percent(&rates));
         found.figures.insert("worst_over_median".into(), spread.low / spread.median.max(1.0));
         Ok(found)
+    }
+}
+
+fn time(scale: &Scale) -> Duration {
+    match scale.grid {
+        Grid::Quick => 2 * scale.time,
+        Grid::Default | Grid::Full => scale.time.max(TIME_MIN),
     }
 }
 

@@ -28,7 +28,7 @@ impl Test for Latency {
         LOADS.map(|load| Point { members: 3, load: load.into(), clients: 1 }).into()
     }
 
-    fn each(&self, scale: &Scale) -> Duration {
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
         scale.time
     }
 

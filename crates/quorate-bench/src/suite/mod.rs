@@ -25,8 +25,8 @@ pub trait Test: Sync {
     /// Its grid on one network.
     fn points(&self, scale: &Scale) -> Vec<Point>;
 
-    /// What one point takes.
-    fn each(&self, scale: &Scale) -> Duration;
+    /// What a point takes, about.
+    fn each(&self, scale: &Scale, point: &Point) -> Duration;
 
     /// Whether members are hurt.
     fn harms(&self) -> bool {
@@ -79,8 +79,12 @@ impl Scale {
 
 /// A test with its points, for the plan.
 pub fn ask(test: &dyn Test, scale: &Scale) -> Asked {
-    let (points, each) = (test.points(scale), test.each(scale));
-    Asked { test: test.name(), points, each, harms: test.harms() }
+    let timed = |point: Point| {
+        let takes = test.each(scale, &point);
+        (point, takes)
+    };
+    let points = test.points(scale).into_iter().map(timed);
+    Asked { test: test.name(), points: points.collect(), harms: test.harms() }
 }
 
 /// Where a test is carried out: a system that runs.

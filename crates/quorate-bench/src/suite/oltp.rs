@@ -35,7 +35,7 @@ impl Test for Oltp {
         loads.iter().flat_map(of_load).collect()
     }
 
-    fn each(&self, scale: &Scale) -> Duration {
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
         scale.time
     }
 
