@@ -3,9 +3,12 @@
 use crate::frame::{FRAME_BODY_MAX, HEADER_BYTES};
 use crate::*;
 use bytes::Bytes;
+use quorate_consensus::level::NEWEST;
 use quorate_consensus::{
     Charter, Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
+use std::fs;
+use std::path::Path;
 
 const FROM: MemberId = MemberId(7);
 const TO: MemberId = MemberId(9);
@@ -137,6 +140,27 @@ fn every_packet_survives_the_wire() {
     let packets = every_packet();
     let stream: Vec<u8> = packets.iter().flat_map(frames).collect();
     assert_eq!(decode_all(&stream, 1 << 20).unwrap(), packets);
+}
+
+/// Streams of all packets as releases wrote them, `tests/formats/RELEASE`. A release with another
+/// protocol than the one before adds its file:
+/// `QUORATE_WRITE_FORMATS=1 cargo test -p quorate-wire what_releases_said`
+#[test]
+fn what_releases_said_is_understood() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
+    let now: Vec<u8> = every_packet().iter().flat_map(frames).collect();
+    let newest = folder.join(NEWEST.release);
+    if std::env::var_os("QUORATE_WRITE_FORMATS").is_some() {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(&newest, &now).unwrap();
+    }
+    for release in fs::read_dir(&folder).unwrap() {
+        let release = release.unwrap().path();
+        let packets = decode_all(&fs::read(&release).unwrap(), 1 << 20).unwrap();
+        assert_eq!(packets, every_packet(), "{}", release.display());
+    }
+    let said = fs::read(&newest).expect("a release with a protocol of its own has its file");
+    assert!(said == now, "another byte is another protocol, which is another level");
 }
 
 #[test]
