@@ -1,5 +1,6 @@
 //! The tests, each named after what it repeats.
 
+mod conflicts;
 mod jitter;
 mod latency;
 mod oltp;
@@ -42,7 +43,8 @@ pub trait Test: Sync {
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 3] = [&oltp::Oltp, &jitter::Jitter, &latency::Latency];
+pub const ALL: [&dyn Test; 4] =
+    [&oltp::Oltp, &jitter::Jitter, &latency::Latency, &conflicts::Conflicts];
 
 /// The test of this name.
 pub fn named(name: &str) -> Result<&'static dyn Test> {
