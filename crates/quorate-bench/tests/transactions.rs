@@ -62,3 +62,21 @@ fn clients_of_a_single_primary_wait_for_each_other() {
     assert_eq!(found.facts["equal"], "yes");
     assert!(found.figures["goodput_tps"] > 10.0 && found.figures["cert_failures"] == 0.0);
 }
+
+#[test]
+fn a_large_transaction_is_everywhere_and_small_ones_go_on() {
+    let _alone = alone();
+    let fleet = start("quorate", 3);
+    let found = measure(&fleet, "large", 4);
+    for member in fleet.members() {
+        let bytes = number(&fleet, member, "SELECT SUM(LENGTH(filler)) FROM large.t");
+        assert_eq!(bytes, 10e6, "node{}", member + 1);
+    }
+    let figure = |name: &str| found.figures[name];
+    assert!(figure("large_s") > 0.0 && figure("large_s") < 60.0);
+    assert!(figure("gap_s") > 0.0 && figure("gap_s") < 60.0);
+    // Each of a member's clients waits at least as long as there is no commit.
+    assert!(figure("max_ms") / 1e3 >= figure("gap_s") * 0.5, "{found:?}");
+    assert!(figure("memory_mb") > 50.0 && figure("memory_mb") < 2000.0);
+    assert_eq!(found.facts["small ones failed"], "0");
+}

@@ -1,7 +1,7 @@
 //! Waiting for members, which cannot be asked to report.
 
 use super::Fleet;
-use anyhow::{bail, Result};
+use anyhow::{bail, ensure, Result};
 use mysql::Conn;
 use quorate_lab::process::Activity;
 use quorate_lab::server::error_log;
@@ -48,6 +48,18 @@ impl Fleet {
             })?;
         }
         Ok(())
+    }
+
+    /// Waits until a member has applied so many transactions, see [`System::applied`]. Others may write
+    /// meanwhile.
+    ///
+    /// [`System::applied`]: crate::system::System::applied
+    pub fn wait_applied(&self, member: usize, goal: u64, end: Instant) -> Result<()> {
+        self.poll(member, end, || {
+            let own = self.applied(member)?;
+            ensure!(own >= goal, "node{} has applied {own} of {goal}", member + 1);
+            Ok(())
+        })
     }
 
     /// Tries until it succeeds; the error shows the ends of the logs. A server that has ended is not

@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod jitter;
+mod large;
 mod latency;
 mod oltp;
 
@@ -43,8 +44,8 @@ pub trait Test: Sync {
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 4] =
-    [&oltp::Oltp, &jitter::Jitter, &latency::Latency, &conflicts::Conflicts];
+pub const ALL: [&dyn Test; 5] =
+    [&oltp::Oltp, &jitter::Jitter, &latency::Latency, &large::Large, &conflicts::Conflicts];
 
 /// The test of this name.
 pub fn named(name: &str) -> Result<&'static dyn Test> {
