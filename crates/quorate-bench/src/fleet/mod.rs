@@ -8,18 +8,18 @@
 //! member that it is beside. Members are counted from 0; member 0 is shown as `node1`.
 
 mod backup;
+mod faults;
 mod setup;
 mod wait;
 
 use crate::system::{Ground, System};
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use mysql::Conn;
 use quorate_lab::cluster::Seat;
 use quorate_lab::leftovers::Folder;
 use quorate_lab::net::{Network, Topology};
 use quorate_lab::process::Activity;
 use quorate_lab::server::{self, sql, Account, Node, Ports};
-use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +27,6 @@ use std::time::Duration;
 
 /// For what a client waits for, a long statement included.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
-/// For a killed server to be gone.
-const DEATH_LIMIT: Duration = Duration::from_secs(60);
 /// Root, whom sockets authenticate in MariaDB, and who has no password in MySQL.
 pub const USER: &str = "root";
 
@@ -158,53 +156,6 @@ impl Fleet {
     /// The pid of the member's server, if it runs.
     pub fn pid(&self, member: usize) -> Option<i32> {
         self.seats[member].with_server(|server| Ok(server.pid())).ok()
-    }
-
-    /// kill -9; waits until it is gone.
-    pub fn kill(&self, member: usize) -> Result<()> {
-        self.seats[member].kill()?;
-        let gone = self.seats[member].collect(DEATH_LIMIT)?;
-        ensure!(gone, "node{} does not end, though killed", member + 1);
-        Ok(())
-    }
-
-    /// SIGSTOP.
-    pub fn pause(&self, member: usize) -> Result<()> {
-        self.seats[member].with_server(|server| server.pause())
-    }
-
-    pub fn resume(&self, member: usize) -> Result<()> {
-        self.seats[member].with_server(|server| server.resume())
-    }
-
-    /// SIGTERM; an error if it does not end within `limit`.
-    pub fn stop(&self, member: usize, limit: Duration) -> Result<()> {
-        self.seats[member].with_server(|server| server.terminate())?;
-        let gone = self.seats[member].collect(limit)?;
-        ensure!(gone, "node{} did not stop within {limit:?}", member + 1);
-        Ok(())
-    }
-
-    /// Starts a member that does not run; [`Fleet::wait_up`] waits for it.
-    pub fn start_again(&self, member: usize) -> Result<()> {
-        self.system.start_again(self, member).with_context(|| self.log_ends())
-    }
-
-    /// Takes everything from a member that does not run: data and log.
-    pub fn wipe(&self, member: usize) -> Result<()> {
-        let running = self.activity(member) != Activity::Gone;
-        ensure!(!running, "node{} runs: it is not wiped", member + 1);
-        let node = self.node(member);
-        for folder in [node.data(), node.log(), node.tmp()].iter().filter(|path| path.exists()) {
-            fs::remove_dir_all(folder).with_context(|| format!("clearing {}", folder.display()))?;
-        }
-        server::make_folders(node, &self.account)
-    }
-
-    /// Starts a member that was wiped, so that it gets the data of the others; [`Fleet::wait_up`] waits
-    /// until it has them.
-    pub fn join(&self, member: usize) -> Result<()> {
-        self.system.join(self, member).with_context(|| self.log_ends())
     }
 
     /// Starts a member's server.

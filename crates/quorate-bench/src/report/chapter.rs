@@ -63,7 +63,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Loss and return of a secondary",
         what: "A secondary is killed at second 10 and comes back; one is stopped; an empty one joins.",
         main: Some("dip_s"),
-        beside: &["dip_depth_percent", "gap_s", "tps"],
+        beside: &["dip_depth_percent", "gap_s", "back_to_three_s", "tps"],
         drawn: OverTime,
     },
     Chapter {

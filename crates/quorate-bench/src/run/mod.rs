@@ -18,6 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The primary of a fleet that was just started.
+const FIRST: usize = 0;
+
 /// What is to be measured.
 pub struct Wish {
     pub tests: Vec<&'static dyn Test>,
@@ -35,11 +38,15 @@ impl Wish {
         system.with_context(|| format!("{name} was not asked for"))
     }
 
-    /// Whether a system can do what is done at a place.
+    /// Whether the grid has a place, and a system can do what is done there.
     fn is_for(&self, system: &str, place: &Place) -> bool {
         let test = self.tests.iter().find(|test| test.name() == place.test);
+        let is_first =
+            || self.networks.first().is_some_and(|first| first.to_string() == place.network);
         match (test, self.system(system)) {
-            (Some(test), Ok(system)) => test.is_for(&**system, place),
+            (Some(test), Ok(system)) => {
+                (test.is_everywhere(&self.scale) || is_first()) && test.is_for(&**system, place)
+            }
             _ => false,
         }
     }
@@ -131,6 +138,9 @@ impl Fleets<'_> {
             let found = test.measure(&site, place)?;
             Ok((found, kept.fleet.primary()))
         });
+        // Whoever comes next finds the fleet as it was at its beginning, or a new one.
+        let begins_at = measured.as_ref().ok().and_then(|(_, primary)| *primary);
+        let is_changed = test.spends() || test.harms() && begins_at != Some(FIRST);
         match measured {
             Ok((found, primary)) => {
                 cell.primary = primary.map(|member| format!("node{}", member + 1));
@@ -139,7 +149,7 @@ impl Fleets<'_> {
             }
             Err(error) => cell.failed = Some(format!("{error:#}")),
         }
-        if test.harms() || cell.failed.is_some() {
+        if is_changed || cell.failed.is_some() {
             self.kept.remove(&key);
         }
         Ok(cell)

@@ -1,10 +1,12 @@
 //! The tests, each named after what it repeats.
 
-mod conflicts;
+mod dip;
+mod failover;
 mod jitter;
-mod large;
 mod latency;
 mod oltp;
+mod rpo;
+mod secondary;
 
 use crate::drive::sysbench::{self, Load, Tables};
 use crate::fleet::Fleet;
@@ -30,9 +32,19 @@ pub trait Test: Sync {
     /// What a point takes, about.
     fn each(&self, scale: &Scale, point: &Point) -> Duration;
 
-    /// Whether members are hurt.
+    /// Whether members are hurt. They are whole again afterwards, or the cell has failed.
     fn harms(&self) -> bool {
         false
+    }
+
+    /// Whether nothing can be measured on its fleet afterwards.
+    fn spends(&self) -> bool {
+        false
+    }
+
+    /// Whether it is measured on all networks, rather than on the first.
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        true
     }
 
     /// Whether a system can do what is done at a place; it has no cell there if not.
@@ -44,8 +56,14 @@ pub trait Test: Sync {
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 5] =
-    [&oltp::Oltp, &jitter::Jitter, &latency::Latency, &large::Large, &conflicts::Conflicts];
+pub const ALL: [&dyn Test; 6] = [
+    &oltp::Oltp,
+    &jitter::Jitter,
+    &failover::Failover,
+    &secondary::Secondary,
+    &rpo::Rpo,
+    &latency::Latency,
+];
 
 /// The test of this name.
 pub fn named(name: &str) -> Result<&'static dyn Test> {
@@ -165,4 +183,10 @@ impl Found {
             self.figures.insert(name.into(), at(share) * 1e3);
         }
     }
+}
+
+/// Whether the system has as many members as the place asks for: one that is alone has nobody who could be
+/// behind.
+fn replicates(system: &dyn System, place: &Place) -> bool {
+    place.members > 1 && system.members(place.members) == place.members
 }

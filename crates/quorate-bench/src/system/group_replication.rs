@@ -1,6 +1,6 @@
 //! MySQL Group Replication, with a single primary.
 
-use super::{ask, owned, Ground, Program, System, REPLICATION_PASSWORD, REPLICATION_USER};
+use super::{ask, owned, Ground, Hold, Program, System, REPLICATION_PASSWORD, REPLICATION_USER};
 use crate::fleet::Fleet;
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
@@ -148,6 +148,13 @@ impl System for GroupReplication {
         Ok(Some(ask(connection, seen)?.parse()?))
     }
 
+    fn view(&self, connection: &mut Conn) -> Result<String> {
+        let states = "SELECT COALESCE(GROUP_CONCAT(CONCAT(MEMBER_HOST, ' ', MEMBER_STATE, ' ', \
+                      MEMBER_ROLE) ORDER BY MEMBER_HOST), '') \
+                      FROM performance_schema.replication_group_members";
+        ask(connection, states)
+    }
+
     fn applied(&self, connection: &mut Conn) -> Result<u64> {
         count(&ask(connection, "SELECT @@global.gtid_executed")?)
     }
@@ -166,8 +173,29 @@ impl System for GroupReplication {
         &["super_read_only"]
     }
 
+    fn fails_over(&self) -> bool {
+        true
+    }
+
+    fn weigh(&self, fleet: &Fleet, weights: &[u8]) -> Result<()> {
+        for (member, weight) in fleet.members().zip(weights) {
+            let set = format!("SET GLOBAL group_replication_member_weight = {weight}");
+            fleet.connect(member)?.query_drop(set)?;
+        }
+        Ok(())
+    }
+
     fn is_multi_primary(&self) -> bool {
         false
+    }
+
+    /// With AFTER a commit waits until all have applied it.
+    fn hold(&self) -> Option<Hold> {
+        let hold = Hold {
+            hold: "STOP REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'",
+            release: "START REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'",
+        };
+        (self.consistency == "EVENTUAL").then_some(hold)
     }
 }
 

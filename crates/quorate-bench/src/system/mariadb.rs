@@ -1,6 +1,6 @@
 //! MariaDB by itself: one server, or a primary with replicas that read its binary log.
 
-use super::{ask, owned, Ground, Program, System, REPLICATION_PASSWORD, REPLICATION_USER};
+use super::{ask, owned, Ground, Hold, Program, System, REPLICATION_PASSWORD, REPLICATION_USER};
 use crate::fleet::Fleet;
 use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
@@ -165,6 +165,13 @@ impl System for MariaDb {
         Ok((ask(connection, "SELECT @@read_only")? == "0").then_some(0))
     }
 
+    /// Only a replica looks at another member, its primary.
+    fn view(&self, connection: &mut Conn) -> Result<String> {
+        let row = connection.query_first::<Row, _>("SHOW SLAVE STATUS")?;
+        let running = row.and_then(|mut row| row.take::<String, _>("Slave_IO_Running"));
+        Ok(running.unwrap_or_default())
+    }
+
     fn applied(&self, connection: &mut Conn) -> Result<u64> {
         count(&ask(connection, "SELECT @@gtid_current_pos")?)
     }
@@ -192,8 +199,18 @@ impl System for MariaDb {
         }
     }
 
+    fn fails_over(&self) -> bool {
+        false
+    }
+
     fn is_multi_primary(&self) -> bool {
         false
+    }
+
+    /// Semi-synchronous replicas acknowledge what they have received.
+    fn hold(&self) -> Option<Hold> {
+        let hold = Hold { hold: "STOP SLAVE SQL_THREAD", release: "START SLAVE SQL_THREAD" };
+        (self.replication != Replication::None).then_some(hold)
     }
 }
 

@@ -84,6 +84,9 @@ pub trait System: Send + Sync {
     /// the highest number is.
     fn primacy(&self, connection: &mut Conn) -> Result<Option<u64>>;
 
+    /// What the member sees of its group, in words that change once it notices that another is gone.
+    fn view(&self, connection: &mut Conn) -> Result<String>;
+
     /// How many transactions the member has applied since the group began. Members that have the same
     /// are equal.
     fn applied(&self, connection: &mut Conn) -> Result<u64>;
@@ -101,8 +104,27 @@ pub trait System: Send + Sync {
         &[]
     }
 
+    /// Whether another member takes the primary's place by itself.
+    fn fails_over(&self) -> bool;
+
+    /// Who is to lead rather than others, from 0 to 100 for each member, where a system has that.
+    fn weigh(&self, _fleet: &Fleet, _weights: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether all members take writes.
     fn is_multi_primary(&self) -> bool;
+
+    /// How a member is kept from applying what it receives. None where nobody could write meanwhile, or
+    /// there is nobody to receive.
+    fn hold(&self) -> Option<Hold>;
+}
+
+/// Statements for one connection, which may not end between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    pub hold: &'static str,
+    pub release: &'static str,
 }
 
 /// All of them, in the order in which they are shown.

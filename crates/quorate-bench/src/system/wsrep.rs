@@ -1,11 +1,11 @@
 //! Systems behind the wsrep interface of MariaDB: Quorate, and Galera.
 
-use super::{Ground, Program, System};
-use crate::fleet::Fleet;
+use super::{Ground, Hold, Program, System};
+use crate::fleet::{Fleet, USER};
 use anyhow::{Context, Result};
 use mysql::Conn;
 use quorate_lab::cluster;
-use quorate_lab::server::sql::WsrepStatus;
+use quorate_lab::server::sql::{self, WsrepStatus};
 use quorate_lab::server::{self, Settings, Start};
 use std::path::PathBuf;
 
@@ -156,6 +156,19 @@ impl System for Wsrep {
         })
     }
 
+    fn view(&self, connection: &mut Conn) -> Result<String> {
+        let status = WsrepStatus::ask(connection)?;
+        // Of Quorate, who leads; of both, whether the members agree, and how many they are.
+        let seen = [
+            "wsrep_quorate_role",
+            "wsrep_quorate_leader",
+            "wsrep_quorate_term",
+            "wsrep_evs_state",
+            "wsrep_cluster_size",
+        ];
+        Ok(seen.map(|name| status.get(name).unwrap_or_default()).join(" "))
+    }
+
     fn applied(&self, connection: &mut Conn) -> Result<u64> {
         let seqno = WsrepStatus::ask(connection)?.number("wsrep_last_committed");
         Ok(u64::try_from(seqno.context("no wsrep_last_committed")?)?)
@@ -172,7 +185,29 @@ impl System for Wsrep {
         vec![(FLUSH, self.flush), ("sync_binlog", "0"), ("log_bin", "OFF")]
     }
 
+    fn fails_over(&self) -> bool {
+        true
+    }
+
+    fn weigh(&self, fleet: &Fleet, weights: &[u8]) -> Result<()> {
+        // What has that name in Galera is the number of a member's votes.
+        if self.replicator == Replicator::Galera {
+            return Ok(());
+        }
+        let leader = fleet.socket(fleet.primary().context("no member leads")?);
+        for (member, weight) in fleet.members().zip(weights) {
+            let order = format!("{} priority={weight}", fleet.node(member).name);
+            sql::command(&leader, USER, "quorate.member_set", &order)?;
+        }
+        Ok(())
+    }
+
     fn is_multi_primary(&self) -> bool {
         true
+    }
+
+    /// The server takes the member out of flow control itself, as for a backup.
+    fn hold(&self) -> Option<Hold> {
+        Some(Hold { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" })
     }
 }

@@ -79,6 +79,11 @@ impl Acks {
             .unwrap_or_default()
     }
 
+    /// When the first of the rows was acknowledged that were sent after this time.
+    pub fn first_sent_after(&self, time: Instant) -> Option<Instant> {
+        self.acks.iter().find(|ack| ack.sent >= time).map(|ack| ack.at)
+    }
+
     /// Rows acknowledged between two times.
     pub fn count_in(&self, from: Instant, to: Instant) -> usize {
         self.acks_in(from, to).count()
@@ -111,5 +116,16 @@ mod tests {
         let order: Vec<u64> = acks.acks_in(after(0), after(1000)).map(|ack| ack.id).collect();
         assert_eq!(order, [1, 2]);
         assert_eq!(acks.ids().len(), acks.len());
+    }
+
+    #[test]
+    fn a_row_that_was_on_its_way_does_not_count_as_sent_later() {
+        let begin = Instant::now();
+        let after = |milliseconds| begin + Duration::from_millis(milliseconds);
+        let ack = |sent, at| Ack { id: at, sent: after(sent), at: after(at) };
+        let acks = vec![ack(90, 110), ack(95, 900), ack(300, 850)];
+        let acks = Acks::new(begin, after(1000), acks, Vec::new());
+        assert_eq!(acks.first_sent_after(after(100)), Some(after(850)));
+        assert_eq!(acks.first_sent_after(after(400)), None);
     }
 }

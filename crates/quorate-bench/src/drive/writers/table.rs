@@ -26,7 +26,7 @@ pub fn empty(connection: &mut Conn) -> Result<()> {
     Ok(connection.query_drop(format!("TRUNCATE TABLE {TABLE}"))?)
 }
 
-pub(super) fn insert(id: u64) -> String {
+pub(crate) fn insert(id: u64) -> String {
     format!("INSERT INTO {TABLE} VALUES ({id}, 'a row of a writer')")
 }
 

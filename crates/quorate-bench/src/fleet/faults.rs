@@ -1,0 +1,79 @@
+//! What can happen to a member, and what brings it back.
+
+use super::Fleet;
+use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use quorate_lab::process::Activity;
+use quorate_lab::server;
+use std::fs;
+use std::time::Duration;
+
+/// For a killed server to be gone.
+const DEATH_LIMIT: Duration = Duration::from_secs(60);
+
+impl Fleet {
+    /// kill -9; does not wait until it is gone.
+    pub fn strike(&self, member: usize) -> Result<()> {
+        self.seats[member].kill()
+    }
+
+    /// kill -9; waits until it is gone.
+    pub fn kill(&self, member: usize) -> Result<()> {
+        self.strike(member)?;
+        let gone = self.seats[member].collect(DEATH_LIMIT)?;
+        ensure!(gone, "node{} does not end, though killed", member + 1);
+        Ok(())
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self, member: usize) -> Result<()> {
+        self.seats[member].with_server(|server| server.pause())
+    }
+
+    pub fn resume(&self, member: usize) -> Result<()> {
+        self.seats[member].with_server(|server| server.resume())
+    }
+
+    /// SIGTERM; an error if it does not end within `limit`.
+    pub fn stop(&self, member: usize, limit: Duration) -> Result<()> {
+        self.seats[member].with_server(|server| server.terminate())?;
+        let gone = self.seats[member].collect(limit)?;
+        ensure!(gone, "node{} did not stop within {limit:?}", member + 1);
+        Ok(())
+    }
+
+    /// Starts a member that does not run; [`Fleet::wait_up`] waits for it.
+    pub fn start_again(&self, member: usize) -> Result<()> {
+        self.system.start_again(self, member).with_context(|| self.log_ends())
+    }
+
+    /// Keeps all members but the primary from applying what they receive, as long as these connections
+    /// live.
+    pub(crate) fn hold_others(&self, primary: usize) -> Result<Vec<Conn>> {
+        let hold = self.system.hold().context("nobody can be held back here")?.hold;
+        let held = |member: usize| {
+            let mut connection = self.connect(member)?;
+            connection.query_drop(hold).context(hold)?;
+            Ok(connection)
+        };
+        self.members().filter(|member| *member != primary).map(held).collect()
+    }
+
+    /// Takes everything from a member that does not run: data and log.
+    pub fn wipe(&self, member: usize) -> Result<()> {
+        let running = self.activity(member) != Activity::Gone;
+        ensure!(!running, "node{} runs: it is not wiped", member + 1);
+        let node = self.node(member);
+        for folder in [node.data(), node.log(), node.tmp()].iter().filter(|path| path.exists()) {
+            fs::remove_dir_all(folder).with_context(|| format!("clearing {}", folder.display()))?;
+        }
+        server::make_folders(node, &self.account)
+    }
+
+    /// Starts a member that was wiped, so that it gets the data of the others; [`Fleet::wait_up`] waits
+    /// until it has them.
+    pub fn join(&self, member: usize) -> Result<()> {
+        self.system.join(self, member).with_context(|| self.log_ends())
+    }
+}
