@@ -1,5 +1,6 @@
 //! The load of sysbench, and what it reports.
 
+use super::clients::CONFLICTS;
 use crate::fleet::{Fleet, USER};
 use crate::meter::{Meter, Used};
 use anyhow::{ensure, Context, Result};
@@ -12,8 +13,6 @@ use std::time::Duration;
 pub const DATABASE: &str = "sbtest";
 /// What fills them.
 pub const PREPARE: [&str; 2] = ["oltp_common", "prepare"];
-/// Lock wait timeout, deadlock, record changed: sysbench tries again, and counts them.
-const CONFLICTS: &str = "1205,1213,1020";
 const WARM_UP_SECONDS: u32 = 1;
 /// Threads that fill the tables, each one at a time.
 const FILLERS: u32 = 4;
@@ -110,24 +109,25 @@ pub fn command(sockets: &[PathBuf], tables: Tables) -> Command {
     command
 }
 
-/// Any error but a conflict is to end it.
+/// After a conflict it tries again, and counts that; any other error is to end it.
 pub fn with_load<'a>(
     command: &'a mut Command,
     script: &str,
     clients: u32,
     seconds: u32,
 ) -> &'a mut Command {
+    let conflicts = CONFLICTS.map(|code| code.to_string()).join(",");
     command
         .arg(format!("--threads={clients}"))
         .arg(format!("--time={seconds}"))
         .arg("--percentile=95")
-        .arg(format!("--mysql-ignore-errors={CONFLICTS}"))
+        .arg(format!("--mysql-ignore-errors={conflicts}"))
         .args([script, "run"])
 }
 
 /// Runs it, and gives back what it says.
 pub fn said(command: &mut Command) -> Result<String> {
-    let output = command.output().context("running sysbench")?;
+    let output = command.output().with_context(|| format!("running {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {said}{error}");

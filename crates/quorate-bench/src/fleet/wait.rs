@@ -9,8 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Where the time until something is measured.
-const POLL_CLOSELY: Duration = Duration::from_millis(5);
 /// For a server to be up after a start; state transfers take their time.
 const START_LIMIT: Duration = Duration::from_secs(180);
 const LINES_SHOWN: usize = 12;
@@ -52,35 +50,27 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until all members have applied as many transactions as this one has now. Others may write
+    /// Waits until a member has applied so many transactions, see [`System::applied`]. Others may write
     /// meanwhile.
-    pub fn wait_caught_up(&self, with: usize, limit: Duration) -> Result<()> {
-        let end = Instant::now() + limit;
-        let goal = self.applied(with)?;
-        for member in self.members() {
-            let mut connection = self.connect(member)?;
-            self.poll_every(POLL_CLOSELY, member, end, || {
-                let own = self.system.applied(&mut connection)?;
-                ensure!(own >= goal, "node{} has applied {own} of {goal}", member + 1);
-                Ok(())
-            })?;
-        }
-        Ok(())
+    ///
+    /// [`System::applied`]: crate::system::System::applied
+    pub fn wait_applied(&self, member: usize, goal: u64, end: Instant) -> Result<()> {
+        self.poll(member, end, || {
+            let own = self.applied(member)?;
+            ensure!(own >= goal, "node{} has applied {own} of {goal}", member + 1);
+            Ok(())
+        })
     }
 
-    fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
-        self.poll_every(POLL, member, end, attempt)
+    /// Waits until all members have applied as many transactions as this one has now.
+    pub fn wait_caught_up(&self, with: usize, limit: Duration) -> Result<()> {
+        let (end, goal) = (Instant::now() + limit, self.applied(with)?);
+        self.members().try_for_each(|member| self.wait_applied(member, goal, end))
     }
 
     /// Tries until it succeeds; the error shows the ends of the logs. A server that has ended is not
     /// waited for.
-    fn poll_every<T>(
-        &self,
-        pause: Duration,
-        member: usize,
-        end: Instant,
-        mut attempt: impl FnMut() -> Result<T>,
-    ) -> Result<T> {
+    fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
         loop {
             let error = match attempt() {
                 Ok(done) => return Ok(done),
@@ -92,7 +82,7 @@ impl Fleet {
             if Instant::now() >= end {
                 bail!("waited in vain: {error:#}. {}", self.log_ends());
             }
-            thread::sleep(pause);
+            thread::sleep(POLL);
         }
     }
 

@@ -4,9 +4,11 @@
 //! was started meanwhile, the reason stands in its place.
 
 mod machine;
+mod memory;
 mod network;
 
 pub use machine::{machine, sync_time};
+pub use memory::PeakMemory;
 pub use network::measure;
 
 use crate::fleet::Fleet;

@@ -1,8 +1,10 @@
 //! The tests, each named after what it repeats.
 
+mod conflicts;
 mod dip;
 mod failover;
 mod jitter;
+mod large;
 mod latency;
 mod oltp;
 mod rpo;
@@ -56,13 +58,15 @@ pub trait Test: Sync {
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 6] = [
+pub const ALL: [&dyn Test; 8] = [
     &oltp::Oltp,
     &jitter::Jitter,
     &failover::Failover,
     &secondary::Secondary,
     &rpo::Rpo,
     &latency::Latency,
+    &large::Large,
+    &conflicts::Conflicts,
 ];
 
 /// The test of this name.

@@ -60,6 +60,21 @@ impl ProcessId {
         Some(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
     }
 
+    /// The most memory that it had at once, resident; none if it is gone.
+    pub fn peak_memory_bytes(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kilobytes: u64 = peak.trim().strip_suffix(" kB")?.parse().ok()?;
+        self.is_alive().then_some(kilobytes * 1024)
+    }
+
+    /// From here on the most counts, beginning with what it has now (proc_pid_clear_refs(5)).
+    pub fn forget_peak_memory(&self) -> Result<()> {
+        const PEAK: &str = "5";
+        let path = format!("/proc/{}/clear_refs", self.pid);
+        fs::write(&path, PEAK).with_context(|| format!("writing {path}"))
+    }
+
     pub fn is_alive(&self) -> bool {
         self.activity() != Activity::Gone
     }
@@ -198,6 +213,18 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(process.activity(), Activity::Gone);
         assert!(!process.signal(Signal::KILL).unwrap());
+    }
+
+    #[test]
+    fn a_peak_of_memory_is_there_until_it_is_forgotten() {
+        const BYTES: usize = 64 << 20;
+        let own = ProcessId::own().unwrap();
+        let peak = || own.peak_memory_bytes().unwrap();
+        drop(std::hint::black_box(vec![1u8; BYTES]));
+        let most = peak();
+        assert!(most > BYTES as u64);
+        own.forget_peak_memory().unwrap();
+        assert!(peak() < most, "{} of {most}", peak());
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub fn common_options(node: &Node) -> Vec<(String, String)> {
         ("bind-address", node.host.to_string()),
         ("port", node.ports.client.to_string()),
         ("skip-name-resolve", "ON".to_owned()),
-        ("max_connections", "500".to_owned()),
+        // The 512 clients of published measurements, and who looks on.
+        ("max_connections", "600".to_owned()),
         ("innodb_buffer_pool_size", "128M".to_owned()),
     ];
     options.map(|(name, value)| (name.to_owned(), value)).into()

@@ -1,0 +1,192 @@
+//! One large transaction, and what it does to small ones beside it.
+//!
+//! Invariant: what is told of the small ones is of the time from the large one's begin until all members
+//! have it, and of all that were under way in that time.
+
+use super::{Found, Scale, Site, Test};
+use crate::drive::clients::{self, Ended};
+use crate::drive::commits;
+use crate::meter::PeakMemory;
+use crate::plan::{Grid, Point};
+use crate::record::Place;
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use quorate_lab::random::Random;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub struct Large;
+
+const TABLE: &str = "large.t";
+const ROW_BYTES: usize = 1_000_000;
+/// A guess, for the time that is left.
+const BYTES_PER_SECOND: usize = 10_000_000;
+/// Small ones alone, before.
+const CALM: Duration = Duration::from_secs(1);
+const LEVEL_LIMIT: Duration = Duration::from_secs(120);
+/// For the large one.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+impl Test for Large {
+    fn name(&self) -> &'static str {
+        "large"
+    }
+
+    fn about(&self) -> &'static str {
+        "one transaction of 10 MB to 1 GB on the primary; small ones there and on another member that \
+         takes writes: their longest gap and response times until all members have the large one"
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let loads: &[&str] = match scale.grid {
+            Grid::Quick => &["10 MB"],
+            Grid::Default => &["10 MB", "100 MB"],
+            Grid::Full => &["10 MB", "100 MB", "1 GB"],
+        };
+        let of_load = |load: &&str| {
+            let load = (*load).to_owned();
+            let clients = scale.clients(&[4], &[4], &[4]);
+            clients.into_iter().map(move |clients| Point {
+                members: 3,
+                load: load.clone(),
+                clients,
+            })
+        };
+        loads.iter().flat_map(of_load).collect()
+    }
+
+    fn each(&self, _scale: &Scale, point: &Point) -> Duration {
+        CALM + bytes(&point.load).map_or(CALM, |bytes| CALM * (bytes / BYTES_PER_SECOND) as u32)
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let fleet = site.fleet;
+        let bytes = bytes(&place.load)?;
+        let primary = fleet.primary().context("no member is the primary")?;
+        let mut origin = fleet.connect_for(primary, LIMIT)?;
+        prepare(&mut origin)?;
+        fleet.wait_level(LEVEL_LIMIT)?;
+        let mut members = vec![primary];
+        if fleet.system().is_multi_primary() {
+            members.extend(fleet.members().find(|member| *member != primary));
+        }
+        let memory = PeakMemory::watch(fleet)?;
+        let act = || {
+            thread::sleep(CALM);
+            let begin = Instant::now();
+            write(&mut origin, bytes / ROW_BYTES)
+                .with_context(|| format!("a transaction of {}", place.load))?;
+            let took = begin.elapsed();
+            let goal = fleet.applied(primary)?;
+            fleet
+                .members()
+                .try_for_each(|member| fleet.wait_applied(member, goal, begin + LIMIT))?;
+            Ok((begin, took, Instant::now()))
+        };
+        let small = |connection: &mut Conn, _: &mut Random| commits::insert(connection);
+        let ((begin, took, everywhere), ended) =
+            clients::during(fleet, (place.clients, &members), small, act)?;
+
+        let mut found = Found::default();
+        let beside: Vec<Ended> = ended
+            .into_iter()
+            .filter(|ended| ended.at >= begin && ended.at - ended.took <= everywhere)
+            .collect();
+        let failed = beside.iter().filter(|ended| ended.conflict.is_some()).count();
+        found.facts.insert("small ones failed".into(), failed.to_string());
+        let gaps = members.iter().map(|member| longest_gap(begin, *member, &beside));
+        let gap = gaps.max().context("no member has small ones")?;
+        found.set_percentiles(committed(&beside).map(|ended| ended.took).collect());
+        for (name, value) in [
+            ("large_s", took.as_secs_f64()),
+            ("gap_s", gap.as_secs_f64()),
+            ("memory_mb", memory.largest_bytes()? as f64 / 1e6),
+        ] {
+            found.figures.insert(name.into(), value);
+        }
+        let everywhere = (everywhere - begin).as_secs_f64();
+        found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
+        Ok(found)
+    }
+}
+
+/// `10 MB`, `1 GB`.
+fn bytes(load: &str) -> Result<usize> {
+    let parts = load.split_once(' ').and_then(|(number, unit)| {
+        let unit = match unit {
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => return None,
+        };
+        Some(number.parse::<usize>().ok()? * unit)
+    });
+    parts.with_context(|| format!("{load:?} is no size"))
+}
+
+/// Without the rows of an earlier measurement.
+fn prepare(connection: &mut Conn) -> Result<()> {
+    commits::prepare(connection)?;
+    connection.query_drop("DROP DATABASE IF EXISTS large")?;
+    connection.query_drop("CREATE DATABASE large")?;
+    Ok(connection.query_drop(format!(
+        "CREATE TABLE {TABLE} (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)"
+    ))?)
+}
+
+fn write(connection: &mut Conn, rows: usize) -> Result<()> {
+    // Nobody is to compress it.
+    let mut random = Random::seeded(1);
+    let filler: Vec<u8> = (0..ROW_BYTES).map(|_| random.below(256) as u8).collect();
+    let insert = connection.prep(format!("INSERT INTO {TABLE} VALUES (?, ?)"))?;
+    connection.query_drop("BEGIN")?;
+    for row in 0..rows {
+        connection.exec_drop(&insert, (row, &filler))?;
+    }
+    Ok(connection.query_drop("COMMIT")?)
+}
+
+fn committed(ended: &[Ended]) -> impl Iterator<Item = &Ended> {
+    ended.iter().filter(|ended| ended.conflict.is_none())
+}
+
+/// The longest time without a commit of any client at a member.
+fn longest_gap(begin: Instant, member: usize, ended: &[Ended]) -> Duration {
+    let own = committed(ended).filter(|ended| ended.member == member);
+    let mut times: Vec<Instant> = own.map(|ended| ended.at).collect();
+    times.sort_unstable();
+    let before = std::iter::once(begin).chain(times.iter().copied());
+    before.zip(&times).map(|(from, to)| *to - from).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_sizes() {
+        assert_eq!(bytes("10 MB").unwrap(), 10_000_000);
+        assert_eq!(bytes("1 GB").unwrap(), 1_000_000_000);
+        assert!(bytes("hot rows").is_err());
+    }
+
+    #[test]
+    fn a_gap_is_between_commits_of_one_member() {
+        let begin = Instant::now();
+        let ended = |member, ms, conflict| Ended {
+            member,
+            at: begin + Duration::from_millis(ms),
+            took: Duration::from_millis(1),
+            conflict,
+        };
+        let all = [
+            ended(0, 900, None),
+            ended(0, 100, None),
+            ended(0, 500, Some(1213)),
+            ended(1, 200, None),
+            ended(1, 700, None),
+        ];
+        let gap = |member| longest_gap(begin, member, &all).as_millis();
+        assert_eq!((gap(0), gap(1)), (800, 500));
+    }
+}
