@@ -94,8 +94,6 @@ impl System for Wsrep {
             provider: &provider,
             provider_options: "",
             account: ground.account,
-            // Read by who writes a whole my.cnf by these settings.
-            extra: ground.folder,
         };
         let mut options = settings.options(&ground.nodes[member]);
         for (name, value) in &mut options {

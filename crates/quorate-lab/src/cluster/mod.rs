@@ -116,9 +116,8 @@ impl Cluster {
                 provider: &provider,
                 provider_options: if learns { &of_learners } else { &self.plan.provider_options },
                 account: &self.account,
-                extra: &extra,
             };
-            settings.write(&self.members[index].seat.node)?;
+            settings.write(&self.members[index].seat.node, &extra)?;
             if let Some(clocks) = &self.clocks {
                 clocks.set(&self.members[index].seat.node, 0)?;
             }

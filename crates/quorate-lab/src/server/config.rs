@@ -34,14 +34,12 @@ pub struct Settings<'a> {
     /// What is added to `wsrep_provider_options`.
     pub provider_options: &'a str,
     pub account: &'a Account,
-    /// A file of server options that is read last.
-    pub extra: &'a Path,
 }
 
 impl Settings<'_> {
-    /// Writes the `my.cnf` of `node`.
-    pub fn write(&self, node: &Node) -> Result<()> {
-        let extra = self.extra.display();
+    /// Writes the `my.cnf` of `node`. `extra`: a file of server options that is read last.
+    pub fn write(&self, node: &Node, extra: &Path) -> Result<()> {
+        let extra = extra.display();
         let sst = node.dir.join("transfer-logs");
         let head = format!(
             "# Written by `quorate` at each start. Your own options belong in {extra}.\n\

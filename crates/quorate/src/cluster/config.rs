@@ -32,7 +32,6 @@ pub fn write_config(cluster: &Cluster, node: &Node) -> Result<()> {
         provider: &state.provider_loaded,
         provider_options: &format!("{role}{}", state.provider_options),
         account: &cluster.account,
-        extra: &extra,
     }
-    .write(node)
+    .write(node, &extra)
 }
