@@ -90,6 +90,14 @@ impl Figure {
         grouped(value, self.digits)
     }
 
+    /// `Throughput, transactions/s`.
+    pub fn title_with_unit(&self) -> String {
+        match self.unit {
+            "" => self.title.to_owned(),
+            unit => format!("{}, {unit}", self.title),
+        }
+    }
+
     /// How good `ours` is beside `theirs`: above 1 is better, whichever way the figure goes. At most
     /// [`ADVANTAGE_MAX`], which stands for something beside nothing.
     pub fn advantage(&self, ours: f64, theirs: f64) -> f64 {

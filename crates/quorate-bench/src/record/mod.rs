@@ -112,3 +112,38 @@ pub struct Place {
     /// Clients at once; 0 where the test has no such number.
     pub clients: u32,
 }
+
+impl Place {
+    /// `lan, write_only, 64 clients`; three members are not told.
+    pub fn words(&self) -> String {
+        let mut words = vec![self.network.clone(), self.load.clone()];
+        if self.members != 3 {
+            words.push(format!("{} members", self.members));
+        }
+        match self.clients {
+            0 => {}
+            1 => words.push("1 client".to_owned()),
+            clients => words.push(format!("{clients} clients")),
+        }
+        words.retain(|word| !word.is_empty());
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_in_words() {
+        let place = Place {
+            test: "oltp".into(),
+            network: "lan".into(),
+            members: 5,
+            load: "write_only".into(),
+            clients: 1,
+        };
+        assert_eq!(place.words(), "lan, write_only, 5 members, 1 client");
+        assert_eq!(Place { members: 3, clients: 0, ..place }.words(), "lan, write_only");
+    }
+}

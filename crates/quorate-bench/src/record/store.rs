@@ -26,6 +26,8 @@ impl Cell {
 pub struct Store {
     folder: PathBuf,
     cells: File,
+    /// As the folder has it.
+    run: Option<Run>,
 }
 
 impl Store {
@@ -46,17 +48,22 @@ impl Store {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         cells.set_len(whole as u64).with_context(|| format!("cutting {}", path.display()))?;
         cells.seek(SeekFrom::End(0))?;
-        let store = Store { folder: folder.to_owned(), cells };
+        let mut store = Store { folder: folder.to_owned(), cells, run: None };
         store.describe(run)?;
         Ok(store)
     }
 
     /// Writes what is known of the run by now: versions and what was read back are, once systems ran.
-    pub fn describe(&self, run: &Run) -> Result<()> {
+    pub fn describe(&mut self, run: &Run) -> Result<()> {
+        if self.run.as_ref() == Some(run) {
+            return Ok(());
+        }
         let (path, part) = (self.folder.join(RUN), self.folder.join("run.json.part"));
         let text = serde_json::to_string_pretty(run).context("the run as JSON")?;
         fs::write(&part, text + "\n").with_context(|| format!("writing {}", part.display()))?;
-        fs::rename(&part, &path).with_context(|| format!("writing {}", path.display()))
+        fs::rename(&part, &path).with_context(|| format!("writing {}", path.display()))?;
+        self.run = Some(run.clone());
+        Ok(())
     }
 
     /// One write, so that another reader sees the line or does not. What is no number cannot be kept:

@@ -1,7 +1,7 @@
 //! What is told of each test: which figure is compared, which stand beside it, and how it is drawn.
 
+use crate::record::figure;
 use crate::record::figure::{Figure, COMMIT_PARTS, COSTS};
-use crate::record::{figure, Place};
 
 /// A test in the report.
 #[derive(Clone, Copy, Debug)]
@@ -152,22 +152,6 @@ impl Chapter {
     }
 }
 
-/// `lan, write_only, 64 clients`; three members are not told.
-pub fn place_words(place: &Place) -> String {
-    let Place { network, members, load, clients, .. } = place;
-    let mut words = vec![network.clone(), load.clone()];
-    if *members != 3 {
-        words.push(format!("{members} members"));
-    }
-    match clients {
-        0 => {}
-        1 => words.push("1 client".to_owned()),
-        clients => words.push(format!("{clients} clients")),
-    }
-    words.retain(|word| !word.is_empty());
-    words.join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,18 +162,5 @@ mod tests {
             let names = chapter.main.iter().chain(chapter.beside).chain(COSTS);
             assert_eq!(chapter.figures().count(), names.count(), "{}", chapter.test);
         }
-    }
-
-    #[test]
-    fn places_are_told_in_words() {
-        let place = Place {
-            test: "oltp".into(),
-            network: "lan".into(),
-            members: 5,
-            load: "write_only".into(),
-            clients: 1,
-        };
-        assert_eq!(place_words(&place), "lan, write_only, 5 members, 1 client");
-        assert_eq!(place_words(&Place { members: 3, clients: 0, ..place }), "lan, write_only");
     }
 }

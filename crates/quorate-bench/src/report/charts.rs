@@ -1,6 +1,6 @@
 //! The charts of a test.
 
-use super::chapter::{place_words, Chapter, Drawn};
+use super::chapter::{Chapter, Drawn};
 use super::Told;
 use crate::published::rows_at;
 use crate::record::figure::{self, Figure, COMMIT_PARTS};
@@ -27,35 +27,39 @@ pub(super) fn charts(told: &Told, chapter: &Chapter) -> Markup {
     }
 }
 
-fn axis_title(figure: &Figure) -> String {
-    match figure.unit {
-        "" => figure.title.to_owned(),
-        unit => format!("{}, {unit}", figure.title),
-    }
-}
-
 fn sample(x: u32, spread: Spread) -> Sample {
     Sample { x: f64::from(x), y: spread.median, low: spread.low, high: spread.high }
 }
 
+/// The places of a test by network and load: those of a chart.
+fn places_of_charts<'a>(told: &Told<'a>, chapter: &Chapter) -> Vec<Vec<&'a Place>> {
+    let mut charts: Vec<Vec<&Place>> = Vec::new();
+    for place in told.summary.places(chapter.test) {
+        let like = |chart: &&mut Vec<&Place>| {
+            (&chart[0].network, &chart[0].load) == (&place.network, &place.load)
+        };
+        match charts.iter_mut().find(like) {
+            Some(chart) => chart.push(place),
+            None => charts.push(vec![place]),
+        }
+    }
+    charts
+}
+
+/// A mark at each value that a place of the chart has.
+fn ticks(places: &[&Place], x: fn(&Place) -> u32) -> Vec<f64> {
+    let values: BTreeSet<u32> = places.iter().map(|place| x(place)).collect();
+    values.into_iter().map(f64::from).collect()
+}
+
 /// A chart for each network and load: lines over one number of the place.
 fn over(told: &Told, chapter: &Chapter, figure: &Figure, x: fn(&Place) -> u32) -> Markup {
-    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
-    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
-    let mut charts = Vec::new();
-    for first in &places {
-        if !shown.insert((first.network.clone(), first.load.clone())) {
-            continue;
-        }
-        let like = |place: &&&Place| (&place.network, &place.load) == (&first.network, &first.load);
-        let of_chart: Vec<&Place> = places.iter().filter(like).copied().collect();
+    let chart = |places: Vec<&Place>| {
         let series = told.systems(chapter.test).into_iter().filter_map(|system| {
-            let points: Vec<Sample> = of_chart
-                .iter()
-                .filter_map(|place| {
-                    Some(sample(x(place), told.summary.figure(place, &system, figure.name)?))
-                })
-                .collect();
+            let point = |place: &&Place| {
+                Some(sample(x(place), told.summary.figure(place, &system, figure.name)?))
+            };
+            let points: Vec<Sample> = places.iter().filter_map(point).collect();
             (!points.is_empty()).then(|| Series {
                 name: told.title(&system),
                 colour: Colour::of_system(&system),
@@ -64,37 +68,25 @@ fn over(told: &Told, chapter: &Chapter, figure: &Figure, x: fn(&Place) -> u32) -
                 marked: true,
             })
         });
-        let ticks: BTreeSet<u32> = of_chart.iter().map(|place| x(place)).collect();
-        let ticks = ticks.into_iter().map(f64::from).collect();
         let x_axis = match chapter.drawn {
             Drawn::OverMembers => Axis::linear("members"),
             _ => Axis::log("clients"),
         };
-        charts.push(Lines {
-            title: format!("{}, {}", first.network, first.load),
-            x: x_axis.with_ticks(ticks),
-            y: Axis::log(&axis_title(figure)),
-            series: series.collect(),
-            marks: Vec::new(),
-            lanes: Vec::new(),
-            kinds: Vec::new(),
-        });
-    }
+        Lines::new(
+            format!("{}, {}", places[0].network, places[0].load),
+            x_axis.with_ticks(ticks(&places, x)),
+            Axis::log(&figure.title_with_unit()),
+            series.collect(),
+        )
+    };
+    let charts: Vec<Lines> = places_of_charts(told, chapter).into_iter().map(chart).collect();
     page::figures(&charts)
 }
 
 /// What a network leaves of a system's own throughput on `lan`, beside what was published: a figure
 /// that does not depend on the machine.
 fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
-    let mut shown: BTreeSet<(String, String)> = BTreeSet::new();
-    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
-    let mut charts = Vec::new();
-    for first in places.iter().filter(|place| place.network != "lan") {
-        if !shown.insert((first.network.clone(), first.load.clone())) {
-            continue;
-        }
-        let like = |place: &&&Place| (&place.network, &place.load) == (&first.network, &first.load);
-        let of_chart: Vec<&Place> = places.iter().filter(like).copied().collect();
+    let chart = |places: Vec<&Place>| {
         let lan = |place: &Place| Place { network: "lan".into(), ..place.clone() };
         let ours = told.systems(chapter.test).into_iter().map(|system| {
             let share = |place: &&Place| {
@@ -105,36 +97,32 @@ fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
                 let (low, high) = (percent(share.low), percent(share.high));
                 Some(Sample { x: f64::from(place.clients), y: percent(share.median), low, high })
             };
-            (
-                system.clone(),
-                told.title(&system),
-                of_chart.iter().filter_map(share).collect(),
-                false,
-            )
+            let points = places.iter().filter_map(share).collect();
+            (system.clone(), told.title(&system), points, false)
         });
-        let theirs = published_shares(&of_chart, figure);
+        let theirs = published_shares(&places, figure);
         let series: Vec<Series> = ours
             .chain(theirs)
-            .filter(|(_, _, points, _): &(_, _, Vec<Sample>, _)| !points.is_empty())
+            .filter(|(_, _, points, _): &Line| !points.is_empty())
             .map(|(system, name, points, published)| {
                 let colour = Colour::of_system(&system);
                 Series { name, colour, points, published, marked: true }
             })
             .collect();
-        if series.iter().all(|series| series.published) {
-            continue;
-        }
-        let ticks: BTreeSet<u32> = of_chart.iter().map(|place| place.clients).collect();
-        charts.push(Lines {
-            title: format!("{}, {}: share of the same system's lan", first.network, first.load),
-            x: Axis::log("clients").with_ticks(ticks.into_iter().map(f64::from).collect()),
-            y: Axis::linear("% of its throughput on lan"),
-            series,
-            marks: Vec::new(),
-            lanes: Vec::new(),
-            kinds: Vec::new(),
-        });
-    }
+        let measured = series.iter().any(|series| !series.published);
+        let (network, load) = (&places[0].network, &places[0].load);
+        measured.then(|| {
+            Lines::new(
+                format!("{network}, {load}: share of the same system's lan"),
+                Axis::log("clients").with_ticks(ticks(&places, |place| place.clients)),
+                Axis::linear("% of its throughput on lan"),
+                series,
+            )
+        })
+    };
+    let mut places = places_of_charts(told, chapter);
+    places.retain(|places| places[0].network != "lan");
+    let charts: Vec<Lines> = places.into_iter().filter_map(chart).collect();
     html! {
         @if !charts.is_empty() {
             h3 { "What a network leaves of it" }
@@ -188,12 +176,12 @@ fn bars(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
             }
         };
         let bars = told.systems(chapter.test).into_iter().filter_map(bar).collect();
-        Group { name: place_words(place), bars }
+        Group { name: place.words(), bars }
     });
     let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
     let chart = Bars {
         title: figure.title.to_owned(),
-        axis: Axis::linear(&axis_title(figure)),
+        axis: Axis::linear(&figure.title_with_unit()),
         groups,
         kinds: Vec::new(),
     };
@@ -218,7 +206,7 @@ fn parts(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
             Some(Bar { name, parts, spread: Some((whole.low, whole.high)), label })
         };
         let bars = told.systems(chapter.test).into_iter().filter_map(bar).collect();
-        Group { name: place_words(place), bars }
+        Group { name: place.words(), bars }
     });
     let kinds = COMMIT_PARTS.iter().enumerate().filter_map(|(number, name)| {
         let title = figure::named(name)?.title.trim_start_matches("Commit: ");
@@ -226,7 +214,7 @@ fn parts(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
     });
     let chart = Bars {
         title: "A commit, and where its time goes".to_owned(),
-        axis: Axis::linear(&axis_title(figure)),
+        axis: Axis::linear(&figure.title_with_unit()),
         groups: groups.filter(|group: &Group| !group.bars.is_empty()).collect(),
         kinds: kinds.chain([("not told apart".to_owned(), Colour::FAINT)]).collect(),
     };
@@ -247,10 +235,10 @@ fn curves(told: &Told, chapter: &Chapter) -> Markup {
             })
             .collect();
         if cells.iter().all(|cell| cell.events.is_empty()) {
-            charts.extend(chart_of(told, place_words(place), &cells));
+            charts.extend(chart_of(told, place.words(), &cells));
         } else {
             for cell in cells {
-                let title = format!("{}: {}", told.title(&cell.system), place_words(place));
+                let title = format!("{}: {}", told.title(&cell.system), place.words());
                 charts.extend(chart_of(told, title, &[cell]));
             }
         }
@@ -274,13 +262,6 @@ fn chart_of(told: &Told, title: String, cells: &[&Cell]) -> Option<Lines> {
         .collect();
     let events = cells.iter().flat_map(|cell| &cell.events);
     let marks = events.map(|(x, label)| Mark { x: *x, label: label.clone() }).collect();
-    (!series.is_empty()).then(|| Lines {
-        title,
-        x: Axis::linear("time, s"),
-        y: Axis::linear("transactions/s"),
-        series,
-        marks,
-        lanes: Vec::new(),
-        kinds: Vec::new(),
-    })
+    let (x, y) = (Axis::linear("time, s"), Axis::linear("transactions/s"));
+    (!series.is_empty()).then(|| Lines { marks, ..Lines::new(title, x, y, series) })
 }

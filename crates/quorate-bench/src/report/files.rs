@@ -1,6 +1,6 @@
 //! The same as the page, for programs and for the terminal.
 
-use super::chapter::{place_words, Chapter};
+use super::chapter::Chapter;
 use super::grid::{Entry, Grid};
 use super::standing::{standings, times, Standing};
 use super::verdict::{shape_words, stand_lines, Overall};
@@ -168,9 +168,7 @@ pub(super) fn markdown(told: &Told) -> String {
 fn caption(chapter: &Chapter) -> String {
     match chapter.main() {
         Some(figure) if figure.unit.is_empty() => figure.title.to_owned(),
-        Some(figure) => {
-            format!("{}, {}; in brackets: Quorate beside it", figure.title, figure.unit)
-        }
+        Some(figure) => format!("{}; in brackets: Quorate beside it", figure.title_with_unit()),
         None => "What became of it".to_owned(),
     }
 }
@@ -188,7 +186,7 @@ fn table(told: &Told, chapter: &Chapter) -> (Vec<String>, Vec<Vec<String>>) {
         }
     };
     let row = |(place, entries): &(&Place, Vec<Entry>)| {
-        [place_words(place)].into_iter().chain(entries.iter().map(words)).collect()
+        [place.words()].into_iter().chain(entries.iter().map(words)).collect()
     };
     (head, grid.rows.iter().map(row).collect())
 }

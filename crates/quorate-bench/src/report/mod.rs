@@ -20,7 +20,7 @@ mod standing;
 mod tables;
 mod verdict;
 
-pub use chapter::{place_words, Chapter, CHAPTERS};
+pub use chapter::{Chapter, CHAPTERS};
 pub use standing::{Side, Standing};
 
 use crate::record::{Results, Summary};

@@ -1,6 +1,5 @@
 //! How it was measured: systems with all their settings, machine, networks, and what failed.
 
-use super::chapter::place_words;
 use super::Told;
 use crate::record::{Cell, Measured, Setup};
 use maud::{html, Markup};
@@ -87,7 +86,7 @@ fn failed(told: &Told) -> Markup {
         thead { tr { th { "test" } th { "place" } th { "system" } th.n { "round" } th { "reason" } } }
         tbody { @for (cell, reason) in failed { tr {
             td { (cell.place.test) }
-            td { (place_words(&cell.place)) }
+            td { (cell.place.words()) }
             td { (page::system(&cell.system, &told.title(&cell.system))) }
             td.n { (cell.round) }
             td.text { (reason) }

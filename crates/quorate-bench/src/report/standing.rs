@@ -1,6 +1,6 @@
 //! Where Quorate stands: beside each peer, at how many points of a test's grid it is ahead or behind.
 
-use super::chapter::{place_words, Chapter};
+use super::chapter::Chapter;
 use crate::record::figure::ADVANTAGE_MAX;
 use crate::record::{Place, Spread, Summary};
 use serde::Serialize;
@@ -80,7 +80,7 @@ impl Standing {
                 (_, 1) => "behind",
                 _ => "level",
             };
-            return format!("{side}, {} at {}", times(*worst), place_words(place));
+            return format!("{side}, {} at {}", times(*worst), place.words());
         }
         let counts = [(self.ahead, "ahead"), (self.level, "level"), (self.behind, "behind")];
         let parts: Vec<String> = counts
@@ -92,7 +92,7 @@ impl Standing {
             })
             .collect();
         let (parts, median) = (parts.join(", "), times(self.median));
-        format!("{parts}; median {median}, worst {} at {}", times(*worst), place_words(place))
+        format!("{parts}; median {median}, worst {} at {}", times(*worst), place.words())
     }
 }
 
@@ -110,31 +110,18 @@ pub fn times(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::chapter::CHAPTERS;
+    use super::super::tests::cell;
     use super::*;
-    use crate::record::Cell;
-    use std::collections::BTreeMap;
-
-    fn cell(system: &str, clients: u32, round: u32, tps: f64) -> Cell {
-        let place = Place {
-            test: "oltp".into(),
-            network: "lan".into(),
-            members: 3,
-            load: "write_only".into(),
-            clients,
-        };
-        let figures = BTreeMap::from([("tps".to_owned(), tps)]);
-        Cell { place, system: system.into(), round, figures, ..Cell::default() }
-    }
 
     #[test]
     fn points_are_counted_and_the_worst_is_told() {
         let cells = [
-            cell(QUORATE, 1, 1, 200.0),
-            cell("galera", 1, 1, 100.0),
-            cell(QUORATE, 4, 1, 80.0),
-            cell("galera", 4, 1, 100.0),
-            cell(QUORATE, 16, 1, 101.0),
-            cell("galera", 16, 1, 100.0),
+            cell(QUORATE, 1, 200.0),
+            cell("galera", 1, 100.0),
+            cell(QUORATE, 4, 80.0),
+            cell("galera", 4, 100.0),
+            cell(QUORATE, 16, 101.0),
+            cell("galera", 16, 100.0),
         ];
         let summary = Summary::new(&cells);
         let standings = standings(&CHAPTERS[0], &summary, &["galera".into(), "async".into()]);

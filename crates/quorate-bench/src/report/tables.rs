@@ -1,6 +1,6 @@
 //! The tables of a test: the compared figure by place and system, then every figure.
 
-use super::chapter::{place_words, Chapter};
+use super::chapter::Chapter;
 use super::grid::{Entry, Grid};
 use super::standing::{times, Side};
 use super::Told;
@@ -27,7 +27,7 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
             @for system in &theirs { th.n { (page::system(system, &format!("{system}, published"))) } }
         } }
         tbody { @for (place, entries) in &grid.rows { tr {
-            th { (place_words(place)) }
+            th { (place.words()) }
             @for entry in entries { (cell(entry, figure)) }
             @for system in &theirs {
                 td.n { @if let Some(row) = find(place, system, figure) {
@@ -37,7 +37,7 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
         } } }
     } };
     html! {
-        h3 { (figure.map_or_else(|| "What became of it".to_owned(), title_with_unit)) }
+        h3 { (figure.map_or_else(|| "What became of it".to_owned(), Figure::title_with_unit)) }
         @if figure.is_some() {
             p.small.faint {
                 "Median, least to most of the rounds, and Quorate beside it: "
@@ -89,13 +89,6 @@ fn colour(class: &str) -> String {
     }
 }
 
-fn title_with_unit(figure: &Figure) -> String {
-    match figure.unit {
-        "" => figure.title.to_owned(),
-        unit => format!("{}, {unit}", figure.title),
-    }
-}
-
 fn published_systems(grid: &Grid, figure: Option<&Figure>) -> Vec<&'static str> {
     let Some(figure) = figure else { return Vec::new() };
     let rows = grid.rows.iter().flat_map(|(place, _)| rows_at(place));
@@ -141,7 +134,7 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
             th { "also" }
         } }
         tbody { @for (place, system, first) in rows { tr.first[first] {
-            th { @if first { (place_words(place)) } }
+            th { @if first { (place.words()) } }
             td { (page::system(system, &told.title(system))) }
             td { (primary(told, place, system)) }
             @for figure in &figures {
@@ -189,9 +182,9 @@ fn published(told: &Told, chapter: &Chapter) -> Markup {
         (page::scroll(html! { table {
             thead { tr { th {} th { "system" } th { "figure" } th.n { "published" } th.n { "here" } } }
             tbody { @for row in rows { @if let Some(figure) = figure::named(row.figure) { tr {
-                td { (place_words(&row.place)) }
+                td { (row.place.words()) }
                 td { (page::system(&row.system, &row.system)) }
-                td { (title_with_unit(figure)) }
+                td { (figure.title_with_unit()) }
                 td.n { (figure.show(row.value)) }
                 td.n { @if let Some(spread) = here(told, row) { (figure.show(spread.median)) } }
             } } } }

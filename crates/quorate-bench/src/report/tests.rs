@@ -2,7 +2,8 @@ use super::*;
 use crate::record::{Cell, Place, Setup};
 use std::collections::BTreeMap;
 
-fn cell(system: &str, clients: u32, tps: f64) -> Cell {
+/// Of the first round.
+pub(super) fn cell(system: &str, clients: u32, tps: f64) -> Cell {
     let place = Place {
         test: "oltp".into(),
         network: "lan".into(),

@@ -6,7 +6,6 @@ use crate::fleet::Fleet;
 use crate::meter;
 use crate::plan::{self, Step, Visit};
 use crate::record::{Cell, Key, Place, Results, Run, Setup, Store};
-use crate::report;
 use crate::suite::{self, Scale, Site, Test};
 use crate::system::System;
 use anyhow::{Context, Result};
@@ -88,7 +87,7 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
     let mut fleets = Fleets { kept: HashMap::new(), wish };
     for visit in &visits {
         for Step { place, takes } in &visit.steps {
-            let words = report::place_words(place);
+            let words = place.words();
             at.now = format!("round {}: {}, {words}, {}", visit.round, place.test, visit.system);
             live(&at);
             let cell = fleets.measure(visit, place, run)?;

@@ -123,6 +123,11 @@ impl Chart for Lines {
 }
 
 impl Lines {
+    /// Without anything that was done meanwhile.
+    pub fn new(title: String, x: Axis, y: Axis, series: Vec<Series>) -> Lines {
+        Lines { title, x, y, series, marks: Vec::new(), lanes: Vec::new(), kinds: Vec::new() }
+    }
+
     fn entries(&self) -> Vec<Entry> {
         let series = self.series.iter().map(|series| Entry {
             name: series.name.clone(),
