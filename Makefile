@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-galera crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,8 +60,13 @@ chaos-galera: test-packages build ## The same checkers on Galera at its usual se
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera
 
-bench: test-packages build ## The published comparisons beside Debian's peers, a quarter of an hour: BENCH='oltp --networks lan', see quorate bench --help
+bench: test-packages build go-tpc ## The published comparisons beside Debian's peers, a quarter of an hour: BENCH='oltp --networks lan', see quorate bench --help
 	$(QUORATE) bench $(or $(BENCH),--quick) --out target/bench
+
+go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives (a minute; Debian's Go, unless there is one)
+
+target/go-tpc: scripts/build-go-tpc
+	@scripts/build-go-tpc
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8

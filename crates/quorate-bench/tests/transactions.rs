@@ -80,3 +80,26 @@ fn a_large_transaction_is_everywhere_and_small_ones_go_on() {
     assert!(figure("memory_mb") > 50.0 && figure("memory_mb") < 2000.0);
     assert_eq!(found.facts["small ones failed"], "0");
 }
+
+#[test]
+fn orders_are_counted_as_they_are_in_the_tables() {
+    let _alone = alone();
+    let fleet = start("quorate", 3);
+    let found = measure(&fleet, "tpcc", 4);
+    let figure = |name: &str| found.figures[name];
+    // A warehouse begins with 30,000 of each. A payment leaves a row, an order does unless it is taken back.
+    let orders = "SELECT CAST(COUNT(*) - 30000 AS DOUBLE) FROM tpcc.orders";
+    let payments = "SELECT CAST(COUNT(*) - 30000 AS DOUBLE) FROM tpcc.history";
+    for member in fleet.members() {
+        let (orders, payments) = (number(&fleet, member, orders), number(&fleet, member, payments));
+        let new_orders = figure("tpm") / 60.0 * 2.0;
+        assert!(
+            orders > 0.9 * new_orders && orders <= new_orders + 0.5,
+            "{orders} of {new_orders}"
+        );
+        let written = orders + payments;
+        assert!(written > 0.8 * figure("transactions") && written < figure("transactions"));
+    }
+    assert!(figure("replica_elapsed_s") >= 2.0 && figure("replica_elapsed_s") < 60.0);
+    assert_eq!(found.facts["warehouses"], "1");
+}

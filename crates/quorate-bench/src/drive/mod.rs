@@ -5,4 +5,5 @@ pub(crate) mod clients;
 pub(crate) mod commits;
 pub mod steady;
 pub mod sysbench;
+pub mod tpcc;
 pub mod writers;

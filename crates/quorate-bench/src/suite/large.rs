@@ -78,10 +78,7 @@ impl Test for Large {
             write(&mut origin, bytes / ROW_BYTES)
                 .with_context(|| format!("a transaction of {}", place.load))?;
             let took = begin.elapsed();
-            let goal = fleet.applied(primary)?;
-            fleet
-                .members()
-                .try_for_each(|member| fleet.wait_applied(member, goal, begin + LIMIT))?;
+            fleet.wait_caught_up(primary, LIMIT)?;
             Ok((begin, took, Instant::now()))
         };
         let small = |connection: &mut Conn, _: &mut Random| commits::insert(connection);

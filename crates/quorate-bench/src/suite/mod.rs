@@ -9,6 +9,7 @@ mod latency;
 mod oltp;
 mod rpo;
 mod secondary;
+mod tpcc;
 
 use crate::drive::sysbench::{self, Load, Tables};
 use crate::fleet::Fleet;
@@ -27,6 +28,11 @@ pub trait Test: Sync {
 
     /// What is done, in a line.
     fn about(&self) -> &'static str;
+
+    /// An error that says what is missing on this machine, and how to get it.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Its grid on one network.
     fn points(&self, scale: &Scale) -> Vec<Point>;
@@ -58,12 +64,13 @@ pub trait Test: Sync {
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 8] = [
+pub const ALL: [&dyn Test; 9] = [
     &oltp::Oltp,
     &jitter::Jitter,
     &failover::Failover,
     &secondary::Secondary,
     &rpo::Rpo,
+    &tpcc::Tpcc,
     &latency::Latency,
     &large::Large,
     &conflicts::Conflicts,

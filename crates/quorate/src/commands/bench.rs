@@ -71,10 +71,7 @@ fn wish(args: &Bench) -> Result<Wish> {
         clients: (!args.clients.is_empty()).then(|| args.clients.clone()),
         tables: Tables { count, rows },
     };
-    let tests: Vec<&'static dyn Test> = match args.tests.as_slice() {
-        [] => suite::ALL.to_vec(),
-        names => names.iter().map(|name| suite::named(name)).collect::<Result<_>>()?,
-    };
+    let tests = tests(&args.tests)?;
     let networks = match args.networks.as_slice() {
         [] if args.quick => vec![Topology::Lan, Topology::TwoRegions],
         [] => PUBLISHED.to_vec(),
@@ -92,6 +89,25 @@ const PUBLISHED: [Topology; 5] = [
     Topology::ThreeRegions,
     Topology::TenMs,
 ];
+
+/// Those that were named; else all whose programs are installed.
+fn tests(names: &[String]) -> Result<Vec<&'static dyn Test>> {
+    let mut tests = Vec::new();
+    for name in names {
+        let test = suite::named(name)?;
+        test.check()?;
+        tests.push(test);
+    }
+    if names.is_empty() {
+        for test in suite::ALL {
+            match test.check() {
+                Ok(()) => tests.push(test),
+                Err(error) => eprintln!("without {}: {error:#}", test.name()),
+            }
+        }
+    }
+    Ok(tests)
+}
 
 /// Those that were named; else all that are installed, and Quorate in any case.
 fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {

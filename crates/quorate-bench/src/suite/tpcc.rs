@@ -1,0 +1,127 @@
+//! TPC-C through the primary, until the last replica has everything.
+//!
+//! As it was published: the warm-up counts, and a replica's time runs from the begin of the load.
+
+use super::{Found, Scale, Site, Test};
+use crate::drive::tpcc;
+use crate::fleet::Fleet;
+use crate::meter::Meter;
+use crate::plan::{Grid, Point};
+use crate::record::Place;
+use crate::system::System;
+use anyhow::{Context, Result};
+use quorate_lab::net::Topology;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub struct Tpcc;
+
+const LEVEL_LIMIT: Duration = Duration::from_secs(3600);
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(3600);
+
+fn warehouses(scale: &Scale) -> u32 {
+    match scale.grid {
+        Grid::Quick => 1,
+        Grid::Default | Grid::Full => 10,
+    }
+}
+
+/// The first sixth is the warm-up: of 360 seconds in the full grid.
+fn time(scale: &Scale) -> Duration {
+    match scale.grid {
+        Grid::Quick => scale.time,
+        Grid::Default | Grid::Full => 6 * scale.time,
+    }
+}
+
+impl Test for Tpcc {
+    fn name(&self) -> &'static str {
+        "tpcc"
+    }
+
+    fn about(&self) -> &'static str {
+        "TPC-C by go-tpc, 10 warehouses, 32 clients: what the primary makes, and until when each replica \
+         has everything"
+    }
+
+    fn check(&self) -> Result<()> {
+        tpcc::find().map(drop)
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let clients = scale.clients(&[32], &[32], &[32]);
+        let point = |clients| Point { members: 3, load: "tpcc".into(), clients };
+        clients.into_iter().map(point).collect()
+    }
+
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
+        time(scale)
+    }
+
+    /// Published for one network; to fill the tables takes longer than all else.
+    fn is_for(&self, _system: &dyn System, place: &Place) -> bool {
+        place.network == Topology::Lan.to_string()
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let (fleet, time) = (site.fleet, time(site.scale));
+        let warehouses = warehouses(site.scale);
+        tpcc::prepare(fleet, warehouses)?;
+        fleet.wait_level(LEVEL_LIMIT)?;
+        let primary = fleet.primary().context("no member is the primary")?;
+        let meter = Meter::new(fleet);
+        let before = meter.read()?;
+        let begin = Instant::now();
+        let report = tpcc::run(fleet, warehouses, place.clients, time)?;
+        let replicas = catch_up(fleet, primary, begin)?;
+        let used = before.until(&meter.read()?);
+
+        let mut found = Found::default();
+        let (transactions, seconds) = (report.all(), time.as_secs_f64());
+        for (name, value) in [
+            ("transactions", transactions),
+            ("tps", transactions / seconds),
+            ("tpm", report.new_orders() * 60.0 / seconds),
+            ("avg_ms", report.waited_ms / transactions.max(1.0)),
+        ] {
+            found.figures.insert(name.into(), value);
+        }
+        for (member, elapsed) in &replicas {
+            let elapsed = elapsed.as_secs_f64();
+            let told = format!("{elapsed:.1} s, {:.0} transactions/s", transactions / elapsed);
+            found.facts.insert(format!("node{} done after", member + 1), told);
+        }
+        if let Some(last) =
+            replicas.iter().map(|(_, elapsed)| elapsed.as_secs_f64()).reduce(f64::max)
+        {
+            found.figures.insert("replica_elapsed_s".into(), last);
+            found.figures.insert("replica_tps".into(), transactions / last);
+        }
+        found.facts.insert("warehouses".into(), warehouses.to_string());
+        found.facts.insert("conflicts".into(), report.conflicts.to_string());
+        found.set_costs(&used, transactions);
+        found.curves.insert("tps".into(), report.curve);
+        Ok(found)
+    }
+}
+
+/// When each of the others has all that the primary has now, counted from `begin`.
+fn catch_up(fleet: &Fleet, primary: usize, begin: Instant) -> Result<Vec<(usize, Duration)>> {
+    let goal = fleet.applied(primary)?;
+    let end = Instant::now() + CATCH_UP_LIMIT;
+    thread::scope(|scope| {
+        let replicas = fleet.members().filter(|member| *member != primary);
+        let waits: Vec<_> = replicas
+            .map(|member| {
+                scope.spawn(move || {
+                    fleet.wait_applied(member, goal, end)?;
+                    Ok((member, begin.elapsed()))
+                })
+            })
+            .collect();
+        waits
+            .into_iter()
+            .map(|wait| wait.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
