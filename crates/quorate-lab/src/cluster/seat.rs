@@ -1,7 +1,7 @@
 //! A node's place on a host: where its server process is started, watched and ended.
 
 use crate::net::Network;
-use crate::process::{Activity, Process};
+use crate::process::{Activity, Process, Syncs};
 use crate::server::{open_error_log, Account, Node};
 use anyhow::{ensure, Context, Result};
 use parking_lot::Mutex;
@@ -39,7 +39,12 @@ impl Seat {
     }
 
     /// Starts the node's server on its host. What it prints goes to the node's error log.
-    pub fn run(&self, mut command: Command, account: &Account) -> Result<()> {
+    pub fn run(&self, command: Command, account: &Account) -> Result<()> {
+        self.run_with(command, account, Syncs::Done)
+    }
+
+    /// The same for a server whose syncs are done, or not.
+    pub fn run_with(&self, mut command: Command, account: &Account, syncs: Syncs) -> Result<()> {
         let mut server = self.server.lock();
         let runs = server.as_ref().is_some_and(|server| server.activity() != Activity::Gone);
         ensure!(!runs, "{} runs already", self.node.name);
@@ -50,7 +55,7 @@ impl Seat {
             .stdout(log.try_clone().context("duplicating a file")?)
             .stderr(log);
         let host = &self.network.hosts()[self.index];
-        *server = Some(Arc::new(Process::start(host, &mut command)?));
+        *server = Some(Arc::new(Process::start_with(host, &mut command, syncs)?));
         Ok(())
     }
 

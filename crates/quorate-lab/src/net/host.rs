@@ -77,8 +77,21 @@ impl Host {
 
     /// Starts a program on this host.
     pub fn spawn(&self, command: &mut Command) -> Result<Child> {
-        self.run(|| command.spawn())?
-            .with_context(|| format!("running {}", command.get_program().to_string_lossy()))
+        self.spawn_after(|| Ok(()), command)
+    }
+
+    /// The same from a thread that has done something to itself, and to what it starts.
+    pub fn spawn_after(
+        &self,
+        prepare: impl FnOnce() -> Result<()> + Send,
+        command: &mut Command,
+    ) -> Result<Child> {
+        self.run(|| {
+            prepare()?;
+            command
+                .spawn()
+                .with_context(|| format!("running {}", command.get_program().to_string_lossy()))
+        })?
     }
 }
 

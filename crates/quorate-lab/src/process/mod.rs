@@ -2,11 +2,13 @@
 
 mod control_group;
 mod id;
+mod syncs;
 mod trace;
 
 pub(crate) use control_group::{names as control_groups, remove as remove_control_group};
 pub(crate) use id::cpu_time_of_thread;
 pub use id::{Activity, ProcessId};
+pub use syncs::Syncs;
 pub(crate) use trace::remove_counts;
 pub use trace::CallCount;
 
@@ -32,8 +34,13 @@ pub struct Process {
 impl Process {
     /// Starts a program on `host`.
     pub fn start(host: &Host, command: &mut Command) -> Result<Process> {
+        Process::start_with(host, command, Syncs::Done)
+    }
+
+    /// The same for a program whose syncs are done, or not.
+    pub fn start_with(host: &Host, command: &mut Command, syncs: Syncs) -> Result<Process> {
         let group = ControlGroup::new()?;
-        let child = host.spawn(command)?;
+        let child = host.spawn_after(|| syncs.of_this_thread(), command)?;
         let id = ProcessId::of(child.id())?;
         let process = Process { id, child: Mutex::new(child), group };
         if let Some(group) = &process.group {
