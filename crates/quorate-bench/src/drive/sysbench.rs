@@ -72,18 +72,36 @@ pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
 }
 
 /// Runs the load, after a second of it that does not count. Any error but a conflict is an error here.
+/// Others run what they say, and nothing before it.
 pub fn run(fleet: &Fleet, meter: &Meter, tables: Tables, load: &Load) -> Result<Outcome> {
-    let warm_up = Report::parse(&run_for(fleet, tables, load, WARM_UP_SECONDS)?)?.transactions;
+    let short = Load { seconds: WARM_UP_SECONDS, ..*load };
+    let warm_up = run_plainly(fleet, tables, &short)?.transactions;
     let before = meter.read()?;
-    let text = run_for(fleet, tables, load, load.seconds)?;
+    let report = run_plainly(fleet, tables, load)?;
     let used = before.until(&meter.read()?);
-    Ok(Outcome { report: Report::parse(&text)?, used, warm_up })
+    Ok(Outcome { report, used, warm_up })
 }
 
-fn run_for(fleet: &Fleet, tables: Tables, load: &Load, seconds: u32) -> Result<String> {
+/// As fast as it goes.
+pub fn run_plainly(fleet: &Fleet, tables: Tables, load: &Load) -> Result<Report> {
+    run_with(fleet, tables, load, None)
+}
+
+/// Transactions begin at `rate` a second, or as fast as they can where that is slower.
+pub fn run_at_rate(fleet: &Fleet, tables: Tables, load: &Load, rate: f64) -> Result<Report> {
+    run_with(fleet, tables, load, Some(format!("--rate={rate:.0}")))
+}
+
+/// So many transactions, however long they take.
+pub fn run_events(fleet: &Fleet, tables: Tables, load: &Load, events: u64) -> Result<Report> {
+    let for_ever = Load { seconds: 0, ..*load };
+    run_with(fleet, tables, &for_ever, Some(format!("--events={events}")))
+}
+
+fn run_with(fleet: &Fleet, tables: Tables, load: &Load, option: Option<String>) -> Result<Report> {
     let mut command = of_fleet(fleet, tables, load.members);
-    command.arg("--report-interval=1");
-    said(with_load(&mut command, load.script, load.clients, seconds))
+    command.arg("--report-interval=1").args(option);
+    Report::parse(&said(with_load(&mut command, load.script, load.clients, load.seconds))?)
 }
 
 pub(super) fn of_fleet(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
@@ -135,6 +153,11 @@ pub fn said(command: &mut Command) -> Result<String> {
 }
 
 impl Report {
+    /// How long it ran.
+    pub fn seconds(&self) -> f64 {
+        self.transactions / self.tps.max(f64::MIN_POSITIVE)
+    }
+
     pub fn parse(text: &str) -> Result<Report> {
         Ok(Report {
             // `    transactions:      12345  (1234.50 per sec.)`

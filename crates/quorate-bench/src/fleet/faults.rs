@@ -35,6 +35,11 @@ impl Fleet {
         self.seats[member].with_server(|server| server.resume())
     }
 
+    /// Gives it only this share of one processor; none: as much as it wants.
+    pub fn starve(&self, member: usize, share: Option<f64>) -> Result<()> {
+        self.seats[member].with_server(|server| server.starve(share))
+    }
+
     /// SIGTERM; an error if it does not end within `limit`.
     pub fn stop(&self, member: usize, limit: Duration) -> Result<()> {
         self.seats[member].with_server(|server| server.terminate())?;

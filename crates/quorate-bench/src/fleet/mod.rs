@@ -18,7 +18,7 @@ use mysql::Conn;
 use quorate_lab::cluster::Seat;
 use quorate_lab::leftovers::Folder;
 use quorate_lab::net::{Network, Topology};
-use quorate_lab::process::Activity;
+use quorate_lab::process::{Activity, Syncs};
 use quorate_lab::server::{self, sql, Account, Node, Ports};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub struct Fleet {
     system: Arc<dyn System>,
     topology: Topology,
     account: Account,
+    /// Of all servers.
+    syncs: Syncs,
     folder: Folder,
 }
 
@@ -45,6 +47,16 @@ impl Fleet {
     /// Makes hosts and datadirs, starts all members and waits until they are up. Systems that cannot
     /// have so many members have as many as they can.
     pub fn start(system: Arc<dyn System>, topology: Topology, members: usize) -> Result<Fleet> {
+        Fleet::start_with(system, topology, members, Syncs::Done)
+    }
+
+    /// The same with servers whose syncs are done, or not.
+    pub fn start_with(
+        system: Arc<dyn System>,
+        topology: Topology,
+        members: usize,
+        syncs: Syncs,
+    ) -> Result<Fleet> {
         system.check()?;
         let account = Account::choose()?;
         let folder = Folder::new()?;
@@ -57,7 +69,7 @@ impl Fleet {
             Seat::new(Node { host, ..node }, index, &network)
         };
         let seats = (0..members).map(seat).collect();
-        let fleet = Fleet { seats, network, system, topology, account, folder };
+        let fleet = Fleet { seats, network, system, topology, account, syncs, folder };
         fleet.install()?;
         fleet.system.form(&fleet).with_context(|| fleet.log_ends())?;
         let all: Vec<usize> = fleet.members().collect();
@@ -164,7 +176,7 @@ impl Fleet {
         command.arg(format!("--defaults-file={}", self.node(member).config().display()));
         command.args(self.account.switch.then(|| format!("--user={}", self.account.name)));
         command.args(arguments);
-        self.seats[member].run(command, &self.account)
+        self.seats[member].run_with(command, &self.account, self.syncs)
     }
 }
 

@@ -7,20 +7,47 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 
 impl Fleet {
+    /// Has these statements done by each member.
+    pub(crate) fn tell_all(&self, statements: &[String]) -> Result<()> {
+        for member in self.members() {
+            let mut connection = self.connect(member)?;
+            for statement in statements {
+                connection.query_drop(statement).with_context(|| statement.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets global variables on each member. An error if one has not become what it was to be.
+    pub(crate) fn set_variables(&self, values: &[(&str, &str)]) -> Result<()> {
+        let set = |(name, value): &(&str, &str)| format!("SET GLOBAL {name} = {value}");
+        self.tell_all(&values.iter().map(set).collect::<Vec<_>>())?;
+        let mut connections = self.connections()?;
+        values.iter().try_for_each(|(name, value)| self.check(&mut connections, name, value))
+    }
+
+    fn connections(&self) -> Result<Vec<Conn>> {
+        self.members().map(|member| self.connect(member)).collect()
+    }
+
+    fn check(&self, connections: &mut [Conn], name: &str, expected: &str) -> Result<()> {
+        let values = read(connections, name)?;
+        ensure!(
+            values.iter().all(|value| value == expected),
+            "{}: {name} is to be {expected}, and is {}",
+            self.system.name(),
+            values.join(" / ")
+        );
+        Ok(())
+    }
+
     /// What was given to the first member, and what all say that they have. An error if any of them is
     /// less durable, or more, than its description says: figures of it would be those of another system.
     pub fn setup(&self) -> Result<Setup> {
-        let mut connections: Vec<Conn> =
-            self.members().map(|member| self.connect(member)).collect::<Result<_>>()?;
+        let mut connections = self.connections()?;
         let mut read_back = Vec::new();
         for (name, expected) in self.system.durability() {
-            let values = read(&mut connections, name)?;
-            ensure!(
-                values.iter().all(|value| value == expected),
-                "{}: {name} is to be {expected}, and is {}",
-                self.system.name(),
-                values.join(" / ")
-            );
+            self.check(&mut connections, name, expected)?;
             read_back.push((name.to_owned(), expected.to_owned()));
         }
         for name in self.system.roles() {

@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
+/// Where the time until something is measured.
+const POLL_CLOSELY: Duration = Duration::from_millis(5);
 /// For a server to be up after a start; state transfers take their time.
 const START_LIMIT: Duration = Duration::from_secs(180);
 const LINES_SHOWN: usize = 12;
@@ -55,8 +57,14 @@ impl Fleet {
     ///
     /// [`System::applied`]: crate::system::System::applied
     pub fn wait_applied(&self, member: usize, goal: u64, end: Instant) -> Result<()> {
-        self.poll(member, end, || {
-            let own = self.applied(member)?;
+        let mut kept: Option<Conn> = None;
+        self.poll_every(POLL_CLOSELY, member, end, || {
+            let mut connection = match kept.take() {
+                Some(connection) => connection,
+                None => self.try_connect(member)?,
+            };
+            let own = self.system.applied(&mut connection)?;
+            kept = Some(connection);
             ensure!(own >= goal, "node{} has applied {own} of {goal}", member + 1);
             Ok(())
         })
@@ -68,9 +76,19 @@ impl Fleet {
         self.members().try_for_each(|member| self.wait_applied(member, goal, end))
     }
 
+    fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
+        self.poll_every(POLL, member, end, attempt)
+    }
+
     /// Tries until it succeeds; the error shows the ends of the logs. A server that has ended is not
     /// waited for.
-    fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
+    fn poll_every<T>(
+        &self,
+        pause: Duration,
+        member: usize,
+        end: Instant,
+        mut attempt: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
         loop {
             let error = match attempt() {
                 Ok(done) => return Ok(done),
@@ -82,7 +100,7 @@ impl Fleet {
             if Instant::now() >= end {
                 bail!("waited in vain: {error:#}. {}", self.log_ends());
             }
-            thread::sleep(POLL);
+            thread::sleep(pause);
         }
     }
 

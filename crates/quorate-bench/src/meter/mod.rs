@@ -3,6 +3,7 @@
 //! Invariant: a figure is right or it is not there. Where the machine cannot count something, or a server
 //! was started meanwhile, the reason stands in its place.
 
+pub mod lag;
 mod machine;
 mod memory;
 mod network;

@@ -11,6 +11,7 @@ use crate::system::System;
 use anyhow::{Context, Result};
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
+use quorate_lab::process::Syncs;
 use std::cell::Cell as Flag;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -108,9 +109,11 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
 /// What runs at the moment.
 struct Fleets<'a> {
     wish: &'a Wish,
-    /// By system and number of members.
-    kept: HashMap<(String, usize), Kept>,
+    /// By system, number of members, and whether they sync.
+    kept: HashMap<Kind, Kept>,
 }
+
+type Kind = (String, usize, Syncs);
 
 struct Kept {
     fleet: Fleet,
@@ -131,8 +134,8 @@ impl Fleets<'_> {
             round: visit.round,
             ..Cell::default()
         };
-        let key = (visit.system.clone(), visit.members);
-        let measured = self.fleet(system, visit, run).and_then(|kept| {
+        let kind = (visit.system.clone(), visit.members, test.syncs(place));
+        let measured = self.fleet(system, visit, &kind, run).and_then(|kept| {
             let site = Site { fleet: &kept.fleet, scale: &wish.scale, filled: &kept.filled };
             let found = test.measure(&site, place)?;
             Ok((found, kept.fleet.primary()))
@@ -149,17 +152,23 @@ impl Fleets<'_> {
             Err(error) => cell.failed = Some(format!("{error:#}")),
         }
         if is_changed || cell.failed.is_some() {
-            self.kept.remove(&key);
+            self.kept.remove(&kind);
         }
         Ok(cell)
     }
 
     /// The visit's fleet: one that runs, or a new one, of which the record is told.
-    fn fleet(&mut self, system: &Arc<dyn System>, visit: &Visit, run: &mut Run) -> Result<&Kept> {
+    fn fleet(
+        &mut self,
+        system: &Arc<dyn System>,
+        visit: &Visit,
+        kind: &Kind,
+        run: &mut Run,
+    ) -> Result<&Kept> {
         let network: Topology = visit.network.parse()?;
-        let key = (visit.system.clone(), visit.members);
-        if !self.kept.contains_key(&key) {
-            let fleet = Fleet::start(system.clone(), network, visit.members)?;
+        if !self.kept.contains_key(kind) {
+            let (_, members, syncs) = *kind;
+            let fleet = Fleet::start_with(system.clone(), network, members, syncs)?;
             let setup = fleet.setup()?;
             if !run.systems.contains(&setup) {
                 run.systems.retain(|known| known.name != setup.name);
@@ -171,9 +180,9 @@ impl Fleets<'_> {
                 };
                 run.systems.sort_by_key(place);
             }
-            self.kept.insert(key.clone(), Kept { fleet, network, filled: Flag::new(false) });
+            self.kept.insert(kind.clone(), Kept { fleet, network, filled: Flag::new(false) });
         }
-        let kept = self.kept.get_mut(&key).context("it was put there")?;
+        let kept = self.kept.get_mut(kind).context("it was put there")?;
         if kept.network != network {
             kept.fleet.network().shape(network);
             kept.network = network;

@@ -3,21 +3,27 @@
 mod conflicts;
 mod dip;
 mod failover;
+mod flow;
 mod jitter;
 mod large;
 mod latency;
 mod oltp;
+mod persistence;
+mod replay;
 mod rpo;
+mod scale;
 mod secondary;
 mod tpcc;
 
 use crate::drive::sysbench::{self, Load, Tables};
 use crate::fleet::Fleet;
+use crate::meter::lag::Lag;
 use crate::meter::{Meter, Used};
 use crate::plan::{Asked, Grid, Point};
 use crate::record::Place;
 use crate::system::System;
 use anyhow::{bail, Context, Result};
+use quorate_lab::process::Syncs;
 use std::cell::Cell as Once;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,20 +66,29 @@ pub trait Test: Sync {
         true
     }
 
+    /// Whether the servers that it is measured on sync.
+    fn syncs(&self, _place: &Place) -> Syncs {
+        Syncs::Done
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found>;
 }
 
 /// All tests, in the order in which they are shown.
-pub const ALL: [&dyn Test; 9] = [
+pub const ALL: [&dyn Test; 13] = [
     &oltp::Oltp,
     &jitter::Jitter,
     &failover::Failover,
     &secondary::Secondary,
     &rpo::Rpo,
+    &replay::Replay,
+    &scale::ScaleOut,
     &tpcc::Tpcc,
     &latency::Latency,
     &large::Large,
+    &persistence::Persistence,
     &conflicts::Conflicts,
+    &flow::Flow,
 ];
 
 /// The test of this name.
@@ -138,15 +153,16 @@ impl Site<'_> {
 
     /// The place's load by sysbench, through the primary: figures, costs, and the curve of throughput.
     fn sysbench(&self, place: &Place, time: Duration) -> Result<Found> {
+        self.steady(&place.load, place.clients, time)
+    }
+
+    /// The same of any load.
+    fn steady(&self, load: &str, clients: u32, time: Duration) -> Result<Found> {
         let tables = self.tables()?;
         let primary = self.fleet.primary().context("no member is the primary")?;
-        let script = format!("oltp_{}", place.load);
-        let load = Load {
-            script: &script,
-            clients: place.clients,
-            seconds: time.as_secs() as u32,
-            members: &[primary],
-        };
+        let script = format!("oltp_{load}");
+        let load =
+            Load { script: &script, clients, seconds: time.as_secs() as u32, members: &[primary] };
         let outcome = sysbench::run(self.fleet, &Meter::new(self.fleet), tables, &load)?;
         let mut found = Found::default();
         let report = outcome.report;
@@ -185,19 +201,67 @@ impl Found {
     }
 
     /// The median, as `commit_us`, and what is slower.
-    fn set_percentiles(&mut self, mut times: Vec<Duration>) {
-        times.sort_unstable();
-        let Some(last) = times.len().checked_sub(1) else { return };
-        let at = |share: f64| times[(last as f64 * share).round() as usize].as_secs_f64();
-        self.figures.insert("commit_us".into(), at(0.5) * 1e6);
-        for (name, share) in [("p95_ms", 0.95), ("p99_ms", 0.99), ("max_ms", 1.0)] {
-            self.figures.insert(name.into(), at(share) * 1e3);
+    fn set_percentiles(&mut self, times: Vec<Duration>) {
+        let Some([median, p95, p99, max]) = at_shares(times, [0.5, 0.95, 0.99, 1.0]) else {
+            return;
+        };
+        self.figures.insert("commit_us".into(), median * 1e6);
+        for (name, seconds) in [("p95_ms", p95), ("p99_ms", p99), ("max_ms", max)] {
+            self.figures.insert(name.into(), seconds * 1e3);
         }
     }
+
+    /// What is cut off by the end of a load stands among the facts.
+    fn set_lag(&mut self, lag: Lag) {
+        if lag.cut > 0 {
+            let cut = format!("{} of {} rows, at the end of the load", lag.cut, lag.times.len());
+            self.facts.insert("not everywhere".into(), cut);
+        }
+        let Some([median, p99, max]) = at_shares(lag.times, [0.5, 0.99, 1.0]) else { return };
+        for (name, seconds) in [("lag_p50_ms", median), ("lag_p99_ms", p99), ("lag_max_ms", max)] {
+            self.figures.insert(name.into(), seconds * 1e3);
+        }
+    }
+}
+
+/// Seconds that these shares of the times are not above; none of none.
+fn at_shares<const N: usize>(mut times: Vec<Duration>, shares: [f64; N]) -> Option<[f64; N]> {
+    times.sort_unstable();
+    let last = times.len().checked_sub(1)?;
+    Some(shares.map(|share| times[(last as f64 * share).round() as usize].as_secs_f64()))
 }
 
 /// Whether the system has as many members as the place asks for: one that is alone has nobody who could be
 /// behind.
 fn replicates(system: &dyn System, place: &Place) -> bool {
     place.members > 1 && system.members(place.members) == place.members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(times: impl IntoIterator<Item = u64>) -> Vec<Duration> {
+        times.into_iter().map(Duration::from_millis).collect()
+    }
+
+    #[test]
+    fn percentiles_are_of_the_times() {
+        let mut found = Found::default();
+        found.set_percentiles(ms((1..=101).rev()));
+        let figure = |name: &str| found.figures[name].round();
+        assert_eq!((figure("commit_us"), figure("p95_ms")), (51_000.0, 96.0));
+        assert_eq!((figure("p99_ms"), figure("max_ms")), (100.0, 101.0));
+    }
+
+    #[test]
+    fn a_lag_that_was_cut_is_told() {
+        let mut found = Found::default();
+        found.set_lag(Lag { times: ms([5, 7, 900]), cut: 1 });
+        assert_eq!((found.figures["lag_p50_ms"], found.figures["lag_max_ms"]), (7.0, 900.0));
+        assert_eq!(found.facts["not everywhere"], "1 of 3 rows, at the end of the load");
+        let mut none = Found::default();
+        none.set_lag(Lag::default());
+        assert_eq!(none, Found::default());
+    }
 }

@@ -169,6 +169,27 @@ impl System for GroupReplication {
         ]
     }
 
+    fn relaxed(&self) -> Vec<(&'static str, &'static str)> {
+        vec![("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")]
+    }
+
+    fn has_group_log(&self) -> bool {
+        true
+    }
+
+    fn flow_control(&self, threshold: Option<u32>) -> Vec<String> {
+        let set = |name: &str, value: &str| {
+            format!("SET GLOBAL group_replication_flow_control_{name}={value}")
+        };
+        let Some(threshold) = threshold else { return vec![set("mode", "'DISABLED'")] };
+        let limit = threshold.to_string();
+        vec![
+            set("applier_threshold", &limit),
+            set("certifier_threshold", &limit),
+            set("mode", "'QUOTA'"),
+        ]
+    }
+
     fn roles(&self) -> &'static [&'static str] {
         &["super_read_only"]
     }

@@ -189,6 +189,10 @@ impl System for MariaDb {
         variables
     }
 
+    fn relaxed(&self) -> Vec<(&'static str, &'static str)> {
+        vec![("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")]
+    }
+
     fn roles(&self) -> &'static [&'static str] {
         match self.replication {
             Replication::None => &[],

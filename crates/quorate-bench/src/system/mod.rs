@@ -99,6 +99,21 @@ pub trait System: Send + Sync {
     /// Variables that decide on durability, with the values that they are to have on every member.
     fn durability(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// Those that members can change while they run, with their values where durability is given up for
+    /// speed. Empty where there is nothing to give up.
+    fn relaxed(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// Whether members agree on each transaction by way of a log that all of them have.
+    fn has_group_log(&self) -> bool {
+        false
+    }
+
+    /// Statements for each member by which the primary is slowed down as soon as a member is `threshold`
+    /// transactions behind; none: as it is by its options. Empty where nobody is slowed down.
+    fn flow_control(&self, _threshold: Option<u32>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Variables that differ between members, to be shown beside those.
     fn roles(&self) -> &'static [&'static str] {
         &[]

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 const GROUP: &str = "bench";
 const FLUSH: &str = "innodb_flush_log_at_trx_commit";
+/// Galera's default, written out because a test changes it and takes it back.
+const FLOW_LIMIT: u32 = 16;
 
 pub(super) struct Wsrep {
     name: &'static str,
@@ -49,6 +51,13 @@ impl Wsrep {
         flush: &'static str,
     ) -> Wsrep {
         Wsrep { name, title, replicator, flush, program: Program::MariaDb }
+    }
+
+    fn provider_options(&self) -> String {
+        match self.replicator {
+            Replicator::Quorate(_) => String::new(),
+            Replicator::Galera => flow_limit(FLOW_LIMIT),
+        }
     }
 
     fn provider(&self) -> Result<cluster::System> {
@@ -92,7 +101,7 @@ impl System for Wsrep {
             cluster: GROUP,
             group: &group,
             provider: &provider,
-            provider_options: "",
+            provider_options: &self.provider_options(),
             account: ground.account,
         };
         let mut options = settings.options(&ground.nodes[member]);
@@ -200,6 +209,28 @@ impl System for Wsrep {
         Ok(())
     }
 
+    /// In Quorate a commit is on the disks of a majority, whatever the server's own log does.
+    fn relaxed(&self) -> Vec<(&'static str, &'static str)> {
+        match self.replicator {
+            Replicator::Quorate(_) => Vec::new(),
+            Replicator::Galera => vec![(FLUSH, "0")],
+        }
+    }
+
+    fn has_group_log(&self) -> bool {
+        self.replicator != Replicator::Galera
+    }
+
+    fn flow_control(&self, threshold: Option<u32>) -> Vec<String> {
+        match self.replicator {
+            Replicator::Quorate(_) => Vec::new(),
+            Replicator::Galera => {
+                let limit = flow_limit(threshold.unwrap_or(FLOW_LIMIT));
+                vec![format!("SET GLOBAL wsrep_provider_options = '{limit}'")]
+            }
+        }
+    }
+
     fn is_multi_primary(&self) -> bool {
         true
     }
@@ -208,4 +239,9 @@ impl System for Wsrep {
     fn hold(&self) -> Option<Hold> {
         Some(Hold { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" })
     }
+}
+
+/// Of transactions that wait in a member; Galera makes more of it the more members there are.
+fn flow_limit(transactions: u32) -> String {
+    format!("gcs.fc_limit={transactions}")
 }

@@ -1,0 +1,85 @@
+//! A secondary that is slow, and what that costs the primary: how far ahead it may get is the threshold of
+//! flow control, in systems that have one.
+
+use super::{replicates, Found, Scale, Site, Test};
+use crate::meter::lag;
+use crate::plan::{Grid, Point};
+use crate::record::Place;
+use crate::system::System;
+use anyhow::{Context, Result};
+use std::time::Duration;
+
+pub struct Flow;
+
+const THRESHOLD: &str = "threshold ";
+/// Of a processor, for the slow one.
+const SHARE: f64 = 0.1;
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(600);
+
+impl Test for Flow {
+    fn name(&self) -> &'static str {
+        "flow"
+    }
+
+    fn about(&self) -> &'static str {
+        "write_only, one secondary with a tenth of a processor, thresholds of flow control: the \
+         primary's throughput, and how far the secondary is behind"
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let thresholds: &[u32] = match scale.grid {
+            Grid::Quick => &[100, 10_000],
+            Grid::Default | Grid::Full => &[100, 1000, 10_000],
+        };
+        let mut points = Vec::new();
+        for clients in scale.clients(&[32], &[32], &[32]) {
+            for threshold in thresholds {
+                points.push(Point { members: 3, load: format!("{THRESHOLD}{threshold}"), clients });
+            }
+        }
+        points
+    }
+
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
+        scale.time
+    }
+
+    fn harms(&self) -> bool {
+        true
+    }
+
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        false
+    }
+
+    fn is_for(&self, system: &dyn System, place: &Place) -> bool {
+        replicates(system, place)
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let fleet = site.fleet;
+        let threshold = place.load.strip_prefix(THRESHOLD).and_then(|number| number.parse().ok());
+        let threshold: u32 = threshold.with_context(|| format!("no threshold: {}", place.load))?;
+        site.tables()?;
+        let primary = fleet.primary().context("no member is the primary")?;
+        let mut others = fleet.members().filter(|member| *member != primary);
+        let slow = others.next_back().context("there is no secondary")?;
+
+        let limit = fleet.system().flow_control(Some(threshold));
+        fleet.tell_all(&limit)?;
+        fleet.starve(slow, Some(SHARE))?;
+        let load = || site.steady("write_only", place.clients, site.scale.time);
+        let (mut found, lag) = lag::during(fleet, load)?;
+        fleet.starve(slow, None)?;
+        fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+        fleet.tell_all(&fleet.system().flow_control(None))?;
+
+        found.set_lag(lag);
+        found.curves.clear();
+        found.facts.insert("slow".into(), format!("node{}", slow + 1));
+        let how =
+            if limit.is_empty() { "none: it runs without".to_owned() } else { limit.join("; ") };
+        found.facts.insert("flow control".into(), how);
+        Ok(found)
+    }
+}

@@ -1,0 +1,67 @@
+//! What it costs that the group's log is on disk before a commit is told of: with its syncs, and without.
+//!
+//! The servers are the same with the same settings. Without syncs they are started so that the kernel
+//! answers each of them with success, and does nothing.
+
+use super::{replicates, Found, Scale, Site, Test};
+use crate::plan::Point;
+use crate::record::Place;
+use crate::system::System;
+use anyhow::Result;
+use quorate_lab::process::Syncs;
+use std::time::Duration;
+
+pub struct Persistence;
+
+const SYNCED: &str = "log synced";
+const UNSYNCED: &str = "log unsynced";
+
+impl Test for Persistence {
+    fn name(&self) -> &'static str {
+        "persistence"
+    }
+
+    fn about(&self) -> &'static str {
+        "write_only, systems with a log of the group: as they are, and with all syncs taken away from \
+         outside"
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let clients = scale.clients(&[50], &[50, 100, 200], &[50, 100, 200, 400]);
+        let at = |load: &'static str| {
+            let point = move |clients| Point { members: 3, load: load.into(), clients };
+            clients.clone().into_iter().map(point)
+        };
+        [SYNCED, UNSYNCED].into_iter().flat_map(at).collect()
+    }
+
+    fn each(&self, scale: &Scale, _point: &Point) -> Duration {
+        scale.time
+    }
+
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        false
+    }
+
+    fn is_for(&self, system: &dyn System, place: &Place) -> bool {
+        replicates(system, place) && system.has_group_log()
+    }
+
+    fn syncs(&self, place: &Place) -> Syncs {
+        match place.load.as_str() {
+            UNSYNCED => Syncs::TakenAway,
+            _ => Syncs::Done,
+        }
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let mut found = site.steady("write_only", place.clients, site.scale.time)?;
+        found.curves.clear();
+        let syncs = match self.syncs(place) {
+            Syncs::Done => "done",
+            Syncs::TakenAway => "taken away: each call returns at once",
+        };
+        found.facts.insert("syncs".into(), syncs.into());
+        Ok(found)
+    }
+}

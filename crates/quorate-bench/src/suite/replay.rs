@@ -1,0 +1,161 @@
+//! How long replicas need to apply what the primary has written: beside it, and after they were held back.
+
+use super::{replicates, Found, Scale, Site, Test};
+use crate::drive::sysbench::{self, Load};
+use crate::fleet::Fleet;
+use crate::meter::{lag, Meter};
+use crate::plan::{Grid, Point};
+use crate::record::Place;
+use crate::system::{Hold, System};
+use anyhow::{ensure, Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use std::time::{Duration, Instant};
+
+pub struct Replay;
+
+const HELD: &str = ", held back";
+const EVENTS: &str = " events";
+/// What a transaction takes until it is everywhere, about.
+const EACH: Duration = Duration::from_micros(800);
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(3600);
+
+impl Test for Replay {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
+    fn about(&self) -> &'static str {
+        "write_only, 100 clients, a number of events: until the last replica has everything, applying all \
+         the time, and held back until all is written"
+    }
+
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        let amounts: &[u64] = match scale.grid {
+            Grid::Quick => &[2_000],
+            Grid::Default => &[10_000, 50_000],
+            Grid::Full => &[100_000, 1_000_000, 10_000_000],
+        };
+        let mut points = Vec::new();
+        for clients in scale.clients(&[100], &[100], &[100]) {
+            for events in amounts {
+                for held in ["", HELD] {
+                    let load = format!("{events}{EVENTS}{held}");
+                    points.push(Point { members: 3, load, clients });
+                }
+            }
+        }
+        points
+    }
+
+    fn each(&self, _scale: &Scale, point: &Point) -> Duration {
+        EACH * events(&point.load).map_or(0, |events| events as u32)
+    }
+
+    fn is_everywhere(&self, scale: &Scale) -> bool {
+        scale.grid != Grid::Quick
+    }
+
+    fn is_for(&self, system: &dyn System, place: &Place) -> bool {
+        let is_held = place.load.ends_with(HELD);
+        replicates(system, place) && (!is_held || system.hold().is_some())
+    }
+
+    fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
+        let (fleet, tables) = (site.fleet, site.tables()?);
+        let primary = fleet.primary().context("no member is the primary")?;
+        let events = events(&place.load)?;
+        let load = Load {
+            script: "oltp_write_only",
+            clients: place.clients,
+            seconds: 0,
+            members: &[primary],
+        };
+        let write = || Ok((sysbench::run_events(fleet, tables, &load, events)?, Instant::now()));
+        let meter = Meter::new(fleet);
+        let before = meter.read()?;
+        let mut found = Found::default();
+        let (report, applying) = if place.load.ends_with(HELD) {
+            let held = Held::others(fleet, primary)?;
+            let (report, ended) = write()?;
+            held.check(fleet, primary, events)?;
+            held.release()?;
+            fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+            (report, ended.elapsed())
+        } else {
+            let ((report, ended), lag) = lag::during(fleet, write)?;
+            found.set_lag(lag);
+            fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+            let applying = report.seconds() + ended.elapsed().as_secs_f64();
+            (report, Duration::from_secs_f64(applying))
+        };
+        let used = before.until(&meter.read()?);
+        found.set_costs(&used, report.transactions);
+        for (name, value) in [
+            ("replay_s", applying.as_secs_f64()),
+            ("apply_over_write", report.seconds() / applying.as_secs_f64()),
+            ("tps", report.tps),
+            ("transactions", report.transactions),
+        ] {
+            found.figures.insert(name.into(), value);
+        }
+        Ok(found)
+    }
+}
+
+/// Of a place's load.
+fn events(load: &str) -> Result<u64> {
+    let number = load.split_once(EVENTS).and_then(|(number, _)| number.parse().ok());
+    number.with_context(|| format!("{load:?} names no number of events"))
+}
+
+/// All members but the primary, with nothing applied as long as the connections live.
+struct Held {
+    connections: Vec<Conn>,
+    how: Hold,
+}
+
+impl Held {
+    fn others(fleet: &Fleet, primary: usize) -> Result<Held> {
+        let how = fleet.system().hold().context("nobody can be held back here")?;
+        let mut connections = Vec::new();
+        for member in fleet.members().filter(|member| *member != primary) {
+            let mut connection = fleet.connect(member)?;
+            connection.query_drop(how.hold).context(how.hold)?;
+            connections.push(connection);
+        }
+        Ok(Held { connections, how })
+    }
+
+    /// An error if somebody has applied what it was to be kept from.
+    fn check(&self, fleet: &Fleet, primary: usize, events: u64) -> Result<()> {
+        let written = fleet.applied(primary)?;
+        for member in fleet.members().filter(|member| *member != primary) {
+            let missing = written.saturating_sub(fleet.applied(member)?);
+            let name = member + 1;
+            ensure!(
+                missing >= events,
+                "node{name} was held back, and misses {missing} of {events}"
+            );
+        }
+        Ok(())
+    }
+
+    fn release(mut self) -> Result<()> {
+        let statement = self.how.release;
+        let mut each = self.connections.iter_mut();
+        each.try_for_each(|connection| connection.query_drop(statement).context(statement))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_names_its_events() {
+        assert_eq!(events("4000 events").unwrap(), 4000);
+        assert_eq!(events("10000 events, held back").unwrap(), 10_000);
+        assert!(events("held back").is_err());
+    }
+}
