@@ -24,6 +24,7 @@ fn scale() -> Scale {
         time: Duration::from_secs(4),
         clients: None,
         tables: Tables { count: 2, rows: 1000 },
+        profiles: None,
     }
 }
 

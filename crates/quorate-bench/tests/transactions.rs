@@ -19,6 +19,7 @@ fn measure(fleet: &Fleet, test: &str, clients: u32) -> Found {
         time: Duration::from_secs(2),
         clients: Some(vec![clients]),
         tables: Tables { count: 1, rows: 1000 },
+        profiles: None,
     };
     let test = suite::named(test).unwrap();
     let point = test.points(&scale).remove(0);

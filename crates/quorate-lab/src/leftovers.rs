@@ -5,7 +5,7 @@
 //! `quorate-lab-<mark>-<number>`. So everything that an ended process left can be found by name
 //! alone, nothing of a living one is touched, and a signal handler needs no other bookkeeping.
 
-use crate::process::{control_groups, remove_control_group, remove_counts, ProcessId};
+use crate::process::{control_groups, remove_control_group, remove_traces, ProcessId};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use rustix::fs::{flock, FlockOperation};
@@ -148,7 +148,7 @@ fn remove(mark: &str) -> Result<()> {
     for (mount, kind) in mounts_below(&folders)? {
         // No other may be looked into: a frozen disk does not answer.
         if kind == "tracefs" {
-            note(remove_counts(&mount, mark));
+            note(remove_traces(&mount, mark));
         }
         note(force_unmount(&mount));
     }

@@ -3,7 +3,7 @@
 use quorate_lab::disk::{Disk, Faults, Options};
 use quorate_lab::leftovers::sweep;
 use quorate_lab::net::{Network, Topology};
-use quorate_lab::process::{CallCount, Process, ProcessId};
+use quorate_lab::process::{CallCount, Functions, Probe, Process, ProcessId, Record};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -30,12 +30,30 @@ fn run() {
     if let Some(count) = &count {
         count.follow(sleeper.pid()).unwrap();
     }
+    let record = count.as_ref().map(|_| record());
+    if let Some(record) = &record {
+        record.follow(sleeper.pid()).unwrap();
+    }
     // One that waits for the disk cannot be killed before the disk is gone.
     disk.set_faults(Faults { frozen: true, ..Faults::default() });
     let path = disk.path().join("file");
     let stuck = Process::start(host, Command::new("touch").arg(path)).unwrap();
     println!("\nmade {} {} {} {}", host.name(), disk.path().display(), sleeper.pid(), stuck.pid());
     std::thread::sleep(Duration::from_secs(1000));
+}
+
+/// With a probe in a function.
+fn record() -> Record {
+    probed();
+    let file = std::env::current_exe().unwrap();
+    let offset = Functions::of(&file).unwrap().find(&["leftovers", "6probed"]).unwrap();
+    let probe = Probe { name: "probed", file: &file, offset, at_return: false };
+    Record::new(&["sched/sched_waking"], &[probe]).unwrap()
+}
+
+#[inline(never)]
+fn probed() {
+    std::hint::black_box(());
 }
 
 struct Made {
@@ -78,14 +96,20 @@ impl Made {
             assert!(!left, "a control group is left");
         }
         assert!(!mounts.contains(mark), "tracing is left mounted");
-        assert!(!instances_of_tracing().iter().any(|name| name.contains(mark)));
+        let (instances, probes) = tracing();
+        assert!(!instances.contains(mark), "{instances}");
+        assert!(!probes.contains(&mark.replace(['-', '.'], "_")), "{probes}");
     }
 }
 
-fn instances_of_tracing() -> Vec<String> {
-    let script = "d=$(mktemp -d) && mount -t tracefs none $d && ls $d/instances";
+/// All instances and all probes of the machine.
+fn tracing() -> (String, String) {
+    let script = "d=$(mktemp -d) && mount -t tracefs none $d && ls $d/instances && echo ---; \
+                  cat $d/uprobe_events; umount $d; rmdir $d";
     let listed = Command::new("unshare").args(["--mount", "sh", "-c", script]).output().unwrap();
-    String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect()
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let (instances, probes) = text.split_once("---").unwrap_or((&text, ""));
+    (instances.to_owned(), probes.to_owned())
 }
 
 #[test]

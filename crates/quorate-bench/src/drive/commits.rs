@@ -10,7 +10,7 @@ const INSERT: &str = "INSERT INTO commits.t (v) VALUES (?)";
 /// Connections, plans and caches are not what is to be measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Below that, a 95th percentile says nothing.
-const COUNT_MIN: usize = 20;
+pub const COUNT_MIN: usize = 20;
 
 /// Makes the table; through the primary, before anybody commits.
 pub fn prepare(connection: &mut Conn) -> Result<()> {
@@ -27,20 +27,34 @@ pub fn insert(connection: &mut Conn) -> mysql::Result<()> {
     connection.exec_drop(INSERT, (1,))
 }
 
-/// How long each commit took, in order, for so long.
-pub fn run(connection: &mut Conn, time: Duration) -> Result<Vec<Duration>> {
-    let begin = Instant::now();
-    let mut times = Vec::new();
-    loop {
-        let sent = Instant::now();
-        if sent - begin > WARM_UP + time {
-            break;
-        }
-        insert(connection).context("committing a row")?;
-        if sent - begin > WARM_UP {
+/// The client.
+pub struct Commits {
+    connection: Conn,
+}
+
+impl Commits {
+    /// Has warmed up when this returns.
+    pub fn begin(connection: Conn) -> Result<Commits> {
+        let mut commits = Commits { connection };
+        commits.times(WARM_UP, usize::MAX)?;
+        Ok(commits)
+    }
+
+    /// How long each commit took, in order, for so long, or until there are so many.
+    pub fn run(&mut self, time: Duration, count_max: usize) -> Result<Vec<Duration>> {
+        let times = self.times(time, count_max)?;
+        ensure!(times.len() >= COUNT_MIN, "{} commits are too few: measure longer", times.len());
+        Ok(times)
+    }
+
+    fn times(&mut self, time: Duration, count_max: usize) -> Result<Vec<Duration>> {
+        let begin = Instant::now();
+        let mut times = Vec::new();
+        while begin.elapsed() < time && times.len() < count_max {
+            let sent = Instant::now();
+            insert(&mut self.connection).context("committing a row")?;
             times.push(sent.elapsed());
         }
+        Ok(times)
     }
-    ensure!(times.len() >= COUNT_MIN, "{} commits are too few: measure longer", times.len());
-    Ok(times)
 }

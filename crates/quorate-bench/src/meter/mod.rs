@@ -1,5 +1,7 @@
 //! What a run costs, however busy the machine is: processor time, bytes on the network, syncs.
 //!
+//! [`Parts`]: where the time of a commit goes. [`Profile`]: who uses the processor for it.
+//!
 //! Invariant: a figure is right or it is not there. Where the machine cannot count something, or a server
 //! was started meanwhile, the reason stands in its place.
 
@@ -7,10 +9,15 @@ pub mod lag;
 mod machine;
 mod memory;
 mod network;
+mod parts;
+mod profile;
+mod threads;
 
 pub use machine::{machine, sync_time};
 pub use memory::PeakMemory;
 pub use network::measure;
+pub use parts::Parts;
+pub use profile::{perf_is_absent, Profile};
 
 use crate::fleet::Fleet;
 use anyhow::Result;

@@ -55,6 +55,8 @@ pub const FIGURES: &[Figure] = &[
     figure("order_us", "Commit: order", "µs", Lower, 0),
     figure("innodb_us", "Commit: InnoDB", "µs", Lower, 0),
     figure("wake_us", "Commit: wake-ups", "µs", Lower, 0),
+    figure("wakeups_per_trx", "Wake-ups, all nodes", "wake-ups/transaction", Lower, 1),
+    figure("switches_per_trx", "Context switches, all nodes", "switches/transaction", Lower, 1),
     figure("large_s", "Time of the large transaction", "s", Lower, 1),
     figure("gap_s", "Longest gap", "s", Lower, 2),
     figure("memory_mb", "Memory of the largest node", "MB", Lower, 0),
@@ -78,6 +80,9 @@ pub const ADVANTAGE_MAX: f64 = 999.0;
 
 /// They depend on how busy the machine is least of all.
 pub const COSTS: &[&str] = &["cpu_us_per_trx", "net_bytes_per_trx", "syncs_per_trx"];
+
+/// How often threads sleep and are woken, or make room: known of what was profiled.
+pub const SWITCHES: &[&str] = &["wakeups_per_trx", "switches_per_trx"];
 
 /// The figure of that name.
 pub fn named(name: &str) -> Option<&'static Figure> {
@@ -146,7 +151,7 @@ mod tests {
     fn names_are_unique_and_parts_and_costs_are_figures() {
         let names: BTreeSet<&str> = FIGURES.iter().map(|figure| figure.name).collect();
         assert_eq!(names.len(), FIGURES.len());
-        for name in COMMIT_PARTS.iter().chain(COSTS) {
+        for name in COMMIT_PARTS.iter().chain(COSTS).chain(SWITCHES) {
             assert!(named(name).is_some(), "{name}");
         }
     }

@@ -1,7 +1,7 @@
 //! What is told of each test: which figure is compared, which stand beside it, and how it is drawn.
 
 use crate::record::figure;
-use crate::record::figure::{Figure, COMMIT_PARTS, COSTS};
+use crate::record::figure::{Figure, COMMIT_PARTS, COSTS, SWITCHES};
 
 /// A test in the report.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,8 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "latency",
         title: "Where the time of a commit goes",
-        what: "One client, from the leader, from a near member and from a far one.",
+        what: "One client, from the leader, from a near member and from a far one. The parts are medians of \
+               commits that the kernel traced; the own log is synced while the others answer.",
         main: Some("commit_us"),
         beside: COMMIT_PARTS,
         drawn: Parts,
@@ -148,7 +149,12 @@ impl Chapter {
 
     /// All figures, the compared one first.
     pub fn figures(&self) -> impl Iterator<Item = &'static Figure> + '_ {
-        self.main.iter().chain(self.beside).chain(COSTS).filter_map(|name| figure::named(name))
+        self.main
+            .iter()
+            .chain(self.beside)
+            .chain(COSTS)
+            .chain(SWITCHES)
+            .filter_map(|name| figure::named(name))
     }
 }
 
@@ -159,7 +165,7 @@ mod tests {
     #[test]
     fn every_name_is_a_figure() {
         for chapter in CHAPTERS {
-            let names = chapter.main.iter().chain(chapter.beside).chain(COSTS);
+            let names = chapter.main.iter().chain(chapter.beside).chain(COSTS).chain(SWITCHES);
             assert_eq!(chapter.figures().count(), names.count(), "{}", chapter.test);
         }
     }

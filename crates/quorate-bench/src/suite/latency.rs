@@ -1,11 +1,14 @@
-//! What one client waits for a commit, by where it is connected.
+//! What one client waits for a commit, by where it is connected; and where that time goes.
 
 use super::{Found, Scale, Site, Test};
-use crate::drive::commits;
+use crate::drive::commits::{self, Commits};
+use crate::meter::{Meter, Parts, Profile};
 use crate::plan::Point;
 use crate::record::Place;
 use crate::system::System;
 use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 pub struct Latency;
@@ -13,6 +16,9 @@ pub struct Latency;
 const LOADS: [&str; 3] = [PRIMARY, "near member", "far member"];
 const PRIMARY: &str = "primary";
 const LEVEL_LIMIT: Duration = Duration::from_secs(60);
+/// What is traced makes a commit slower, so it is a run of its own: so many commits, or as long.
+const TRACED: usize = 200;
+const TRACED_TIME: Duration = Duration::from_secs(3);
 
 impl Test for Latency {
     fn name(&self) -> &'static str {
@@ -21,7 +27,7 @@ impl Test for Latency {
 
     fn about(&self) -> &'static str {
         "one client commits one row after the other: from the primary, from the member nearest to it, \
-         and from the farthest"
+         and from the farthest; where the time of a commit goes in Quorate"
     }
 
     fn points(&self, _scale: &Scale) -> Vec<Point> {
@@ -29,7 +35,10 @@ impl Test for Latency {
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
-        scale.time
+        match scale.profiles {
+            Some(_) => 2 * scale.time,
+            None => scale.time,
+        }
     }
 
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
@@ -41,23 +50,73 @@ impl Test for Latency {
         let primary = fleet.primary().context("no member is the primary")?;
         commits::prepare(&mut fleet.connect(primary)?)?;
         fleet.wait_level(LEVEL_LIMIT)?;
-        let member = match place.load.as_str() {
-            PRIMARY => primary,
-            load => {
-                let delay = |member: &usize| fleet.network().quality(primary, *member).delay;
-                let others = fleet.members().filter(|member| *member != primary);
-                // Of equals, near is the first and far the last.
-                let chosen = match load == LOADS[1] {
-                    true => others.rev().min_by_key(delay),
-                    false => others.max_by_key(delay),
-                };
-                chosen.context("there is no other member")?
-            }
-        };
-        let times = commits::run(&mut fleet.connect(member)?, site.scale.time)?;
+        let member = member(site, primary, &place.load)?;
         let mut found = Found::default();
         found.facts.insert("member".into(), format!("node{}", member + 1));
+        let mut commits = Commits::begin(fleet.connect(member)?)?;
+
+        let meter = Meter::new(fleet);
+        let before = meter.read()?;
+        let times = commits.run(site.scale.time, usize::MAX)?;
+        found.set_costs(&before.until(&meter.read()?), times.len() as f64);
         found.set_percentiles(times);
+        drop(meter);
+
+        let server = fleet.pid(member).with_context(|| format!("node{} is gone", member + 1))?;
+        if let Err(error) = tell_parts(&mut found, server, &mut commits) {
+            found.facts.insert("parts".into(), format!("not told: {error:#}"));
+        }
+        if let Some(folder) = &site.scale.profiles {
+            profile(&mut found, site, place, &mut commits, folder)?;
+        }
         Ok(found)
     }
+}
+
+/// Where the client is connected.
+fn member(site: &Site, primary: usize, load: &str) -> Result<usize> {
+    let fleet = site.fleet;
+    let delay = |member: &usize| fleet.network().quality(primary, *member).delay;
+    let others = fleet.members().filter(|member| *member != primary);
+    // Of equals, near is the first and far the last.
+    let chosen = match load {
+        PRIMARY => Some(primary),
+        load if load == LOADS[1] => others.rev().min_by_key(delay),
+        _ => others.max_by_key(delay),
+    };
+    chosen.context("there is no other member")
+}
+
+/// Of Quorate; nothing of any other.
+fn tell_parts(found: &mut Found, server: i32, commits: &mut Commits) -> Result<()> {
+    let Some(parts) = Parts::watch(server)? else { return Ok(()) };
+    let mut times = commits.run(TRACED_TIME, TRACED)?;
+    for (name, time) in parts.medians()? {
+        found.figures.insert(name.into(), time);
+    }
+    times.sort_unstable();
+    let traced = times[times.len() / 2].as_micros();
+    found.facts.insert("while its parts were told, a commit took".into(), format!("{traced} µs"));
+    Ok(())
+}
+
+/// Who uses the processor, of all members together.
+fn profile(
+    found: &mut Found,
+    site: &Site,
+    place: &Place,
+    commits: &mut Commits,
+    folder: &Path,
+) -> Result<()> {
+    let profile = Profile::begin(site.fleet, folder)?;
+    let count = commits.run(site.scale.time, usize::MAX)?.len();
+    let seen = profile.end()?;
+    let (sleeps, preempted) = seen.switches();
+    let each = |number: u64| number as f64 / count as f64;
+    found.figures.insert("wakeups_per_trx".into(), each(sleeps));
+    found.figures.insert("switches_per_trx".into(), each(sleeps + preempted));
+    found.facts.insert("CPU".into(), seen.line());
+    let name = format!("{} {} {}", place.network, place.load, site.fleet.system().name());
+    let path = folder.join(name.replace(' ', "-") + ".txt");
+    fs::write(&path, seen.text(count)).with_context(|| format!("writing {}", path.display()))
 }

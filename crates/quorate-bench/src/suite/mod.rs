@@ -26,6 +26,7 @@ use anyhow::{bail, Context, Result};
 use quorate_lab::process::Syncs;
 use std::cell::Cell as Once;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A test of the suite.
@@ -111,6 +112,8 @@ pub struct Scale {
     /// In the place of a test's own numbers of clients.
     pub clients: Option<Vec<u32>>,
     pub tables: Tables,
+    /// Where tests that can profile write what they found, if that is asked for.
+    pub profiles: Option<PathBuf>,
 }
 
 impl Scale {

@@ -9,8 +9,8 @@ pub(crate) use control_group::{names as control_groups, remove as remove_control
 pub(crate) use id::cpu_time_of_thread;
 pub use id::{Activity, ProcessId};
 pub use syncs::Syncs;
-pub(crate) use trace::remove_counts;
-pub use trace::CallCount;
+pub(crate) use trace::remove_traces;
+pub use trace::{CallCount, Functions, Moment, Probe, Record};
 
 pub use control_group::available as can_starve;
 

@@ -1,57 +1,74 @@
-//! Counting system calls of processes, with the kernel's own tracing.
+//! The kernel's own tracing of processes: [`CallCount`] counts what they ask of the kernel, [`Record`] keeps
+//! when their threads did what.
 //!
-//! An instance of tracing that is ours alone follows the processes and all threads that they start. What it
-//! writes down is not read: the kernel counts what it wrote, what it wrote over and what it had no room for,
-//! so no call is missed and no buffer needs to be large.
-//!
-//! Tracing is mounted in a folder of the lab's, so that both are found when a run was killed.
+//! Each is an instance of tracing that is ours alone, and follows the processes and all threads that they
+//! start. Tracing is mounted in a folder of the lab's, so that both are found when a run was killed; probes in
+//! functions, which belong to no instance, stand in a group of the instance's name.
+
+mod count;
+mod function;
+mod record;
+
+pub use count::CallCount;
+pub use function::Functions;
+pub use record::{Moment, Probe, Record};
 
 use crate::leftovers::{self, force_unmount, Folder};
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use rustix::mount::{mount, MountFlags};
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Entries are not looked at.
-const BUFFER_KB: &str = "64";
+/// All probes in functions, of the whole machine.
+const PROBES: &str = "uprobe_events";
 
-/// Counts as long as it lives.
-pub struct CallCount {
-    instance: PathBuf,
-    calls: Vec<&'static str>,
+struct Instance {
+    name: String,
     /// Unmounted after the instance is gone.
-    _mounted: Mounted,
+    mounted: Mounted,
 }
 
 struct Mounted(Folder);
 
-impl CallCount {
-    /// Will count `calls` (`fsync`, ...) of those that are [followed](CallCount::follow). An error if this
-    /// kernel cannot.
-    pub fn new(calls: &[&'static str]) -> Result<CallCount> {
+impl Instance {
+    /// With so much room for each processor.
+    fn new(buffer_kb: u32) -> Result<Instance> {
         let folder = Folder::new()?;
         mount("none", folder.path(), "tracefs", MountFlags::empty(), None)
             .context("mounting tracefs: the kernel has no tracing, or this is not root")?;
         let mounted = Mounted(folder);
         let name = leftovers::new_name()?;
-        let instance = mounted.0.path().join("instances").join(name);
-        fs::create_dir(&instance).context("making an instance of tracing")?;
-        let count = CallCount { instance, calls: calls.to_vec(), _mounted: mounted };
-        for call in calls {
-            ensure!(
-                count.switch(call).exists(),
-                "the kernel cannot trace the system call {call} (CONFIG_FTRACE_SYSCALLS)"
-            );
-        }
-        count.write("buffer_size_kb", BUFFER_KB)?;
-        count.write("options/event-fork", "1")?;
-        Ok(count)
+        let instance = Instance { name, mounted };
+        fs::create_dir(instance.folder()).context("making an instance of tracing")?;
+        instance.write("buffer_size_kb", &buffer_kb.to_string())?;
+        instance.write("options/event-fork", "1")?;
+        Ok(instance)
     }
 
-    /// Counts the calls of a process, too, in all its threads and those that it starts.
-    pub fn follow(&self, pid: i32) -> Result<()> {
+    fn folder(&self) -> PathBuf {
+        self.mounted.0.path().join("instances").join(&self.name)
+    }
+
+    /// Whether the kernel knows an event, such as `sched/sched_waking`.
+    fn has(&self, event: &str) -> bool {
+        self.switch(event).exists()
+    }
+
+    /// Makes a function's calls or returns an event, and gives its name.
+    fn probe(&self, probe: &Probe) -> Result<String> {
+        let kind = if probe.at_return { 'r' } else { 'p' };
+        let event = format!("{}/{}", group(&self.name), probe.name);
+        let (file, offset) = (probe.file.display(), probe.offset);
+        let path = self.mounted.0.path().join(PROBES);
+        append(&path, &format!("{kind}:{event} {file}:{offset:#x}\n"))
+            .with_context(|| format!("a probe in {file} (CONFIG_UPROBE_EVENTS)"))?;
+        Ok(event)
+    }
+
+    /// Follows a process, too, in all its threads and those that it starts.
+    fn follow(&self, pid: i32, events: &[String]) -> Result<()> {
         let mut followed = BTreeSet::new();
         // Threads that were started while the others were read are found in the next round.
         loop {
@@ -61,45 +78,50 @@ impl CallCount {
             if new.is_empty() {
                 break;
             }
-            // Truncating it would let all others go.
-            let path = self.instance.join("set_event_pid");
-            let mut file = OpenOptions::new().append(true).open(&path)?;
             // In few calls: in each the kernel waits for all processors.
-            file.write_all(new.join("\n").as_bytes())
-                .and_then(|()| file.write_all(b"\n"))
+            append(&self.folder().join("set_event_pid"), &(new.join("\n") + "\n"))
                 .with_context(|| format!("following process {pid}"))?;
         }
         // Only now: as long as there is nobody to follow, everybody is.
-        self.calls.iter().try_for_each(|call| Ok(fs::write(self.switch(call), "1")?))
+        events.iter().try_for_each(|event| {
+            let switch = self.switch(event);
+            fs::write(&switch, "1").with_context(|| format!("switching {event} on"))
+        })
     }
 
-    /// Calls so far.
-    pub fn count(&self) -> Result<u64> {
-        let folder = self.instance.join("per_cpu");
+    /// Of these fields of all processors' statistics.
+    fn sum(&self, fields: &[&str]) -> Result<u64> {
+        let folder = self.folder().join("per_cpu");
         let mut sum = 0;
         for processor in leftovers::names_in(&folder)? {
             let path = folder.join(processor).join("stats");
             let text =
                 fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-            sum += written(&text).with_context(|| format!("{}: {text}", path.display()))?;
+            let fields: Option<u64> = fields.iter().map(|name| field(&text, name)).sum();
+            sum += fields.with_context(|| format!("{}: {text}", path.display()))?;
         }
         Ok(sum)
     }
 
-    fn switch(&self, call: &str) -> PathBuf {
-        self.instance.join(format!("events/syscalls/sys_enter_{call}/enable"))
+    fn switch(&self, event: &str) -> PathBuf {
+        self.folder().join("events").join(event).join("enable")
     }
 
     fn write(&self, file: &str, value: &str) -> Result<()> {
-        let path = self.instance.join(file);
+        let path = self.folder().join(file);
         fs::write(&path, value).with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn read(&self, file: &str) -> Result<String> {
+        let path = self.folder().join(file);
+        fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
     }
 }
 
-impl Drop for CallCount {
+impl Drop for Instance {
     fn drop(&mut self) {
         leftovers::wait_if_ending();
-        if let Err(error) = remove_instance(&self.instance) {
+        if let Err(error) = remove_instance(self.mounted.0.path(), &self.name) {
             eprintln!("{error:#}");
         }
     }
@@ -115,31 +137,54 @@ impl Drop for Mounted {
 }
 
 /// Removes the instances that a process of this mark made. `mount`: where tracing is mounted.
-pub(crate) fn remove_counts(mount: &Path, mark: &str) -> Result<()> {
-    let instances = mount.join("instances");
-    let left = leftovers::of_mark(leftovers::names_in(&instances)?, mark);
-    left.iter().try_for_each(|name| remove_instance(&instances.join(name)))
+pub(crate) fn remove_traces(mount: &Path, mark: &str) -> Result<()> {
+    let left = leftovers::of_mark(leftovers::names_in(&mount.join("instances"))?, mark);
+    left.iter().try_for_each(|name| remove_instance(mount, name))
 }
 
-fn remove_instance(instance: &Path) -> Result<()> {
-    match fs::remove_dir(instance) {
+/// With its probes, which can go once nobody listens to them.
+fn remove_instance(mount: &Path, name: &str) -> Result<()> {
+    let instance = mount.join("instances").join(name);
+    match fs::remove_dir(&instance) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", instance.display()))
+            return Err(error).with_context(|| format!("removing {}", instance.display()))
         }
-        _ => Ok(()),
+        _ => {}
     }
+    let probes = mount.join(PROBES);
+    let all = match fs::read_to_string(&probes) {
+        // A kernel without them.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        all => all.with_context(|| format!("reading {}", probes.display()))?,
+    };
+    let start = format!("{}/", group(name));
+    // `p:GROUP/NAME FILE:OFFSET`
+    let events = all.lines().filter_map(|line| line.split_once(':')?.1.split(' ').next());
+    for event in events.filter(|event| event.starts_with(&start)) {
+        append(&probes, &format!("-:{event}\n")).with_context(|| format!("removing {event}"))?;
+    }
+    Ok(())
 }
 
-/// Entries that a processor wrote, whatever became of them.
-fn written(stats: &str) -> Option<u64> {
-    let field = |name: &str| {
-        let mut lines = stats.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(label, _)| *label == name)?.1.trim().parse::<u64>().ok()
-    };
-    ["entries", "overrun", "commit overrun", "dropped events", "read events"]
-        .iter()
-        .map(|name| field(name))
-        .sum()
+/// The kernel takes no other characters.
+fn group(instance: &str) -> String {
+    instance.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
+/// Truncating such a file would let all others go.
+fn append(path: &Path, text: &str) -> Result<()> {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .with_context(|| format!("opening {}", path.display()))?;
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("writing {} to {}", text.trim_end(), path.display()))
+}
+
+/// Of a processor's statistics.
+fn field(stats: &str, name: &str) -> Option<u64> {
+    let mut lines = stats.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(label, _)| *label == name)?.1.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -147,11 +192,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_over_counts() {
+    fn statistics_of_the_kernel_are_read() {
         let stats = "entries: 81\noverrun: 7\ncommit overrun: 0\nbytes: 3564\n\
-                     oldest event ts:  3591.769370\nnow ts:  3596.1\ndropped events: 2\n\
-                     read events: 1\n";
-        assert_eq!(written(stats), Some(91));
-        assert_eq!(written("entries: 81\n"), None);
+                     oldest event ts:  3591.769370\nnow ts:  3596.1\ndropped events: 2\n";
+        assert_eq!(field(stats, "entries"), Some(81));
+        assert_eq!((field(stats, "overrun"), field(stats, "commit overrun")), (Some(7), Some(0)));
+        assert_eq!(field(stats, "read events"), None);
+    }
+
+    #[test]
+    fn a_group_has_a_name_that_the_kernel_takes() {
+        assert_eq!(group("quorate-lab-12.345-6"), "quorate_lab_12_345_6");
     }
 }

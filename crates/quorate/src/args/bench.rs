@@ -73,6 +73,10 @@ pub struct Bench {
     )]
     pub mysql_root: Option<PathBuf>,
 
+    /// Latency also: who uses the processor for a commit, in DIR/profiles; by function, with linux-perf
+    #[arg(long)]
+    pub profile: bool,
+
     /// Where results go; a run that is there already is gone on with
     #[arg(long, value_name = "DIR", default_value = "bench")]
     pub out: PathBuf,

@@ -29,6 +29,9 @@ pub fn bench(args: &Bench) -> Result<u8> {
 fn measure(args: &Bench) -> Result<u8> {
     ensure!(rustix::process::geteuid().is_root(), "hosts are network namespaces: run it as root");
     let wish = wish(args)?;
+    if let Some(absent) = meter::perf_is_absent().filter(|_| args.profile) {
+        eprintln!("{absent}");
+    }
     let mut about = Run {
         command: std::iter::once("quorate".to_owned())
             .chain(std::env::args().skip(1))
@@ -70,6 +73,7 @@ fn wish(args: &Bench) -> Result<Wish> {
         time: Duration::from_secs(args.seconds.unwrap_or(seconds).into()),
         clients: (!args.clients.is_empty()).then(|| args.clients.clone()),
         tables: Tables { count, rows },
+        profiles: args.profile.then(|| args.out.join("profiles")),
     };
     let tests = tests(&args.tests)?;
     let networks = match args.networks.as_slice() {
