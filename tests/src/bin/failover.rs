@@ -1,13 +1,16 @@
 //! How long writes stop when a node fails: rounds of each fault on real servers under load, beside
 //! the limits that Quorate sets itself. Exit code 1 if one is missed, or a row lost.
+//! A page of it is written after each network.
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use clap::{Parser, ValueEnum};
 use quorate_cli::commands::Loopback;
 use quorate_lab::cluster::{Cluster, Plan};
 use quorate_lab::net::Topology;
 use quorate_lab::target::Target;
-use quorate_tests::failover::{Failover, Fault, Table};
+use quorate_tests::failover::{page, Failover, Fault, Table, CLIENTS};
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -37,6 +40,9 @@ struct Args {
     /// Options of the provider: `key=value;key=value`
     #[arg(long, default_value = "")]
     provider_options: String,
+    /// Where the page goes
+    #[arg(long, default_value = "target/failover.html")]
+    out: PathBuf,
     /// Print each round
     #[arg(long)]
     verbose: bool,
@@ -44,18 +50,22 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let (mut missed, mut lost) = (0, 0);
+    let about =
+        format!("{} nodes, {} rounds of each fault, {CLIENTS} clients", args.nodes, args.rounds);
+    let mut tables = Vec::new();
     for network in &args.network {
-        let (missed_here, lost_here) = measure(&args, *network)?;
-        missed += missed_here;
-        lost += lost_here;
+        tables.push(measure(&args, *network)?);
+        fs::write(&args.out, page(&tables, &about).html())
+            .with_context(|| format!("writing {}", args.out.display()))?;
     }
-    ensure!(lost == 0, "acknowledged rows were lost");
+    println!("{}", args.out.display());
+    let missed: usize = tables.iter().map(Table::missed).sum();
+    ensure!(tables.iter().all(|table| table.lost() == 0), "acknowledged rows were lost");
     ensure!(missed == 0, "{missed} limits were missed");
     Ok(())
 }
 
-fn measure(args: &Args, network: Network) -> Result<(usize, usize)> {
+fn measure(args: &Args, network: Network) -> Result<Table> {
     let (target, topology) = cluster(args, network)?;
     let mut failover = Failover::new(target.clone(), topology)?;
     let all = Fault::value_variants().iter();
@@ -65,8 +75,7 @@ fn measure(args: &Args, network: Network) -> Result<(usize, usize)> {
         some => some.to_vec(),
     };
     let name = network.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-    Table::head(&name);
-    let mut table = Table::default();
+    let mut table = Table::begin(&name);
     for fault in faults {
         let mut outcomes = Vec::with_capacity(args.rounds);
         for round in 0..args.rounds {
@@ -78,7 +87,10 @@ fn measure(args: &Args, network: Network) -> Result<(usize, usize)> {
         }
         table.add(fault, &outcomes, failover.finish()?);
     }
-    Ok(table.end())
+    if let Some(returned) = table.returned() {
+        println!("{}", returned.text());
+    }
+    Ok(table)
 }
 
 fn cluster(args: &Args, network: Network) -> Result<(Arc<dyn Target + Send>, Topology)> {

@@ -2,9 +2,11 @@
 //! anything acknowledged was lost, and how soon the node is back.
 
 mod fault;
+mod page;
 mod table;
 
 pub use fault::Fault;
+pub use page::page;
 pub use table::Table;
 
 use crate::writers::{self, missing_since, Acks, Client, Door, Writers};
@@ -18,7 +20,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const CLIENTS: usize = 8;
+pub const CLIENTS: usize = 8;
 const CALM: Duration = Duration::from_secs(2);
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
