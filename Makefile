@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives 
 
 target/go-tpc: scripts/build-go-tpc
 	@scripts/build-go-tpc
+
+bench-tests: test-packages build ## What the bench stands on, as root: each system, each test beside the servers' own counts; IGNORED=1 with MySQL in $$QUORATE_MYSQL_ROOT
+	cargo test -p quorate-bench --features servers --no-fail-fast -- --test-threads=1 $(if $(IGNORED),--include-ignored)
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8

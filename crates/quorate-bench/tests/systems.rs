@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{alone, sources, start};
+use common::{alone, start};
 use mysql::prelude::Queryable;
 use quorate_bench::fleet::Fleet;
 use std::fs;
@@ -112,9 +112,8 @@ fn standalone_relaxed() {
 }
 
 #[test]
+#[ignore = "needs MySQL: QUORATE_MYSQL_ROOT names its folder"]
 fn group_replication() {
-    if sources().mysql_root.is_some() {
-        story("gr-eventual", 3);
-        story("gr-after", 3);
-    }
+    story("gr-eventual", 3);
+    story("gr-after", 3);
 }
