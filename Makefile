@@ -29,7 +29,7 @@ packages:
 test-packages: packages
 	@scripts/install-packages $(TEST_PACKAGES)
 
-test: test-packages ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
+test: test-packages go-tpc ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
 	@scripts/test $(STEPS)
 
 mtr: test-packages build ## MariaDB's suites here and with Galera: SUITES=a,b TESTS=suite.x,... PROVIDERS=quorate PARALLEL=3
@@ -68,7 +68,7 @@ go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives 
 target/go-tpc: scripts/build-go-tpc
 	@scripts/build-go-tpc
 
-bench-tests: test-packages build ## What the bench stands on, as root: each system, each test beside the servers' own counts; IGNORED=1 with MySQL in $$QUORATE_MYSQL_ROOT
+bench-tests: test-packages build go-tpc ## What the bench stands on, as root: each system, each test beside the servers' own counts; IGNORED=1 with MySQL in $$QUORATE_MYSQL_ROOT
 	cargo test -p quorate-bench --features servers --no-fail-fast -- --test-threads=1 $(if $(IGNORED),--include-ignored)
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
