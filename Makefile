@@ -29,7 +29,7 @@ packages:
 test-packages: packages
 	@scripts/install-packages $(TEST_PACKAGES)
 
-test: test-packages go-tpc ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
+test: test-packages ## All that CI checks: format, lints, licences, unit tests, simulator, real servers
 	@scripts/test $(STEPS)
 
 mtr: test-packages build ## MariaDB's suites here and with Galera: SUITES=a,b TESTS=suite.x,... PROVIDERS=quorate PARALLEL=3
