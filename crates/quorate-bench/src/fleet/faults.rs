@@ -12,6 +12,19 @@ use std::time::Duration;
 /// For a killed server to be gone.
 const DEATH_LIMIT: Duration = Duration::from_secs(60);
 
+/// Members that apply nothing as long as this lives.
+pub(crate) struct Held {
+    connections: Vec<Conn>,
+    release: &'static str,
+}
+
+impl Held {
+    pub(crate) fn release(mut self) -> Result<()> {
+        let mut each = self.connections.iter_mut();
+        each.try_for_each(|connection| connection.query_drop(self.release).context(self.release))
+    }
+}
+
 impl Fleet {
     /// kill -9; does not wait until it is gone.
     pub fn strike(&self, member: usize) -> Result<()> {
@@ -53,16 +66,16 @@ impl Fleet {
         self.system.start_again(self, member).with_context(|| self.log_ends())
     }
 
-    /// Keeps all members but the primary from applying what they receive, as long as these connections
-    /// live.
-    pub(crate) fn hold_others(&self, primary: usize) -> Result<Vec<Conn>> {
-        let hold = self.system.hold().context("nobody can be held back here")?.hold;
+    /// Keeps all members but the primary from applying what they receive.
+    pub(crate) fn hold_others(&self, primary: usize) -> Result<Held> {
+        let how = self.system.hold().context("nobody can be held back here")?;
         let held = |member: usize| {
             let mut connection = self.connect(member)?;
-            connection.query_drop(hold).context(hold)?;
+            connection.query_drop(how.hold).context(how.hold)?;
             Ok(connection)
         };
-        self.members().filter(|member| *member != primary).map(held).collect()
+        let others = self.members().filter(|member| *member != primary);
+        Ok(Held { connections: others.map(held).collect::<Result<_>>()?, release: how.release })
     }
 
     /// Takes everything from a member that does not run: data and log.

@@ -85,7 +85,7 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
     let visits = plan::lay_out(&asked, &systems, &networks, 1..=wish.rounds, is_wanted);
     let steps = visits.iter().flat_map(|visit| &visit.steps);
     let mut at = Live { all: steps.map(|step| step.takes).sum(), ..Live::default() };
-    let mut fleets = Fleets { kept: HashMap::new(), wish };
+    let mut fleets = Fleets { wish, kept: HashMap::new(), told: BTreeSet::new() };
     for visit in &visits {
         for Step { place, takes } in &visit.steps {
             let words = place.words();
@@ -111,6 +111,8 @@ struct Fleets<'a> {
     wish: &'a Wish,
     /// By system, number of members, and whether they sync.
     kept: HashMap<Kind, Kept>,
+    /// Systems whose setup the record has been told in this run.
+    told: BTreeSet<String>,
 }
 
 type Kind = (String, usize, Syncs);
@@ -170,7 +172,8 @@ impl Fleets<'_> {
             let (_, members, syncs) = *kind;
             let fleet = Fleet::start_with(system.clone(), network, members, syncs)?;
             let setup = fleet.setup()?;
-            if !run.systems.contains(&setup) {
+            // A fleet of another size differs in its addresses: the first of a system tells.
+            if self.told.insert(setup.name.clone()) && !run.systems.contains(&setup) {
                 run.systems.retain(|known| known.name != setup.name);
                 run.systems.push(setup);
                 // As they were asked for; those of a former run after them.

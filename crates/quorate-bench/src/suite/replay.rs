@@ -6,10 +6,8 @@ use crate::fleet::Fleet;
 use crate::meter::{lag, Meter};
 use crate::plan::{Grid, Point};
 use crate::record::Place;
-use crate::system::{Hold, System};
+use crate::system::System;
 use anyhow::{ensure, Context, Result};
-use mysql::prelude::Queryable;
-use mysql::Conn;
 use std::time::{Duration, Instant};
 
 pub struct Replay;
@@ -76,9 +74,9 @@ impl Test for Replay {
         let before = meter.read()?;
         let mut found = Found::default();
         let (report, applying) = if place.load.ends_with(HELD) {
-            let held = Held::others(fleet, primary)?;
+            let held = fleet.hold_others(primary)?;
             let (report, ended) = write()?;
-            held.check(fleet, primary, events)?;
+            check_held(fleet, primary, events)?;
             held.release()?;
             fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
             (report, ended.elapsed())
@@ -109,43 +107,15 @@ fn events(load: &str) -> Result<u64> {
     number.with_context(|| format!("{load:?} names no number of events"))
 }
 
-/// All members but the primary, with nothing applied as long as the connections live.
-struct Held {
-    connections: Vec<Conn>,
-    how: Hold,
-}
-
-impl Held {
-    fn others(fleet: &Fleet, primary: usize) -> Result<Held> {
-        let how = fleet.system().hold().context("nobody can be held back here")?;
-        let mut connections = Vec::new();
-        for member in fleet.members().filter(|member| *member != primary) {
-            let mut connection = fleet.connect(member)?;
-            connection.query_drop(how.hold).context(how.hold)?;
-            connections.push(connection);
-        }
-        Ok(Held { connections, how })
+/// An error if somebody has applied what it was to be kept from.
+fn check_held(fleet: &Fleet, primary: usize, events: u64) -> Result<()> {
+    let written = fleet.applied(primary)?;
+    for member in fleet.members().filter(|member| *member != primary) {
+        let missing = written.saturating_sub(fleet.applied(member)?);
+        let name = member + 1;
+        ensure!(missing >= events, "node{name} was held back, and misses {missing} of {events}");
     }
-
-    /// An error if somebody has applied what it was to be kept from.
-    fn check(&self, fleet: &Fleet, primary: usize, events: u64) -> Result<()> {
-        let written = fleet.applied(primary)?;
-        for member in fleet.members().filter(|member| *member != primary) {
-            let missing = written.saturating_sub(fleet.applied(member)?);
-            let name = member + 1;
-            ensure!(
-                missing >= events,
-                "node{name} was held back, and misses {missing} of {events}"
-            );
-        }
-        Ok(())
-    }
-
-    fn release(mut self) -> Result<()> {
-        let statement = self.how.release;
-        let mut each = self.connections.iter_mut();
-        each.try_for_each(|connection| connection.query_drop(statement).context(statement))
-    }
+    Ok(())
 }
 
 #[cfg(test)]

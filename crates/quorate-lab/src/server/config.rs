@@ -40,12 +40,8 @@ impl Settings<'_> {
     /// Writes the `my.cnf` of `node`. `extra`: a file of server options that is read last.
     pub fn write(&self, node: &Node, extra: &Path) -> Result<()> {
         let extra = extra.display();
-        let sst = node.dir.join("transfer-logs");
-        let head = format!(
-            "# Written by `quorate` at each start. Your own options belong in {extra}.\n\
-             [sst]\nsst-log-archive-dir = {}\n",
-            sst.display()
-        );
+        let head =
+            format!("# Written by `quorate` at each start. Your own options belong in {extra}.\n");
         let options = [common_options(node), self.options(node)].concat();
         write_config(node, self.account, &head, &options, &format!("!include {extra}\n"))
     }
@@ -109,7 +105,8 @@ pub fn common_options(node: &Node) -> Vec<(String, String)> {
     options.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// Writes a `my.cnf`: `head`, how clients find the server, the server's options, `tail`.
+/// Writes a `my.cnf`: `head`, where scripts of state transfers keep their logs (in `/tmp`, if they are
+/// not told), how clients find the server, the server's options, `tail`.
 pub fn write_config(
     node: &Node,
     account: &Account,
@@ -120,7 +117,9 @@ pub fn write_config(
     let lines: String = options.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
     let (socket, user) = (node.socket(), account.database_user());
     let text = format!(
-        "{head}\n[client]\nsocket = {}\nuser = {user}\n\n[mysqld]\n{lines}\n{tail}",
+        "{head}[sst]\nsst-log-archive-dir = {}\n\n[client]\nsocket = {}\nuser = {user}\n\n\
+         [mysqld]\n{lines}\n{tail}",
+        node.dir.join("transfer-logs").display(),
         socket.display()
     );
     let path = node.config();
