@@ -104,7 +104,7 @@ fn flow() {
         assert!(figure("lag_p99_ms") > 0.0, "{found:?}");
         assert_eq!(
             found.facts["slow"],
-            format!("node{}", 3 - usize::from(fleet.primary() == Some(2)))
+            format!("node{}", 3 - usize::from(fleet.primary().unwrap() == 2))
         );
     });
 }

@@ -19,7 +19,7 @@ fn assert_counted(name: &str, scripts: &[&str]) {
     let fleet = start(name, 3);
     prepare(&fleet, TABLES).unwrap();
     let meter = Meter::new(&fleet);
-    let primary = fleet.primary().expect("a primary");
+    let primary = fleet.primary().unwrap();
     let mut connection = fleet.connect(primary).unwrap();
     let rows: Option<(u32, u32)> =
         connection.query_first("SELECT COUNT(*), MAX(id) FROM sbtest.sbtest2").unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn write(fleet: &Fleet, rows: std::ops::Range<u32>) {
-    let mut connection = fleet.connect(fleet.primary().expect("a primary")).unwrap();
+    let mut connection = fleet.connect(fleet.primary().unwrap()).unwrap();
     for row in rows {
         connection.query_drop(format!("INSERT INTO t.t VALUES ({row})")).unwrap();
     }
@@ -42,7 +42,7 @@ fn story(name: &str, members: usize) {
     // An error if a variable is not as described.
     let setup = fleet.setup().unwrap();
     println!("{}: {}; {:?}", setup.title, setup.version, setup.read_back);
-    let mut connection = fleet.connect(fleet.primary().expect("a primary")).unwrap();
+    let mut connection = fleet.connect(fleet.primary().unwrap()).unwrap();
     connection.query_drop("CREATE DATABASE t").unwrap();
     connection.query_drop("CREATE TABLE t.t (id INT PRIMARY KEY)").unwrap();
     write(&fleet, 0..10);
@@ -52,8 +52,8 @@ fn story(name: &str, members: usize) {
     fleet.wait_level(LIMIT).unwrap();
     assert_eq!(fleet.applied(0).unwrap() - before, 10, "a transaction counts as one");
 
-    let primary = fleet.primary().expect("a primary");
-    let others: Vec<usize> = fleet.members().filter(|member| *member != primary).collect();
+    let primary = fleet.primary().unwrap();
+    let others: Vec<usize> = fleet.others(primary).collect();
     let hurt = *others.last().unwrap_or(&primary);
     match others.is_empty() {
         // Alone and relaxed, it may lose what it has acknowledged.

@@ -63,7 +63,7 @@ pub struct Report {
 
 /// Fills the tables through the primary, and waits until all members have them.
 pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
-    let primary = fleet.primary().context("there is no primary to fill tables through")?;
+    let primary = fleet.primary()?;
     fleet.connect(primary)?.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
     let mut command = of_fleet(fleet, tables, &[primary]);
     command.arg(format!("--threads={}", tables.count.min(FILLERS)));

@@ -52,7 +52,7 @@ pub fn find() -> Result<PathBuf> {
 
 /// Fills new tables through the primary.
 pub fn prepare(fleet: &Fleet, warehouses: u32) -> Result<()> {
-    let primary = fleet.primary().context("there is no primary to fill tables through")?;
+    let primary = fleet.primary()?;
     let mut connection = fleet.connect(primary)?;
     for statement in [
         format!("DROP DATABASE IF EXISTS {DATABASE}"),
@@ -78,7 +78,7 @@ pub fn prepare(fleet: &Fleet, warehouses: u32) -> Result<()> {
 /// Runs its usual mix for so long, through the primary. A transaction that met a conflict is not done
 /// again; any other error is one here.
 pub fn run(fleet: &Fleet, warehouses: u32, clients: u32, time: Duration) -> Result<Report> {
-    let primary = fleet.primary().context("no member is the primary")?;
+    let primary = fleet.primary()?;
     let mut command = command(fleet, primary, "run", warehouses)?;
     command
         .arg(format!("--threads={clients}"))

@@ -74,7 +74,7 @@ impl Fleet {
             connection.query_drop(how.hold).context(how.hold)?;
             Ok(connection)
         };
-        let others = self.members().filter(|member| *member != primary);
+        let others = self.others(primary);
         Ok(Held { connections: others.map(held).collect::<Result<_>>()?, release: how.release })
     }
 

@@ -146,14 +146,20 @@ impl Fleet {
         self.connect_for(member, sql::STATUS_TIMEOUT)
     }
 
-    /// The member to write to, if there is one now.
-    pub fn primary(&self) -> Option<usize> {
+    /// All members but this one.
+    pub fn others(&self, than: usize) -> impl DoubleEndedIterator<Item = usize> {
+        self.members().filter(move |member| *member != than)
+    }
+
+    /// The member to write to; an error if there is none now.
+    pub fn primary(&self) -> Result<usize> {
         let claim = |member: usize| {
             let mut connection = self.try_connect(member).ok()?;
             let rank = self.system.primacy(&mut connection).ok()??;
             Some((rank, std::cmp::Reverse(member)))
         };
-        self.members().filter_map(claim).max().map(|(_, member)| member.0)
+        let first = self.members().filter_map(claim).max();
+        Ok(first.context("no member is the primary")?.1 .0)
     }
 
     /// How many transactions a member has applied, see [`System::applied`].

@@ -35,7 +35,7 @@ type Seen = Vec<(Duration, u64)>;
 
 /// Does something, and measures how far the other members are behind the primary meanwhile.
 pub fn during<T>(fleet: &Fleet, act: impl FnOnce() -> Result<T>) -> Result<(T, Lag)> {
-    let primary = fleet.primary().context("no member is the primary")?;
+    let primary = fleet.primary()?;
     let mut writer = fleet.connect(primary)?;
     writer.query_drop("CREATE DATABASE IF NOT EXISTS heartbeat")?;
     writer.query_drop(format!(
@@ -43,7 +43,7 @@ pub fn during<T>(fleet: &Fleet, act: impl FnOnce() -> Result<T>) -> Result<(T, L
     ))?;
     writer.query_drop(format!("REPLACE INTO {TABLE} VALUES (1, 0)"))?;
     fleet.wait_caught_up(primary, LEVEL_LIMIT)?;
-    let others = fleet.members().filter(|member| *member != primary);
+    let others = fleet.others(primary);
     let readers: Vec<Conn> = others.map(|member| fleet.connect(member)).collect::<Result<_>>()?;
     ensure!(!readers.is_empty(), "there is no member that could be behind");
 

@@ -90,7 +90,7 @@ impl Meter<'_> {
             forwarding: network.cpu_time()?,
         };
         for from in self.fleet.members() {
-            for to in self.fleet.members().filter(|to| *to != from) {
+            for to in self.fleet.others(from) {
                 let traffic = network.traffic(from, to);
                 reading.bytes += traffic.bytes;
                 reading.packets += traffic.packets;

@@ -140,7 +140,7 @@ impl Fleets<'_> {
         let measured = self.fleet(system, visit, &kind, run).and_then(|kept| {
             let site = Site { fleet: &kept.fleet, scale: &wish.scale, filled: &kept.filled };
             let found = test.measure(&site, place)?;
-            Ok((found, kept.fleet.primary()))
+            Ok((found, kept.fleet.primary().ok()))
         });
         // Whoever comes next finds the fleet as it was at its beginning, or a new one.
         let begins_at = measured.as_ref().ok().and_then(|(_, primary)| *primary);

@@ -3,7 +3,7 @@
 //! What was committed is checked: all members have the same rows in the end, and in them every update that
 //! was acknowledged, and no other. A system that fails in that has no figures.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::fleet::Fleet;
 use crate::meter::Meter;
@@ -40,9 +40,7 @@ impl Test for Conflicts {
     }
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
-        let clients = scale.clients(&[12], &[12, 48], &[12, 48, 192]);
-        let point = |clients: u32| Point { members: 3, load: "hot rows".into(), clients };
-        clients.into_iter().map(point).collect()
+        grid(["hot rows"], &scale.clients(&[12], &[12, 48], &[12, 48, 192]))
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -51,7 +49,7 @@ impl Test for Conflicts {
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         prepare(&mut fleet.connect(primary)?)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let members: Vec<usize> = match fleet.system().is_multi_primary() {
@@ -169,14 +167,12 @@ fn tell<'a>(ended: impl Iterator<Item = &'a Ended>, seconds: f64) -> Found {
     }
     let failures: u32 = conflicts.values().sum();
     let mut found = Found::default();
-    for (name, value) in [
+    found.set([
         ("goodput_tps", f64::from(committed) / seconds),
         ("transactions", committed.into()),
         ("cert_failures", failures.into()),
         ("avg_ms", waited.as_secs_f64() * 1e3 / f64::from(committed.max(1))),
-    ] {
-        found.figures.insert(name.into(), value);
-    }
+    ]);
     let told = conflicts.iter().map(|(code, count)| (format!("error {code}"), count.to_string()));
     found.facts.extend(told);
     found

@@ -98,10 +98,9 @@ impl Test for Failover {
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, fault) = (site.fleet, fault(&place.load)?);
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         let mut connection = fleet.connect(primary)?;
-        table::create(&mut connection)?;
-        table::empty(&mut connection)?;
+        table::make_empty(&mut connection)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let writers = Writers::start(clients(fleet, primary, place.clients), RUN);
         thread::sleep(CALM);
@@ -138,7 +137,7 @@ fn fault(load: &str) -> Result<Fault> {
 
 /// They begin at the primary, and turn to the others where these may take its place.
 fn clients(fleet: &Fleet, primary: usize, count: u32) -> Vec<Client> {
-    let others = fleet.members().filter(|member| *member != primary);
+    let others = fleet.others(primary);
     let others = others.filter(|_| fleet.system().fails_over());
     let doors: Vec<Door> =
         std::iter::once(primary).chain(others).map(|member| door(&fleet.socket(member))).collect();
@@ -202,7 +201,7 @@ fn watched(
     act: impl FnOnce() -> Result<Times>,
 ) -> Result<(Times, Option<Instant>)> {
     let mut watched = Vec::new();
-    for member in fleet.members().filter(|member| *member != primary) {
+    for member in fleet.others(primary) {
         let mut connection = fleet.connect(member)?;
         let before = fleet.system().view(&mut connection)?;
         watched.push((connection, before));

@@ -1,7 +1,7 @@
 //! A secondary that is slow, and what that costs the primary: how far ahead it may get is the threshold of
 //! flow control, in systems that have one.
 
-use super::{replicates, Found, Scale, Site, Test};
+use super::{grid, replicates, Found, Scale, Site, Test};
 use crate::meter::lag;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
@@ -31,13 +31,8 @@ impl Test for Flow {
             Grid::Quick => &[100, 10_000],
             Grid::Default | Grid::Full => &[100, 1000, 10_000],
         };
-        let mut points = Vec::new();
-        for clients in scale.clients(&[32], &[32], &[32]) {
-            for threshold in thresholds {
-                points.push(Point { members: 3, load: format!("{THRESHOLD}{threshold}"), clients });
-            }
-        }
-        points
+        let loads = thresholds.iter().map(|threshold| format!("{THRESHOLD}{threshold}"));
+        grid(loads, &scale.clients(&[32], &[32], &[32]))
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -61,8 +56,8 @@ impl Test for Flow {
         let threshold = place.load.strip_prefix(THRESHOLD).and_then(|number| number.parse().ok());
         let threshold: u32 = threshold.with_context(|| format!("no threshold: {}", place.load))?;
         site.tables()?;
-        let primary = fleet.primary().context("no member is the primary")?;
-        let mut others = fleet.members().filter(|member| *member != primary);
+        let primary = fleet.primary()?;
+        let mut others = fleet.others(primary);
         let slow = others.next_back().context("there is no secondary")?;
 
         let limit = fleet.system().flow_control(Some(threshold));

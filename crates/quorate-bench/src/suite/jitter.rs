@@ -1,6 +1,6 @@
 //! How even the throughput is, second by second, under more clients than the machine has processors for.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::plan::{Grid, Point};
 use crate::record::{Place, Spread};
 use anyhow::{Context, Result};
@@ -21,10 +21,7 @@ impl Test for Jitter {
     }
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
-        let clients = scale.clients(&[64], &[256], &[256]);
-        let point =
-            |clients: &u32| Point { members: 3, load: "read_write".into(), clients: *clients };
-        clients.iter().map(point).collect()
+        grid(["read_write"], &scale.clients(&[64], &[256], &[256]))
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -32,12 +29,14 @@ impl Test for Jitter {
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
-        let mut found = site.sysbench(place, time(site.scale))?;
+        let mut found = site.steady(&place.load, place.clients, time(site.scale))?;
         let curve = found.curves.get("tps").context("sysbench told no second")?;
         let rates: Vec<f64> = curve.iter().map(|(_, rate)| *rate).collect();
         let spread = Spread::of(rates.iter().copied()).context("not one second")?;
-        found.figures.insert("cv_percent".into(), variation_percent(&rates));
-        found.figures.insert("worst_over_median".into(), spread.low / spread.median.max(1.0));
+        found.set([
+            ("cv_percent", variation_percent(&rates)),
+            ("worst_over_median", spread.low / spread.median.max(1.0)),
+        ]);
         Ok(found)
     }
 }

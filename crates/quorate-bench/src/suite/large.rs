@@ -3,7 +3,7 @@
 //! Invariant: what is told of the small ones is of the time from the large one's begin until all members
 //! have it, and of all that were under way in that time.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::drive::commits;
 use crate::meter::PeakMemory;
@@ -44,16 +44,7 @@ impl Test for Large {
             Grid::Default => &["10 MB", "100 MB"],
             Grid::Full => &["10 MB", "100 MB", "1 GB"],
         };
-        let of_load = |load: &&str| {
-            let load = (*load).to_owned();
-            let clients = scale.clients(&[4], &[4], &[4]);
-            clients.into_iter().map(move |clients| Point {
-                members: 3,
-                load: load.clone(),
-                clients,
-            })
-        };
-        loads.iter().flat_map(of_load).collect()
+        grid(loads, &scale.clients(&[4], &[4], &[4]))
     }
 
     fn each(&self, _scale: &Scale, point: &Point) -> Duration {
@@ -63,13 +54,13 @@ impl Test for Large {
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
         let bytes = bytes(&place.load)?;
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         let mut origin = fleet.connect_for(primary, LIMIT)?;
         prepare(&mut origin)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let mut members = vec![primary];
         if fleet.system().is_multi_primary() {
-            members.extend(fleet.members().find(|member| *member != primary));
+            members.extend(fleet.others(primary).next());
         }
         let memory = PeakMemory::watch(fleet)?;
         let act = || {
@@ -95,13 +86,11 @@ impl Test for Large {
         let gaps = members.iter().map(|member| longest_gap(begin, *member, &beside));
         let gap = gaps.max().context("no member has small ones")?;
         found.set_percentiles(committed(&beside).map(|ended| ended.took).collect());
-        for (name, value) in [
+        found.set([
             ("large_s", took.as_secs_f64()),
             ("gap_s", gap.as_secs_f64()),
             ("memory_mb", memory.largest_bytes()? as f64 / 1e6),
-        ] {
-            found.figures.insert(name.into(), value);
-        }
+        ]);
         let everywhere = (everywhere - begin).as_secs_f64();
         found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
         Ok(found)

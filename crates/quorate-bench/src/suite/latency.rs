@@ -1,6 +1,6 @@
 //! What one client waits for a commit, by where it is connected; and where that time goes.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::drive::commits::{self, Commits};
 use crate::meter::{Meter, Parts, Profile};
 use crate::plan::Point;
@@ -31,7 +31,7 @@ impl Test for Latency {
     }
 
     fn points(&self, _scale: &Scale) -> Vec<Point> {
-        LOADS.map(|load| Point { members: 3, load: load.into(), clients: 1 }).into()
+        grid(LOADS, &[1])
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -47,7 +47,7 @@ impl Test for Latency {
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         commits::prepare(&mut fleet.connect(primary)?)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let member = member(site, primary, &place.load)?;
@@ -77,7 +77,7 @@ impl Test for Latency {
 fn member(site: &Site, primary: usize, load: &str) -> Result<usize> {
     let fleet = site.fleet;
     let delay = |member: &usize| fleet.network().quality(primary, *member).delay;
-    let others = fleet.members().filter(|member| *member != primary);
+    let others = fleet.others(primary);
     // Of equals, near is the first and far the last.
     let chosen = match load {
         PRIMARY => Some(primary),
@@ -113,8 +113,7 @@ fn profile(
     let seen = profile.end()?;
     let (sleeps, preempted) = seen.switches();
     let each = |number: u64| number as f64 / count as f64;
-    found.figures.insert("wakeups_per_trx".into(), each(sleeps));
-    found.figures.insert("switches_per_trx".into(), each(sleeps + preempted));
+    found.set([("wakeups_per_trx", each(sleeps)), ("switches_per_trx", each(sleeps + preempted))]);
     found.facts.insert("CPU".into(), seen.line());
     let name = format!("{} {} {}", place.network, place.load, site.fleet.system().name());
     let path = folder.join(name.replace(' ', "-") + ".txt");

@@ -22,10 +22,11 @@ use crate::meter::{Meter, Used};
 use crate::plan::{Asked, Grid, Point};
 use crate::record::Place;
 use crate::system::System;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use quorate_lab::process::Syncs;
 use std::cell::Cell as Once;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -127,6 +128,18 @@ impl Scale {
     }
 }
 
+/// Each load with each number of clients, on three members.
+fn grid(loads: impl IntoIterator<Item = impl Display>, clients: &[u32]) -> Vec<Point> {
+    let of_load = |load: String| {
+        clients.iter().map(move |clients| Point {
+            members: 3,
+            load: load.clone(),
+            clients: *clients,
+        })
+    };
+    loads.into_iter().flat_map(|load| of_load(load.to_string())).collect()
+}
+
 /// A test with its points, for the plan.
 pub fn ask(test: &dyn Test, scale: &Scale) -> Asked {
     let timed = |point: Point| {
@@ -154,26 +167,17 @@ impl Site<'_> {
         Ok(self.scale.tables)
     }
 
-    /// The place's load by sysbench, through the primary: figures, costs, and the curve of throughput.
-    fn sysbench(&self, place: &Place, time: Duration) -> Result<Found> {
-        self.steady(&place.load, place.clients, time)
-    }
-
-    /// The same of any load.
+    /// A load by sysbench, through the primary: figures, costs, and the curve of throughput.
     fn steady(&self, load: &str, clients: u32, time: Duration) -> Result<Found> {
         let tables = self.tables()?;
-        let primary = self.fleet.primary().context("no member is the primary")?;
+        let primary = self.fleet.primary()?;
         let script = format!("oltp_{load}");
         let load =
             Load { script: &script, clients, seconds: time.as_secs() as u32, members: &[primary] };
         let outcome = sysbench::run(self.fleet, &Meter::new(self.fleet), tables, &load)?;
         let mut found = Found::default();
         let report = outcome.report;
-        for (name, value) in
-            [("tps", report.tps), ("avg_ms", report.average_ms), ("p95_ms", report.p95_ms)]
-        {
-            found.figures.insert(name.into(), value);
-        }
+        found.set([("tps", report.tps), ("avg_ms", report.average_ms), ("p95_ms", report.p95_ms)]);
         found.set_costs(&outcome.used, report.transactions);
         found.curves.insert("tps".into(), report.curve);
         Ok(found)
@@ -190,10 +194,14 @@ pub struct Found {
 }
 
 impl Found {
+    fn set<const N: usize>(&mut self, figures: [(&str, f64); N]) {
+        self.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
+    }
+
     /// What a transaction costs; what could not be counted stands among the facts, with its reason.
     fn set_costs(&mut self, used: &Used, transactions: f64) {
         let each = |sum: f64| sum / transactions.max(1.0);
-        self.figures.insert("net_bytes_per_trx".into(), each(used.bytes));
+        self.set([("net_bytes_per_trx", each(used.bytes))]);
         let cpu = used.cpu_s.clone().map(|seconds| seconds * 1e6);
         for (name, sum) in [("cpu_us_per_trx", cpu), ("syncs_per_trx", used.syncs.clone())] {
             match sum {
@@ -208,10 +216,12 @@ impl Found {
         let Some([median, p95, p99, max]) = at_shares(times, [0.5, 0.95, 0.99, 1.0]) else {
             return;
         };
-        self.figures.insert("commit_us".into(), median * 1e6);
-        for (name, seconds) in [("p95_ms", p95), ("p99_ms", p99), ("max_ms", max)] {
-            self.figures.insert(name.into(), seconds * 1e3);
-        }
+        self.set([
+            ("commit_us", median * 1e6),
+            ("p95_ms", p95 * 1e3),
+            ("p99_ms", p99 * 1e3),
+            ("max_ms", max * 1e3),
+        ]);
     }
 
     /// What is cut off by the end of a load stands among the facts.
@@ -221,9 +231,11 @@ impl Found {
             self.facts.insert("not everywhere".into(), cut);
         }
         let Some([median, p99, max]) = at_shares(lag.times, [0.5, 0.99, 1.0]) else { return };
-        for (name, seconds) in [("lag_p50_ms", median), ("lag_p99_ms", p99), ("lag_max_ms", max)] {
-            self.figures.insert(name.into(), seconds * 1e3);
-        }
+        self.set([
+            ("lag_p50_ms", median * 1e3),
+            ("lag_p99_ms", p99 * 1e3),
+            ("lag_max_ms", max * 1e3),
+        ]);
     }
 }
 

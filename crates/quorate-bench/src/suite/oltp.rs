@@ -1,7 +1,7 @@
 //! The standard load of a shop: statements by primary key in a few tables, at several numbers of clients
 //! and distances between the members.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::plan::{Grid, Point};
 use crate::record::Place;
 use anyhow::Result;
@@ -24,15 +24,7 @@ impl Test for Oltp {
             Grid::Quick | Grid::Default => &["write_only", "read_write"],
         };
         let clients = scale.clients(&[1, 64], &[1, 16, 64, 256], &[1, 4, 16, 64, 256]);
-        let of_load = |load: &&str| {
-            let load = (*load).to_owned();
-            clients.iter().map(move |clients| Point {
-                members: 3,
-                load: load.clone(),
-                clients: *clients,
-            })
-        };
-        loads.iter().flat_map(of_load).collect()
+        grid(loads, &clients)
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -40,7 +32,7 @@ impl Test for Oltp {
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
-        let mut found = site.sysbench(place, site.scale.time)?;
+        let mut found = site.steady(&place.load, place.clients, site.scale.time)?;
         found.curves.clear();
         Ok(found)
     }

@@ -3,7 +3,7 @@
 //! The servers are the same with the same settings. Without syncs they are started so that the kernel
 //! answers each of them with success, and does nothing.
 
-use super::{replicates, Found, Scale, Site, Test};
+use super::{grid, replicates, Found, Scale, Site, Test};
 use crate::plan::Point;
 use crate::record::Place;
 use crate::system::System;
@@ -28,11 +28,7 @@ impl Test for Persistence {
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
         let clients = scale.clients(&[50], &[50, 100, 200], &[50, 100, 200, 400]);
-        let at = |load: &'static str| {
-            let point = move |clients| Point { members: 3, load: load.into(), clients };
-            clients.clone().into_iter().map(point)
-        };
-        [SYNCED, UNSYNCED].into_iter().flat_map(at).collect()
+        grid([SYNCED, UNSYNCED], &clients)
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {

@@ -1,6 +1,6 @@
 //! How long replicas need to apply what the primary has written: beside it, and after they were held back.
 
-use super::{replicates, Found, Scale, Site, Test};
+use super::{grid, replicates, Found, Scale, Site, Test};
 use crate::drive::sysbench::{self, Load};
 use crate::fleet::Fleet;
 use crate::meter::{lag, Meter};
@@ -34,16 +34,10 @@ impl Test for Replay {
             Grid::Default => &[10_000, 50_000],
             Grid::Full => &[100_000, 1_000_000, 10_000_000],
         };
-        let mut points = Vec::new();
-        for clients in scale.clients(&[100], &[100], &[100]) {
-            for events in amounts {
-                for held in ["", HELD] {
-                    let load = format!("{events}{EVENTS}{held}");
-                    points.push(Point { members: 3, load, clients });
-                }
-            }
-        }
-        points
+        let loads = amounts
+            .iter()
+            .flat_map(|events| ["", HELD].map(|held| format!("{events}{EVENTS}{held}")));
+        grid(loads, &scale.clients(&[100], &[100], &[100]))
     }
 
     fn each(&self, _scale: &Scale, point: &Point) -> Duration {
@@ -61,7 +55,7 @@ impl Test for Replay {
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         let events = events(&place.load)?;
         let load = Load {
             script: "oltp_write_only",
@@ -89,14 +83,12 @@ impl Test for Replay {
         };
         let used = before.until(&meter.read()?);
         found.set_costs(&used, report.transactions);
-        for (name, value) in [
+        found.set([
             ("replay_s", applying.as_secs_f64()),
             ("apply_over_write", report.seconds() / applying.as_secs_f64()),
             ("tps", report.tps),
             ("transactions", report.transactions),
-        ] {
-            found.figures.insert(name.into(), value);
-        }
+        ]);
         Ok(found)
     }
 }
@@ -110,7 +102,7 @@ fn events(load: &str) -> Result<u64> {
 /// An error if somebody has applied what it was to be kept from.
 fn check_held(fleet: &Fleet, primary: usize, events: u64) -> Result<()> {
     let written = fleet.applied(primary)?;
-    for member in fleet.members().filter(|member| *member != primary) {
+    for member in fleet.others(primary) {
         let missing = written.saturating_sub(fleet.applied(member)?);
         let name = member + 1;
         ensure!(missing >= events, "node{name} was held back, and misses {missing} of {events}");

@@ -63,14 +63,13 @@ impl Test for Rpo {
 
     fn measure(&self, site: &Site, _place: &Place) -> Result<Found> {
         let fleet = site.fleet;
-        let primary = fleet.primary().context("no member is the primary")?;
-        let others: Vec<usize> = fleet.members().filter(|member| *member != primary).collect();
+        let primary = fleet.primary()?;
+        let others: Vec<usize> = fleet.others(primary).collect();
         let mut weights = WEIGHTS;
         weights.swap(0, primary);
         fleet.system().weigh(fleet, &weights)?;
         let mut connection = fleet.connect_for(primary, COMMIT_LIMIT)?;
-        table::create(&mut connection)?;
-        table::empty(&mut connection)?;
+        table::make_empty(&mut connection)?;
         fleet.wait_level(LEVEL_LIMIT)?;
 
         let held = fleet.hold_others(primary)?;

@@ -78,7 +78,7 @@ impl Test for ScaleOut {
         let (script, kind) = place.load.split_once(' ').context("a load, and how durable")?;
         let tables = site.tables()?;
         let fleet = site.fleet;
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         let script = format!("oltp_{script}");
         let load = Load {
             script: &script,
@@ -106,10 +106,9 @@ impl Test for ScaleOut {
             let used = before.until(&meter.read()?);
             let mut found = Found::default();
             found.set_costs(&used, report.transactions);
-            found.figures.insert("best_tps".into(), report.tps);
-            found.figures.insert("avg_ms".into(), report.average_ms);
+            found.set([("best_tps", report.tps), ("avg_ms", report.average_ms)]);
             if let Ok(seconds) = used.cpu_s {
-                found.figures.insert("trx_per_cpu_s".into(), report.transactions / seconds);
+                found.set([("trx_per_cpu_s", report.transactions / seconds)]);
             }
             let trial = Trial { tps: report.tps, seconds: report.seconds(), behind, found };
             tried.push(trial.words());

@@ -2,7 +2,7 @@
 //! the throughput does meanwhile.
 
 use super::dip::{dip, is_back};
-use super::{replicates, Found, Scale, Site, Test};
+use super::{grid, replicates, Found, Scale, Site, Test};
 use crate::drive::steady::Steady;
 use crate::drive::sysbench::Load;
 use crate::drive::writers::{door, table, Client, Writers};
@@ -54,12 +54,7 @@ impl Test for Secondary {
             Grid::Quick => &[KILL, RESTART],
             Grid::Default | Grid::Full => &[KILL, RESTART, STOP, JOIN],
         };
-        let mut points = Vec::new();
-        for clients in scale.clients(&[16], &[16], &[16]) {
-            let point = |load: &&str| Point { members: 3, load: (*load).into(), clients };
-            points.extend(loads.iter().map(point));
-        }
-        points
+        grid(loads, &scale.clients(&[16], &[16], &[16]))
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -81,11 +76,10 @@ impl Test for Secondary {
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
-        let primary = fleet.primary().context("no member is the primary")?;
-        let victim = fleet.members().rfind(|member| *member != primary).context("it is alone")?;
+        let primary = fleet.primary()?;
+        let victim = fleet.others(primary).next_back().context("it is alone")?;
         let mut connection = fleet.connect(primary)?;
-        table::create(&mut connection)?;
-        table::empty(&mut connection)?;
+        table::make_empty(&mut connection)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let happens = &*place.load;
         match happens {
@@ -140,14 +134,12 @@ impl Test for Secondary {
         let node = &fleet.node(victim).name;
         let dip = dip(&curve, event_s).context("sysbench told no seconds around the event")?;
         ensure!(dip.before > 0.0, "nothing was committed before the event");
-        for (name, value) in [
+        found.set([
             ("dip_s", dip.seconds),
             ("dip_depth_percent", dip.depth_percent),
             ("gap_s", acks.longest_gap_in(event, end).as_secs_f64()),
             ("tps", dip.before),
-        ] {
-            found.figures.insert(name.into(), value);
-        }
+        ]);
         found.curves.insert("tps".into(), curve);
         found.events.push((event_s, format!("{happens} of {node}")));
         if matches!(happens, RESTART | JOIN) {

@@ -2,14 +2,14 @@
 //!
 //! As it was published: the warm-up counts, and a replica's time runs from the begin of the load.
 
-use super::{Found, Scale, Site, Test};
+use super::{grid, Found, Scale, Site, Test};
 use crate::drive::tpcc;
 use crate::fleet::Fleet;
 use crate::meter::Meter;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
 use crate::system::System;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use quorate_lab::net::Topology;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,9 +49,7 @@ impl Test for Tpcc {
     }
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
-        let clients = scale.clients(&[32], &[32], &[32]);
-        let point = |clients| Point { members: 3, load: "tpcc".into(), clients };
-        clients.into_iter().map(point).collect()
+        grid(["tpcc"], &scale.clients(&[32], &[32], &[32]))
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -68,7 +66,7 @@ impl Test for Tpcc {
         let warehouses = warehouses(site.scale);
         tpcc::prepare(fleet, warehouses)?;
         fleet.wait_level(LEVEL_LIMIT)?;
-        let primary = fleet.primary().context("no member is the primary")?;
+        let primary = fleet.primary()?;
         let meter = Meter::new(fleet);
         let before = meter.read()?;
         let begin = Instant::now();
@@ -78,14 +76,12 @@ impl Test for Tpcc {
 
         let mut found = Found::default();
         let (transactions, seconds) = (report.all(), time.as_secs_f64());
-        for (name, value) in [
+        found.set([
             ("transactions", transactions),
             ("tps", transactions / seconds),
             ("tpm", report.new_orders() * 60.0 / seconds),
             ("avg_ms", report.waited_ms / transactions.max(1.0)),
-        ] {
-            found.figures.insert(name.into(), value);
-        }
+        ]);
         for (member, elapsed) in &replicas {
             let elapsed = elapsed.as_secs_f64();
             let told = format!("{elapsed:.1} s, {:.0} transactions/s", transactions / elapsed);
@@ -94,8 +90,7 @@ impl Test for Tpcc {
         if let Some(last) =
             replicas.iter().map(|(_, elapsed)| elapsed.as_secs_f64()).reduce(f64::max)
         {
-            found.figures.insert("replica_elapsed_s".into(), last);
-            found.figures.insert("replica_tps".into(), transactions / last);
+            found.set([("replica_elapsed_s", last), ("replica_tps", transactions / last)]);
         }
         found.facts.insert("warehouses".into(), warehouses.to_string());
         found.facts.insert("conflicts".into(), report.conflicts.to_string());
@@ -110,7 +105,7 @@ fn catch_up(fleet: &Fleet, primary: usize, begin: Instant) -> Result<Vec<(usize,
     let goal = fleet.applied(primary)?;
     let end = Instant::now() + CATCH_UP_LIMIT;
     thread::scope(|scope| {
-        let replicas = fleet.members().filter(|member| *member != primary);
+        let replicas = fleet.others(primary);
         let waits: Vec<_> = replicas
             .map(|member| {
                 scope.spawn(move || {

@@ -113,7 +113,7 @@ impl System for GroupReplication {
 
     fn start_again(&self, fleet: &Fleet, member: usize) -> Result<()> {
         fleet.launch(member, &[])?;
-        let mut others = fleet.members().filter(|other| *other != member);
+        let mut others = fleet.others(member);
         let exists = others.any(|other| {
             fleet
                 .try_connect(other)

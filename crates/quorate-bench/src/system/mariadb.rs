@@ -125,7 +125,7 @@ impl System for MariaDb {
                 make_account(&mut connection)?;
             }
         }
-        let mut replicas = fleet.members().filter(|member| *member != PRIMARY);
+        let mut replicas = fleet.others(PRIMARY);
         replicas.try_for_each(|member| self.follow(fleet, member))
     }
 

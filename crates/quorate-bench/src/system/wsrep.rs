@@ -201,7 +201,7 @@ impl System for Wsrep {
         if self.replicator == Replicator::Galera {
             return Ok(());
         }
-        let leader = fleet.socket(fleet.primary().context("no member leads")?);
+        let leader = fleet.socket(fleet.primary()?);
         for (member, weight) in fleet.members().zip(weights) {
             let order = format!("{} priority={weight}", fleet.node(member).name);
             sql::command(&leader, USER, "quorate.member_set", &order)?;

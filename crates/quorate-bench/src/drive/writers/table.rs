@@ -21,6 +21,12 @@ pub fn create(connection: &mut Conn) -> Result<()> {
     Ok(())
 }
 
+/// Makes the table without any row.
+pub fn make_empty(connection: &mut Conn) -> Result<()> {
+    create(connection)?;
+    empty(connection)
+}
+
 /// Empties it.
 pub fn empty(connection: &mut Conn) -> Result<()> {
     Ok(connection.query_drop(format!("TRUNCATE TABLE {TABLE}"))?)
