@@ -217,8 +217,19 @@ impl Drop for TestCluster {
 pub fn command_path() -> PathBuf {
     match std::env::var_os("QUORATE_BIN") {
         Some(path) => path.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/quorate"),
+        None => built("quorate"),
     }
+}
+
+/// The library under test where a server loads it without the command: `QUORATE_PROVIDER`, or the release
+/// build.
+pub fn provider_path() -> PathBuf {
+    std::env::var_os("QUORATE_PROVIDER").map_or_else(|| built("libquorate.so"), PathBuf::from)
+}
+
+/// However the tests themselves are built, what they test is what users get.
+fn built(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release").join(name)
 }
 
 pub fn shown(output: &Output) -> String {

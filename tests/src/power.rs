@@ -1,22 +1,22 @@
 //! Power cuts of all servers at once, under load, on disks that forget what was not synced.
 
+use crate::cluster::provider_path;
 use crate::writers::{self, create_table_at, missing_at};
 use anyhow::{ensure, Result};
 use quorate_lab::cluster::{Cluster, Plan, System};
 use quorate_lab::disk::{Loss, Lost};
 use quorate_lab::random::Random;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 const CLIENTS_PER_NODE: usize = 4;
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 
-/// Quorate as the tests' other clusters run it: `QUORATE_PROVIDER`, or the release build.
+/// Quorate as the tests' other clusters run it.
 pub fn quorate() -> System {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/libquorate.so");
-    System::Quorate(std::env::var_os("QUORATE_PROVIDER").map_or(built, PathBuf::from))
+    System::Quorate(provider_path())
 }
 
 /// Rounds on one cluster; every row ever acknowledged must survive all later rounds.

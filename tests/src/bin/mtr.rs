@@ -3,6 +3,7 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use clap::Parser;
+use quorate_tests::cluster::provider_path;
 use quorate_tests::mtr::results::{Outcome, Results};
 use quorate_tests::mtr::runner::Run;
 use quorate_tests::mtr::table::{Comparison, Verdict};
@@ -113,7 +114,7 @@ fn run(
     tests: &[String],
 ) -> Result<Results> {
     let path = match provider {
-        "quorate" => dir.build.join("libquorate.so"),
+        "quorate" => provider_path(),
         "galera" => PathBuf::from(GALERA),
         other => bail!("provider {other}: neither quorate nor galera"),
     };
@@ -147,19 +148,18 @@ fn read_log(dir: &Directory, provider: &str, log: &Path) -> Result<()> {
     kept.save(&dir.kept(provider))
 }
 
-/// Where the build is, and beside it what runs leave.
+/// What runs leave, beside the build.
 struct Directory {
-    build: PathBuf,
     mtr: PathBuf,
 }
 
 impl Directory {
     fn find() -> Result<Directory> {
         let own = std::env::current_exe()?;
-        let build = own.parent().context("this program has no directory")?.to_owned();
+        let build = own.parent().context("this program has no directory")?;
         let mtr = build.parent().context("the build has no directory")?.join("mtr");
         fs::create_dir_all(&mtr).with_context(|| format!("creating {}", mtr.display()))?;
-        Ok(Directory { build, mtr })
+        Ok(Directory { mtr })
     }
 
     fn kept(&self, provider: &str) -> PathBuf {
