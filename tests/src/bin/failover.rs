@@ -53,6 +53,9 @@ fn main() -> Result<()> {
     let about =
         format!("{} nodes, {} rounds of each fault, {CLIENTS} clients", args.nodes, args.rounds);
     let mut tables = Vec::new();
+    if let Some(folder) = args.out.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    }
     for network in &args.network {
         tables.push(measure(&args, *network)?);
         fs::write(&args.out, page(&tables, &about).html())

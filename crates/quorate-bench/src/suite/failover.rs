@@ -66,15 +66,14 @@ impl Test for Failover {
             Grid::Quick => &FAULTS[..1],
             Grid::Default | Grid::Full => &FAULTS,
         };
-        let of_fault = |(name, _): &(&str, Fault)| {
+        let of_fault = |(name, _): &(&str, Fault)| -> Vec<Point> {
             let point = |under: &str, clients| Point {
                 members: 3,
                 load: format!("{name} {under}"),
                 clients,
             };
-            let mut points = vec![point(IDLE, 0)];
-            points.extend(loaded.iter().map(|clients| point(LOAD, *clients)));
-            points
+            let idle = (scale.grid != Grid::Quick).then(|| point(IDLE, 0));
+            idle.into_iter().chain(loaded.iter().map(|clients| point(LOAD, *clients))).collect()
         };
         faults.iter().flat_map(of_fault).collect()
     }

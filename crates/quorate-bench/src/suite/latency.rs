@@ -3,7 +3,7 @@
 use super::{grid, Found, Scale, Site, Test};
 use crate::drive::commits::{self, Commits};
 use crate::meter::{Meter, Parts, Profile};
-use crate::plan::Point;
+use crate::plan::{Grid, Point};
 use crate::record::Place;
 use crate::system::System;
 use anyhow::{Context, Result};
@@ -13,8 +13,9 @@ use std::time::Duration;
 
 pub struct Latency;
 
-const LOADS: [&str; 3] = [PRIMARY, "near member", "far member"];
 const PRIMARY: &str = "primary";
+const NEAR: &str = "near member";
+const FAR: &str = "far member";
 const LEVEL_LIMIT: Duration = Duration::from_secs(60);
 /// What is traced makes a commit slower, so it is a run of its own: so many commits, or as long.
 const TRACED: usize = 200;
@@ -30,8 +31,11 @@ impl Test for Latency {
          and from the farthest; where the time of a commit goes in Quorate"
     }
 
-    fn points(&self, _scale: &Scale) -> Vec<Point> {
-        grid(LOADS, &[1])
+    fn points(&self, scale: &Scale) -> Vec<Point> {
+        match scale.grid {
+            Grid::Quick => grid([PRIMARY, FAR], &[1]),
+            Grid::Default | Grid::Full => grid([PRIMARY, NEAR, FAR], &[1]),
+        }
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
@@ -81,7 +85,7 @@ fn member(site: &Site, primary: usize, load: &str) -> Result<usize> {
     // Of equals, near is the first and far the last.
     let chosen = match load {
         PRIMARY => Some(primary),
-        load if load == LOADS[1] => others.rev().min_by_key(delay),
+        NEAR => others.rev().min_by_key(delay),
         _ => others.max_by_key(delay),
     };
     chosen.context("there is no other member")

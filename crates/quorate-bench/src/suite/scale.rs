@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 pub struct ScaleOut;
 
-const LOADS: [&str; 2] = ["read_write", "update_index"];
-const DURABLE: &str = "durable";
+const LOADS: [&str; 4] =
+    ["read_write durable", "read_write relaxed", "update_index durable", "update_index relaxed"];
 const RELAXED: &str = "relaxed";
 const WARM_UP_SECONDS: u32 = 1;
 /// Members whose lag does not grow have everything within this share of a trial's time after its end ...
@@ -41,18 +41,18 @@ impl Test for ScaleOut {
     }
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
-        let sizes: &[usize] = match scale.grid {
-            Grid::Quick => &[3],
-            Grid::Default | Grid::Full => &[3, 5, 7, 9],
+        let (sizes, loads): (&[usize], &[&str]) = match scale.grid {
+            Grid::Quick => (&[3], &LOADS[..1]),
+            Grid::Default | Grid::Full => (&[3, 5, 7, 9], &LOADS),
         };
         let mut points = Vec::new();
         for clients in scale.clients(&[64], &[64], &[256]) {
             for members in sizes {
-                for (load, kind) in LOADS.iter().flat_map(|load| [(load, DURABLE), (load, RELAXED)])
-                {
-                    let load = format!("{load} {kind}");
-                    points.push(Point { members: *members, load, clients });
-                }
+                points.extend(loads.iter().map(|load| Point {
+                    members: *members,
+                    load: (*load).to_owned(),
+                    clients,
+                }));
             }
         }
         points

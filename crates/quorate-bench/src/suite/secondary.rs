@@ -51,7 +51,7 @@ impl Test for Secondary {
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
         let loads: &[&str] = match scale.grid {
-            Grid::Quick => &[KILL, RESTART],
+            Grid::Quick => &[KILL],
             Grid::Default | Grid::Full => &[KILL, RESTART, STOP, JOIN],
         };
         grid(loads, &scale.clients(&[16], &[16], &[16]))

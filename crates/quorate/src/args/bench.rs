@@ -31,7 +31,7 @@ pub struct Bench {
     #[arg(value_name = "NAME")]
     pub tests: Vec<String>,
 
-    /// The systems, see --list [default: all that need nothing but Debian's packages]
+    /// The systems, see --list [default: all that are installed; with --quick not those that are relaxed or alone]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 
@@ -39,7 +39,7 @@ pub struct Bench {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub networks: Vec<String>,
 
-    /// One round, two numbers of clients, clusters used again
+    /// One round, fewer systems, networks, cases and numbers of clients, clusters used again
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
@@ -51,7 +51,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub rounds: Option<u32>,
 
-    /// Seconds that a cell of a steady load takes [default: 10, with --quick 5, with --full 60]
+    /// Seconds that a cell of a steady load takes [default: 10, with --quick 3, with --full 60]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: Option<u32>,
 
@@ -59,7 +59,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub clients: Vec<u32>,
 
-    /// Tables and rows of each [default: 4x50000, with --full 16x10000000]
+    /// Tables and rows of each [default: 4x50000, with --quick 4x25000, with --full 16x10000000]
     #[arg(long, value_name = "TABLESxROWS", value_parser = parse_tables)]
     pub tables: Option<(u32, u32)>,
 
