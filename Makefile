@@ -33,7 +33,7 @@ test: test-packages ## All that CI checks: format, lints, licences, unit tests, 
 	@scripts/test $(STEPS)
 
 mtr: test-packages build ## MariaDB's suites here and with Galera: SUITES=a,b TESTS=suite.x,... PROVIDERS=quorate PARALLEL=3
-	@cargo run --release -p quorate-tests --bin mtr -- $(if $(SUITES),--suites $(SUITES)) \
+	@cargo run -p quorate-tests --bin mtr -- $(if $(SUITES),--suites $(SUITES)) \
 		$(if $(TESTS),--tests '$(TESTS)') $(if $(PROVIDERS),--providers $(PROVIDERS)) \
 		$(if $(PARALLEL),--parallel $(PARALLEL))
 

@@ -217,19 +217,13 @@ impl Drop for TestCluster {
 pub fn command_path() -> PathBuf {
     match std::env::var_os("QUORATE_BIN") {
         Some(path) => path.into(),
-        None => built("quorate"),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/quorate"),
     }
 }
 
-/// The library under test where a server loads it without the command: `QUORATE_PROVIDER`, or the release
-/// build.
-pub fn provider_path() -> PathBuf {
-    std::env::var_os("QUORATE_PROVIDER").map_or_else(|| built("libquorate.so"), PathBuf::from)
-}
-
-/// However the tests themselves are built, what they test is what users get.
-fn built(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release").join(name)
+/// The library beside it, however the tests themselves are built.
+pub fn library_path() -> PathBuf {
+    command_path().with_file_name("libquorate.so")
 }
 
 pub fn shown(output: &Output) -> String {

@@ -1,6 +1,6 @@
 //! Power cuts of all servers at once, under load, on disks that forget what was not synced.
 
-use crate::cluster::provider_path;
+use crate::cluster::library_path;
 use crate::writers::{self, create_table_at, missing_at};
 use anyhow::{ensure, Result};
 use quorate_lab::cluster::{Cluster, Plan, System};
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 const CLIENTS_PER_NODE: usize = 4;
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 
-/// Quorate as the tests' other clusters run it.
+/// Quorate as the tests' other clusters run it: `QUORATE_PROVIDER`, or the library under test.
 pub fn quorate() -> System {
-    System::Quorate(provider_path())
+    System::Quorate(std::env::var_os("QUORATE_PROVIDER").map_or_else(library_path, PathBuf::from))
 }
 
 /// Rounds on one cluster; every row ever acknowledged must survive all later rounds.

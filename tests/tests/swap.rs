@@ -3,7 +3,7 @@
 
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
-use quorate_tests::cluster::shown;
+use quorate_tests::cluster::{library_path, shown};
 use quorate_tests::sysbench::{self, Load, Tables};
 use quorate_tests::TestCluster;
 use std::fs;
@@ -44,11 +44,7 @@ fn stop(cluster: &TestCluster) -> Result<Vec<GraState>> {
 }
 
 fn ours() -> Result<String> {
-    let path = match std::env::var_os("QUORATE_BIN") {
-        Some(command) => Path::new(&command).with_file_name("libquorate.so"),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/libquorate.so"),
-    };
-    Ok(path.to_str().context("the provider's path")?.to_owned())
+    Ok(library_path().to_str().context("the provider's path")?.to_owned())
 }
 
 /// As `galera_new_cluster` on node1 and a plain start of the others. Returns what the nodes'

@@ -3,7 +3,7 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use clap::Parser;
-use quorate_tests::cluster::provider_path;
+use quorate_tests::cluster::library_path;
 use quorate_tests::mtr::results::{Outcome, Results};
 use quorate_tests::mtr::runner::Run;
 use quorate_tests::mtr::table::{Comparison, Verdict};
@@ -114,7 +114,7 @@ fn run(
     tests: &[String],
 ) -> Result<Results> {
     let path = match provider {
-        "quorate" => provider_path(),
+        "quorate" => library_path(),
         "galera" => PathBuf::from(GALERA),
         other => bail!("provider {other}: neither quorate nor galera"),
     };

@@ -7,7 +7,7 @@ use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::fleet::Fleet;
 use crate::meter::Meter;
-use crate::plan::{Grid, Point};
+use crate::plan::Point;
 use crate::record::Place;
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
@@ -45,10 +45,6 @@ impl Test for Conflicts {
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
         scale.time
-    }
-
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

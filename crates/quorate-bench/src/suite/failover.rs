@@ -86,10 +86,6 @@ impl Test for Failover {
         true
     }
 
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
-    }
-
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         let survives = system.fails_over() || fault(&place.load).is_ok_and(|it| it == Fault::Kill);
         replicates(system, place) && survives

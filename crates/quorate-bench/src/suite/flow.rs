@@ -57,8 +57,7 @@ impl Test for Flow {
         let threshold: u32 = threshold.with_context(|| format!("no threshold: {}", place.load))?;
         site.tables()?;
         let primary = fleet.primary()?;
-        let mut others = fleet.others(primary);
-        let slow = others.next_back().context("there is no secondary")?;
+        let slow = fleet.others(primary).next_back().context("there is no secondary")?;
 
         let limit = fleet.system().flow_control(Some(threshold));
         fleet.tell_all(&limit)?;

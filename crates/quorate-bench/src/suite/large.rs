@@ -51,10 +51,6 @@ impl Test for Large {
         CALM + bytes(&point.load).map_or(CALM, |bytes| CALM * (bytes / BYTES_PER_SECOND) as u32)
     }
 
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
-    }
-
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
         let bytes = bytes(&place.load)?;

@@ -45,6 +45,10 @@ impl Test for Latency {
         }
     }
 
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        true
+    }
+
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         place.load == PRIMARY || system.is_multi_primary()
     }

@@ -31,6 +31,10 @@ impl Test for Oltp {
         scale.time
     }
 
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        true
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let mut found = site.steady(&place.load, place.clients, site.scale.time)?;
         found.curves.clear();

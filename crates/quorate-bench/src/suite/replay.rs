@@ -44,10 +44,6 @@ impl Test for Replay {
         EACH * events(&point.load).map_or(0, |events| events as u32)
     }
 
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
-    }
-
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         let is_held = place.load.ends_with(HELD);
         replicates(system, place) && (!is_held || system.hold().is_some())

@@ -66,10 +66,6 @@ impl Test for Secondary {
         true
     }
 
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
-    }
-
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         replicates(system, place)
     }
