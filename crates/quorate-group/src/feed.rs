@@ -106,9 +106,11 @@ impl Feed {
         unreadable(&self.node, index, reason)
     }
 
-    /// Whether the log has grown by so much that the state is to be saved.
+    /// Whether the log has grown by so much that the state is to be saved. Not in the middle of a change
+    /// of members, which is over with the next entry or so: where those are that only decide until then
+    /// stands in the configuration before, and a snapshot has but one.
     pub fn is_snapshot_due(&self) -> bool {
-        self.grown >= self.segment_bytes
+        self.grown >= self.segment_bytes && !self.config.is_joint()
     }
 
     /// The snapshot of here, where the state machine's is `machine`.

@@ -52,6 +52,13 @@ impl Consensus {
         Ok(())
     }
 
+    /// Everybody that the configuration in force takes for its decisions or its log, with what the
+    /// latest one says of them: of an outgoing voter that is no member any more, the one before. `None`
+    /// if the log does not go back to that.
+    pub fn everybody(&self) -> impl Iterator<Item = (MemberId, Option<&MemberInfo>)> {
+        self.config().everybody().map(|id| (id, self.configs.latest(id)))
+    }
+
     /// The leader's latest configuration was committed: go on to what it calls for.
     pub(super) fn on_config_committed(&mut self, fx: &mut Effects) {
         if self.commit < self.configs.index() {

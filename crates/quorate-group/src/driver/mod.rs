@@ -266,7 +266,9 @@ impl Driver {
     }
 
     pub fn config_changed(&mut self, config: Config, out: &mut Output) {
-        self.peers.configured(&config, self.id, self.now_ms, out);
+        let others = self.consensus.everybody().filter(|(id, _)| *id != self.id);
+        let placed = others.filter_map(|(id, info)| Some((id, info?.addr.clone()))).collect();
+        self.peers.configured(placed, self.now_ms, out);
         let rules = config.rules;
         self.config = config;
         if self.rules_known.replace(rules) != Some(rules) {
@@ -373,7 +375,7 @@ impl Driver {
     /// Lets go of peers that are in no configuration and not connected.
     pub fn drop_strangers(&mut self, out: &mut Output) {
         let patience = self.suspect_ms;
-        for id in self.peers.strangers(&self.config, self.now_ms, patience) {
+        for id in self.peers.strangers(self.now_ms, patience) {
             self.peers.remove(id);
             out.links.push(Link::Drop(id));
         }

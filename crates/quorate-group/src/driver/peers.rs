@@ -5,7 +5,7 @@
 //! older.
 
 use crate::output::{Link, Output};
-use quorate_consensus::{Config, MemberId};
+use quorate_consensus::MemberId;
 use quorate_wire::PeerIdentity;
 use std::collections::BTreeMap;
 
@@ -96,18 +96,19 @@ impl Peers {
         }
     }
 
-    /// The addresses of the configuration.
-    pub fn configured(&mut self, config: &Config, own: MemberId, now_ms: u64, out: &mut Output) {
-        for (id, info) in config.members.iter().filter(|(id, _)| **id != own) {
+    /// Everybody else of the configuration in force, and where: also those that only decide until a
+    /// change is complete, for nothing is decided without them.
+    pub fn configured(&mut self, all: BTreeMap<MemberId, String>, now_ms: u64, out: &mut Output) {
+        for (id, addr) in &all {
             let known = self.map.contains_key(id);
             let peer = self.map.entry(*id).or_insert_with(|| Peer::new(now_ms));
-            if !known || peer.config_addr.as_ref() != Some(&info.addr) {
-                peer.config_addr = Some(info.addr.clone());
+            if !known || peer.config_addr.as_ref() != Some(addr) {
+                peer.config_addr = Some(addr.clone());
                 self.reach(*id, out);
             }
         }
         let former = |(id, peer): (&MemberId, &mut Peer)| {
-            let gone = !config.members.contains_key(id) && peer.config_addr.take().is_some();
+            let gone = !all.contains_key(id) && peer.config_addr.take().is_some();
             gone.then_some(*id)
         };
         let former: Vec<_> = self.map.iter_mut().filter_map(former).collect();
@@ -205,10 +206,10 @@ impl Peers {
     }
 
     /// Those in no configuration, and not heard of for `patience_ms`.
-    pub fn strangers(&self, config: &Config, now_ms: u64, patience_ms: u64) -> Vec<MemberId> {
-        let stranger = |(id, peer): &(&MemberId, &Peer)| {
+    pub fn strangers(&self, now_ms: u64, patience_ms: u64) -> Vec<MemberId> {
+        let stranger = |(_, peer): &(&MemberId, &Peer)| {
             let silent = now_ms.saturating_sub(peer.last_contact_ms) >= patience_ms;
-            !config.members.contains_key(id) && peer.incoming.is_none() && silent
+            peer.config_addr.is_none() && peer.incoming.is_none() && silent
         };
         self.map.iter().filter(stranger).map(|(id, _)| *id).collect()
     }

@@ -73,6 +73,7 @@ fn remove(driver: &mut Driver, status: &Status, id: MemberId, since_ms: u64, out
         return;
     }
     let alive = |id: MemberId| id == driver.id || (connected(id) && heard(id));
-    let change = policy::removal(&status.config, id, alive);
-    changes::propose(driver, change, out);
+    if let Some(change) = policy::removal(&status.config, id, alive) {
+        changes::propose(driver, change, out);
+    }
 }

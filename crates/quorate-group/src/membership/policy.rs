@@ -122,12 +122,16 @@ pub(crate) fn is_all(config: &Config, own: MemberId) -> bool {
 }
 
 /// How to remove `leaver`: with it go as many dead voters as it takes for the remaining ones to
-/// have a majority that lives.
+/// have a majority that lives. Nothing while those that live are no majority with it: they could not
+/// commit that, and whoever has it in its log is bound by it.
 pub(crate) fn removal(
     config: &Config,
     leaver: MemberId,
     alive: impl Fn(MemberId) -> bool,
-) -> ConfigChange {
+) -> Option<ConfigChange> {
+    if !config.is_quorum(&alive) {
+        return None;
+    }
     let mut after = Config { outgoing: Vec::new(), ..config.clone() };
     after.members.remove(&leaver);
     let mut remove = vec![leaver];
@@ -138,7 +142,7 @@ pub(crate) fn removal(
         after.members.remove(&dead);
         remove.push(dead);
     }
-    ConfigChange::Update { put: Vec::new(), remove }
+    Some(ConfigChange::Update { put: Vec::new(), remove })
 }
 
 /// The voter to expel: gone for long, where those that live are a majority even with it.

@@ -80,6 +80,26 @@ fn who_would_have_been_the_whole_group_asks_for_admission_like_any() {
     world.await_view(&[0, 1]);
 }
 
+/// Nothing is decided without it, though it is no member any more.
+#[test]
+fn who_only_decides_until_a_change_is_complete_is_dialled_after_a_restart() {
+    let mut world = World::started(2);
+    let leader = world.leader();
+    let other = 1 - leader;
+    world.cut.extend([(0, 1), (1, 0)]);
+    world.begin(leader, Order::Remove { name: format!("n{other}") }, 1_000);
+    world.run_ms(50);
+    world.kill(leader);
+    world.start(leader);
+    // Longer than any stranger is remembered.
+    world.run_ms(2_000);
+    assert!(world.status(leader).config.is_joint());
+    assert!(world.nodes[leader].dials.contains(&other));
+    world.cut.clear();
+    world.propose(leader, "later");
+    world.await_applied(&[leader], &["later"]);
+}
+
 #[test]
 fn a_node_of_another_group_is_refused() {
     let mut world = World::started(1);
