@@ -7,183 +7,99 @@ mod engine;
 mod group;
 mod oracle;
 mod plant;
-mod rng;
-#[path = "../../quorate-sim/src/seeds.rs"]
-mod seeds;
 mod server;
 mod session;
 mod transfer;
 mod world;
 
-use clap::{Parser, Subcommand};
-use oracle::Mark;
+use clap::{Args, ValueEnum};
 use plant::Plant;
-use seeds::{default_jobs, parse_range};
-use std::collections::BTreeMap;
-use std::ops::Range;
+use quorate_seeds::{Outcome, Simulator};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Mutex;
-use std::time::Instant;
 use world::{run_seed, Report};
 
-/// Deterministic simulation of Quorate's nodes under model servers: seeds in, violations out.
-///
-/// Each seed is one history of servers, sessions, appliers and a group with faults. A seed replays
-/// exactly, on any machine, as long as the code is the same.
-#[derive(Parser)]
-#[command(version, after_help = "Exit codes: 0 no rule was broken, 1 a rule was broken, 2 usage.")]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+/// What `--help` begins with.
+const ABOUT: &str = "Deterministic simulation of Quorate's nodes under model servers: seeds in, violations out.
+
+Each seed is one history of servers, sessions, appliers and a group with faults. A seed replays exactly, on \
+any machine, as long as the code is the same.";
+
+/// Servers with their nodes, each group in its world.
+#[derive(Args, Clone, Copy, Debug)]
+struct Servers {
+    /// Plant a bug on purpose, to see it found.
+    #[arg(long, value_enum)]
+    plant: Option<Plant>,
 }
 
-#[derive(Subcommand)]
-enum Command {
-    /// Run seeds and stop at the first that breaks a rule.
-    Run {
-        /// Seeds to run, the last one excluded.
-        #[arg(long, value_name = "A..B", value_parser = parse_range)]
-        seeds: Range<u64>,
-        /// Threads; each run uses one.
-        #[arg(long, default_value_t = default_jobs())]
-        jobs: usize,
-        /// Say how often the interesting things happened.
-        #[arg(long)]
-        coverage: bool,
-        /// Plant a bug on purpose, to see it found.
-        #[arg(long, value_enum)]
-        plant: Option<Plant>,
-    },
-    /// Run one seed again.
-    Replay {
-        seed: u64,
-        /// Tell the whole story, an event a line.
-        #[arg(long)]
-        trace: bool,
-        #[arg(long, value_enum)]
-        plant: Option<Plant>,
-    },
+impl Simulator for Servers {
+    type Outcome = Report;
+
+    fn run(&self, seed: u64, lines: usize) -> Report {
+        let mut report = run_seed(seed, self.plant, lines > 0);
+        let needless = report.trace.len().saturating_sub(lines);
+        report.trace.drain(..needless);
+        report
+    }
+
+    fn arguments(&self) -> String {
+        let plant = self.plant.and_then(|plant| plant.to_possible_value());
+        plant.map_or_else(String::new, |plant| format!(" --plant {}", plant.get_name()))
+    }
 }
 
-#[derive(Default)]
-struct Total {
-    seeds: u64,
-    steps: u64,
-    seqnos: i64,
-    digest: u64,
-    marks: BTreeMap<Mark, u64>,
-    answers: BTreeMap<calls::Answered, u64>,
-    broken: Option<Report>,
-}
+impl Outcome for Report {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
 
-impl Total {
-    fn add(&mut self, report: Report) {
-        self.seeds += 1;
-        self.steps += report.steps;
-        self.seqnos += report.seqnos;
-        // Seeds end in any order.
-        self.digest ^= report.digest.rotate_left((report.seed % 64) as u32);
-        for (mark, count) in &report.marks {
-            *self.marks.entry(*mark).or_default() += count;
-        }
-        for (answered, count) in &report.answers {
-            *self.answers.entry(*answered).or_default() += count;
-        }
-        let earlier = self.broken.as_ref().is_none_or(|broken| report.seed < broken.seed);
-        if report.violation.is_some() && earlier {
-            self.broken = Some(report);
-        }
+    fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![("steps", self.steps), ("seqnos", self.seqnos as u64)]
+    }
+
+    /// What happened, and what the calls answered.
+    fn coverage(&self) -> Vec<(String, u64)> {
+        let answers = self.answers.iter();
+        let answers = answers.map(|((call, answer), count)| (format!("{call}: {answer}"), *count));
+        answers.chain(self.marks.named()).collect()
+    }
+
+    fn violation(&self) -> Option<String> {
+        self.violation.clone()
+    }
+
+    fn story(&self) -> &[String] {
+        &self.trace
     }
 }
 
 fn main() -> ExitCode {
     // A panic is a violation, told with its seed.
     std::panic::set_hook(Box::new(|_| {}));
-    match Cli::parse().command {
-        Command::Run { seeds, jobs, coverage, plant } => sweep(seeds, jobs, coverage, plant),
-        Command::Replay { seed, trace, plant } => {
-            let report = run_seed(seed, plant, trace);
-            report.trace.iter().for_each(|line| println!("{line}"));
-            println!(
-                "seed {seed}: digest {:016x}, {} steps, {} seqnos",
-                report.digest, report.steps, report.seqnos
-            );
-            conclude(&report)
-        }
-    }
-}
-
-fn sweep(seeds: Range<u64>, jobs: usize, coverage: bool, plant: Option<Plant>) -> ExitCode {
-    let began = Instant::now();
-    let next = AtomicU64::new(seeds.start);
-    let total = Mutex::new(Total::default());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    return;
-                }
-                let report = run_seed(seed, plant, false);
-                if report.violation.is_some() {
-                    next.store(seeds.end, Ordering::Relaxed);
-                }
-                total.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(report);
-            });
-        }
-    });
-    let total = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let seconds = began.elapsed().as_secs_f64();
-    let each = total.seeds.max(1) as f64;
-    println!(
-        "{} seeds in {seconds:.1} s: {:.0} seeds/s, {:.0} steps and {:.0} seqnos a seed, digest {:016x}",
-        total.seeds,
-        total.seeds as f64 / seconds,
-        total.steps as f64 / each,
-        total.seqnos as f64 / each,
-        total.digest
-    );
-    if coverage {
-        for ((call, answer), count) in &total.answers {
-            println!("  {call}: {answer:20} {count:>10}  {:>8.3} a seed", *count as f64 / each);
-        }
-        for mark in Mark::ALL {
-            let count = total.marks.get(mark).copied().unwrap_or(0);
-            let name = format!("{mark:?}");
-            println!("  {name:22} {count:>10}  {:>8.3} a seed", count as f64 / each);
-        }
-    }
-    total.broken.as_ref().map_or(ExitCode::SUCCESS, conclude)
-}
-
-fn conclude(report: &Report) -> ExitCode {
-    let Some(violation) = &report.violation else { return ExitCode::SUCCESS };
-    println!("seed {} breaks a rule\n  {violation}", report.seed);
-    println!("  the whole story: quorate-node-sim replay {} --trace", report.seed);
-    ExitCode::FAILURE
+    quorate_seeds::main::<Servers>("quorate-node-sim", ABOUT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum;
+    use oracle::Mark;
+    use quorate_seeds::{sweep, Sweep};
     use std::collections::BTreeSet;
     use std::sync::OnceLock;
 
     /// What the first seeds tell, which run once for all tests.
-    fn first_seeds() -> &'static Total {
-        static FIRST: OnceLock<Total> = OnceLock::new();
-        FIRST.get_or_init(|| {
-            let mut total = Total::default();
-            (0..300).for_each(|seed| total.add(run_seed(seed, None, false)));
-            total
-        })
+    fn first_seeds() -> &'static Sweep<Report> {
+        static FIRST: OnceLock<Sweep<Report>> = OnceLock::new();
+        FIRST.get_or_init(|| sweep(&Servers { plant: None }, 0..1000, 2, 1, &|_| {}))
     }
 
     fn assert_seen(marks: &[Mark]) {
         for mark in marks {
-            assert!(first_seeds().marks.contains_key(mark), "{mark:?}");
+            assert!(first_seeds().coverage[&format!("{mark:?}")] > 0, "{mark:?}");
         }
     }
 
@@ -198,7 +114,7 @@ mod tests {
 
     #[test]
     fn seeds_keep_the_rules() {
-        let broken = first_seeds().broken.as_ref();
+        let broken = first_seeds().broken.first();
         assert_eq!(broken.map(|report| (report.seed, &report.violation)), None);
     }
 
@@ -254,7 +170,7 @@ mod tests {
         for seed in 150..2000 {
             let report = run_seed(seed, None, false);
             assert_eq!(report.violation, None, "seed {seed}");
-            missing.retain(|mark| !report.marks.contains_key(mark));
+            missing.retain(|mark| report.marks.count(*mark) == 0);
             if missing.is_empty() {
                 return;
             }

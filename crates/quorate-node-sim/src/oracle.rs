@@ -13,24 +13,13 @@
 use crate::calls::Answered;
 use crate::engine::{Rows, Writes, SCHEMA};
 use parking_lot::Mutex;
+use quorate_seeds::Coverage;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One transaction of one client, over all servers and starts.
 pub type Tag = u64;
 
-macro_rules! marks {
-    ($($name:ident),* $(,)?) => {
-        /// Things that a sweep should have seen.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum Mark { $($name),* }
-
-        impl Mark {
-            pub const ALL: &'static [Mark] = &[$(Mark::$name),*];
-        }
-    };
-}
-
-marks! {
+quorate_seeds::marks! {
     Committed, CertificationFailed, UnknownOutcome, UnknownButCommitted, NotConnected,
     AbortExecuting, AbortCertifying, AbortCommitting, AbortRefused, AbortImmutable, Killed,
     ReplayedAfterCertify, ReplayedAfterOrder, Replayed, LockTimeout,
@@ -67,7 +56,7 @@ struct Seen {
     acknowledged: BTreeSet<Tag>,
     refused: BTreeSet<Tag>,
     unknown: BTreeSet<Tag>,
-    marks: BTreeMap<Mark, u64>,
+    marks: Coverage<Mark>,
     answers: BTreeMap<Answered, u64>,
     violation: Option<String>,
     trace: Option<Vec<String>>,
@@ -93,7 +82,7 @@ impl Oracle {
     }
 
     pub fn mark(&self, mark: Mark) {
-        *self.0.lock().marks.entry(mark).or_default() += 1;
+        self.0.lock().marks.mark(mark);
     }
 
     /// A node has answered a call.
@@ -105,7 +94,7 @@ impl Oracle {
         self.0.lock().answers.clone()
     }
 
-    pub fn marks(&self) -> BTreeMap<Mark, u64> {
+    pub fn marks(&self) -> Coverage<Mark> {
         self.0.lock().marks.clone()
     }
 
@@ -205,7 +194,7 @@ impl Oracle {
             self.fail(format!("{tag:x} was refused, and is on n{node} at the end"));
         }
         if node == 0 {
-            *self.0.lock().marks.entry(Mark::UnknownButCommitted).or_default() += late;
+            self.0.lock().marks.add(Mark::UnknownButCommitted, late);
         }
     }
 

@@ -1,21 +1,6 @@
-//! How often the interesting things happened: a simulator that stopped visiting a corner finds
-//! nothing there.
+//! What every sweep should have seen.
 
-use std::collections::BTreeMap;
-
-macro_rules! marks {
-    ($($mark:ident),* $(,)?) => {
-        /// One kind of thing worth counting.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-        pub enum Mark { $($mark),* }
-
-        impl Mark {
-            pub const ALL: &'static [Mark] = &[$(Mark::$mark),*];
-        }
-    };
-}
-
-marks! {
+quorate_seeds::marks! {
     // Processes and machines.
     Kill, Stopped, PowerCut, PowerCutOfAll, CrashInsideWrite, Pause, Founded, Joined,
     // Disks.
@@ -50,25 +35,4 @@ marks! {
     WentAlone, Disaster, Forced, LostByForce, GivenUpReturns,
     // Stages.
     WithoutMinority, WithoutCutOff, BrokenLinks, WentOnBroken, PrimaryServes, LeadershipRests, Healed,
-}
-
-#[derive(Clone, Default, Debug)]
-pub struct Coverage(BTreeMap<Mark, u64>);
-
-impl Coverage {
-    pub fn mark(&mut self, mark: Mark) {
-        *self.0.entry(mark).or_default() += 1;
-    }
-
-    pub fn count(&self, mark: Mark) -> u64 {
-        self.0.get(&mark).copied().unwrap_or_default()
-    }
-
-    pub fn add(&mut self, other: &Coverage) {
-        other.0.iter().for_each(|(mark, count)| *self.0.entry(*mark).or_default() += count);
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (Mark, u64)> + '_ {
-        Mark::ALL.iter().map(|mark| (*mark, self.count(*mark)))
-    }
 }

@@ -2,7 +2,6 @@
 //! ([`Sequenced`], as the provider runs it), and what a client's write becomes.
 
 use crate::oracle::rows::Row;
-use crate::rng::mix;
 use bytes::Bytes;
 use quorate_certify::{
     flags, Certifier, Header, KeyType, Outcome, Seqno, Sequenced, Sequencing, WriteSet,
@@ -10,6 +9,7 @@ use quorate_certify::{
 };
 use quorate_consensus::Term;
 use quorate_group::{Committed, View, ViewMember};
+use quorate_seeds::mix;
 use std::collections::BTreeMap;
 
 pub struct Database {

@@ -7,7 +7,6 @@
 //! replays exactly. All the while an oracle that sees every member checks the rules in [`Rule`]; in
 //! the end everything is healed and must make progress.
 
-mod cli;
 mod conflicts;
 mod coverage;
 mod database;
@@ -15,19 +14,15 @@ mod modes;
 mod node;
 mod oracle;
 mod plant;
-mod rng;
 mod run;
 mod scenario;
 mod schedule;
-mod seeds;
 mod staff;
 mod trace;
 mod world;
 
-pub use cli::main;
-pub use coverage::{Coverage, Mark};
 pub use oracle::{Rule, Violation};
 pub use plant::Plant;
-pub use run::{replay, run_seed, sweep, Sweep, SweepOptions};
+pub use run::Groups;
 pub use scenario::Profile;
 pub use world::Report;

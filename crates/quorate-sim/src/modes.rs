@@ -2,11 +2,11 @@
 //!
 //! Drawn apart from the rest of a scenario, so that the seeds of other groups keep their meaning.
 
-use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
 use crate::schedule::Micros;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{Primaries, Rules};
+use quorate_seeds::{mix, Rng};
 
 #[derive(Clone, Debug, Default)]
 pub struct Modes {

@@ -10,9 +10,9 @@ mod voice;
 
 use crate::conflicts::Passed;
 use crate::database::Decision;
-use crate::rng::mix;
 use quorate_certify::Outcome;
 use quorate_consensus::{Entry, Index, LogPosition, MemberId, Term};
+use quorate_seeds::mix;
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::fmt;

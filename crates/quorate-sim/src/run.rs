@@ -1,101 +1,87 @@
-//! Running seeds: one, or a range of them on several threads.
+//! One seed, for the sweeps and the command of `quorate-seeds`.
 
-use crate::coverage::Coverage;
 use crate::oracle::{Rule, Violation};
 use crate::plant::Plant;
 use crate::scenario::Profile;
 use crate::trace::Trace;
 use crate::world::{Report, World};
+use clap::{Args, ValueEnum};
+use quorate_seeds::{Outcome, Simulator};
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::Once;
 
-/// Lines of the story that a report of a violation carries.
-const STORY_LINES: usize = 40;
-
-/// Seeds a thread takes at a time.
-const CHUNK: u64 = 16;
-
-/// Which seeds, and how.
-#[derive(Clone, Debug)]
-pub struct SweepOptions {
-    pub seeds: Range<u64>,
-    pub jobs: usize,
+/// Groups of members, each in its world.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Groups {
+    /// Which faults the seeds may choose from.
+    #[arg(long, value_enum, default_value_t = Profile::Swarm)]
     pub profile: Profile,
+    /// Plant a bug on purpose, to see it found.
+    #[arg(long, value_enum)]
     pub plant: Option<Plant>,
-    /// Go on after a violation, up to this many.
-    pub violations_max: usize,
 }
 
-/// What a range of seeds came to.
-#[derive(Debug, Default)]
-pub struct Sweep {
-    pub seeds: u64,
-    pub events: u64,
-    pub committed: u64,
-    /// Sum of the digests of all histories: the same for the same range and build.
-    pub digest: u64,
-    pub coverage: Coverage,
-    /// Reports of the seeds that broke a rule, lowest seed first.
-    pub broken: Vec<Report>,
-}
+impl Simulator for Groups {
+    type Outcome = Report;
 
-/// Runs one seed; if it breaks a rule, runs it again to tell how it came to that.
-pub fn run_seed(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
-    let report = guarded(seed, profile, plant, 0);
-    match report.violation {
-        Some(_) => guarded(seed, profile, plant, STORY_LINES),
-        None => report,
+    /// A panic, of the product or of the simulator, counts as a violation.
+    fn run(&self, seed: u64, lines: usize) -> Report {
+        let mut world = World::new(seed, self.profile, self.plant, Trace::last(lines));
+        let panicked = caught(|| world.run());
+        let mut report = world.report();
+        if let Some(detail) = panicked {
+            report.violation = Some(Violation { rule: Rule::Panic, detail });
+        }
+        report
+    }
+
+    fn arguments(&self) -> String {
+        let mut arguments = String::new();
+        if self.profile != Profile::Swarm {
+            arguments += &format!(" --profile {}", value_name(&self.profile));
+        }
+        if let Some(plant) = &self.plant {
+            arguments += &format!(" --plant {}", value_name(plant));
+        }
+        arguments
     }
 }
 
-/// Runs one seed and keeps its whole story.
-pub fn replay(seed: u64, profile: Profile, plant: Option<Plant>) -> Report {
-    guarded(seed, profile, plant, usize::MAX)
-}
-
-/// Runs a range of seeds. `progress` is called now and then with how many are done.
-pub fn sweep(options: &SweepOptions, progress: &(dyn Fn(u64) + Sync)) -> Sweep {
-    let next = AtomicU64::new(options.seeds.start);
-    let enough = AtomicBool::new(false);
-    let total = Mutex::new(Sweep::default());
-    let work = || loop {
-        let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-        if first >= options.seeds.end || enough.load(Ordering::Relaxed) {
-            return;
-        }
-        let chunk = first..(first + CHUNK).min(options.seeds.end);
-        let run = |seed| run_seed(seed, options.profile, options.plant);
-        let reports: Vec<Report> = chunk.map(run).collect();
-        let mut total = total.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        reports.into_iter().for_each(|report| total.add(report));
-        enough.store(total.broken.len() >= options.violations_max, Ordering::Relaxed);
-        progress(total.seeds);
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(work);
-        }
-    });
-    let mut total = total.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    total.broken.sort_by_key(|report| report.seed);
-    total.broken.truncate(options.violations_max);
-    total
-}
-
-impl Sweep {
-    fn add(&mut self, report: Report) {
-        self.seeds += 1;
-        self.events += report.events;
-        self.committed += report.committed;
-        self.digest = self.digest.wrapping_add(report.digest);
-        self.coverage.add(&report.coverage);
-        if report.violation.is_some() {
-            self.broken.push(report);
-        }
+impl Outcome for Report {
+    fn seed(&self) -> u64 {
+        self.seed
     }
+
+    fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("events", self.events),
+            ("committed entries", self.committed),
+            ("terms with a leader", self.terms_led as u64),
+            ("ms of virtual time", self.virtual_us / 1000),
+        ]
+    }
+
+    fn coverage(&self) -> Vec<(String, u64)> {
+        self.coverage.named()
+    }
+
+    fn violation(&self) -> Option<String> {
+        let at_ms = self.virtual_us as f64 / 1000.0;
+        self.violation.as_ref().map(|violation| format!("{violation} (at {at_ms:.3} ms)"))
+    }
+
+    fn story(&self) -> &[String] {
+        &self.trace
+    }
+}
+
+fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 thread_local! {
@@ -104,8 +90,8 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A run in which a panic, of the core or of the simulator, counts as a violation.
-fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, lines: usize) -> Report {
+/// What `body` panicked with, if it did.
+fn caught(body: impl FnOnce()) -> Option<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let usual = panic::take_hook();
@@ -114,14 +100,9 @@ fn guarded(seed: u64, profile: Profile, plant: Option<Plant>, lines: usize) -> R
             false => usual(info),
         }));
     });
-    let mut world = World::new(seed, profile, plant, Trace::last(lines));
     RUNNING.set(true);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| world.run()));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
     RUNNING.set(false);
-    let mut report = world.report();
-    if outcome.is_err() {
-        let detail = PANIC.with(|message| message.borrow_mut().take()).unwrap_or_default();
-        report.violation = Some(Violation { rule: Rule::Panic, detail });
-    }
-    report
+    let message = || PANIC.with(|message| message.borrow_mut().take()).unwrap_or_default();
+    outcome.is_err().then(message)
 }

@@ -4,11 +4,11 @@
 //! rarely gets far enough into any one story.
 
 use crate::modes::Modes;
-use crate::rng::{mix, Rng};
 use crate::schedule::Micros;
 use crate::staff::Staff;
 use clap::ValueEnum;
 use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules};
+use quorate_seeds::{mix, Rng};
 
 /// Which part of the faults seeds may choose from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

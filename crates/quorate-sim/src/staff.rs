@@ -2,10 +2,10 @@
 //!
 //! Drawn apart from the rest of a scenario, so that the seeds of a plain group keep their meaning.
 
-use crate::rng::{mix, Rng};
 use crate::scenario::Profile;
 use crate::schedule::Micros;
 use quorate_consensus::{Config, MemberId, MemberRole};
+use quorate_seeds::{mix, Rng};
 
 #[derive(Clone, Debug, Default)]
 pub struct Staff {

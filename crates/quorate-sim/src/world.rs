@@ -36,11 +36,10 @@ mod staff;
 mod start;
 mod storage;
 
-use crate::coverage::{Coverage, Mark};
+use crate::coverage::Mark;
 use crate::node::{Client, Clock, Damage, Node, Outgoing, Pending, Process, Read};
 use crate::oracle::{show, Oracle, Rule, Violation};
 use crate::plant::Plant;
-use crate::rng::{mix, Rng};
 use crate::scenario::{addr, name, priority_rule, slot_of, Fault, Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
@@ -53,6 +52,7 @@ use event::Event;
 use modes::Settling;
 use net::Net;
 use quorate_consensus::{Config, Index, MemberId};
+use quorate_seeds::{mix, Coverage, Rng};
 use retry::Retries;
 pub use retry::Sessions;
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ pub struct World {
     retries: Retries,
     trace: Trace,
     digest: u64,
-    coverage: Coverage,
+    coverage: Coverage<Mark>,
     proposals_left: u32,
     /// Numbers connections, orders.
     counter: u64,
@@ -117,7 +117,7 @@ pub struct Report {
     pub virtual_us: Micros,
     pub committed: Index,
     pub terms_led: usize,
-    pub coverage: Coverage,
+    pub coverage: Coverage<Mark>,
     pub violation: Option<Violation>,
     pub trace: Vec<String>,
 }

@@ -3,7 +3,7 @@
 
 use super::table::{Table, Thread, MAIN};
 use super::{installed, Baton, BATON, WORLD};
-use crate::rng::Rng;
+use quorate_seeds::Rng;
 use shuttle::scheduler::{Schedule, Task as Runnable, TaskId};
 use simulated_node::blocking::simulated::install;
 use std::cell::RefCell;

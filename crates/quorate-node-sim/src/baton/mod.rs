@@ -15,7 +15,7 @@ mod table;
 
 pub use self::conduct::run;
 use self::table::{Table, Thread};
-use crate::rng::Rng;
+use quorate_seeds::Rng;
 use simulated_node::blocking::simulated::{Killed, Place, Scheduler, Task};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe, Location};

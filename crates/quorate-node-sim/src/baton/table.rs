@@ -1,7 +1,7 @@
 //! Who is ready, until when the others wait, and whose turn it is.
 
 use super::Process;
-use crate::rng::Rng;
+use quorate_seeds::Rng;
 use simulated_node::blocking::simulated::{Place, Task};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -9,10 +9,10 @@ use crate::calls::Answered;
 use crate::group::Network;
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
-use crate::rng::Rng;
 use crate::server::{Load, Server, Surroundings};
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
+use quorate_seeds::{Coverage, Rng};
 use simulated_node::settings::{ExitAction, ExitPlan};
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -32,7 +32,7 @@ pub struct Report {
     pub steps: u64,
     pub seqnos: i64,
     pub violation: Option<String>,
-    pub marks: BTreeMap<Mark, u64>,
+    pub marks: Coverage<Mark>,
     pub answers: BTreeMap<Answered, u64>,
     pub trace: Vec<String>,
 }

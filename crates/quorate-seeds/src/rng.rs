@@ -1,10 +1,11 @@
-//! The simulator's own randomness: xoshiro256++ seeded by SplitMix64.
+//! The simulators' own randomness: xoshiro256++ seeded by SplitMix64.
 //!
 //! What is drawn from it is written out here, so that a seed means the same history whatever crate
 //! versions are in use.
 
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
@@ -26,6 +27,11 @@ impl Rng {
     /// Uniform in `low..=high`.
     pub fn range(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
+    }
+
+    /// Uniform from `low` to `high` milliseconds, in microseconds.
+    pub fn millis(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_micros(self.range(low * 1000, high * 1000))
     }
 
     pub fn index(&mut self, len: usize) -> usize {
