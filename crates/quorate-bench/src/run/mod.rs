@@ -13,7 +13,7 @@ use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
 use quorate_lab::process::Syncs;
 use std::cell::Cell as Flag;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,24 @@ impl Wish {
     fn system(&self, name: &str) -> Result<&Arc<dyn System>> {
         let system = self.systems.iter().find(|system| system.name() == name);
         system.with_context(|| format!("{name} was not asked for"))
+    }
+
+    /// What the loads of each test take, about. Systems have to be started and filled besides.
+    pub fn takes(&self) -> BTreeMap<String, Duration> {
+        let mut takes = BTreeMap::new();
+        for step in self.plan(&BTreeSet::new()).into_iter().flat_map(|visit| visit.steps) {
+            *takes.entry(step.place.test).or_default() += step.takes;
+        }
+        takes
+    }
+
+    /// All that is not done yet.
+    fn plan(&self, done: &BTreeSet<Key>) -> Vec<Visit> {
+        let systems: Vec<_> = self.systems.iter().map(|system| system.name().to_owned()).collect();
+        let networks: Vec<_> = self.networks.iter().map(Topology::to_string).collect();
+        let asked: Vec<_> = self.tests.iter().map(|test| suite::ask(*test, &self.scale)).collect();
+        let is_wanted = |key: &Key| !done.contains(key) && self.is_for(&key.1, &key.0);
+        plan::lay_out(&asked, &systems, &networks, 1..=self.rounds, is_wanted)
     }
 
     /// Whether the grid has a place, and a system can do what is done there.
@@ -77,12 +95,7 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
             run.networks.push(meter::measure(*network)?);
         }
     }
-    let systems: Vec<String> = wish.systems.iter().map(|system| system.name().to_owned()).collect();
-    let networks: Vec<String> = wish.networks.iter().map(Topology::to_string).collect();
-    let asked: Vec<plan::Asked> =
-        wish.tests.iter().map(|test| suite::ask(*test, &wish.scale)).collect();
-    let is_wanted = |key: &Key| !done.contains(key) && wish.is_for(&key.1, &key.0);
-    let visits = plan::lay_out(&asked, &systems, &networks, 1..=wish.rounds, is_wanted);
+    let visits = wish.plan(&done);
     let steps = visits.iter().flat_map(|visit| &visit.steps);
     let mut at = Live { all: steps.map(|step| step.takes).sum(), ..Live::default() };
     let mut fleets = Fleets { wish, kept: HashMap::new(), told: BTreeSet::new() };

@@ -28,6 +28,10 @@ impl Test for Jitter {
         time(scale)
     }
 
+    fn is_everywhere(&self, scale: &Scale) -> bool {
+        scale.grid != Grid::Quick
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let mut found = site.steady(&place.load, place.clients, time(site.scale))?;
         let curve = found.curves.get("tps").context("sysbench told no second")?;

@@ -60,7 +60,7 @@ pub trait Test: Sync {
 
     /// Whether it is measured on all networks, rather than on the first.
     fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid != Grid::Quick
+        scale.grid == Grid::Full
     }
 
     /// Whether a system can do what is done at a place; it has no cell there if not.

@@ -53,10 +53,6 @@ impl Test for Rpo {
         true
     }
 
-    fn is_everywhere(&self, scale: &Scale) -> bool {
-        scale.grid == Grid::Full
-    }
-
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         replicates(system, place) && system.hold().is_some()
     }

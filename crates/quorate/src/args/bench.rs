@@ -18,6 +18,7 @@ use std::path::PathBuf;
         Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
         which and why.\n\n\
         Examples:\n  quorate bench --quick                      a quarter of an hour\n  \
+        quorate bench                              a night; --list says how long\n  \
         quorate bench oltp --networks lan,two-regions --systems quorate,galera\n  \
         quorate bench oltp latency --full --out full\n  \
         quorate bench report full other-machine    merge and draw again",
@@ -35,11 +36,11 @@ pub struct Bench {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 
-    /// The networks, see --list [default: all; with --quick lan and two-regions]
+    /// The networks, see --list [default: lan and two-regions; with --full all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub networks: Vec<String>,
 
-    /// One round, fewer systems, networks, cases and numbers of clients, clusters used again
+    /// One round, fewer systems, cases and numbers of clients, clusters used again
     #[arg(long, conflicts_with = "full")]
     pub quick: bool,
 
@@ -81,7 +82,7 @@ pub struct Bench {
     #[arg(long, value_name = "DIR", default_value = "bench")]
     pub out: PathBuf,
 
-    /// Name all tests, systems and networks
+    /// Name all tests, systems and networks, and say what the loads take
     #[arg(long)]
     pub list: bool,
 }

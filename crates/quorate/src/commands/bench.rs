@@ -13,6 +13,7 @@ use quorate_bench::system::{self, Sources, System};
 use quorate_bench::{meter, report};
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,8 +78,8 @@ fn wish(args: &Bench) -> Result<Wish> {
     };
     let tests = tests(&args.tests)?;
     let networks = match args.networks.as_slice() {
-        [] if args.quick => vec![Topology::Lan, Topology::TwoRegions],
-        [] => PUBLISHED.to_vec(),
+        [] if args.full => PUBLISHED.to_vec(),
+        [] => vec![Topology::Lan, Topology::TwoRegions],
         names => names.iter().map(|name| name.parse()).collect::<Result<_>>()?,
     };
     let rounds = args.rounds.unwrap_or(rounds);
@@ -138,10 +139,16 @@ fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
 }
 
 fn list(args: &Bench) -> Result<u8> {
-    println!("Tests:");
+    let takes = wish(args).map(|wish| wish.takes()).unwrap_or_else(|missing| {
+        eprintln!("how long it takes is not known: {missing:#}");
+        BTreeMap::new()
+    });
+    println!("Tests, and what their loads take as asked for:");
     for test in suite::ALL {
-        println!("  {:<14} {}", test.name(), test.about());
+        let time = takes.get(test.name()).map_or_else(|| "-".into(), |time| minutes(*time));
+        println!("  {:<14} {time:>9}  {}", test.name(), test.about());
     }
+    println!("  {:<14} {:>9}", "", minutes(takes.values().sum()));
     println!("Systems:");
     let sources = Sources { provider: None, mysql_root: args.mysql_root.clone() };
     for system in system::all(&sources) {
@@ -154,6 +161,11 @@ fn list(args: &Bench) -> Result<u8> {
         println!("  {:<14} round trips {near}, {far}, {other} ms", network.to_string());
     }
     Ok(failure::OK)
+}
+
+fn minutes(time: Duration) -> String {
+    let minutes = time.as_secs().div_ceil(60);
+    format!("{} h {:02} m", minutes / 60, minutes % 60)
 }
 
 /// Writes the report of these runs to `out`, and the short table to the terminal.
