@@ -18,7 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "output input",
             "forward start status",
             "feed lineage",
-            "driver",
+            "driver opening",
             "alone membership read watch",
             "orders",
             "member",

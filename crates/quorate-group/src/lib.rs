@@ -12,6 +12,7 @@
 //!  orders        what an operator or the layer above asks for, until it is answered
 //!  membership  alone  read  watch            what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
+//!  opening       what a start does on the disk, before there is a machine
 //!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
 //!  input  output  snapshot  order  view  options  error      what is said
 //! ```
@@ -28,6 +29,7 @@ mod input;
 mod lineage;
 mod member;
 mod membership;
+mod opening;
 mod options;
 mod order;
 mod orders;
@@ -43,12 +45,12 @@ pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed};
 pub use forward::{Intake, FORWARD_BYTES};
 pub use input::{refusal_proves_absence, Applied, AskAnswer, Input, LogRoom};
-pub use lineage::check_starts;
 pub use member::{Greeting, Member};
+pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
-pub use start::{fit, founding, judge_seed, superseded, Directory, Fit, Founding, SeedAnswer};
+pub use start::{fit, Directory, Fit, SeedAnswer};
 pub use status::{GroupStatus, LogFigures};
 pub use view::{View, ViewMember};

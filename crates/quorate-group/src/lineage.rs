@@ -75,7 +75,7 @@ impl Lineage {
 /// Refuses a directory in which a view names this start of the member, or a later one: the views (of
 /// the log and of the `newest` snapshot) are newer than the file that counts the starts. The reason is
 /// to be left in it as a mark. `dir` is for the error.
-pub fn check_starts(
+pub(crate) fn check_starts(
     directory: &Directory,
     newest: Option<&View>,
     dir: &str,

@@ -12,12 +12,10 @@ use crate::options::{GroupOptions, OpenInfo};
 use crate::spawn::Threads;
 use crate::syncs::Syncs;
 use crate::threads::{acceptor, asker, clock, sender, snapshots};
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
-use quorate_consensus::{MemberId, SnapshotMeta};
-use quorate_group::{
-    check_starts, fit, founding, judge_seed, superseded, Content, Directory, Fit, Founding,
-    LogLevel, Member, Options, Output, SeedAnswer, StartError, View,
-};
+use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
+use quorate_group::{prepare, Directory, LogLevel, Member, Opening, Output, SeedAnswer, Stored};
 use quorate_wal::{Recovered, Wal, WalOptions};
 use quorate_wire::{PeerIdentity, Want};
 use std::fs::File;
@@ -44,30 +42,27 @@ pub(crate) fn open(
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
     let settings = options.machine(random() as u64);
-    let mut directory = directory(recovered);
-    let founding = founding(&settings, &directory, random())?;
-    let before = Before {
+    let snapshots = Snapshots::new(&options.dir);
+    let mut folder = Folder {
         options: &options,
-        settings: &settings,
         acceptor: &acceptor,
         tls: &tls,
         wal: &wal,
         syncs: &syncs,
+        snapshots: &snapshots,
         observer: &*observer,
     };
-    before.found(&founding, &mut directory)?;
-    let snapshots = Snapshots::new(&options.dir);
-    let newest = before.newest_snapshot(&snapshots, &mut directory)?;
+    let opened = prepare(&settings, directory(recovered), random(), &mut folder)?;
     let info = OpenInfo {
-        member: directory.member,
-        incarnation: directory.incarnation,
-        group: directory.group,
+        member: opened.directory.member,
+        incarnation: opened.directory.incarnation,
+        group: opened.directory.group,
         fresh,
-        founded: founding.group.is_some(),
+        founded: opened.founded,
     };
     let tick_ms = (settings.heartbeat_interval_ms() / 4).max(1);
-    let (id, mut out) = (directory.member, Output::default());
-    let machine = Member::new(settings, directory, newest, 0, &mut out)?;
+    let (id, mut out) = (info.member, Output::default());
+    let machine = Member::new(settings, opened.directory, opened.newest, 0, &mut out)?;
     let live = Arc::new_cyclic(|this: &Weak<Live>| {
         let failed = this.clone();
         let on_panic = move |what: &str| {
@@ -153,39 +148,20 @@ fn directory(recovered: Recovered) -> Directory {
 }
 
 /// What there is before there is a member.
-struct Before<'a> {
+struct Folder<'a> {
     options: &'a GroupOptions,
-    settings: &'a Options,
     acceptor: &'a Acceptor,
     tls: &'a Option<Arc<Tls>>,
     wal: &'a Wal,
     syncs: &'a Syncs,
+    snapshots: &'a Snapshots,
     observer: &'a dyn Observer,
 }
 
-impl Before<'_> {
-    /// Carries out what the founding of a group takes.
-    fn found(&self, founding: &Founding, directory: &mut Directory) -> Result<(), GroupError> {
-        for addr in &founding.ask {
-            let answer = self.ask_seed(directory.member, addr);
-            judge_seed(self.settings, directory.member, addr, answer)?;
-        }
-        if let Some((state, entry)) = &founding.write {
-            self.wal.save_hard_state(*state)?;
-            self.wal.append(std::slice::from_ref(entry));
-            self.syncs.wait(entry.position())?;
-        }
-        if let Some((group, charter)) = founding.group {
-            self.wal.save_group(group, charter)?;
-        }
-        if let Some(line) = founding.line.clone() {
-            self.observer.log(LogLevel::Info, line);
-        }
-        founding.apply(directory);
-        Ok(())
-    }
+impl Opening for Folder<'_> {
+    type Error = GroupError;
 
-    fn ask_seed(&self, own: MemberId, addr: &str) -> SeedAnswer {
+    fn ask_seed(&mut self, own: MemberId, addr: &str) -> SeedAnswer {
         match self.acceptor.is_at(addr) {
             Ok(true) => return SeedAnswer::Itself,
             Ok(false) => {}
@@ -219,52 +195,39 @@ impl Before<'_> {
         }
     }
 
-    /// The newest snapshot. Where it was received and the log was not replaced by it yet, the log is,
-    /// durably.
-    fn newest_snapshot(
-        &self,
-        snapshots: &Snapshots,
-        directory: &mut Directory,
-    ) -> Result<Option<(SnapshotMeta, View)>, GroupError> {
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), GroupError> {
+        Ok(self.wal.save_hard_state(state)?)
+    }
+
+    fn write_first(&mut self, entry: &Entry) -> Result<(), GroupError> {
+        self.wal.append(std::slice::from_ref(entry));
+        Ok(self.syncs.wait(entry.position())?)
+    }
+
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), GroupError> {
+        Ok(self.wal.save_group(group, charter)?)
+    }
+
+    fn newest_snapshot(&mut self) -> Result<Option<(Stored, Bytes)>, GroupError> {
         let skipped = |damaged| self.observer.log(LogLevel::Warn, damaged);
-        let mut newest = snapshots.newest(&skipped)?;
-        while let Some((stored, _)) = &newest {
-            if !superseded(directory, stored) {
-                break;
-            }
-            let index = stored.meta.last.index;
-            let line = format!(
-                "log {}: the snapshot of index {index} is of a majority that was given up for lost, and is \
-                 deleted",
-                self.settings.dir
-            );
-            self.observer.log(LogLevel::Warn, line);
-            snapshots.remove(index)?;
-            newest = snapshots.newest(&skipped)?;
-        }
-        let view = newest.as_ref().and_then(|(_, content)| Content::decode(content.clone()).ok());
-        let view = view.map(|content| content.view);
-        let dir = &self.settings.dir;
-        if let Err(error) = check_starts(directory, view.as_ref(), dir) {
-            if let StartError::RolledBack { reason, .. } = &error {
-                mark::leave(&self.options.dir, reason)?;
-            }
-            return Err(error.into());
-        }
-        let Some((stored, _)) = newest else { return Ok(None) };
-        if fit(directory, &stored, dir)? == Fit::Unfinished {
-            let snapshot = stored.meta.last;
-            let line = format!(
-                "log {dir}: the snapshot of index {} came from the leader, and the log, which ends at \
-                 {}, is replaced by it now",
-                snapshot.index, directory.last.index
-            );
-            self.observer.log(LogLevel::Info, line);
-            self.wal.reset(snapshot);
-            self.syncs.wait(snapshot)?;
-            directory.replace_log(snapshot);
-        }
-        Ok(Some((stored.meta, view.unwrap_or_default())))
+        Ok(self.snapshots.newest(&skipped)?)
+    }
+
+    fn remove_snapshot(&mut self, index: Index) -> Result<(), GroupError> {
+        Ok(self.snapshots.remove(index)?)
+    }
+
+    fn reset_log(&mut self, base: LogPosition) -> Result<(), GroupError> {
+        self.wal.reset(base);
+        Ok(self.syncs.wait(base)?)
+    }
+
+    fn mark_rolled_back(&mut self, reason: &str) -> Result<(), GroupError> {
+        mark::leave(&self.options.dir, reason)
+    }
+
+    fn log(&mut self, level: LogLevel, line: String) {
+        self.observer.log(level, line);
     }
 }
 

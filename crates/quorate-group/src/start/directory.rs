@@ -29,7 +29,7 @@ impl Directory {
     }
 
     /// What it would say, had the log been replaced by a snapshot that ends at `base`.
-    pub fn replace_log(&mut self, base: LogPosition) {
+    pub(crate) fn replace_log(&mut self, base: LogPosition) {
         self.base = base;
         self.last = base;
         self.term_runs.clear();

@@ -16,7 +16,7 @@ use quorate_wire::PeerIdentity;
 /// What is to be done before there is a member, in the order of the fields; then
 /// [`Founding::apply`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Founding {
+pub(crate) struct Founding {
     /// Ask these for their status first, and let [`judge_seed`] judge each answer.
     pub ask: Vec<String>,
     /// Save the term, append the entry, wait for both.
@@ -41,7 +41,7 @@ pub enum SeedAnswer {
 }
 
 /// Whether to found a group. `id` is random bits for its id.
-pub fn founding(
+pub(crate) fn founding(
     options: &Options,
     directory: &Directory,
     id: u128,
@@ -73,7 +73,7 @@ pub fn founding(
 }
 
 /// Whether the group may be founded in spite of what was found at `addr`.
-pub fn judge_seed(
+pub(crate) fn judge_seed(
     options: &Options,
     own: MemberId,
     addr: &str,

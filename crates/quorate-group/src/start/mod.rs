@@ -6,6 +6,7 @@ mod founding;
 mod restore;
 
 pub use directory::Directory;
-pub use founding::{founding, judge_seed, Founding, SeedAnswer};
-pub(crate) use restore::restored;
-pub use restore::{fit, superseded, Fit};
+pub use founding::SeedAnswer;
+pub(crate) use founding::{founding, judge_seed};
+pub use restore::{fit, Fit};
+pub(crate) use restore::{restored, superseded};

@@ -34,7 +34,7 @@ pub enum Fit {
 
 /// Whether what it stands for was given up: at or before its last entry the log gives up members that
 /// the snapshot does not know as lost, or starts in a later term.
-pub fn superseded(directory: &Directory, stored: &Stored) -> bool {
+pub(crate) fn superseded(directory: &Directory, stored: &Stored) -> bool {
     let SnapshotMeta { last, config } = &stored.meta;
     let forced = |entry: &Entry| {
         let decoded = Config::decode(&entry.data);

@@ -1,12 +1,16 @@
 //! What a start does with what it finds on the disk, as the product's shell does it.
 
-use super::{addr, name, Client, Damage, Mark, Plant, Process, Rule, Sessions, World};
+use super::{
+    addr, name, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
+};
 use crate::database::{origin, Database};
 use bytes::Bytes;
-use quorate_consensus::{Index, LogPosition, Primaries, Rules, SnapshotMeta};
+use quorate_consensus::{
+    Charter, Entry, HardState, Index, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
+};
 use quorate_group::{
-    check_starts, fit, founding, superseded, Content, Directory, Feed, Fit, Input, Member, Options,
-    Output, Stored, View,
+    prepare, Content, Directory, Feed, Input, LogLevel, Member, Opened, Opening, Options, Output,
+    SeedAnswer, Stored, View,
 };
 use quorate_wal::sim::{self, Next, Steps};
 use quorate_wal::{Recovered, SnapshotFiles, Wal};
@@ -14,6 +18,75 @@ use std::collections::BTreeMap;
 
 /// Why a process did not come up.
 pub(super) struct NoStart(pub(super) String);
+
+impl<E: std::error::Error> From<E> for NoStart {
+    fn from(error: E) -> Self {
+        NoStart(error.to_string())
+    }
+}
+
+/// The disk of a process that comes up.
+struct Folder<'a> {
+    last: LogPosition,
+    wal: &'a Wal,
+    steps: &'a mut Steps,
+    snapshots: &'a SnapshotFiles,
+    /// [`Plant::CommitWithoutTerms`]: what lies below a snapshot passes for what the snapshot is of.
+    trusting: bool,
+    mark: &'a mut Option<String>,
+    oracle: &'a mut Oracle,
+    coverage: &'a mut Coverage<Mark>,
+}
+
+impl Opening for Folder<'_> {
+    type Error = NoStart;
+
+    fn ask_seed(&mut self, _own: MemberId, _addr: &str) -> SeedAnswer {
+        SeedAnswer::Nobody
+    }
+
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), NoStart> {
+        Ok(self.wal.save_hard_state(state)?)
+    }
+
+    fn write_first(&mut self, entry: &Entry) -> Result<(), NoStart> {
+        self.oracle.given(entry, 0);
+        self.wal.append(std::slice::from_ref(entry));
+        sync_all(self.steps)?;
+        self.coverage.mark(Mark::Founded);
+        Ok(())
+    }
+
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), NoStart> {
+        Ok(self.wal.save_group(group, charter)?)
+    }
+
+    fn newest_snapshot(&mut self) -> Result<Option<(Stored, Bytes)>, NoStart> {
+        let mut newest = load_newest(self.snapshots);
+        if let Some((stored, _)) = newest.as_mut().filter(|_| self.trusting) {
+            stored.meta.last = stored.meta.last.min(self.last);
+        }
+        Ok(newest)
+    }
+
+    fn remove_snapshot(&mut self, index: Index) -> Result<(), NoStart> {
+        Ok(self.snapshots.remove(index)?)
+    }
+
+    fn reset_log(&mut self, base: LogPosition) -> Result<(), NoStart> {
+        self.wal.reset(base);
+        sync_all(self.steps)?;
+        self.coverage.mark(Mark::InstallFinished);
+        Ok(())
+    }
+
+    fn mark_rolled_back(&mut self, reason: &str) -> Result<(), NoStart> {
+        *self.mark = Some(reason.to_owned());
+        Ok(())
+    }
+
+    fn log(&mut self, _level: LogLevel, _line: String) {}
+}
 
 impl World {
     fn options(&mut self, m: usize) -> Options {
@@ -52,57 +125,29 @@ impl World {
     }
 
     pub(super) fn try_start(&mut self, m: usize) -> Result<(), NoStart> {
-        let refuse = |error: &dyn std::fmt::Display| NoStart(error.to_string());
         if let Some(mark) = &self.nodes[m].mark {
             return Err(NoStart(mark.clone()));
         }
-        let opened = sim::open(&self.nodes[m].disk, self.wal_options(), true);
-        let (wal, mut steps, recovered) = opened.map_err(|error| refuse(&error))?;
+        let (wal, mut steps, recovered) = sim::open(&self.nodes[m].disk, self.wal_options(), true)?;
         self.check_found(m, &recovered);
         if recovered.torn_bytes > 0 {
             self.mark(Mark::TornTail);
         }
         let options = self.options(m);
-        let mut directory = directory(&recovered);
         let group = self.rng.u128();
-        let founding = founding(&options, &directory, group).map_err(|error| refuse(&error))?;
-        if let Some((state, entry)) = &founding.write {
-            self.oracle.given(entry, 0);
-            wal.save_hard_state(*state).map_err(|error| refuse(&error))?;
-            wal.append(std::slice::from_ref(entry));
-            sync_all(&mut steps).map_err(|error| refuse(&error))?;
-            self.mark(Mark::Founded);
-        }
-        if let Some((group, charter)) = founding.group {
-            wal.save_group(group, charter).map_err(|error| refuse(&error))?;
-        }
-        founding.apply(&mut directory);
         let snapshots = sim::snapshot_files(&self.nodes[m].disk);
-        let mut newest = load_newest(&snapshots);
-        while let Some((stored, _)) = newest.as_ref().filter(|(s, _)| superseded(&directory, s)) {
-            snapshots.remove(stored.meta.last.index).map_err(|error| refuse(&error))?;
-            newest = load_newest(&snapshots);
-        }
-        let shown = newest.as_ref().and_then(|(_, content)| Content::decode(content.clone()).ok());
-        let shown = shown.map(|content| content.view);
-        if let Err(error) = check_starts(&directory, shown.as_ref(), &options.dir) {
-            self.nodes[m].mark = Some(error.to_string());
-            return Err(refuse(&error));
-        }
-        if self.plant == Some(Plant::CommitWithoutTerms) {
-            if let Some((stored, _)) = &mut newest {
-                let last = &mut stored.meta.last;
-                last.index = last.index.min(directory.last.index);
-            }
-        } else if let Some((stored, _)) = &newest {
-            let fit = fit(&directory, stored, &options.dir).map_err(|error| refuse(&error))?;
-            if fit == Fit::Unfinished {
-                wal.reset(stored.meta.last);
-                sync_all(&mut steps).map_err(|error| refuse(&error))?;
-                directory.replace_log(stored.meta.last);
-                self.mark(Mark::InstallFinished);
-            }
-        }
+        let mut folder = Folder {
+            last: recovered.last,
+            wal: &wal,
+            steps: &mut steps,
+            snapshots: &snapshots,
+            trusting: self.plant == Some(Plant::CommitWithoutTerms),
+            mark: &mut self.nodes[m].mark,
+            oracle: &mut self.oracle,
+            coverage: &mut self.coverage,
+        };
+        let Opened { directory, newest, .. } =
+            prepare(&options, directory(&recovered), group, &mut folder)?;
         let (mut meta, view, database) = self.starting_point(m, &wal, &snapshots);
         if self.plant == Some(Plant::ForgottenMode) {
             meta.config.rules.primaries = Primaries::Multi;
@@ -110,10 +155,8 @@ impl World {
         let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
         let mut out = Output::default();
         let (id, incarnation) = (directory.member, directory.incarnation);
-        let newest = newest.map(|(stored, _)| (stored.meta, shown.unwrap_or_default()));
         let now_ms = self.now_ms(m);
-        let member = Member::new(options, directory, newest, now_ms, &mut out)
-            .map_err(|error| refuse(&error))?;
+        let member = Member::new(options, directory, newest, now_ms, &mut out)?;
         let (base, last, applied) = (wal.base(), wal.last(), feed.applied());
         note!(self, "m{m} starts ({incarnation}): log {base:?} to {last:?}, applied {applied:?}");
         let clients = self.scenario.clients_per_member;

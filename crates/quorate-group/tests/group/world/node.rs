@@ -1,12 +1,13 @@
 //! One machine with what applies its entries, and its log in memory.
 
+use bytes::Bytes;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
     Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, LEVEL,
 };
 use quorate_group::{
-    founding, Answer, Applied, Committed, Directory, Feed, Input, Intake, Member, Notice, Options,
-    Output, View,
+    prepare, Answer, Applied, Committed, Directory, Feed, Input, Intake, LogLevel, Member, Notice,
+    Opening, Options, Output, SeedAnswer, StartError, Stored, View,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,6 +91,48 @@ impl Log {
     }
 }
 
+/// There are no snapshots here, and nobody to ask.
+impl Opening for Log {
+    type Error = StartError;
+
+    fn ask_seed(&mut self, _own: MemberId, _addr: &str) -> SeedAnswer {
+        SeedAnswer::Nobody
+    }
+
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), StartError> {
+        self.hard_state = state;
+        Ok(())
+    }
+
+    fn write_first(&mut self, entry: &Entry) -> Result<(), StartError> {
+        self.entries.push(entry.clone());
+        Ok(())
+    }
+
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), StartError> {
+        self.group = (group, charter);
+        Ok(())
+    }
+
+    fn newest_snapshot(&mut self) -> Result<Option<(Stored, Bytes)>, StartError> {
+        Ok(None)
+    }
+
+    fn remove_snapshot(&mut self, index: Index) -> Result<(), StartError> {
+        unreachable!("a snapshot of {index}")
+    }
+
+    fn reset_log(&mut self, base: LogPosition) -> Result<(), StartError> {
+        unreachable!("a snapshot of {base:?}")
+    }
+
+    fn mark_rolled_back(&mut self, reason: &str) -> Result<(), StartError> {
+        unreachable!("nothing is rolled back: {reason}")
+    }
+
+    fn log(&mut self, _level: LogLevel, _line: String) {}
+}
+
 impl Node {
     pub fn new(at: usize, count: usize, change: &impl Fn(usize, &mut Options)) -> Self {
         let mut options = Options {
@@ -147,18 +190,13 @@ impl Node {
         (self.applied, self.views) = (Vec::new(), Vec::new());
         (self.leaders, self.primary) = (Vec::new(), Vec::new());
         (self.dials, self.incoming) = (BTreeSet::new(), BTreeMap::new());
-        let mut directory = self.log.directory(self.id, self.incarnation);
-        let founding = founding(&self.options, &directory, 77).unwrap();
-        if let Some((state, entry)) = &founding.write {
-            self.log.hard_state = *state;
-            self.log.entries.push(entry.clone());
-        }
-        self.log.group = founding.group.unwrap_or(self.log.group);
-        founding.apply(&mut directory);
+        let directory = self.log.directory(self.id, self.incarnation);
+        let opened = prepare(&self.options, directory, 77, &mut self.log).unwrap();
         let mut out = Output::default();
         let mut options = self.options.clone();
         options.seed += 1_000 * u64::from(self.incarnation);
-        let mut machine = Member::new(options, directory, None, now_ms, &mut out).unwrap();
+        let mut machine =
+            Member::new(options, opened.directory, opened.newest, now_ms, &mut out).unwrap();
         let feed =
             Feed::new(&self.options.name, LEVEL, 1 << 20, SnapshotMeta::default(), View::default());
         machine.step(now_ms, Input::Started(feed.applied()), &mut out);
