@@ -49,7 +49,7 @@ pub use member::{Greeting, Member};
 pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
-pub use output::{Ask, Link, LogLevel, Notice, Output, SnapshotOrder};
+pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
 pub use status::{GroupStatus, LogFigures};

@@ -1,7 +1,9 @@
 //! What a member wants done.
 
 use crate::order::Answer;
-use quorate_consensus::{Charter, Effects, Index, MemberId, Rules, Term};
+use quorate_consensus::{
+    Charter, Effects, Entry, HardState, Index, LogPosition, MemberId, Rules, Term,
+};
 use quorate_wire::{JoinRequest, Packet};
 
 /// The output of one step, or of several in a row. It is carried out in the order of the fields,
@@ -91,7 +93,52 @@ pub enum LogLevel {
     Debug,
 }
 
+/// What is done of an output before all else: see [`Output::queue_log`].
+pub trait LogQueue {
+    type Error;
+
+    /// Durable when it returns.
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), Self::Error>;
+
+    /// Durable when it returns.
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), Self::Error>;
+
+    /// The state machine is to go on from the snapshot of this index.
+    fn install(&mut self, index: Index);
+
+    fn reset(&mut self, base: LogPosition);
+
+    fn truncate(&mut self, from: Index);
+
+    fn append(&mut self, entries: &[Entry]);
+}
+
 impl Output {
+    /// Has everything done that is to be durable, or in the log's queue, before anything else of this is
+    /// done. Where that fails, [`crate::Member::log_refused`] follows.
+    pub fn queue_log<Q: LogQueue>(&self, log: &mut Q) -> Result<(), Q::Error> {
+        if let Some((group, charter)) = self.group {
+            log.save_group(group, charter)?;
+        }
+        if let Some(state) = self.effects.hard_state {
+            log.save_hard_state(state)?;
+        }
+        if let Some(index) = self.install {
+            // Before the entries go that may not be applied yet.
+            log.install(index);
+        }
+        if let Some(meta) = &self.effects.reset_log {
+            log.reset(meta.last);
+        }
+        if let Some(from) = self.effects.truncate_from {
+            log.truncate(from);
+        }
+        if !self.effects.append.is_empty() {
+            log.append(&self.effects.append);
+        }
+        Ok(())
+    }
+
     pub(crate) fn log(&mut self, level: LogLevel, message: String) {
         self.notices.push(Notice::Log(level, message));
     }

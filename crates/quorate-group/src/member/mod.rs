@@ -110,6 +110,19 @@ impl Member {
         self.settle(out);
     }
 
+    /// The log did not take all of `out`: nothing that stands on it leaves, and this member acknowledges
+    /// nothing any more. False if that was so before.
+    pub fn log_refused(&mut self, now_ms: u64, error: String, out: &mut Output) -> bool {
+        if self.driver.failed {
+            return false;
+        }
+        out.effects.clear();
+        out.packets.clear();
+        (out.feed, out.ask_room) = (None, None);
+        self.step(now_ms, Input::LogFailed(error), out);
+        true
+    }
+
     /// Takes what was handed in, and empties it.
     pub fn take_in(&mut self, now_ms: u64, intake: &mut Intake, out: &mut Output) {
         self.at(now_ms);

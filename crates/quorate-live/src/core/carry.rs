@@ -2,7 +2,8 @@
 
 use super::hands::Hands;
 use super::{mark, Locked};
-use quorate_group::{Input, Link, LogLevel, Output};
+use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition};
+use quorate_group::{Link, LogLevel, LogQueue};
 use quorate_wal::WalError;
 use quorate_wire::Packet;
 use std::sync::Arc;
@@ -14,14 +15,8 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
             hands.notices.log(LogLevel::Error, error.to_string());
         }
     }
-    if let Err(error) = write_log(out, hands) {
-        if !machine.has_failed() {
-            // Nothing that stands on what was not written leaves.
-            out.effects.clear();
-            out.packets.clear();
-            (out.feed, out.ask_room) = (None, None);
-            machine.step(hands.now_ms(), Input::LogFailed(error.to_string()), out);
-        }
+    if let Err(error) = out.queue_log(&mut &*hands) {
+        machine.log_refused(hands.now_ms(), error.to_string(), out);
     }
     for message in out.effects.messages.drain(..) {
         links.push(message.to, Packet::Consensus(message));
@@ -63,28 +58,31 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
     out.clear();
 }
 
-/// What has to be durable, or in the log's queue, before anything else is done. A log that has failed
-/// or is closed takes nothing.
-fn write_log(out: &Output, hands: &Hands) -> Result<(), Arc<WalError>> {
-    if let Some((group, charter)) = out.group {
-        hands.wal.save_group(group, charter)?;
+/// A log that has failed or is closed takes nothing.
+impl LogQueue for &Hands {
+    type Error = Arc<WalError>;
+
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), Arc<WalError>> {
+        self.wal.save_group(group, charter)
     }
-    let effects = &out.effects;
-    if let Some(state) = effects.hard_state {
-        hands.wal.save_hard_state(state)?;
+
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), Arc<WalError>> {
+        self.wal.save_hard_state(state)
     }
-    if let Some(index) = out.install {
-        // Before the entries go that may not be applied yet.
-        hands.gate.install(index);
+
+    fn install(&mut self, index: Index) {
+        self.gate.install(index);
     }
-    if let Some(meta) = &effects.reset_log {
-        hands.wal.reset(meta.last);
+
+    fn reset(&mut self, base: LogPosition) {
+        self.wal.reset(base);
     }
-    if let Some(from) = effects.truncate_from {
-        hands.wal.truncate(from);
+
+    fn truncate(&mut self, from: Index) {
+        self.wal.truncate(from);
     }
-    if !effects.append.is_empty() {
-        hands.wal.append(&effects.append);
+
+    fn append(&mut self, entries: &[Entry]) {
+        self.wal.append(entries);
     }
-    Ok(())
 }

@@ -2,9 +2,12 @@
 //! does; and showing it to the oracle.
 
 use super::{Mark, Plant, World};
-use quorate_consensus::{Config, Effects, Entry, EntryKind, MemberId, Message, MessageBody};
-use quorate_group::{Input, Intake, Link, LogLevel, Notice, Order, Output};
-use quorate_wal::{sim::Next, WalError};
+use quorate_consensus::{
+    Charter, Config, Entry, EntryKind, HardState, Index, LogPosition, MemberId, Message,
+    MessageBody,
+};
+use quorate_group::{Input, Intake, Link, LogLevel, LogQueue, Notice, Order, Output};
+use quorate_wal::{sim::Next, Wal, WalError};
 use quorate_wire::Packet;
 use std::sync::Arc;
 
@@ -54,12 +57,7 @@ impl World {
             }
             let now_ms = self.now_ms(m);
             let Some(process) = &mut self.nodes[m].process else { return };
-            if !process.member.has_failed() {
-                // Nothing that stands on what was not written leaves.
-                out.effects.clear();
-                out.packets.clear();
-                (out.feed, out.ask_room) = (None, None);
-                process.member.step(now_ms, Input::LogFailed(error.to_string()), &mut out);
+            if process.member.log_refused(now_ms, error.to_string(), &mut out) {
                 self.hear_notices(m, &out);
             }
         }
@@ -166,72 +164,13 @@ impl World {
         note!(self, "m{m} knows the leader of term {term}: {who:?}");
     }
 
-    /// What has to be durable, or in the log's queue, before anything else is done.
     fn write_log(&mut self, m: usize, out: &Output) -> Result<(), Arc<WalError>> {
-        let id = self.nodes[m].id;
-        let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
-        let wal = process.wal.clone();
-        if let Some((group, charter)) = out.group {
-            wal.save_group(group, charter)?;
-            self.mark(Mark::Joined);
-        }
-        let effects = &out.effects;
-        if let Some(state) = effects.hard_state {
-            self.oracle.hard_state(id, state);
-            if self.plant != Some(Plant::TermNotSynced) {
-                wal.save_hard_state(state)?;
-            }
-            self.oracle.hard_state_saved(id);
-        }
-        self.look_for_force(m, &effects.append);
-        // Before its term is on disk nobody can know.
-        for notice in &out.notices {
-            if let Notice::Leader(term, leader) = notice {
-                if *leader == Some(id) {
-                    self.mark(Mark::Election);
-                    self.oracle.elected(id, *term, wal.last().index, |index| wal.term_at(index));
-                }
-            }
-        }
-        if let Some(index) = out.install {
-            if let Some(process) = &mut self.nodes[m].process {
-                process.install = Some(index);
-                self.feed_soon(m);
-            }
-        }
-        self.queue_entries(m, effects);
+        let Some(process) = &self.nodes[m].process else { return Ok(()) };
+        let (wal, id) = (process.wal.clone(), self.nodes[m].id);
+        let mut queue = Queue { world: self, m, id, wal, notices: &out.notices };
+        out.queue_log(&mut queue)?;
+        queue.hear_elections();
         Ok(())
-    }
-
-    fn queue_entries(&mut self, m: usize, effects: &Effects) {
-        let id = self.nodes[m].id;
-        let Some(process) = &self.nodes[m].process else { return };
-        let wal = process.wal.clone();
-        if let Some(meta) = &effects.reset_log {
-            wal.reset(meta.last);
-            self.mark(Mark::SnapshotInstalled);
-        }
-        if let Some(from) = effects.truncate_from {
-            self.mark(Mark::Truncation);
-            if self.plant == Some(Plant::ResurrectTruncated) {
-                self.nodes[m].image = Some(self.nodes[m].disk.image());
-            }
-            for index in from..=wal.last().index {
-                if let Some(term) = wal.term_at(index) {
-                    self.oracle.truncated(id, quorate_consensus::LogPosition { term, index });
-                }
-            }
-            wal.truncate(from);
-        }
-        for entry in &effects.append {
-            let leads = self.oracle.leader_of(entry.term) == Some(id);
-            let prev_term = wal.term_at(entry.index - 1).unwrap_or_default();
-            self.oracle.appended(id, entry, prev_term, leads);
-            if leads && self.nodes[m].process.as_ref().is_some_and(|p| p.term == entry.term) {
-                self.made(m, entry);
-            }
-            wal.append(std::slice::from_ref(entry));
-        }
     }
 
     /// `m` made this entry, as the leader.
@@ -295,5 +234,91 @@ impl World {
             return self.rng.below(self.scenario.stall_us);
         }
         self.rng.range(low, high.max(low))
+    }
+}
+
+/// The log of `m`, beside an oracle that hears of everything before the log has it.
+struct Queue<'a> {
+    world: &'a mut World,
+    m: usize,
+    id: MemberId,
+    wal: Wal,
+    /// Not heard yet.
+    notices: &'a [Notice],
+}
+
+impl Queue<'_> {
+    /// Before its term is on disk nobody can know of a leader; before its first entry, the oracle has to.
+    fn hear_elections(&mut self) {
+        for notice in std::mem::take(&mut self.notices) {
+            if let Notice::Leader(term, Some(leader)) = notice {
+                if *leader == self.id {
+                    let (wal, last) = (&self.wal, self.wal.last().index);
+                    self.world.mark(Mark::Election);
+                    self.world.oracle.elected(self.id, *term, last, |index| wal.term_at(index));
+                }
+            }
+        }
+    }
+}
+
+impl LogQueue for Queue<'_> {
+    type Error = Arc<WalError>;
+
+    fn save_group(&mut self, group: u128, charter: Charter) -> Result<(), Arc<WalError>> {
+        self.wal.save_group(group, charter)?;
+        self.world.mark(Mark::Joined);
+        Ok(())
+    }
+
+    fn save_hard_state(&mut self, state: HardState) -> Result<(), Arc<WalError>> {
+        self.world.oracle.hard_state(self.id, state);
+        if self.world.plant != Some(Plant::TermNotSynced) {
+            self.wal.save_hard_state(state)?;
+        }
+        self.world.oracle.hard_state_saved(self.id);
+        Ok(())
+    }
+
+    fn install(&mut self, index: Index) {
+        if let Some(process) = &mut self.world.nodes[self.m].process {
+            process.install = Some(index);
+            self.world.feed_soon(self.m);
+        }
+    }
+
+    fn reset(&mut self, base: LogPosition) {
+        self.wal.reset(base);
+        self.world.mark(Mark::SnapshotInstalled);
+    }
+
+    fn truncate(&mut self, from: Index) {
+        let Queue { world, m, id, wal, .. } = self;
+        world.mark(Mark::Truncation);
+        if world.plant == Some(Plant::ResurrectTruncated) {
+            world.nodes[*m].image = Some(world.nodes[*m].disk.image());
+        }
+        for index in from..=wal.last().index {
+            if let Some(term) = wal.term_at(index) {
+                world.oracle.truncated(*id, LogPosition { term, index });
+            }
+        }
+        wal.truncate(from);
+    }
+
+    fn append(&mut self, entries: &[Entry]) {
+        // Whoever leads by force does so without those that are given up.
+        self.world.look_for_force(self.m, entries);
+        self.hear_elections();
+        let Queue { world, m, id, wal, .. } = self;
+        for entry in entries {
+            let leads = world.oracle.leader_of(entry.term) == Some(*id);
+            let prev_term = wal.term_at(entry.index - 1).unwrap_or_default();
+            world.oracle.appended(*id, entry, prev_term, leads);
+            if leads && world.nodes[*m].process.as_ref().is_some_and(|p| p.term == entry.term) {
+                world.made(*m, entry);
+            }
+            wal.append(std::slice::from_ref(entry));
+        }
     }
 }
