@@ -5,7 +5,7 @@ use super::results::Results;
 use anyhow::{bail, ensure, Context, Result};
 use quorate_cli::cluster::Account;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,28 @@ impl Run<'_> {
             None if !status.success() && !text.contains(TESTS_FAILED) => {
                 bail!("the runner ended with {status}; see {}", log_path.display())
             }
-            None => Ok(results),
+            None => {
+                if status.success() {
+                    // They tell of failures only.
+                    self.clear_servers()?;
+                }
+                Ok(results)
+            }
+        }
+    }
+
+    /// The servers' directories.
+    fn var(&self) -> PathBuf {
+        self.dir.join("var")
+    }
+
+    fn clear_servers(&self) -> Result<()> {
+        let var = self.var();
+        match fs::remove_dir_all(&var) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("clearing {}", var.display()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -79,10 +100,8 @@ impl Run<'_> {
             "MariaDB's test runner is missing: apt-get install mariadb-test"
         );
         let account = Account::choose()?;
-        let var = self.dir.join("var");
-        if var.exists() {
-            fs::remove_dir_all(&var).with_context(|| format!("clearing {}", var.display()))?;
-        }
+        self.clear_servers()?;
+        let var = self.var();
         fs::create_dir_all(&var).with_context(|| format!("creating {}", var.display()))?;
         account.own(&var, 0o755)?;
         if let Some(blocked) = account.blocked_at(&var) {
