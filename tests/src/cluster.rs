@@ -4,6 +4,7 @@ use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 use quorate_cli::server::ProcessId;
+use quorate_lab::leftovers::clear;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -242,10 +243,7 @@ fn remove(dir: &Path) -> Result<()> {
         let output = Command::new(command_path()).env("QUORATE_DIR", dir).args(down).output()?;
         ensure!(output.status.success(), "{}", shown(&output));
     }
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    clear(dir)
 }
 
 /// Removes clusters of test programs that were killed before they could.

@@ -1,12 +1,11 @@
 //! The bench's clients that remember what was acknowledged, at the servers of tests.
 
-pub use quorate_bench::drive::writers::{table, Acks, Client, Door, Writers};
+pub use quorate_bench::drive::writers::{door, table, Acks, Client, Door, Writers};
 
 use crate::TestCluster;
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
-use quorate_bench::drive::writers::door;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
-use quorate_tests::writers::{self, create_table, missing};
+use quorate_tests::writers::{create_table, door, missing, Client, Writers};
 use quorate_tests::{await_that, sized, TestCluster};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ const TROUBLE: [&str; 4] = [
 ];
 const CALM: Duration = Duration::from_secs(2);
 const WRITERS_PER_NODE: usize = 4;
+/// Of a small one that waits behind the largest, on a slow disk.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn large_transactions_disturb_nobody() -> Result<()> {
@@ -31,8 +33,7 @@ fn large_transactions_disturb_nobody() -> Result<()> {
     let sizes = sized(&[300][..], &[100, 300, 700]);
     let large = sizes.iter().flat_map(|megabytes| from.map(|node| (*megabytes, node)));
     for (run, (megabytes, node)) in large.enumerate() {
-        let writers =
-            writers::start(&cluster, &[leader, followers[0]], WRITERS_PER_NODE, run as u64 + 1);
+        let writers = start_small(&cluster, &[leader, followers[0]], run as u64 + 1);
         thread::sleep(CALM);
         let begun = Instant::now();
         let inserted = insert(&cluster, node, run, megabytes);
@@ -61,6 +62,12 @@ fn large_transactions_disturb_nobody() -> Result<()> {
         trouble(&cluster)?.into_iter().filter(|line| !before.contains(line)).collect();
     assert!(new.is_empty(), "trouble:\n{}", new.join("\n"));
     cluster.passed()
+}
+
+fn start_small(cluster: &TestCluster, nodes: &[u16], run: u64) -> Writers {
+    let patient = |node| Client { timeout: PATIENCE, ..Client::of(door(&cluster.socket(node))) };
+    let clients = nodes.iter().flat_map(|node| vec![patient(*node); WRITERS_PER_NODE]);
+    Writers::start(clients.collect(), run)
 }
 
 /// One transaction of so many rows of a megabyte.

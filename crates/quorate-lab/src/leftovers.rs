@@ -49,6 +49,16 @@ pub fn sweep() -> Result<()> {
     Ok(())
 }
 
+/// Deletes a folder, if it is there.
+pub fn clear(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("deleting {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is done at a signal, once everything is removed and before the process ends.
 pub fn at_signal(act: impl FnOnce() + Send + 'static) {
     *LAST_ACT.lock() = Some(Box::new(act));

@@ -4,8 +4,9 @@
 use super::results::Results;
 use anyhow::{bail, ensure, Context, Result};
 use quorate_cli::cluster::Account;
+use quorate_lab::leftovers::clear;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ impl Run<'_> {
             None => {
                 if status.success() {
                     // They tell of failures only.
-                    self.clear_servers()?;
+                    clear(&self.var())?;
                 }
                 Ok(results)
             }
@@ -83,16 +84,6 @@ impl Run<'_> {
         self.dir.join("var")
     }
 
-    fn clear_servers(&self) -> Result<()> {
-        let var = self.var();
-        match fs::remove_dir_all(&var) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("clearing {}", var.display()))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The runner's command line, and the copy of the provider that its account can read.
     fn command(&self) -> Result<(Command, PathBuf)> {
         ensure!(
@@ -100,7 +91,7 @@ impl Run<'_> {
             "MariaDB's test runner is missing: apt-get install mariadb-test"
         );
         let account = Account::choose()?;
-        self.clear_servers()?;
+        clear(&self.var())?;
         let var = self.var();
         fs::create_dir_all(&var).with_context(|| format!("creating {}", var.display()))?;
         account.own(&var, 0o755)?;

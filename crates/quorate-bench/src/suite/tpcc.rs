@@ -56,6 +56,10 @@ impl Test for Tpcc {
         time(scale)
     }
 
+    fn is_everywhere(&self, _scale: &Scale) -> bool {
+        true
+    }
+
     /// Published for one network; to fill the tables takes longer than all else.
     fn is_for(&self, _system: &dyn System, place: &Place) -> bool {
         place.network == Topology::Lan.to_string()

@@ -2,9 +2,9 @@
 
 use super::software::find_program;
 use super::{Account, Node};
+use crate::leftovers::clear;
 use anyhow::{bail, Context, Result};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -39,26 +39,26 @@ pub fn copy_datadirs(
     account: &Account,
     install: impl FnOnce(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
-    remove(template)?;
+    clear(template)?;
     fs::create_dir(template).with_context(|| format!("making {}", template.display()))?;
     account.own(template, 0o700)?;
     // Of its own: a server that starts clears what others have in the folder that all share.
     let tmp = template.with_extension("tmp");
-    remove(&tmp)?;
+    clear(&tmp)?;
     fs::create_dir(&tmp).with_context(|| format!("making {}", tmp.display()))?;
     account.own(&tmp, 0o700)?;
     install(template, &tmp)?;
-    remove(&tmp)?;
+    clear(&tmp)?;
     for node in nodes {
         copy(template, &node.data())?;
     }
-    remove(template)
+    clear(template)
 }
 
 /// Copies under another name first, so that an interrupted copy is never taken for data.
 fn copy(template: &Path, data: &Path) -> Result<()> {
     let unfinished = data.with_extension("new");
-    remove(&unfinished)?;
+    clear(&unfinished)?;
     let output = Command::new("cp")
         .args(["-a", "--reflink=auto", "--sparse=always"])
         .args([template, &unfinished])
@@ -67,17 +67,8 @@ fn copy(template: &Path, data: &Path) -> Result<()> {
     if !output.status.success() {
         bail!("copying {} failed: {}", template.display(), text(&output.stderr));
     }
-    remove(data)?;
+    clear(data)?;
     fs::rename(&unfinished, data).with_context(|| format!("making {}", data.display()))
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("clearing {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Installs the system tables into `data`, with temporary tables in `tmp`.

@@ -9,6 +9,7 @@ use crate::server::{self, find_program, ProcessId};
 use crate::sql::{self, WsrepStatus};
 use anyhow::{bail, ensure, Context, Result};
 use mysql::Conn;
+use quorate_lab::leftovers::clear;
 use quorate_lab::target::Target;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -167,15 +168,7 @@ impl Target for Loopback {
 
     fn wipe(&self, node: usize) -> Result<()> {
         let node = self.node(node);
-        for folder in [node.data(), node.log(), node.tmp()] {
-            match fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("deleting {}", folder.display()))
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        [node.data(), node.log(), node.tmp()].iter().try_for_each(|folder| clear(folder))
     }
 
     fn wait_level(&self, limit: Duration) -> Result<()> {
