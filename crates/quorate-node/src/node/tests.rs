@@ -90,6 +90,22 @@ fn a_violated_order_withdraws_the_node() {
     assert_eq!(node.local.commit.last_left(), 5, "its own transactions do not commit, either");
 }
 
+#[test]
+fn ddl_that_lost_its_vote_ends_without_a_failure_of_its_own() {
+    let node = Node::for_tests();
+    node.local.commit.set_position(4);
+    node.local.apply.set_position(4);
+    node.withdrawal.inconsistent("an error that only this node has");
+    let end = |error: &str| {
+        let ddl = Trx::new(u64::MAX);
+        ddl.decide(passed(5, 4));
+        node.sessions.put_isolated(9, ddl);
+        node.end_isolated(9, error.as_bytes())
+    };
+    assert_eq!(end("an error that only this node has"), Answer::Done);
+    assert_eq!(end(""), Answer::Broken, "what succeeded here has no place in the order any more");
+}
+
 struct Nobody;
 
 impl Group for Nobody {

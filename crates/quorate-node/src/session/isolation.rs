@@ -82,19 +82,23 @@ impl Sessions {
             let state = trx.lock();
             (state.seqno(), state.fate.as_ref().is_some_and(|fate| fate.certified))
         };
-        // What failed certification was executed nowhere: there is nothing to vote on. A lost vote
-        // has been said by then, and the node is on its way out; the session's action is over.
-        if !error.is_empty() && certified {
-            let _stays = self.votes.fails(seqno, error);
-        }
+        // What failed certification was executed nowhere: there is nothing to vote on.
+        let stays = error.is_empty() || !certified || self.votes.fails(seqno, error);
         self.records.isolated_is_done(seqno);
         let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
         let left = self.withdrawal.in_order(left);
         self.note_end();
+        // A lost vote has been said by then, and has halted the orders; the session's action is over.
         match left {
-            Some(()) => Answer::Done,
-            None => Answer::Broken,
+            None if stays => Answer::Broken,
+            _ => Answer::Done,
         }
+    }
+
+    /// As if `conn_id` had begun this.
+    #[cfg(test)]
+    pub fn put_isolated(&self, conn_id: u64, trx: Trx) {
+        self.isolated.insert(conn_id, Arc::new(Handle::Local(trx)));
     }
 }
 
