@@ -49,24 +49,27 @@ pub enum Fault {
     SlowApply,
 }
 
-/// In which profiles beside the swarm, and in how many of a thousand runs of them.
-const FAULTS: [(Fault, &[Profile], u32); 16] = [
-    (Fault::Kill, &[Profile::Disk, Profile::Membership, Profile::Network], 600),
-    (Fault::Power, &[Profile::Disk], 500),
-    (Fault::PowerOfAll, &[Profile::Disk], 200),
-    (Fault::Pause, &[Profile::Network], 350),
-    (Fault::Partition, &[Profile::Network], 450),
-    (Fault::OneWay, &[Profile::Network], 300),
-    (Fault::Reset, &[Profile::Network], 400),
-    (Fault::SlowDisk, &[Profile::Disk], 350),
-    (Fault::SyncFails, &[Profile::Disk], 200),
-    (Fault::Full, &[Profile::Disk], 150),
-    (Fault::Wipe, &[Profile::Disk, Profile::Membership], 200),
-    (Fault::Rot, &[Profile::Disk], 150),
-    (Fault::RollBack, &[Profile::Disk], 150),
-    (Fault::Orders, &[Profile::Membership], 400),
-    (Fault::Hang, &[Profile::Membership], 150),
-    (Fault::SlowApply, &[], 200),
+/// Each with the profiles beside the swarm that have it, in how many of a thousand runs of them it is
+/// on, and how often it strikes then, in proportion; 0: otherwise than by chance.
+const FAULTS: [(Fault, &[Profile], u32, u32); 18] = [
+    (Fault::Kill, &[Profile::Disk, Profile::Membership, Profile::Network], 600, 30),
+    (Fault::Power, &[Profile::Disk], 500, 20),
+    (Fault::PowerOfAll, &[Profile::Disk], 200, 4),
+    (Fault::DiesInWrite, &[], 0, 20),
+    (Fault::Pause, &[Profile::Network], 350, 20),
+    (Fault::Partition, &[Profile::Network], 450, 20),
+    (Fault::OneWay, &[Profile::Network], 300, 20),
+    (Fault::Reset, &[Profile::Network], 400, 20),
+    (Fault::SlowDisk, &[Profile::Disk], 350, 20),
+    (Fault::SyncFails, &[Profile::Disk], 200, 10),
+    (Fault::Full, &[Profile::Disk], 150, 10),
+    (Fault::Wipe, &[Profile::Disk, Profile::Membership], 200, 10),
+    (Fault::Rot, &[Profile::Disk], 150, 10),
+    (Fault::Image, &[], 0, 10),
+    (Fault::RollBack, &[Profile::Disk], 150, 20),
+    (Fault::Orders, &[Profile::Membership], 400, 0),
+    (Fault::Hang, &[Profile::Membership], 150, 10),
+    (Fault::SlowApply, &[], 200, 0),
 ];
 
 #[derive(Clone, Debug)]
@@ -137,7 +140,7 @@ impl Scenario {
             r.weighted(&[(1, 4), (2, 8), (3, 46), (4, 10), (5, 24), (6, 3), (7, 5)]).unwrap_or(3);
         let election_timeout_ms = r.one_of([100, 200, 500, 1000]);
         let election_us = election_timeout_ms * 1000;
-        let on = |(_, profiles, per_mille): &(Fault, &[Profile], u32)| {
+        let on = |(_, profiles, per_mille, _): &(Fault, &[Profile], u32, u32)| {
             r.chance(*per_mille) && (profile == Profile::Swarm || profiles.contains(&profile))
         };
         let faults: Vec<Fault> = FAULTS.into_iter().filter(on).map(|(fault, ..)| fault).collect();
@@ -145,16 +148,10 @@ impl Scenario {
         let varied = matches!(profile, Profile::Swarm | Profile::Membership) && r.chance(400);
         let zones = if varied { r.one_of([1, 1, 2, 3]) } else { 1 };
         let priorities = varied && r.chance(500);
-        let single = varied && r.chance(400);
-        let rules = Rules {
-            zones_min: r.below(zones + 1) as u8,
-            priorities: priority_rule(priorities && r.chance(300)),
-            primaries: if single { Primaries::Single } else { Primaries::Multi },
-            follows_writes: varied && r.chance(400),
-            ..Rules::default()
-        };
+        let rules = draw_rules(r, zones, varied, priorities);
         let far = if r.chance(250) { election_us / 10 } else { 1_000 };
         let jittery = !calm && r.chance(500);
+        let stalls = faults.contains(&Fault::SlowDisk);
         let mut scenario = Scenario {
             seed,
             voters,
@@ -169,11 +166,7 @@ impl Scenario {
             spike_per_mille: if jittery { r.range(0, 30) as u32 } else { 0 },
             spike_us: election_us * r.range(1, 3),
             sync_us: (r.range(20, 200), election_us / r.one_of([400, 40, 10, 3])),
-            stall_per_mille: if faults.contains(&Fault::SlowDisk) {
-                r.range(1, 60) as u32
-            } else {
-                0
-            },
+            stall_per_mille: if stalls { r.range(1, 60) as u32 } else { 0 },
             stall_us: election_us * r.range(1, 16) / 8,
             clients_per_member: r.range(1, 3) as usize,
             think_us: election_us * 2 / r.one_of([1, 6, 20, 80]),
@@ -196,9 +189,10 @@ impl Scenario {
             allow_alone: !calm && voters == 2 && r.chance(600),
             lease_reads: false,
             modes: Modes::draw(seed, profile, election_timeout_ms),
-            staff: Staff::draw(seed, profile, (voters, election_us), loses_disks(&faults)),
+            staff: Staff::default(),
             faults,
         };
+        scenario.staff = Staff::draw(&scenario, profile);
         scenario.modes.govern(&mut scenario.rules);
         scenario.modes.tell_two_apart(scenario.sync_us.1);
         scenario.draw_leases(profile);
@@ -247,9 +241,16 @@ impl Scenario {
         }
     }
 
+    /// What may strike by chance, and how often, in proportion.
+    pub fn odds(&self) -> Vec<(Fault, u32)> {
+        let possible = FAULTS.into_iter().filter(|(fault, ..)| self.may(*fault));
+        possible.map(|(fault, .., odds)| (fault, odds)).collect()
+    }
+
     /// Some member may be lost for good.
     pub fn loses_disks(&self) -> bool {
-        loses_disks(&self.faults)
+        let lost = |fault: &Fault| matches!(fault, Fault::Wipe | Fault::Rot | Fault::RollBack);
+        self.faults.iter().any(lost)
     }
 
     pub fn election_us(&self) -> Micros {
@@ -270,16 +271,19 @@ impl Scenario {
     }
 }
 
-pub fn priority_rule(forced: bool) -> PriorityRule {
-    match forced {
-        true => PriorityRule::Forced,
-        false => PriorityRule::Optimistic,
+/// `varied`: whose writes count, and whether leadership follows them, is drawn, too; `priorities`: and
+/// whether they are forced.
+pub fn draw_rules(rng: &mut Rng, zones: u64, varied: bool, priorities: bool) -> Rules {
+    let single = varied && rng.chance(400);
+    let zones_min = rng.below(zones + 1) as u8;
+    let forced = priorities && rng.chance(300);
+    Rules {
+        zones_min,
+        priorities: if forced { PriorityRule::Forced } else { PriorityRule::Optimistic },
+        primaries: if single { Primaries::Single } else { Primaries::Multi },
+        follows_writes: varied && rng.chance(400),
+        ..Rules::default()
     }
-}
-
-fn loses_disks(faults: &[Fault]) -> bool {
-    let lost = |fault: &Fault| matches!(fault, Fault::Wipe | Fault::Rot | Fault::RollBack);
-    faults.iter().any(lost)
 }
 
 pub fn addr(slot: usize) -> String {

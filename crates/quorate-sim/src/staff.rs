@@ -2,7 +2,7 @@
 //!
 //! Drawn apart from the rest of a scenario, so that the seeds of a plain group keep their meaning.
 
-use crate::scenario::Profile;
+use crate::scenario::{Profile, Scenario};
 use crate::schedule::Micros;
 use quorate_consensus::{Config, MemberId, MemberRole};
 use quorate_seeds::{mix, Rng};
@@ -26,22 +26,17 @@ pub struct Staff {
 }
 
 impl Staff {
-    /// `loses_disks`: who gives its votes away just when another one's disk is lost may leave nobody
-    /// who decides.
-    pub fn draw(
-        seed: u64,
-        profile: Profile,
-        (voters, election_us): (usize, Micros),
-        loses_disks: bool,
-    ) -> Self {
-        let mut rng = Rng::new(mix(seed, 0x5374_6166_6621));
+    pub fn draw(scenario: &Scenario, profile: Profile) -> Self {
+        let mut rng = Rng::new(mix(scenario.seed, 0x5374_6166_6621));
         let r = &mut rng;
+        let (voters, election_us) = (scenario.voters, scenario.election_us());
         let operated = matches!(profile, Profile::Swarm | Profile::Membership);
         let calm = profile == Profile::Calm;
-        let other_votes = operated && r.chance(200);
+        // Who gives its votes away just when another one's disk is lost may leave nobody who decides.
+        let other_votes = operated && r.chance(200) && !scenario.loses_disks();
         let other_wishes = operated && r.chance(400);
         Staff {
-            votes: draw(r, other_votes && !loses_disks, 1, |r| r.one_of([0, 1, 1, 1, 2, 3])),
+            votes: draw(r, other_votes, 1, |r| r.one_of([0, 1, 1, 1, 2, 3])),
             wishes: draw(r, other_wishes, (MemberRole::Voter, 50), |r| {
                 let logger = r.chance(250);
                 let priority = r.one_of([0, 20, 50, 50, 80]);

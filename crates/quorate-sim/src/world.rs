@@ -40,7 +40,7 @@ use crate::coverage::Mark;
 use crate::node::{Client, Clock, Damage, Node, Outgoing, Pending, Process, Read};
 use crate::oracle::{show, Oracle, Rule, Violation};
 use crate::plant::Plant;
-use crate::scenario::{addr, name, priority_rule, slot_of, Fault, Profile, Scenario};
+use crate::scenario::{addr, name, slot_of, Fault, Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
 use crate::trace::Trace;
 use alone::Known;

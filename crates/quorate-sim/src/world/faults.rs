@@ -9,26 +9,6 @@ use quorate_wal::sim::{Crash, Faults, SimDisk};
 /// How often a moment is looked for at which a disk may be rolled back.
 const TRIES: u32 = 12;
 
-/// How often each strikes, in proportion.
-const ODDS: [(Fault, u32); 16] = [
-    (Fault::Kill, 30),
-    (Fault::Power, 20),
-    (Fault::PowerOfAll, 4),
-    (Fault::DiesInWrite, 20),
-    (Fault::Pause, 20),
-    (Fault::Partition, 20),
-    (Fault::OneWay, 20),
-    (Fault::Reset, 20),
-    (Fault::SlowDisk, 20),
-    (Fault::SyncFails, 10),
-    (Fault::Full, 10),
-    (Fault::Wipe, 10),
-    (Fault::Rot, 10),
-    (Fault::Image, 10),
-    (Fault::RollBack, 20),
-    (Fault::Hang, 10),
-];
-
 impl World {
     pub(super) fn schedule_faults(&mut self) {
         let delay = self.fault_pause();
@@ -55,9 +35,7 @@ impl World {
         }
         let delay = self.fault_pause();
         self.later(delay, World::fault);
-        let possible = ODDS.into_iter().filter(|(fault, _)| self.scenario.may(*fault));
-        let possible: Vec<_> = possible.collect();
-        let Some(fault) = self.rng.weighted(&possible) else { return };
+        let Some(fault) = self.rng.weighted(&self.scenario.odds()) else { return };
         let m = self.draw_node(400);
         self.strike(fault, m);
     }

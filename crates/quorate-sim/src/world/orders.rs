@@ -1,7 +1,8 @@
 //! What operators ask for.
 
-use super::{name, priority_rule, Mark, Process, World};
-use quorate_consensus::{MemberRole, Primaries, Rules};
+use super::{name, Mark, Process, World};
+use crate::scenario::draw_rules;
+use quorate_consensus::{MemberRole, Rules};
 use quorate_group::{Alteration, Answer, Order};
 
 impl World {
@@ -61,15 +62,7 @@ impl World {
     }
 
     fn draw_rules(&mut self) -> Rules {
-        let s = &self.scenario;
-        let single = self.rng.chance(400);
-        let rules = Rules {
-            zones_min: self.rng.below(s.zones + 1) as u8,
-            priorities: priority_rule(self.rng.chance(300)),
-            primaries: if single { Primaries::Single } else { Primaries::Multi },
-            follows_writes: self.rng.chance(400),
-            ..Rules::default()
-        };
+        let rules = draw_rules(&mut self.rng, self.scenario.zones, true, true);
         self.scenario.modes.rules(&mut self.rng, rules)
     }
 
