@@ -3,7 +3,9 @@
 //! Knows nothing of indexes, windows or dependencies: two write sets of different servers that
 //! both changed a row, where the later one had not seen the earlier, must not both pass.
 
-use quorate_certify::{Key, KeyType, Seqno, WriteSet};
+use crate::database::changed_rows;
+use crate::oracle::rows::Row;
+use quorate_certify::{Seqno, WriteSet};
 use quorate_consensus::Index;
 
 struct PassedOne {
@@ -12,7 +14,7 @@ struct PassedOne {
     /// Write sets of one origin and epoch have seen each other.
     kin: (u128, u16),
     isolation: bool,
-    changed: Vec<Key>,
+    changed: Vec<Row>,
 }
 
 /// Every write set that passed.
@@ -28,8 +30,7 @@ impl Passed {
     /// Adds the next one; returns an earlier one that should have kept it out.
     pub fn admit(&mut self, index: Index, seqno: Seqno, write_set: &WriteSet) -> Option<Seqno> {
         let header = write_set.header();
-        let changed: Vec<Key> =
-            write_set.keys().filter(|k| k.key_type() >= KeyType::Update).collect();
+        let changed = changed_rows(write_set).collect();
         let kin = (header.origin, header.kin_epoch);
         let one = PassedOne { index, seqno, kin, isolation: header.is_toi(), changed };
         let unseen = self.0.iter().rev().take_while(|earlier| earlier.seqno > header.last_seen);
@@ -37,23 +38,21 @@ impl Passed {
             .filter(|earlier| earlier.isolation || earlier.kin != one.kin)
             .find(|earlier| earlier.overlaps(&one))
             .map(|earlier| earlier.seqno);
-        let exempt = one.isolation;
         self.0.push(one);
-        missed.filter(|_| !exempt)
+        missed.filter(|_| !header.is_toi())
     }
 }
 
 impl PassedOne {
     fn overlaps(&self, other: &PassedOne) -> bool {
-        let same = |key: &Key| other.changed.iter().any(|k| k.path() == key.path());
-        self.changed.iter().any(same)
+        self.changed.iter().any(|row| other.changed.contains(row))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_certify::{Header, WriteSetBuilder};
+    use quorate_certify::{Header, KeyType, WriteSetBuilder};
 
     fn write(origin: u128, last_seen: Seqno, row: &[u8], key_type: KeyType) -> WriteSet {
         let mut builder = WriteSetBuilder::new();

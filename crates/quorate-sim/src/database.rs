@@ -4,11 +4,11 @@
 use crate::oracle::rows::Row;
 use bytes::Bytes;
 use quorate_certify::{
-    flags, Certifier, Header, KeyType, Outcome, Seqno, Sequenced, Sequencing, WriteSet,
-    WriteSetBuilder,
+    flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Seqno, Sequenced, Sequencing,
+    WriteSet, WriteSetBuilder,
 };
 use quorate_consensus::Term;
-use quorate_group::{Committed, View, ViewMember};
+use quorate_group::{View, ViewMember};
 use quorate_seeds::mix;
 use std::collections::BTreeMap;
 
@@ -43,12 +43,7 @@ pub enum Part {
     Last(Seqno),
 }
 
-/// What became of one entry.
-pub enum Applied {
-    View,
-    Write(Decision),
-}
-
+/// What became of a write.
 pub struct Decision {
     pub op: u32,
     pub write_set: WriteSet,
@@ -112,25 +107,12 @@ impl Database {
         (header, builder.finish(&header))
     }
 
-    pub fn apply(&mut self, entry: Committed) -> Result<Applied, String> {
-        match entry {
-            Committed::View { view, .. } => {
-                self.view(view.number, view.members.iter());
-                Ok(Applied::View)
-            }
-            Committed::Data { data, primary_term, .. } => self.write(data, primary_term),
-        }
-    }
-
-    /// The planted bug: whoever was here is still here.
-    pub fn apply_view_to_some(&mut self, view: &View, more: &View) {
-        self.view(view.number, view.members.iter().chain(&more.members));
-    }
-
-    fn view<'a>(&mut self, number: u64, members: impl Iterator<Item = &'a ViewMember>) {
-        let origins: Vec<u128> = members.map(|m| origin(m.id.0, m.incarnation)).collect();
+    /// `more`: the planted bug, whoever was here is still here.
+    pub fn view(&mut self, view: &View, more: &[ViewMember]) {
+        let members = view.members.iter().chain(more);
+        let origins: Vec<u128> = members.map(|m| process_uuid(m.id.0, m.incarnation)).collect();
         let (seqno, _) = self.state.view(&origins);
-        self.chain = mix(mix(self.chain, seqno as u64), number);
+        self.chain = mix(mix(self.chain, seqno as u64), view.number);
     }
 
     pub fn snapshot(&self) -> Bytes {
@@ -172,18 +154,15 @@ impl Database {
 
     /// A transaction of fragments counts for nothing here.
     fn change_rows(&mut self, op: u32, write_set: &WriteSet) {
-        let whole = flags::TRX_START | flags::TRX_END;
-        let Some(rows) = self.rows.as_mut().filter(|_| write_set.header().flags & whole == whole)
-        else {
-            return;
-        };
-        for key in write_set.keys().filter(|key| key.key_type() >= KeyType::Update) {
-            rows.insert(key.path(), op);
-            self.chain = mix(mix(self.chain, key.path()), u64::from(op));
+        let whole = !is_fragment(write_set.header());
+        let Some(rows) = self.rows.as_mut().filter(|_| whole) else { return };
+        for row in changed_rows(write_set) {
+            rows.insert(row, op);
+            self.chain = mix(mix(self.chain, row), u64::from(op));
         }
     }
 
-    fn write(&mut self, data: Bytes, primary_term: Option<Term>) -> Result<Applied, String> {
+    pub fn write(&mut self, data: Bytes, primary_term: Option<Term>) -> Result<Decision, String> {
         let sequencing = self.state.entry(data, primary_term).map_err(|error| error.to_string())?;
         let Sequencing::WriteSet(write_set, verdict) = sequencing else {
             return Err("no write set".into());
@@ -203,7 +182,7 @@ impl Database {
             self.change_rows(op, &write_set);
         }
         let (seqno, outcome) = (verdict.seqno, verdict.outcome);
-        Ok(Applied::Write(Decision { op, write_set, seqno, outcome }))
+        Ok(Decision { op, write_set, seqno, outcome })
     }
 }
 
@@ -212,14 +191,18 @@ pub fn row_path(row: u64) -> Row {
     let mut builder = WriteSetBuilder::new();
     builder.append_key(&[b"db", &row.to_le_bytes()], KeyType::Update);
     let bytes = builder.finish(&Header::transaction(1, 1, 0));
-    let write_set = WriteSet::parse(bytes).expect("just built");
-    let key = write_set.keys().find(|key| key.key_type() == KeyType::Update);
-    key.expect("of the row").path()
+    changed_rows(&WriteSet::parse(bytes).expect("just built")).next().expect("of the row")
 }
 
-/// How a start of a member is called in write sets.
-pub fn origin(member: u128, incarnation: u32) -> u128 {
-    member ^ u128::from(incarnation) << 64
+/// The rows that it does not only read.
+pub fn changed_rows(write_set: &WriteSet) -> impl Iterator<Item = Row> + '_ {
+    write_set.keys().filter(|key| key.key_type() >= KeyType::Update).map(Key::path)
+}
+
+/// Of a streaming transaction.
+pub fn is_fragment(header: &Header) -> bool {
+    let whole = flags::TRX_START | flags::TRX_END;
+    header.flags & whole != whole
 }
 
 /// The client operation that a Data entry stands for.

@@ -67,9 +67,7 @@ pub struct Violation {
 }
 
 /// One entry that some leader made, as everybody else must have it.
-#[derive(Clone, Copy)]
 struct Known {
-    term: Term,
     prev_term: Term,
     hash: u64,
 }
@@ -93,9 +91,7 @@ pub struct OpFate {
 
 #[derive(Default)]
 pub struct Oracle {
-    known: Vec<Option<Known>>,
-    /// Entries at an index where another one was known first.
-    rivals: Vec<(Index, Known)>,
+    known: BTreeMap<LogPosition, Known>,
     committed: Vec<Committed>,
     leaders: BTreeMap<Term, MemberId>,
     voices: BTreeMap<MemberId, Voice>,
@@ -145,14 +141,13 @@ impl Oracle {
     /// An entry was appended to the log of `member`, behind one of `prev_term`. Only the leader of
     /// a term (`leads`) makes entries of that term.
     pub fn appended(&mut self, member: MemberId, entry: &Entry, prev_term: Term, leads: bool) {
-        let seen = Known { term: entry.term, prev_term, hash: hash(entry) };
-        match self.find(entry.position()) {
-            Some(known) if known.hash == seen.hash && known.prev_term == prev_term => {}
-            Some(known) => self.fail(Rule::LogMatching, || {
-                let (at, other) = (show(entry.position()), known.prev_term);
+        match self.known.get(&entry.position()) {
+            Some(known) if known.hash == hash(entry) && known.prev_term == prev_term => {}
+            Some(&Known { prev_term: other, .. }) => self.fail(Rule::LogMatching, || {
+                let at = show(entry.position());
                 format!("{member:?} has another {at} than its leader, behind terms {prev_term}, {other}")
             }),
-            None if leads => self.learn(entry.index, seen),
+            None if leads => self.given(entry, prev_term),
             None => self.fail(Rule::LogMatching, || {
                 format!("{member:?} has entry {} that no leader made", show(entry.position()))
             }),
@@ -162,14 +157,15 @@ impl Oracle {
         });
     }
 
-    /// An entry that was in all logs when the run began.
+    /// An entry as it is to be: made by a leader, or in all logs when the run began.
     pub fn given(&mut self, entry: &Entry, prev_term: Term) {
-        self.learn(entry.index, Known { term: entry.term, prev_term, hash: hash(entry) });
+        let known = Known { prev_term, hash: hash(entry) };
+        self.known.entry(entry.position()).or_insert(known);
     }
 
     /// An entry as found on disk at a restart.
     pub fn found(&mut self, member: MemberId, position: LogPosition, prev_term: Term) {
-        let fits = self.find(position).is_some_and(|known| known.prev_term == prev_term);
+        let fits = self.known.get(&position).is_some_and(|known| known.prev_term == prev_term);
         self.fail_if(!fits, Rule::LogMatching, || {
             let at = show(position);
             format!("{member:?} finds entry {at} behind term {prev_term}: no leader made that")
@@ -248,7 +244,7 @@ impl Oracle {
             return false;
         }
         self.fail_if(
-            self.find(entry.position()).is_none_or(|known| known.hash != hash(entry)),
+            self.known.get(&entry.position()).is_none_or(|known| known.hash != hash(entry)),
             Rule::LogMatching,
             || {
                 let at = show(entry.position());
@@ -331,26 +327,6 @@ impl Oracle {
     /// Terms in which somebody led.
     pub fn terms_led(&self) -> usize {
         self.leaders.len()
-    }
-
-    fn find(&self, position: LogPosition) -> Option<Known> {
-        let first = (*self.known.get(position.index as usize)?)?;
-        if first.term == position.term {
-            return Some(first);
-        }
-        let rival = |(i, k): &&(Index, Known)| *i == position.index && k.term == position.term;
-        self.rivals.iter().find(rival).map(|(_, known)| *known)
-    }
-
-    fn learn(&mut self, index: Index, entry: Known) {
-        let at = index as usize;
-        if at >= self.known.len() {
-            self.known.resize(at + 1, None);
-        }
-        match &mut self.known[at] {
-            Some(_) => self.rivals.push((index, entry)),
-            free => *free = Some(entry),
-        }
     }
 }
 

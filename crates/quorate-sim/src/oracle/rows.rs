@@ -5,7 +5,8 @@
 //! that does the task creates: so a task is done once, however often and wherever it is tried.
 
 use super::{Oracle, Rule};
-use quorate_certify::{flags, KeyType, WriteSet};
+use crate::database::{changed_rows, is_fragment};
+use quorate_certify::WriteSet;
 use quorate_consensus::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +50,7 @@ impl Oracle {
     pub(super) fn rows_changed(&mut self, op: u32, index: Index, write_set: &WriteSet) {
         let Some(attempt) = self.rows.attempts.get(&op) else { return };
         let header = write_set.header();
-        let whole = flags::TRX_START | flags::TRX_END;
-        if header.flags & whole != whole {
+        if is_fragment(header) {
             return;
         }
         if let Some(before) = attempt.task.and_then(|task| self.rows.last(task)) {
@@ -61,14 +61,14 @@ impl Oracle {
         let Some(attempt) = self.rows.attempts.get(&op) else { return };
         let last = |row| self.rows.last(row).map(|(_, op)| op);
         let missed = attempt.seen.iter().copied().find(|(row, seen)| last(*row) != *seen);
-        if let Some((row, seen)) = missed.filter(|_| !header.has(flags::ISOLATION)) {
+        if let Some((row, seen)) = missed.filter(|_| !header.is_toi()) {
             let now = self.rows.last(row);
             self.fail(Rule::NoLostUpdate, || {
                 format!("operation {op} at {index} saw a row by {seen:?}, and overwrites {now:?}")
             });
         }
-        for key in write_set.keys().filter(|key| key.key_type() >= KeyType::Update) {
-            self.rows.changed.entry(key.path()).or_default().push((index, op));
+        for row in changed_rows(write_set) {
+            self.rows.changed.entry(row).or_default().push((index, op));
         }
     }
 
@@ -97,7 +97,7 @@ impl Oracle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_certify::{Header, Key, WriteSetBuilder};
+    use quorate_certify::{Header, KeyType, WriteSetBuilder};
 
     fn write(rows: &[&[u8]]) -> WriteSet {
         let mut builder = WriteSetBuilder::new();
@@ -106,9 +106,7 @@ mod tests {
     }
 
     fn path(row: &[u8]) -> Row {
-        let write_set = write(&[row]);
-        let key = write_set.keys().find(|key| key.key_type() == KeyType::Update);
-        key.map(Key::path).expect("of the row")
+        changed_rows(&write(&[row])).next().expect("of the row")
     }
 
     fn attempt(oracle: &mut Oracle, op: u32, seen: &[(Row, Option<u32>)], task: Option<Row>) {

@@ -31,21 +31,15 @@ impl Oracle {
         let voice = self.voice(member);
         let before = voice.durable;
         (voice.hard, voice.durable) = (state, state);
-        let other_vote = before.voted_for.is_some() && state.voted_for != before.voted_for;
-        self.fail_if(
-            state.term < before.term || (state.term == before.term && other_vote),
-            Rule::VoteOnlyPersisted,
-            || format!("{member:?} finds {state:?} on its disk, where it had {before:?}"),
-        );
+        self.fail_if(goes_back(before, state), Rule::VoteOnlyPersisted, || {
+            format!("{member:?} finds {state:?} on its disk, where it had {before:?}")
+        });
     }
 
     /// `member` must put `state` on disk.
     pub fn hard_state(&mut self, member: MemberId, state: HardState) {
         let before = std::mem::replace(&mut self.voice(member).hard, state);
-        let changed_vote = state.term == before.term
-            && before.voted_for.is_some()
-            && before.voted_for != state.voted_for;
-        self.fail_if(state.term < before.term || changed_vote, Rule::TermNeverGoesBack, || {
+        self.fail_if(goes_back(before, state), Rule::TermNeverGoesBack, || {
             format!("{member:?} replaces {before:?} by {state:?}")
         });
     }
@@ -73,4 +67,10 @@ impl Oracle {
     fn voice(&mut self, member: MemberId) -> &mut Voice {
         self.voices.entry(member).or_default()
     }
+}
+
+/// To an earlier term, or from one vote in it to another, or to none.
+fn goes_back(before: HardState, after: HardState) -> bool {
+    let other_vote = before.voted_for.is_some() && after.voted_for != before.voted_for;
+    after.term < before.term || (after.term == before.term && other_vote)
 }

@@ -2,8 +2,8 @@
 
 use super::start::load;
 use super::{show, Client, Fault, Mark, Plant, Rule, World};
-use crate::database::{Applied, Database, Decision, Part};
-use quorate_certify::{flags, Outcome};
+use crate::database::{is_fragment, Database, Decision, Part};
+use quorate_certify::Outcome;
 use quorate_consensus::{Config, Entry, EntryKind, Index};
 use quorate_group::{Committed, Content, Input};
 use quorate_wal::ReadError;
@@ -122,33 +122,34 @@ impl World {
             self.mark_entry(&entry);
         }
         let Some(process) = &mut self.nodes[m].process else { return Ok(()) };
-        let before = process.feed.view().clone();
+        let gone = match self.plant {
+            Some(Plant::ViewOnSomeOnly) if m == 0 => process.feed.view().members.clone(),
+            _ => Vec::new(),
+        };
         let committed = process.feed.entry(entry)?;
-        let single = matches!(&committed, Some(Committed::Data { primary_term: Some(_), .. }));
-        let applied = match committed {
-            Some(Committed::View { view, .. })
-                if self.plant == Some(Plant::ViewOnSomeOnly) && m == 0 =>
-            {
-                process.database.apply_view_to_some(&view, &before);
-                Some(Applied::View)
+        let is_view = matches!(committed, Some(Committed::View { .. }));
+        let decision = match committed {
+            Some(Committed::View { view, .. }) => {
+                process.database.view(&view, &gone);
+                None
             }
-            Some(committed) => Some(process.database.apply(committed)?),
+            Some(Committed::Data { data, primary_term, .. }) => {
+                Some((process.database.write(data, primary_term)?, primary_term.is_some()))
+            }
             None => None,
         };
-        let digest = process.database.digest();
+        let (digest, applied) = (process.database.digest(), process.feed.applied());
         self.oracle.state(id, index, digest);
         if kind == EntryKind::View {
             self.view_seen(m, index);
         }
-        match applied {
-            Some(Applied::Write(decision)) => self.decided(m, index, news, single, decision),
-            Some(Applied::View) if news => self.mark(Mark::View),
-            Some(Applied::View) => {}
-            None => note!(self, "m{m} applies {} {kind:?}", show(position)),
+        if is_view && news {
+            self.mark(Mark::View);
         }
-        if kind != EntryKind::Data {
-            let Some(process) = &self.nodes[m].process else { return Ok(()) };
-            let applied = process.feed.applied();
+        if let Some((decision, single)) = decision {
+            self.decided(m, index, news, single, decision);
+        } else {
+            note!(self, "m{m} applies {} {kind:?}", show(position));
             self.step(m, Input::Applied(applied));
         }
         Ok(())
@@ -175,8 +176,7 @@ impl World {
         note!(self, "m{m} applies op {op} at {index}: seqno {seqno}, {outcome:?}");
         let header = *write_set.header();
         if news {
-            let whole = flags::TRX_START | flags::TRX_END;
-            let fragment = header.flags & whole != whole && !header.is_toi();
+            let fragment = is_fragment(&header) && !header.is_toi();
             self.mark(match outcome {
                 Outcome::Ok if fragment => Mark::FragmentPassed,
                 Outcome::Ok => Mark::Passed,

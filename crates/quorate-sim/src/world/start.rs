@@ -3,8 +3,9 @@
 use super::{
     addr, name, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
 };
-use crate::database::{origin, Database};
+use crate::database::Database;
 use bytes::Bytes;
+use quorate_certify::process_uuid;
 use quorate_consensus::{
     Charter, Entry, HardState, Index, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
 };
@@ -178,7 +179,7 @@ impl World {
             database,
             fed_to: 0,
             install: None,
-            origin: origin(id.0, incarnation),
+            origin: process_uuid(id.0, incarnation),
             term: 0,
             leads: false,
             rules: Rules::default(),
