@@ -12,8 +12,6 @@ use quorate_seeds::{mix, Rng};
 pub struct Modes {
     /// Anything but a group that takes everybody's writes wherever it is led.
     pub on: bool,
-    /// Of the first membership.
-    founded: Rules,
     /// A member looks once in so many ticks whether it may write, and until then goes by the last
     /// look.
     pub look_ticks: u64,
@@ -26,16 +24,17 @@ pub struct Modes {
 }
 
 impl Modes {
-    pub fn draw(seed: u64, profile: Profile, election_timeout_ms: u64) -> Self {
+    /// `rules`: of the first membership, of which it sets what is not about zones and priorities.
+    pub fn draw(rules: &mut Rules, seed: u64, profile: Profile, election_timeout_ms: u64) -> Self {
         let mut rng = Rng::new(mix(seed, 0x4d6f_6465_7321));
         let r = &mut rng;
         let possible = matches!(profile, Profile::Swarm | Profile::Membership | Profile::Network);
         if !possible || !r.chance(250) {
             return Modes::default();
         }
+        *rules = Self::draw_rules(r, *rules);
         Modes {
             on: true,
-            founded: Self::draw_rules(r, Rules::default()),
             look_ticks: r.one_of([1, 4, 16]),
             pace: Pace {
                 settled_ms: election_timeout_ms * r.range(1, 4) / 2,
@@ -55,14 +54,6 @@ impl Modes {
         if self.two_write {
             let settled_ms = &mut self.pace.settled_ms;
             *settled_ms = (*settled_ms).max(SYNCS_SETTLED * sync_max_us / 1000);
-        }
-    }
-
-    /// Sets what is not about zones and priorities in the rules of the first membership.
-    pub fn govern(&self, rules: &mut Rules) {
-        if self.on {
-            let Rules { primaries, follows_writes, .. } = self.founded;
-            *rules = Rules { primaries, follows_writes, ..*rules };
         }
     }
 
@@ -94,7 +85,9 @@ mod tests {
     #[test]
     fn two_that_wait_for_slow_writes_are_told_from_one() {
         let (timeout_ms, sync_max_ms) = (1000, 333);
-        let draws = (0..2000).map(|seed| Modes::draw(seed, Profile::Swarm, timeout_ms));
+        let mut rules = Rules::default();
+        let draw = |seed| Modes::draw(&mut rules, seed, Profile::Swarm, timeout_ms);
+        let draws = (0..2000).map(draw);
         let two_write: Vec<Modes> = draws.filter(|modes| modes.two_write).collect();
         assert!(!two_write.is_empty());
         for mut modes in two_write {

@@ -197,6 +197,16 @@ impl Node {
     pub fn leads(&self) -> bool {
         self.process.as_ref().is_some_and(|process| process.leads)
     }
+
+    /// The disk holds what was synced, as far as anybody has noticed.
+    pub fn is_whole(&self) -> bool {
+        self.damage.is_none() && self.refused.is_none()
+    }
+
+    /// It runs, and `config` is the newest membership in its log.
+    pub fn goes_by(&mut self, config: &Config) -> bool {
+        self.process.as_mut().is_some_and(|process| process.config() == *config)
+    }
 }
 
 impl Process {
@@ -207,11 +217,6 @@ impl Process {
     /// The newest membership in its log.
     pub fn config(&mut self) -> Config {
         self.member.status(0, Default::default()).config
-    }
-
-    /// Nothing that this member's clients asked for is open.
-    pub fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.reads.is_empty()
     }
 
     /// Whether it was told to leave.

@@ -148,7 +148,8 @@ impl Scenario {
         let varied = matches!(profile, Profile::Swarm | Profile::Membership) && r.chance(400);
         let zones = if varied { r.one_of([1, 1, 2, 3]) } else { 1 };
         let priorities = varied && r.chance(500);
-        let rules = draw_rules(r, zones, varied, priorities);
+        let mut rules = draw_rules(r, zones, varied, priorities);
+        let modes = Modes::draw(&mut rules, seed, profile, election_timeout_ms);
         let far = if r.chance(250) { election_us / 10 } else { 1_000 };
         let jittery = !calm && r.chance(500);
         let stalls = faults.contains(&Fault::SlowDisk);
@@ -188,12 +189,11 @@ impl Scenario {
             expels: !calm && r.chance(100),
             allow_alone: !calm && voters == 2 && r.chance(600),
             lease_reads: false,
-            modes: Modes::draw(seed, profile, election_timeout_ms),
+            modes,
             staff: Staff::default(),
             faults,
         };
         scenario.staff = Staff::draw(&scenario, profile);
-        scenario.modes.govern(&mut scenario.rules);
         scenario.modes.tell_two_apart(scenario.sync_us.1);
         scenario.draw_leases(profile);
         (scenario, rng)

@@ -92,7 +92,6 @@ impl World {
 
     pub(super) fn check_broken(&mut self) {
         if self.goes_on() {
-            self.net.heal();
             self.join_links();
             if let Some(leader) = self.broken.down.take() {
                 self.make_well(leader);

@@ -1,17 +1,20 @@
 //! What members say and see, shown to the oracle.
 
 use super::{show, Mark, Rule, World};
-use quorate_consensus::{Config, Entry, LogPosition, MemberId, Message, MessageBody};
-use quorate_wal::Wal;
+use quorate_consensus::{Config, Entry, Index, LogPosition, MemberId, Message, MessageBody};
 use std::collections::BTreeSet;
 
 /// Whether these members can elect a leader and commit.
 pub(super) fn decides(config: &Config, among: impl Fn(MemberId) -> bool) -> bool {
-    let present = || config.members.iter().filter(|(id, info)| info.is_voter() && among(**id));
-    let zones: BTreeSet<&str> = present().map(|(_, info)| &*info.zone).collect();
     config.is_quorum(&among)
-        && zones.len() >= usize::from(config.rules.zones_min)
-        && present().any(|(id, _)| config.may_lead(*id))
+        && zones(config, &among) >= config.rules.zones_min.into()
+        && config.voters().any(|id| among(id) && config.may_lead(id))
+}
+
+/// In how many zones these members vote.
+fn zones(config: &Config, among: impl Fn(MemberId) -> bool) -> usize {
+    let voters = config.members.iter().filter(|(id, info)| info.is_voter() && among(**id));
+    voters.map(|(_, info)| &info.zone).collect::<BTreeSet<_>>().len()
 }
 
 /// Whether who votes is about to change.
@@ -23,15 +26,13 @@ impl World {
     /// A message of the core is about to leave.
     pub(super) fn hear_message(&mut self, m: usize, message: &Message) {
         let id = self.nodes[m].id;
-        let Some(process) = &self.nodes[m].process else { return };
-        let wal = process.wal.clone();
         let term = message.term;
         match &message.body {
             MessageBody::PreVote { .. } | MessageBody::PreVoteReply { .. } => return,
             MessageBody::VoteReply { granted: true } => self.oracle.voted(id, term, message.to),
             MessageBody::Vote { .. } => self.oracle.voted(id, term, id),
             MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
-                self.check_acknowledgement(m, &wal, *matched)
+                self.check_acknowledgement(m, *matched)
             }
             MessageBody::TimeoutNow => self.mark(Mark::HandOver),
             _ => {}
@@ -40,15 +41,13 @@ impl World {
     }
 
     /// Only what is on disk is acknowledged: as entries, or in a snapshot.
-    fn check_acknowledgement(&mut self, m: usize, wal: &Wal, matched: u64) {
+    fn check_acknowledgement(&mut self, m: usize, matched: Index) {
         let Some(process) = &self.nodes[m].process else { return };
-        let in_snapshot = || process.is_in_snapshot(matched);
-        let persisted = wal.persisted();
-        self.oracle.fail_if(
-            matched > persisted.index && !in_snapshot(),
-            Rule::AcknowledgeOnlyPersisted,
-            || format!("m{m} acknowledges {matched}, and has {} on disk", show(persisted)),
-        );
+        let persisted = process.wal.persisted();
+        let missing = matched > persisted.index && !process.is_in_snapshot(matched);
+        self.oracle.fail_if(missing, Rule::AcknowledgeOnlyPersisted, || {
+            format!("m{m} acknowledges {matched}, and has {} on disk", show(persisted))
+        });
     }
 
     /// `m` is fed `entry` as committed.
@@ -91,12 +90,9 @@ impl World {
         if self.committed_config.0 == 0 || least < 2 {
             return;
         }
-        let zones = |config: &Config| {
-            let holds = |id: MemberId| self.has_durably(id, position);
-            let voters = config.members.iter().filter(|(id, info)| info.is_voter() && holds(**id));
-            voters.map(|(_, info)| &*info.zone).collect::<BTreeSet<&str>>().len()
-        };
-        let found = self.configs_in_force().map(zones).max().unwrap_or_default();
+        let holds = |id| self.has_durably(id, position);
+        let zones = self.configs_in_force().map(|config| zones(config, holds));
+        let found = zones.max().unwrap_or_default();
         self.oracle.fail_if(found < usize::from(least), Rule::CommitInEnoughZones, || {
             format!("m{m} is fed {}, on disk in {found} zones of {least}", show(position))
         });

@@ -192,7 +192,7 @@ impl World {
         let fit = votes
             && !config.is_quorum(|id| ids.contains(&id))
             && infos.any(MemberInfo::may_lead)
-            && left.iter().all(|m| knows_the_group(&mut self.nodes[*m], &config))
+            && left.iter().all(|m| self.nodes[*m].goes_by(&config))
             && (!self.scenario.staff.loses_commits || !left.iter().any(|m| self.has_newest(*m)));
         fit.then(|| left.iter().fold(0, |set, m| set | 1 << m))
     }
@@ -210,8 +210,4 @@ impl World {
         let id = self.nodes[m].id;
         (!config.is_quorum(|other| other == id)).then_some(m)
     }
-}
-
-fn knows_the_group(node: &mut Node, config: &Config) -> bool {
-    node.process.as_mut().is_some_and(|process| process.config() == *config)
 }

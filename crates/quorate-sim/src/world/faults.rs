@@ -92,11 +92,7 @@ impl World {
                 self.restart_later(m);
             }
             Fault::Rot if self.may_forget(m) => self.rot(m),
-            Fault::Image
-                if self.nodes[m].is_up()
-                    && self.nodes[m].damage.is_none()
-                    && !self.may_decide_alone(m) =>
-            {
+            Fault::Image if self.nodes[m].damage.is_none() && !self.may_decide_alone(m) => {
                 self.nodes[m].image = Some(self.nodes[m].disk.image());
             }
             Fault::RollBack => self.roll_back_some(TRIES),
@@ -121,17 +117,12 @@ impl World {
     /// all that anybody has, in the same term; and nobody's log holds, nor is about to, a change of
     /// membership that is not committed, by which the others may be too few.
     fn may_lose(&mut self, m: usize) -> bool {
-        let goes = |node: &Node| {
-            let leaves = node.process.as_ref().is_some_and(Process::is_leaving);
-            leaves || node.damage.is_some() || node.refused.is_some()
-        };
-        if self.nodes.iter().any(goes) {
+        let leaves = |node: &Node| node.process.as_ref().is_some_and(Process::is_leaving);
+        if self.nodes.iter().any(|node| leaves(node) || !node.is_whole()) {
             return false;
         }
         let (at, config) = &self.committed_config;
-        let differs = |node: &mut Node| {
-            node.process.as_mut().is_some_and(|process| process.config() != *config)
-        };
+        let differs = |node: &mut Node| node.is_up() && !node.goes_by(config);
         if *at == 0 || self.nodes.iter_mut().any(differs) {
             return false;
         }
@@ -177,10 +168,11 @@ impl World {
     }
 
     /// A state in which a member is all of its group would lead at once, whatever came after it; and the
-    /// disk may still be in it when the membership in memory has others already.
+    /// disk may still be in it when the membership in memory has others already. Of a member that does
+    /// not run nobody knows.
     fn may_decide_alone(&mut self, m: usize) -> bool {
         let node = &mut self.nodes[m];
-        let Some(process) = &mut node.process else { return false };
+        let Some(process) = &mut node.process else { return true };
         let (config, persisted) = (process.config(), process.wal.persisted().index);
         let made = self.configs_made.iter().rev().find(|(_, made)| *made == config);
         let on_disk = made.is_none_or(|(at, _)| *at <= persisted);

@@ -52,12 +52,12 @@ impl World {
 
     fn has_all_members(&mut self) -> bool {
         let config = &self.committed_config.1;
-        let all = self.nodes.iter().all(|node| config.members.contains_key(&node.id));
+        let all = self.nodes.iter().all(|node| self.is_member(node));
         all && !changes(config) && self.has_its_votes(config) && self.unfinished().is_none()
     }
 
     fn end_faults(&mut self) {
-        self.net.heal();
+        self.net.perfect = true;
         self.join_links();
         self.away = if self.scenario.minority_stays_away { self.draw_minority() } else { 0 };
         let (away, cut_off) = (self.away, self.scenario.minority_is_cut_off);
@@ -65,7 +65,7 @@ impl World {
         let phase = if away == 0 { Phase::Healed } else { Phase::WithoutMinority };
         self.phase = phase;
         for m in self.slots() {
-            match self.is_away(m) && !cut_off {
+            match self.stays_down(m) {
                 true => self.crash(m, Crash::Kill),
                 false => self.make_well(m),
             }
@@ -102,9 +102,6 @@ impl World {
         if self.nodes[m].process.as_ref().is_some_and(stopped) {
             self.crash(m, Crash::Kill);
         }
-        if self.nodes[m].refused.is_some() {
-            self.wipe(m);
-        }
         self.start(m);
         if self.nodes[m].refused.is_some() {
             self.wipe(m);
@@ -132,15 +129,16 @@ impl World {
     pub(super) fn begin_stage(&mut self, phase: Phase) {
         self.enter(phase, PATIENCE);
         for m in self.slots() {
-            if self.nodes[m].is_up() && !self.is_away(m) && self.in_config(m) {
+            if self.nodes[m].is_up() && !self.is_away(m) && self.is_member(&self.nodes[m]) {
                 self.write(m, 0);
                 self.read(m, 0);
             }
         }
     }
 
-    fn in_config(&self, m: usize) -> bool {
-        self.committed_config.1.members.contains_key(&self.nodes[m].id)
+    /// By the newest membership that was committed.
+    pub(super) fn is_member(&self, node: &Node) -> bool {
+        self.committed_config.1.members.contains_key(&node.id)
     }
 
     /// A random set of members without whom the membership still has its majority.
@@ -153,15 +151,11 @@ impl World {
     fn draw_minority(&mut self) -> u16 {
         let mut away = 0u16;
         let config = self.committed_config.1.clone();
-        let unfinished = |node: &mut Node| {
-            node.process.as_mut().is_none_or(|process| process.config() != config)
-        };
-        if self.nodes.iter_mut().any(unfinished) || self.somebody_waits() {
+        if !self.nodes.iter_mut().all(|node| node.goes_by(&config)) || self.somebody_waits() {
             return away;
         }
-        let whole = |node: &Node| node.damage.is_none() && node.refused.is_none();
         let settled = !config.is_joint() && self.has_its_votes(&config);
-        if !settled || !self.nodes.iter().all(whole) {
+        if !settled || !self.nodes.iter().all(Node::is_whole) {
             return away;
         }
         // Whoever joins may be given its vote just now.
@@ -189,9 +183,9 @@ impl World {
 
     /// The first reason found why the group is not well yet.
     fn unfinished(&mut self) -> Option<String> {
-        let count = self.nodes.len();
-        let leaders: Vec<usize> =
-            (0..count).filter(|m| !self.is_away(*m) && self.nodes[*m].leads()).collect();
+        let present: Vec<usize> = self.slots().filter(|m| !self.is_away(*m)).collect();
+        let leads = |m: &usize| self.nodes[*m].leads();
+        let leaders: Vec<usize> = present.iter().copied().filter(leads).collect();
         let [leader] = leaders[..] else { return Some(format!("{leaders:?} lead")) };
         let process = self.nodes[leader].process.as_mut()?;
         let status = process.member.status(0, Default::default());
@@ -199,18 +193,17 @@ impl World {
         if status.config.is_joint() {
             return Some("a change of membership is not finished".into());
         }
-        for m in (0..count).filter(|m| !self.is_away(*m)) {
-            let id = self.nodes[m].id;
-            if !status.config.members.contains_key(&id) && !self.nodes[m].is_up() {
-                continue;
-            }
-            let Some(process) = &self.nodes[m].process else {
-                return Some(format!("m{m} does not run"));
+        for m in present {
+            let is_member = status.config.members.contains_key(&self.nodes[m].id);
+            let process = match &self.nodes[m].process {
+                Some(process) => process,
+                None if is_member => return Some(format!("m{m} does not run")),
+                None => continue,
             };
             if let Some(fatal) = &process.fatal {
                 return Some(format!("m{m} stopped: {fatal}"));
             }
-            if !status.config.members.contains_key(&id) {
+            if !is_member {
                 return Some(format!("m{m} is not a member"));
             }
             if process.applied() != commit || process.wal.persisted().index != commit {
@@ -218,7 +211,7 @@ impl World {
                 return Some(format!("m{m} has applied {applied} of {last}, the end is {commit}"));
             }
             let (writes, reads) = (process.pending.len(), process.reads.len());
-            if !process.is_idle() {
+            if writes + reads > 0 {
                 return Some(format!("m{m} has {writes} writes and {reads} reads open"));
             }
         }
@@ -228,11 +221,8 @@ impl World {
     /// Everything that a client was told is in the log, where it was told.
     fn check_acknowledged(&mut self) {
         self.oracle.check_tasks();
-        let leads = |node: &&Node| node.leads();
-        let Some(process) = self.nodes.iter().find(leads).and_then(|node| node.process.as_ref())
-        else {
-            return;
-        };
+        let leader = self.leader().and_then(|leader| self.nodes[leader].process.as_ref());
+        let Some(process) = leader else { return };
         let base = process.wal.base().index;
         let lost = self.oracle.ops().iter().enumerate().find_map(|(op, fate)| {
             let index = fate.index.filter(|i| fate.acknowledged && *i > base)?;

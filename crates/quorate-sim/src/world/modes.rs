@@ -7,7 +7,7 @@
 
 use super::{Mark, Micros, Phase, Plant, Process, Rule, World};
 use quorate_consensus::placement::Pace;
-use quorate_consensus::{Config, MemberInfo, MemberRole, Primaries};
+use quorate_consensus::{Config, MemberRole, Primaries};
 
 /// Election timeouts in which the group must get there.
 const PATIENCE: u64 = 80;
@@ -153,7 +153,7 @@ impl World {
         let &[writer] = self.settling.writers.as_slice() else { return true };
         let info = |m: usize| config.members.get(&self.nodes[m].id);
         let (Some(leads), Some(writes)) = (info(leader), info(writer)) else { return false };
-        leader == writer || !is_followed(writes) || writes.priority < leads.priority
+        leader == writer || !writes.may_lead() || writes.priority < leads.priority
     }
 
     fn write_if_idle(&mut self, m: usize) {
@@ -177,9 +177,4 @@ impl World {
         }
         found
     }
-}
-
-/// Whether leadership may ever follow the writes of such a member.
-fn is_followed(info: &MemberInfo) -> bool {
-    info.role == MemberRole::Voter && !info.joining && info.priority > 0
 }

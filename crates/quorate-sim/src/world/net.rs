@@ -9,7 +9,7 @@ pub struct Net {
     /// Bit `to` of `cut[from]`: nothing passes in this direction.
     cut: [u16; SLOTS_MAX],
     /// As fast as may be, and no more faults.
-    perfect: bool,
+    pub(super) perfect: bool,
 }
 
 impl Net {
@@ -37,18 +37,9 @@ impl Net {
         self.cut = [0; SLOTS_MAX];
     }
 
-    pub fn heal(&mut self) {
-        self.join_all();
-        self.perfect = true;
-    }
-
-    fn passes(&self, from: usize, to: usize) -> bool {
-        self.cut[from] & (1 << to) == 0
-    }
-
     /// A connection needs both directions.
     pub(super) fn works(&self, a: usize, b: usize) -> bool {
-        self.passes(a, b) && self.passes(b, a)
+        self.cut[a] & (1 << b) == 0 && self.cut[b] & (1 << a) == 0
     }
 }
 

@@ -31,10 +31,7 @@ impl World {
 
     /// Who gives away another vote now may have none left.
     pub(super) fn is_somebody_lost(&self) -> bool {
-        self.nodes.iter().any(|node| {
-            let known = self.committed_config.1.members.contains_key(&node.id);
-            node.damage.is_some() || node.refused.is_some() || !known
-        })
+        self.nodes.iter().any(|node| !node.is_whole() || !self.is_member(node))
     }
 
     /// What came of an order, for each kind of it that may be refused.

@@ -31,8 +31,7 @@ impl World {
         if let Some(votes) = self.scenario.staff.votes(m) {
             self.give_order(m, "votes", Order::WantVotes(votes));
         }
-        let id = self.nodes[m].id;
-        if !self.committed_config.1.members.contains_key(&id) {
+        if !self.is_member(&self.nodes[m]) {
             self.give_order(m, "join", Order::AwaitJoined);
         }
     }
