@@ -74,6 +74,10 @@ pub struct Process {
     pub caretaker: bool,
     /// All members of the process are cut off.
     pub isolated: bool,
+    /// When it was cut off by its operator last, until then.
+    pub cut_until: Micros,
+    /// A view has it in it that was made since it started or was cut off.
+    pub in_view: bool,
     /// The votes that it was told to want, last.
     pub wants_votes: u8,
     pub links: BTreeMap<MemberId, Outgoing>,

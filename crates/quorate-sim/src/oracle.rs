@@ -118,6 +118,13 @@ impl Oracle {
         }
     }
 
+    /// If something was `found` that breaks the rule.
+    pub fn fail_for<T>(&mut self, found: Option<T>, rule: Rule, detail: impl FnOnce(T) -> String) {
+        if let Some(found) = found {
+            self.fail(rule, || detail(found));
+        }
+    }
+
     pub fn failed(&self) -> bool {
         self.violation.is_some()
     }
@@ -300,11 +307,10 @@ impl Oracle {
         }
         if outcome == Outcome::Ok {
             self.rows_changed(op, index, write_set);
-            if let Some(missed) = self.passed.admit(index, seqno, write_set) {
-                self.fail(Rule::ConflictsAreCaught, || {
-                    format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
-                });
-            }
+            let missed = self.passed.admit(index, seqno, write_set);
+            self.fail_for(missed, Rule::ConflictsAreCaught, |missed| {
+                format!("operation {op}, seqno {seqno}, passes, but {missed} changed the same")
+            });
         }
     }
 
@@ -312,12 +318,10 @@ impl Oracle {
     pub fn acknowledged(&mut self, op: u32, index: Index) {
         let fate = &mut self.ops[op as usize];
         fate.acknowledged = true;
-        if fate.index != Some(index) {
-            let real = fate.index;
-            self.fail(Rule::AcknowledgedSurvives, || {
-                format!("operation {op} was acknowledged at {index} but is at {real:?}")
-            });
-        }
+        let real = fate.index;
+        self.fail_if(real != Some(index), Rule::AcknowledgedSurvives, || {
+            format!("operation {op} was acknowledged at {index} but is at {real:?}")
+        });
     }
 
     pub fn leader_of(&self, term: Term) -> Option<MemberId> {

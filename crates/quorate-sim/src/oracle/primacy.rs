@@ -36,11 +36,10 @@ impl Oracle {
             return false;
         }
         let before = self.primary.replace((writer, wrote_in));
-        if let Some((other, later)) = before.filter(|(_, term)| *term > wrote_in) {
-            self.fail(Rule::OnlyThePrimaryWrites, || {
-                format!("{write} passes at {index}, after one of {other:?} in term {later}")
-            });
-        }
+        let later = before.filter(|(_, term)| *term > wrote_in);
+        self.fail_for(later, Rule::OnlyThePrimaryWrites, |(other, later)| {
+            format!("{write} passes at {index}, after one of {other:?} in term {later}")
+        });
         true
     }
 }

@@ -53,20 +53,16 @@ impl Oracle {
         if is_fragment(header) {
             return;
         }
-        if let Some(before) = attempt.task.and_then(|task| self.rows.last(task)) {
-            self.fail(Rule::ExactlyOnce, || {
-                format!("operation {op} at {index} does what was done by {before:?}")
-            });
-        }
-        let Some(attempt) = self.rows.attempts.get(&op) else { return };
-        let last = |row| self.rows.last(row).map(|(_, op)| op);
-        let missed = attempt.seen.iter().copied().find(|(row, seen)| last(*row) != *seen);
-        if let Some((row, seen)) = missed.filter(|_| !header.is_toi()) {
-            let now = self.rows.last(row);
-            self.fail(Rule::NoLostUpdate, || {
-                format!("operation {op} at {index} saw a row by {seen:?}, and overwrites {now:?}")
-            });
-        }
+        let before = attempt.task.and_then(|task| self.rows.last(task));
+        let mut seen = attempt.seen.iter().map(|(row, seen)| (*seen, self.rows.last(*row)));
+        let missed = seen.find(|(seen, last)| last.map(|(_, op)| op) != *seen);
+        let missed = missed.filter(|_| !header.is_toi());
+        self.fail_for(before, Rule::ExactlyOnce, |before| {
+            format!("operation {op} at {index} does what was done by {before:?}")
+        });
+        self.fail_for(missed, Rule::NoLostUpdate, |(seen, now)| {
+            format!("operation {op} at {index} saw a row by {seen:?}, and overwrites {now:?}")
+        });
         for row in changed_rows(write_set) {
             self.rows.changed.entry(row).or_default().push((index, op));
         }
@@ -88,9 +84,9 @@ impl Oracle {
     /// At the end: what clients were told is so.
     pub fn check_tasks(&mut self) {
         let undone = self.rows.done.iter().copied().find(|task| self.rows.last(*task).is_none());
-        if let Some(task) = undone {
-            self.fail(Rule::AcknowledgedSurvives, || format!("task {task:x} is not done any more"));
-        }
+        self.fail_for(undone, Rule::AcknowledgedSurvives, |task| {
+            format!("task {task:x} is not done any more")
+        });
     }
 }
 

@@ -57,11 +57,10 @@ impl Oracle {
     pub fn voted(&mut self, member: MemberId, term: Term, candidate: MemberId) {
         let voice = self.voice(member);
         let before = voice.granted.replace((term, candidate));
-        if let Some((voted_in, other)) = before {
-            self.fail_if(voted_in == term && other != candidate, Rule::OneVotePerTerm, || {
-                format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
-            });
-        }
+        let twice = before.filter(|(voted_in, other)| *voted_in == term && *other != candidate);
+        self.fail_for(twice, Rule::OneVotePerTerm, |(_, other)| {
+            format!("{member:?} votes for {candidate:?} and {other:?} in term {term}")
+        });
     }
 
     fn voice(&mut self, member: MemberId) -> &mut Voice {

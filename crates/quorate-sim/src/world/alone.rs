@@ -21,10 +21,6 @@ pub struct Known {
     committed: BTreeMap<MemberId, LogPosition>,
     /// When each view was made.
     views: BTreeMap<Index, Micros>,
-    /// Processes (slot and life) that a view has in it, made since they started or were cut off.
-    counted: BTreeMap<usize, u32>,
-    /// Until when a process was cut off.
-    cut_until: BTreeMap<(usize, u32), Micros>,
 }
 
 impl Known {
@@ -63,23 +59,19 @@ impl World {
 
     /// `m` was fed the view at `index`.
     pub(super) fn view_seen(&mut self, m: usize, index: Index) {
-        let node = &self.nodes[m];
-        let Some(process) = &node.process else { return };
+        let Some(process) = &mut self.nodes[m].process else { return };
         let own = process.member.identity();
         let members = &process.feed.view().members;
         let here = members.iter().any(|v| (v.id, v.incarnation) == (own.member, own.incarnation));
-        let cut_until = self.known.cut_until.get(&(m, node.run)).copied().unwrap_or_default();
         let made = self.known.views.get(&index).copied().unwrap_or_default();
-        if here && made > cut_until {
-            self.known.counted.insert(m, node.run);
-        }
+        process.in_view |= here && made > process.cut_until;
     }
 
     /// `m` is cut off by its operator, or not any more.
     pub(super) fn note_cut(&mut self, m: usize, over: bool) {
-        let until = if over { self.schedule.now() } else { Micros::MAX };
-        self.known.cut_until.insert((m, self.nodes[m].run), until);
-        self.known.counted.remove(&m);
+        let Some(process) = &mut self.nodes[m].process else { return };
+        process.cut_until = if over { self.schedule.now() } else { Micros::MAX };
+        process.in_view = false;
     }
 
     /// `m` makes this membership, at `index`.
@@ -95,29 +87,22 @@ impl World {
             known.index <= base || process.wal.term_at(known.index) == Some(known.term)
         };
         let fed = |index| self.oracle.committed_term(index).map(|term| LogPosition { term, index });
-        let mut all = (1..=self.oracle.commit()).filter_map(fed);
-        let missed = all.find(|known| !has(*known));
+        let all = (1..=self.oracle.commit()).filter_map(fed);
         let ended = self.known.committed.values().copied();
         let nodes = self.nodes.iter().filter(|node| !self.was_lost(node.id));
         let running = nodes.filter_map(|node| Some(committed(node.process.as_ref()?)));
-        let missed = missed.or_else(|| ended.chain(running).find(|known| !has(*known)));
-        if let Some(missed) = missed {
-            self.oracle.fail(Rule::AloneWithAll, || {
-                format!("m{m} goes on alone without {}, which was committed", show(missed))
-            });
-        }
+        let missed = all.chain(ended).chain(running).find(|known| !has(*known));
+        self.oracle.fail_for(missed, Rule::AloneWithAll, |missed| {
+            format!("m{m} goes on alone without {}, which was committed", show(missed))
+        });
         let other = |o: &usize| *o != m && config.audit.contains(&self.nodes[*o].id.to_string());
-        let other = self.slots().find(other);
-        if let Some(other) = other.filter(|other| self.may_go_on(*other)) {
-            self.oracle.fail(Rule::AloneWithAll, || {
-                format!("m{m} goes on alone, and m{other} runs, and may do so, too")
-            });
-        }
-    }
-
-    fn may_go_on(&self, m: usize) -> bool {
-        let run = self.nodes[m].run;
-        self.nodes[m].is_up() && self.known.counted.get(&m) == Some(&run)
+        let may_go_on = |other: &usize| {
+            self.nodes[*other].process.as_ref().is_some_and(|process| process.in_view)
+        };
+        let other = self.slots().find(other).filter(may_go_on);
+        self.oracle.fail_for(other, Rule::AloneWithAll, |other| {
+            format!("m{m} goes on alone, and m{other} runs, and may do so, too")
+        });
     }
 }
 

@@ -1,9 +1,8 @@
 //! Members that leave by order, and come back later; and members that are cut off by order for a
 //! while, alone or with their whole process.
 
-use super::process::End;
 use super::{Mark, World};
-use quorate_group::{Input, Order};
+use quorate_group::Order;
 
 impl World {
     pub(super) fn depart(&mut self) {
@@ -61,12 +60,5 @@ impl World {
                 w.stop(m);
             }
         });
-    }
-
-    /// Ends the process as the shell does when it is told to.
-    pub(super) fn stop(&mut self, m: usize) {
-        self.step(m, Input::Close);
-        self.end_process_in(m, End::Order);
-        self.restart_later(m);
     }
 }

@@ -99,13 +99,10 @@ impl World {
         note!(self, "m{m} leads by force at {at}; what was committed stays up to {upto}");
         self.mark(Mark::Forced);
         let kept = self.nodes.iter().filter(|node| config.members.contains_key(&node.id));
-        let further = kept.filter_map(|node| Some((node, self.knows(node, upto + 1)?))).next();
-        if let Some((node, how)) = further {
-            let id = node.id;
-            self.oracle.fail(Rule::CommittedNeverChanges, || {
-                format!("m{m} leads by force, where {upto} is the last of what was committed, but {id:?} {how} the next")
-            });
-        }
+        let further = kept.filter_map(|node| Some((node.id, self.knows(node, upto + 1)?))).next();
+        self.oracle.fail_for(further, Rule::CommittedNeverChanges, |(id, how)| {
+            format!("m{m} leads by force, where {upto} is the last of what was committed, but {id:?} {how} the next")
+        });
         if self.oracle.commit() > upto {
             self.mark(Mark::LostByForce);
         }
@@ -168,12 +165,11 @@ impl World {
 
     /// A membership that was committed.
     pub(super) fn check_lost(&mut self, config: &Config) {
-        let lost = &self.disaster.lost;
-        if let Some(id) = config.members.keys().find(|id| !self.disaster.on && lost.contains(id)) {
-            self.oracle.fail(Rule::GivenUpStaysOut, || {
-                format!("{id:?} was given up for lost, and is a member")
-            });
-        }
+        let mut members = config.members.keys().filter(|_| !self.disaster.on);
+        let lost = members.find(|id| self.disaster.lost.contains(id));
+        self.oracle.fail_for(lost, Rule::GivenUpStaysOut, |id| {
+            format!("{id:?} was given up for lost, and is a member")
+        });
     }
 
     /// Members without a majority, one of which may lead, as a set of bits. Each knows who belongs to

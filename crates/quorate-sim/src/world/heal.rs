@@ -231,10 +231,8 @@ impl World {
             let there = entries.first().and_then(|entry| op_of(&entry.data));
             (there != Some(op as u32)).then_some((op, index))
         });
-        if let Some((op, index)) = lost {
-            self.oracle.fail(Rule::AcknowledgedSurvives, || {
-                format!("operation {op} was acknowledged at {index}, where the leader has another")
-            });
-        }
+        self.oracle.fail_for(lost, Rule::AcknowledgedSurvives, |(op, index)| {
+            format!("operation {op} was acknowledged at {index}, where the leader has another")
+        });
     }
 }

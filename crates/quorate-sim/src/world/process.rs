@@ -11,14 +11,6 @@ use std::collections::VecDeque;
 
 const GROUP: u128 = 7;
 
-/// How a process ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum End {
-    Crash(Crash),
-    /// By a signal to stop: the log is closed.
-    Order,
-}
-
 impl World {
     pub(super) fn begin(&mut self) {
         let count = self.scenario.voters + self.scenario.learners;
@@ -126,32 +118,34 @@ impl World {
 
     /// Ends the process; the disk keeps what `crash` leaves.
     pub(super) fn crash(&mut self, m: usize, crash: Crash) {
-        self.end_process_in(m, End::Crash(crash));
+        self.process_ends(m, crash, false);
     }
 
-    pub(super) fn end_process_in(&mut self, m: usize, end: End) {
+    /// Ends the process as the shell does when it is told to: the log is closed.
+    pub(super) fn stop(&mut self, m: usize) {
+        self.step(m, Input::Close);
+        self.process_ends(m, Crash::Kill, true);
+        self.restart_later(m);
+    }
+
+    fn process_ends(&mut self, m: usize, crash: Crash, in_order: bool) {
         let Some(process) = self.nodes[m].process.take() else { return };
-        note!(self, "m{m} ends: {end:?}");
+        note!(self, "m{m} ends: {crash:?}, in order: {in_order}");
         self.keep_known(m, &process);
-        let (applied, wal, tasks) = (process.applied(), process.wal.clone(), process.open_tasks());
-        let (crash, mark) = match end {
-            End::Crash(Crash::Power) => (Crash::Power, Mark::PowerCut),
-            End::Crash(Crash::Kill) => (Crash::Kill, Mark::Kill),
-            End::Order if closes(process.steps) => (Crash::Kill, Mark::Stopped),
-            End::Order => (Crash::Kill, Mark::Kill),
-        };
-        self.mark(mark);
+        let (applied, tasks) = (process.applied(), process.open_tasks());
+        self.mark(match crash {
+            Crash::Power => Mark::PowerCut,
+            Crash::Kill if in_order && closes(process.steps) => Mark::Stopped,
+            Crash::Kill => Mark::Kill,
+        });
         let kept = applied.saturating_sub(self.rng.below(60));
-        let promised = wal.persisted();
         let node = &mut self.nodes[m];
-        node.promised = Some(promised);
+        node.promised = Some(process.wal.persisted());
         node.database_at = kept.max(node.database_at.min(applied));
         node.run += 1;
         node.paused = false;
         node.backlog.clear();
         node.off = crash == Crash::Power && self.rng.chance(500);
-        drop(wal);
-        let node = &mut self.nodes[m];
         node.disk = node.disk.crash(crash);
         if self.plant == Some(Plant::ResurrectTruncated) {
             if let Some(image) = node.image.take() {

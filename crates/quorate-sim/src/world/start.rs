@@ -168,7 +168,6 @@ impl World {
         let next_serial = if from_one { 1 } else { began_us + 1 };
         let node = &mut self.nodes[m];
         node.id = id;
-        node.promised = Some(wal.persisted());
         node.process = Some(Process {
             wal,
             steps,
@@ -187,6 +186,8 @@ impl World {
             ticks: 0,
             caretaker: false,
             isolated: false,
+            cut_until: 0,
+            in_view: false,
             wants_votes: 1,
             links: BTreeMap::new(),
             incoming: BTreeMap::new(),
