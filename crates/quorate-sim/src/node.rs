@@ -86,8 +86,6 @@ pub struct Process {
     pub clients: Vec<Client>,
     pub pending: BTreeMap<u64, Pending>,
     pub next_serial: u64,
-    /// The last fragment of the streaming transaction of each client.
-    pub streams: Vec<Option<Seqno>>,
     pub reads: Vec<Read>,
     pub sessions: Sessions,
     /// The question for admission that is under way: its number, and whom it goes to.
@@ -153,11 +151,12 @@ pub struct Pending {
     pub task: Option<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Client {
-    Idle,
-    Writing,
-    Reading,
+#[derive(Clone, Default)]
+pub struct Client {
+    /// The last fragment of its streaming transaction.
+    pub stream: Option<Seqno>,
+    /// The task for which it came from another node.
+    pub guest: Option<u32>,
 }
 
 /// A linearizable read under way.
@@ -221,6 +220,12 @@ impl Process {
     /// The newest membership in its log.
     pub fn config(&mut self) -> Config {
         self.member.status(0, Default::default()).config
+    }
+
+    /// Nothing that this client asked for is open.
+    pub fn is_idle(&self, client: usize) -> bool {
+        self.pending.values().all(|pending| pending.client != Some(client))
+            && self.reads.iter().all(|read| read.client != client)
     }
 
     /// Whether it was told to leave.

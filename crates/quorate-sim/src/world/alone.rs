@@ -32,10 +32,7 @@ impl Known {
 
 impl World {
     pub(super) fn order_alone(&mut self) {
-        if !self.has_faults() {
-            return;
-        }
-        self.act_later(self.scenario.election_us() * 2, World::order_alone);
+        self.act_in_faults(self.scenario.election_us() * 2, World::order_alone);
         for m in self.slots() {
             let Some(process) = &mut self.nodes[m].process else { continue };
             let cut_off = !process.member.status(0, Default::default()).primary;

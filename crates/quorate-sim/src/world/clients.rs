@@ -1,7 +1,7 @@
 //! What clients do at each member, and what they are told.
 
 use super::retry::{changed, task_row};
-use super::{Client, Mark, Pending, Phase, Plant, Read, Rule, World};
+use super::{Mark, Pending, Phase, Plant, Read, Rule, World};
 use crate::database::{row_path, Part, WriteRequest};
 use crate::oracle::rows::Attempt;
 use quorate_certify::KeyType;
@@ -12,7 +12,7 @@ impl World {
     /// The client at `m` does its next thing.
     pub(super) fn client(&mut self, m: usize, client: usize) {
         let Some(process) = &self.nodes[m].process else { return };
-        if process.clients[client] != Client::Idle || self.phase != Phase::Faults {
+        if !process.is_idle(client) || self.phase != Phase::Faults {
             return;
         }
         if self.guest_goes_on(m, client) {
@@ -39,7 +39,7 @@ impl World {
     /// False if this member takes no writes now.
     pub(super) fn write(&mut self, m: usize, client: usize) -> bool {
         let Some(process) = &self.nodes[m].process else { return false };
-        let mut request = self.draw_request(process.streams[client]);
+        let mut request = self.draw_request(process.clients[client].stream);
         let task = self.make_task(&mut request);
         self.submit(m, client, request, task)
     }
@@ -66,7 +66,6 @@ impl World {
         let Some(process) = &mut self.nodes[m].process else { return false };
         let serial = process.next_serial;
         process.next_serial += 1;
-        process.clients[client] = Client::Writing;
         let stamp = (term, process.sessions.epoch());
         let (header, data) = process.database.write_set((process.origin, serial), stamp, &request);
         let changes: Vec<u64> = changed(&request.rows).collect();
@@ -142,7 +141,6 @@ impl World {
     pub(super) fn read(&mut self, m: usize, client: usize) {
         let floor = self.oracle.commit();
         let Some(process) = &mut self.nodes[m].process else { return };
-        process.clients[client] = Client::Reading;
         let id = self.counter + 1;
         process.reads.push(Read { id, client, floor, point: None });
         let given = self.give_order(m, "read", Order::ReadPoint);
@@ -175,7 +173,6 @@ impl World {
             }
             _ => {
                 process.reads.swap_remove(at);
-                process.clients[client] = Client::Idle;
                 self.mark(Mark::ReadUnanswered);
                 match self.phase {
                     Phase::Faults | Phase::Founding => self.client_later(m, client),
@@ -191,7 +188,6 @@ impl World {
         let done = |read: &Read| read.point.is_some_and(|point| point <= applied);
         let Some(at) = process.reads.iter().position(done) else { return };
         let client = process.reads.swap_remove(at).client;
-        process.clients[client] = Client::Idle;
         if !self.guest_looks(m, client) {
             self.client_later(m, client);
         }

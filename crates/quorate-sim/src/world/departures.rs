@@ -6,10 +6,7 @@ use quorate_group::Order;
 
 impl World {
     pub(super) fn depart(&mut self) {
-        if !self.has_faults() {
-            return;
-        }
-        self.act_later(self.scenario.fault_every_us * 2, World::depart);
+        self.act_in_faults(self.scenario.fault_every_us * 2, World::depart);
         let m = self.rng.index(self.nodes.len());
         if !self.nodes[m].runs() {
             return;

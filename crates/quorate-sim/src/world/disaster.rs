@@ -31,11 +31,8 @@ impl World {
     }
 
     pub(super) fn disaster(&mut self) {
-        if !self.has_faults() {
-            return;
-        }
         let Some(left) = self.draw_survivors() else {
-            return self.act_later(self.scenario.election_us() / 4, World::disaster);
+            return self.act_in_faults(self.scenario.election_us() / 4, World::disaster);
         };
         note!(self, "disaster: only {left:#b} keep their disks");
         self.mark(Mark::Disaster);

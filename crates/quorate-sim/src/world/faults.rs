@@ -11,18 +11,17 @@ const TRIES: u32 = 12;
 
 impl World {
     pub(super) fn schedule_faults(&mut self) {
-        let delay = self.fault_pause();
-        self.later(delay, World::fault);
+        self.fault_later(World::fault);
         if self.scenario.may(Fault::Orders) {
-            let delay = self.fault_pause();
-            self.later(delay, World::order);
+            self.fault_later(World::order);
         }
         self.schedule_operators();
     }
 
-    pub(super) fn fault_pause(&mut self) -> u64 {
+    pub(super) fn fault_later(&mut self, act: fn(&mut World)) {
         let mean = self.scenario.fault_every_us;
-        self.rng.range(mean / 4, mean * 2)
+        let delay = self.rng.range(mean / 4, mean * 2);
+        self.later(delay, if_faults(act));
     }
 
     pub(super) fn has_faults(&self) -> bool {
@@ -30,11 +29,7 @@ impl World {
     }
 
     pub(super) fn fault(&mut self) {
-        if !self.has_faults() {
-            return;
-        }
-        let delay = self.fault_pause();
-        self.later(delay, World::fault);
+        self.fault_later(World::fault);
         let Some(fault) = self.rng.weighted(&self.scenario.odds()) else { return };
         let m = self.draw_node(400);
         self.strike(fault, m);
@@ -212,5 +207,14 @@ impl World {
         self.nodes[m].damage = Some(Damage::RolledBack);
         note!(self, "m{m}: an older image of its disk is restored");
         self.restart_later(m);
+    }
+}
+
+/// What is done only as long as there are faults.
+pub(super) fn if_faults(act: fn(&mut World)) -> impl FnOnce(&mut World) {
+    move |world| {
+        if world.has_faults() {
+            act(world);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Committed entries, as each member's database gets to see them.
 
 use super::start::load;
-use super::{show, Client, Fault, Mark, Plant, Rule, World};
+use super::{show, Fault, Mark, Plant, Rule, World};
 use crate::database::{is_fragment, Database, Decision, Part};
 use quorate_certify::Outcome;
 use quorate_consensus::{Config, Entry, EntryKind, Index};
@@ -201,11 +201,10 @@ impl World {
         self.take_in(m, |intake| intake.decided(header.serial));
         let Some(process) = &mut self.nodes[m].process else { return };
         if let Some(client) = pending.client {
-            process.streams[client] = match (outcome, pending.part) {
+            process.clients[client].stream = match (outcome, pending.part) {
                 (Outcome::Ok, Part::First | Part::Next(_)) => Some(seqno),
                 _ => None,
             };
-            process.clients[client] = Client::Idle;
         }
         self.oracle.acknowledged(pending.op, index);
         self.carry_out(m);

@@ -1,6 +1,7 @@
 //! What the people who run the group do of their own accord: one appointment after the other.
 
-use super::{Mark, Micros, World};
+use super::faults::if_faults;
+use super::{Micros, World};
 use crate::staff::Staff;
 use quorate_group::Order;
 
@@ -8,13 +9,13 @@ impl World {
     pub(super) fn schedule_operators(&mut self) {
         let Staff { departs, alone, disaster, .. } = self.scenario.staff;
         if departs {
-            self.act_later(self.scenario.fault_every_us, World::depart);
+            self.act_in_faults(self.scenario.fault_every_us, World::depart);
         }
         if alone {
-            self.act_later(self.scenario.election_us(), World::order_alone);
+            self.act_in_faults(self.scenario.election_us(), World::order_alone);
         }
         if disaster {
-            self.act_later(self.scenario.chaos_us, World::disaster);
+            self.act_in_faults(self.scenario.chaos_us, World::disaster);
         }
     }
 
@@ -22,6 +23,11 @@ impl World {
     pub(super) fn act_later(&mut self, most: Micros, act: impl FnOnce(&mut World) + 'static) {
         let delay = self.rng.range(most / 4, most);
         self.later(delay, act);
+    }
+
+    /// The same, if there are faults then.
+    pub(super) fn act_in_faults(&mut self, most: Micros, act: fn(&mut World)) {
+        self.act_later(most, if_faults(act));
     }
 
     pub(super) fn tell(&mut self, m: usize, what: &'static str, order: Order) {
@@ -32,21 +38,5 @@ impl World {
     /// Who gives away another vote now may have none left.
     pub(super) fn is_somebody_lost(&self) -> bool {
         self.nodes.iter().any(|node| !node.is_whole() || !self.is_member(node))
-    }
-
-    /// What came of an order, for each kind of it that may be refused.
-    pub(super) fn mark_order(&mut self, what: &str, done: bool) {
-        let (yes, no) = match what {
-            "switchover" => (Mark::SwitchoverDone, Mark::SwitchoverRefused),
-            "alter" => (Mark::AlterDone, Mark::AlterRefused),
-            "remove" => (Mark::RemoveDone, Mark::RemoveRefused),
-            "rules" => (Mark::RulesDone, Mark::RulesRefused),
-            "force" => (Mark::ForceDone, Mark::ForceRefused),
-            "leave" => (Mark::LeaveDone, Mark::LeaveRefused),
-            "join" => (Mark::JoinDone, Mark::JoinRefused),
-            "alone" => (Mark::AloneDone, Mark::AloneRefused),
-            _ => return,
-        };
-        self.mark(if done { yes } else { no });
     }
 }

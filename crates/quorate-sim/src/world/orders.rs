@@ -5,13 +5,21 @@ use crate::scenario::draw_rules;
 use quorate_consensus::{MemberRole, Rules};
 use quorate_group::{Alteration, Answer, Order};
 
+/// What may come of an order, for each kind of it that may be refused.
+const REFUSABLE: [(&str, Mark, Mark); 8] = [
+    ("switchover", Mark::SwitchoverDone, Mark::SwitchoverRefused),
+    ("alter", Mark::AlterDone, Mark::AlterRefused),
+    ("remove", Mark::RemoveDone, Mark::RemoveRefused),
+    ("rules", Mark::RulesDone, Mark::RulesRefused),
+    ("force", Mark::ForceDone, Mark::ForceRefused),
+    ("leave", Mark::LeaveDone, Mark::LeaveRefused),
+    ("join", Mark::JoinDone, Mark::JoinRefused),
+    ("alone", Mark::AloneDone, Mark::AloneRefused),
+];
+
 impl World {
     pub(super) fn order(&mut self) {
-        if !self.has_faults() {
-            return;
-        }
-        let delay = self.fault_pause();
-        self.later(delay, World::order);
+        self.fault_later(World::order);
         let m = self.draw_node(850);
         if !self.nodes[m].runs() || self.is_somebody_lost() {
             return;
@@ -74,7 +82,9 @@ impl World {
 
     pub(super) fn order_answered(&mut self, m: usize, what: &'static str, answer: Answer) {
         let done = answer.is_ok();
-        self.mark_order(what, done);
+        if let Some((_, yes, no)) = REFUSABLE.into_iter().find(|(kind, ..)| *kind == what) {
+            self.mark(if done { yes } else { no });
+        }
         let answer = answer.map_err(|error| error.to_string());
         note!(self, "m{m} answers to {what}: {answer:?}");
         if what == "leave" {

@@ -40,8 +40,6 @@ pub struct Sessions {
     given_up: BTreeSet<u64>,
     /// There is no quorum.
     pub cut_off: bool,
-    /// Clients that came from another node, and their tasks.
-    guests: BTreeMap<usize, u32>,
 }
 
 impl Sessions {
@@ -52,7 +50,6 @@ impl Sessions {
             epoch: KinEpoch::of_life(now_us),
             given_up: BTreeSet::new(),
             cut_off: false,
-            guests: BTreeMap::new(),
         }
     }
 
@@ -81,7 +78,7 @@ impl Process {
     /// Tasks whose clients lose their connection when this process ends.
     pub fn open_tasks(&self) -> BTreeSet<u32> {
         let written = self.pending.values().filter_map(|pending| pending.task);
-        written.chain(self.sessions.guests.values().copied()).collect()
+        written.chain(self.clients.iter().filter_map(|client| client.guest)).collect()
     }
 }
 
@@ -138,9 +135,7 @@ impl World {
     /// The session of `client` is free; one that came from elsewhere is gone.
     fn let_go(&mut self, m: usize, client: usize) {
         let Some(process) = &mut self.nodes[m].process else { return };
-        process.clients[client] = Client::Idle;
-        process.streams[client] = None;
-        if process.sessions.guests.remove(&client).is_none() {
+        if std::mem::take(&mut process.clients[client]).guest.is_none() {
             self.client_later(m, client);
         }
     }
@@ -194,9 +189,7 @@ impl World {
         };
         let Some(process) = &mut self.nodes[m].process else { return };
         let client = process.clients.len();
-        process.clients.push(Client::Idle);
-        process.streams.push(None);
-        process.sessions.guests.insert(client, task);
+        process.clients.push(Client { guest: Some(task), ..Client::default() });
         self.mark(Mark::WentElsewhere);
         self.read(m, client);
     }
@@ -204,18 +197,18 @@ impl World {
     /// True if this is a client from elsewhere: it goes on, here or not.
     pub(super) fn guest_goes_on(&mut self, m: usize, client: usize) -> bool {
         let Some(process) = &mut self.nodes[m].process else { return false };
-        let Some(&task) = process.sessions.guests.get(&client) else {
+        let Some(task) = process.clients[client].guest else {
             // One of those may have left.
             return client >= self.scenario.clients_per_member;
         };
         if self.retries.rng.chance(500) {
-            process.sessions.guests.remove(&client);
+            process.clients[client].guest = None;
             self.go_elsewhere(m, task);
         } else {
             let tries = &mut self.retries.tasks[task as usize].tries;
             *tries += 1;
             match *tries > TRIES_MAX {
-                true => drop(process.sessions.guests.remove(&client)),
+                true => process.clients[client].guest = None,
                 false => self.read(m, client),
             }
         }
@@ -225,7 +218,7 @@ impl World {
     /// True if this is a client from elsewhere: it sees whether its task is done.
     pub(super) fn guest_looks(&mut self, m: usize, client: usize) -> bool {
         let Some(process) = &mut self.nodes[m].process else { return false };
-        let Some(&task) = process.sessions.guests.get(&client) else { return false };
+        let Some(task) = process.clients[client].guest else { return false };
         let row = task_row(task);
         let looks = self.plant != Some(Plant::BlindRetry);
         let found = looks && process.database.last_change(row).is_some();
@@ -233,7 +226,7 @@ impl World {
             self.oracle.looked(row, process.applied(), found);
         }
         if found {
-            process.sessions.guests.remove(&client);
+            process.clients[client].guest = None;
             self.mark(Mark::FoundDone);
             self.oracle.told_done(row);
         } else {
@@ -251,7 +244,7 @@ impl World {
         let Some(task) = task.filter(|_| passed) else { return };
         self.oracle.told_done(task_row(task));
         if let Some(process) = &mut self.nodes[m].process {
-            process.sessions.guests.remove(&client);
+            process.clients[client].guest = None;
         }
     }
 
