@@ -7,7 +7,7 @@ use crate::world::{Action, Sessions};
 use quorate_certify::{Header, Seqno};
 use quorate_consensus::{Config, Index, LogPosition, MemberId, MemberRole, Rules, Term};
 use quorate_group::{Feed, Member, Output};
-use quorate_wal::sim::{Image, SimDisk, Steps};
+use quorate_wal::sim::{Image, Next, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -92,11 +92,10 @@ pub struct Process {
     pub asking: Option<(u64, String)>,
     /// Orders under way, by their ids.
     pub orders: BTreeMap<u64, &'static str>,
-    pub disk_busy: bool,
+    /// What the disk is at. A mark waits for nothing, and nothing for it.
+    pub disk_at: Option<Next>,
     /// Counts what the disk was given to do: a wait for nothing urgent is taken back.
     pub disk_turn: u64,
-    /// It waits to mark that all is synced.
-    pub marking: bool,
     pub feed_due: bool,
     /// The snapshot that is being saved.
     pub saving: bool,

@@ -56,8 +56,8 @@ impl Staff {
     }
 
     /// What the member at `slot` wishes to be: role and priority.
-    pub fn wish(&self, slot: usize) -> Option<(MemberRole, u8)> {
-        self.wishes.get(slot).copied()
+    pub fn wish(&self, slot: usize) -> (MemberRole, u8) {
+        self.wishes.get(slot).copied().unwrap_or((MemberRole::Voter, 50))
     }
 
     /// Votes of the first membership.

@@ -20,8 +20,7 @@ impl World {
         self.carry_out(m);
     }
 
-    pub(super) fn give_order(&mut self, m: usize, what: &'static str, order: Order) -> u64 {
-        let id = self.next_number();
+    pub(super) fn give_order(&mut self, m: usize, id: u64, what: &'static str, order: Order) {
         let deadline_ms = self.now_ms(m) + self.scenario.election_timeout_ms * 10;
         if let Some(process) = &mut self.nodes[m].process {
             process.orders.insert(id, what);
@@ -31,7 +30,6 @@ impl World {
         }
         self.take_in(m, |intake| intake.order(id, order, deadline_ms));
         self.carry_out(m);
-        id
     }
 
     /// What others than the member's own thread hand in; to be carried out.
@@ -190,15 +188,12 @@ impl World {
 
     fn send_message(&mut self, m: usize, mut message: Message) {
         self.hear_message(m, &message);
-        if self.plant == Some(Plant::InflatedReply) {
-            if let MessageBody::AppendReply { matched } = &mut message.body {
-                *matched += 1;
-            }
-        }
-        if self.plant == Some(Plant::AllAgreeToForce) {
-            if let MessageBody::ForcedVoteReply { granted, .. } = &mut message.body {
+        match (self.plant, &mut message.body) {
+            (Some(Plant::InflatedReply), MessageBody::AppendReply { matched }) => *matched += 1,
+            (Some(Plant::AllAgreeToForce), MessageBody::ForcedVoteReply { granted, .. }) => {
                 *granted = true;
             }
+            _ => {}
         }
         self.push(m, message.to, Packet::Consensus(message));
     }
@@ -207,21 +202,18 @@ impl World {
     pub(super) fn disk_soon(&mut self, m: usize) {
         let slow_until = self.nodes[m].slow_disk_until;
         let Some(process) = &mut self.nodes[m].process else { return };
-        if process.disk_busy {
+        let next = process.steps.next();
+        if process.disk_at.is_some_and(|at| at != Next::Mark || next == Next::Mark) {
             return;
         }
-        let delay = match process.steps.next() {
+        let delay = match next {
             Next::Idle | Next::Failed => return,
-            Next::Mark if process.marking => return,
             Next::Write => 0,
             Next::Sync => self.sync_time(),
-            Next::Full => 100_000,
-            Next::Mark => 100_000,
+            Next::Full | Next::Mark => 100_000,
         };
         let Some(process) = &mut self.nodes[m].process else { return };
-        // A mark waits for nothing, and nothing for it.
-        process.marking = process.steps.next() == Next::Mark;
-        process.disk_busy = !process.marking;
+        process.disk_at = Some(next);
         process.disk_turn += 1;
         let turn = process.disk_turn;
         let delay = delay.max(slow_until.saturating_sub(self.schedule.now()));

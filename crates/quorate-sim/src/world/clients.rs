@@ -139,12 +139,10 @@ impl World {
 
     /// Asks for a linearizable read point.
     pub(super) fn read(&mut self, m: usize, client: usize) {
-        let floor = self.oracle.commit();
+        let (id, floor) = (self.next_number(), self.oracle.commit());
         let Some(process) = &mut self.nodes[m].process else { return };
-        let id = self.counter + 1;
         process.reads.push(Read { id, client, floor, point: None });
-        let given = self.give_order(m, "read", Order::ReadPoint);
-        debug_assert_eq!(given, id);
+        self.give_order(m, id, "read", Order::ReadPoint);
         if self.plant == Some(Plant::LocalReads) {
             let Some(process) = &self.nodes[m].process else { return };
             let index = process.applied();

@@ -222,9 +222,8 @@ impl World {
     pub(super) fn outgoing_ended(&mut self, m: usize, id: u64) {
         let now = self.schedule.now();
         let long = self.scenario.election_us();
-        let Some(peer) = self.connections.get(&id).map(|connection| connection.peer) else {
-            return;
-        };
+        let Some(Connection { peer, .. }) = self.connections.get(&id) else { return };
+        let peer = *peer;
         let this = |link: &&mut Outgoing| link.connection == Some(id);
         let Some(link) = self.link(m, peer).filter(this) else { return };
         link.connection = None;

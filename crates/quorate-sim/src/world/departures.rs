@@ -21,7 +21,6 @@ impl World {
     }
 
     fn isolate(&mut self, m: usize) {
-        let life = self.life(m);
         self.mark(Mark::Isolate);
         self.note_cut(m, false);
         if self.rng.chance(500) {
@@ -31,11 +30,7 @@ impl World {
             self.mark(Mark::IsolateProcess);
         }
         let delay = self.rng.range(1_000, self.scenario.election_us() * 10);
-        self.later(delay, move |w| {
-            if w.is_alive(life) {
-                w.reconnect(m);
-            }
-        });
+        self.later_even_paused(m, delay, move |w| w.reconnect(m));
     }
 
     pub(super) fn reconnect(&mut self, m: usize) {
@@ -51,11 +46,6 @@ impl World {
     /// `m` has left, or gave that up: either way its process ends, in order, and starts again later.
     pub(super) fn departed(&mut self, m: usize, left: bool) {
         note!(self, "m{m} ends, as it was told; it has left: {left}");
-        let life = self.life(m);
-        self.later(0, move |w| {
-            if w.is_alive(life) {
-                w.stop(m);
-            }
-        });
+        self.later_even_paused(m, 0, move |w| w.stop(m));
     }
 }

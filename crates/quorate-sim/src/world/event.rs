@@ -28,6 +28,21 @@ impl World {
         self.schedule.after(delay, Event { to: Some(to), what: Box::new(what) });
     }
 
+    /// The same, but it does not wait until a pause is over.
+    pub(super) fn later_even_paused(
+        &mut self,
+        m: usize,
+        delay: Micros,
+        what: impl FnOnce(&mut World) + 'static,
+    ) {
+        let life = self.life(m);
+        self.later(delay, move |w| {
+            if w.is_alive(life) {
+                what(w);
+            }
+        });
+    }
+
     pub(super) fn life(&self, m: usize) -> Life {
         (m, self.nodes[m].run)
     }
@@ -55,8 +70,7 @@ impl World {
         if self.nodes[m].is_up() && self.nodes[m].disk.is_dead() {
             self.mark(Mark::CrashInsideWrite);
             let crash = if self.rng.chance(500) { Crash::Power } else { Crash::Kill };
-            self.crash(m, crash);
-            self.restart_later(m);
+            self.end_process(m, crash);
         }
     }
 }

@@ -96,7 +96,8 @@ impl World {
         }
     }
 
-    fn end_process(&mut self, m: usize, crash: Crash) {
+    /// Ends the process that runs there, if one does, for a while.
+    pub(super) fn end_process(&mut self, m: usize, crash: Crash) {
         if self.nodes[m].is_up() {
             self.crash(m, crash);
             self.restart_later(m);

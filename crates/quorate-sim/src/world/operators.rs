@@ -32,7 +32,8 @@ impl World {
 
     pub(super) fn tell(&mut self, m: usize, what: &'static str, order: Order) {
         note!(self, "m{m} is told: {order:?}");
-        self.give_order(m, what, order);
+        let id = self.next_number();
+        self.give_order(m, id, what, order);
     }
 
     /// Who gives away another vote now may have none left.

@@ -43,8 +43,7 @@ impl World {
         let empty = Database::new(self.scenario.window, self.retries.on).digest();
         self.oracle.state(MemberId::default(), 0, empty);
         if self.scenario.founded {
-            self.phase = Phase::Founding;
-            self.phase_ends = self.scenario.election_us() * 200;
+            self.enter(Phase::Founding, 200);
         } else {
             self.write_first_membership();
             self.schedule_faults();
@@ -162,13 +161,11 @@ impl World {
     pub(super) fn restart_later(&mut self, m: usize) {
         let run = self.nodes[m].run;
         let delay = self.rng.range(1_000, self.scenario.election_us() * 4);
-        self.later(delay, move |w| w.restart(m, run));
-    }
-
-    pub(super) fn restart(&mut self, m: usize, run: u32) {
-        if self.nodes[m].run == run && !self.stays_down(m) {
-            self.start(m);
-        }
+        self.later(delay, move |w| {
+            if w.nodes[m].run == run && !w.stays_down(m) {
+                w.start(m);
+            }
+        });
     }
 
     pub(super) fn pause(&mut self, m: usize) {
@@ -238,9 +235,8 @@ impl World {
 
     /// A timer that a paused process missed rings once, when it goes on.
     pub(super) fn tick_later(&mut self, m: usize, delay: Micros) {
-        let life = self.life(m);
-        self.later(delay, move |w| {
-            if w.is_alive(life) && !w.nodes[m].paused {
+        self.later_even_paused(m, delay, move |w| {
+            if !w.nodes[m].paused {
                 w.tick(m);
             }
         });

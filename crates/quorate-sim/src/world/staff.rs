@@ -7,10 +7,9 @@ use quorate_group::Order;
 impl World {
     /// In a group that founds itself. In others the first membership says it.
     pub(super) fn first_wish(&self, m: usize) -> (MemberRole, u8) {
-        match (m < self.scenario.voters, self.scenario.staff.wish(m)) {
-            (true, Some(wish)) => wish,
-            (true, None) => (MemberRole::Voter, 50),
-            (false, _) => (MemberRole::Learner, 50),
+        match m < self.scenario.voters {
+            true => self.scenario.staff.wish(m),
+            false => (MemberRole::Learner, 50),
         }
     }
 
@@ -26,13 +25,13 @@ impl World {
     /// What each start of `m` is told, as by its options.
     pub(super) fn instruct(&mut self, m: usize) {
         if self.scenario.allow_alone {
-            self.give_order(m, "allow alone", Order::AllowAlone(true));
+            self.tell(m, "allow alone", Order::AllowAlone(true));
         }
         if let Some(votes) = self.scenario.staff.votes(m) {
-            self.give_order(m, "votes", Order::WantVotes(votes));
+            self.tell(m, "votes", Order::WantVotes(votes));
         }
         if !self.is_member(&self.nodes[m]) {
-            self.give_order(m, "join", Order::AwaitJoined);
+            self.tell(m, "join", Order::AwaitJoined);
         }
     }
 

@@ -15,7 +15,7 @@ impl World {
         if process.disk_turn != turn {
             return;
         }
-        (process.disk_busy, process.marking) = (false, false);
+        process.disk_at = None;
         let next = process.steps.next();
         let done = process.steps.step();
         let wal = process.wal.clone();
@@ -125,8 +125,7 @@ impl World {
             return self.step(m, Input::SnapshotNotStored(received));
         }
         if self.rng.chance(200) && self.scenario.may(Fault::Kill) && self.has_faults() {
-            self.crash(m, Crash::Kill);
-            return self.restart_later(m);
+            return self.end_process(m, Crash::Kill);
         }
         note!(self, "m{m} has saved the leader's snapshot of {index}");
         let now_ms = self.now_ms(m);
