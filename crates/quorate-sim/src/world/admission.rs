@@ -11,7 +11,6 @@ impl World {
     pub(super) fn ask(&mut self, m: usize, Ask { addr, request, .. }: Ask) {
         let number = self.next_number();
         let Some(process) = &mut self.nodes[m].process else { return };
-        process.asking = Some((number, addr));
         let (versions, from) = ((PROTOCOL_MIN, PROTOCOL_MAX), process.member.identity());
         let hello = Hello { versions, want: Want::Join, from, expects: None };
         let said = [Packet::Hello(hello), Packet::JoinRequest(request)].map(|p| encode(&p));
@@ -20,8 +19,9 @@ impl World {
                 w.ask_ends(m, number, AskAnswer::Failed { reason: reason.into() });
             }
         };
-        let addr = process.asking.as_ref().map(|(_, addr)| addr.as_str()).unwrap_or_default();
-        let Some(to) = slot_of(addr).filter(|to| *to < self.nodes.len()) else {
+        let to = slot_of(&addr);
+        process.asking = Some((number, addr));
+        let Some(to) = to.filter(|to| *to < self.nodes.len()) else {
             return self.later_at(m, 1_000, failed("no such host"));
         };
         let silence = self.scenario.silence_us();

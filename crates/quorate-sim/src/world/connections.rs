@@ -93,9 +93,9 @@ impl World {
             return;
         }
         let (life, more) = (connection.from, connection.outbox.has_more());
-        let (from, to, room) = (life.0, connection.to.0, connection.room_wanted);
-        let has_room = connection.outbox.queued_bytes < FORWARD_BYTES;
-        let peer = connection.peer;
+        let (from, to, peer) = (life.0, connection.to.0, connection.peer);
+        let room = connection.room_wanted && connection.outbox.queued_bytes < FORWARD_BYTES;
+        connection.room_wanted &= !room;
         connection.pumping = more;
         if more {
             self.later_to(life, GATHER_US, move |w| w.pump(id));
@@ -105,10 +105,7 @@ impl World {
         } else {
             self.transmit(id, bytes);
         }
-        if room && has_room {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.room_wanted = false;
-            }
+        if room {
             self.step(from, Input::Room(peer));
         }
     }

@@ -34,13 +34,8 @@ impl World {
         if self.plant == Some(Plant::FedTooEarly) {
             process.fed_to = process.wal.last().index;
         }
-        let done = self.feed_some(m);
-        if let Err(reason) = done {
-            if !self.nodes[m].disk.is_dead() {
-                let index = self.nodes[m].process.as_ref().map_or(0, |p| p.applied());
-                self.clean_stop(m, format!("cannot go on after {index}: {reason}"));
-            }
-            return;
+        if let Err(reason) = self.feed_some(m) {
+            return self.clean_stop(m, reason);
         }
         self.finish_reads(m);
         self.snapshot_if_due(m);
@@ -52,6 +47,9 @@ impl World {
 
     /// The product's node ends so; it is no loss unless the disk was intact.
     fn clean_stop(&mut self, m: usize, reason: String) {
+        let node = &self.nodes[m];
+        let Some(process) = node.process.as_ref().filter(|_| !node.disk.is_dead()) else { return };
+        let reason = format!("cannot go on after {}: {reason}", process.applied());
         self.oracle.fail_if(
             self.nodes[m].damage.is_none() && !self.scenario.may(Fault::SyncFails),
             Rule::StartsAgain,

@@ -50,7 +50,8 @@ impl World {
     pub(super) fn leads_by(&mut self, m: usize, config: &Config) {
         let id = self.nodes[m].id;
         let Some(process) = &mut self.nodes[m].process else { return };
-        process.caretaker = config.members.get(&id).is_some_and(only_hands_over);
+        let info = config.members.get(&id);
+        process.caretaker = info.is_some_and(|info| info.is_voter() && !info.may_lead());
         if process.caretaker {
             self.mark(Mark::Caretaker);
             note!(self, "m{m} leads, and may only hand over");
@@ -85,8 +86,4 @@ impl World {
         ];
         marks.into_iter().filter(|(_, there)| *there).for_each(|(mark, _)| self.mark(mark));
     }
-}
-
-fn only_hands_over(info: &MemberInfo) -> bool {
-    info.is_voter() && !info.may_lead()
 }
