@@ -123,7 +123,12 @@ fn run(
         if tests.is_empty() { "all" } else { "some" },
         suites.join(", ")
     );
-    let run_dir = dir.mtr.join(provider);
+    // What a whole run wrote of its failures is still there after some of them were run again.
+    let run_dir = dir.mtr.join(if tests.is_empty() {
+        provider.to_owned()
+    } else {
+        format!("{provider}-some")
+    });
     fs::create_dir_all(&run_dir)?;
     let run = Run {
         provider: &path,

@@ -91,8 +91,8 @@ impl Run<'_> {
             "MariaDB's test runner is missing: apt-get install mariadb-test"
         );
         let account = Account::choose()?;
-        clear(&self.var())?;
         let var = self.var();
+        clear(&var)?;
         fs::create_dir_all(&var).with_context(|| format!("creating {}", var.display()))?;
         account.own(&var, 0o755)?;
         if let Some(blocked) = account.blocked_at(&var) {

@@ -40,10 +40,17 @@ fn genesis() -> Genesis {
     Genesis::of_group(7, &Constants::default())
 }
 
-#[test]
-fn a_panic_in_a_call_withdraws_the_node() {
+/// A node that has committed and applied up to position 4.
+fn at_four() -> Node {
     let node = Node::for_tests();
     node.local.commit.set_position(4);
+    node.local.apply.set_position(4);
+    node
+}
+
+#[test]
+fn a_panic_in_a_call_withdraws_the_node() {
+    let node = at_four();
     let answer = guard(Some(&node), Answer::Broken, || panic!("planted"));
     assert_eq!(answer, Answer::Broken);
     assert_eq!(node.local_state(), LocalState::Error);
@@ -61,9 +68,7 @@ fn a_panic_on_a_thread_of_its_own_withdraws_it_too() {
 
 #[test]
 fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
-    let node = Node::for_tests();
-    node.local.commit.set_position(4);
-    node.local.apply.set_position(4);
+    let node = at_four();
     node.withdrawal.inconsistent("an error that only this node has");
     let behind = Remote::new(5);
     assert_eq!(node.commit_order_enter(&Handle::Remote(behind)), Answer::Broken);
@@ -72,9 +77,7 @@ fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
 
 #[test]
 fn a_violated_order_withdraws_the_node() {
-    let node = Node::for_tests();
-    node.local.commit.set_position(4);
-    node.local.apply.set_position(4);
+    let node = at_four();
     let again = || Handle::Remote(Remote::new(5));
     let first = again();
     assert_eq!(node.commit_order_enter(&first), Answer::Done);
@@ -92,9 +95,7 @@ fn a_violated_order_withdraws_the_node() {
 
 #[test]
 fn ddl_that_lost_its_vote_ends_without_a_failure_of_its_own() {
-    let node = Node::for_tests();
-    node.local.commit.set_position(4);
-    node.local.apply.set_position(4);
+    let node = at_four();
     node.withdrawal.inconsistent("an error that only this node has");
     let end = |error: &str| {
         let ddl = Trx::new(u64::MAX);

@@ -51,7 +51,7 @@ impl World {
         let Some(process) = node.process.as_ref().filter(|_| !node.disk.is_dead()) else { return };
         let reason = format!("cannot go on after {}: {reason}", process.applied());
         self.oracle.fail_if(
-            self.nodes[m].damage.is_none() && !self.scenario.may(Fault::SyncFails),
+            node.damage.is_none() && !self.scenario.may(Fault::SyncFails),
             Rule::StartsAgain,
             || format!("m{m} {reason}"),
         );
