@@ -1,11 +1,13 @@
 //! Streaming transactions through views: what ends on one server ends on all, what goes on goes on
 //! everywhere.
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 use quorate_tests::TestCluster;
 use rustix::process::Signal;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -169,6 +171,57 @@ fn a_member_that_restarts_goes_on_with_what_others_have_open() -> Result<()> {
     cluster.passed()
 }
 
+/// DDL ended a streaming transaction, and a crash right after it has undone that, but not the DDL. The node is
+/// left as such a crash leaves it: with the fragment, and with its note of the DDL, which is not repeated.
+#[test]
+fn what_ddl_ended_does_not_come_back_with_a_crash() -> Result<()> {
+    let cluster = with_table(SUSPECT_SOON)?;
+    let origin = cluster.leader()?;
+    let [victim, other] = cluster.followers()?[..] else { bail!("not two followers") };
+
+    let mut session = streaming(&cluster, origin)?;
+    insert(&mut session, 1, origin)?;
+    wait_for(&cluster, victim, "the transaction", FRAGMENTS, |count| count == 1)?;
+    let mut watch = cluster.connect(victim)?;
+    let (process, transaction): (String, u64) = watch
+        .query_first("SELECT node_uuid, trx_id FROM mysql.wsrep_streaming_log")?
+        .context("no fragment")?;
+    watch.query_drop("FLUSH ENGINE LOGS")?;
+    cluster.quorate(&["kill", &victim.to_string()])?;
+    wait_for(&cluster, other, "a view without it", SIZE, |size| size == 2)?;
+
+    let mut conn = cluster.connect(other)?;
+    let last: String = conn.query_first(LAST_COMMITTED)?.context("no position")?;
+    let seqno = last.parse::<i64>()? + 1;
+    conn.query_drop("ALTER TABLE test_stream.t COMMENT = 'changed'")?;
+    insert(&mut conn, 1, other)?;
+    ensure!(session.query_drop("COMMIT").is_err(), "the DDL did not end the transaction");
+    // As long as its process is there it might go on, as far as the log says.
+    cluster.quorate(&["kill", &origin.to_string()])?;
+    cluster.quorate(&["start", &origin.to_string()])?;
+
+    let history: String = conn.query_first(HISTORY)?.context("no history")?;
+    let (history, process) = (history.replace('-', ""), process.replace('-', ""));
+    let notes =
+        format!("{history} {seqno} severs {process}:{transaction:x}\n{history} {seqno} done\n");
+    let data_dir = cluster.node_dir(victim).join("data");
+    let mut file = OpenOptions::new().append(true).open(data_dir.join("quorate_isolated.dat"))?;
+    file.write_all(notes.as_bytes())?;
+    drop(file);
+    cluster.quorate(&["start", &victim.to_string()])?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+
+    let log = cluster.error_log(victim)?;
+    let passed_over = format!("The DDL of seqno {seqno} was executed before the restart");
+    ensure!(log.contains(&passed_over), "node{victim} has repeated the DDL");
+    ensure!(!log.contains("requesting a state transfer"), "nobody else's state is needed");
+    for node in cluster.all() {
+        wait_for(&cluster, node, "no fragments", FRAGMENTS, |count| count == 0)?;
+        ensure!(rows(&cluster, node)? == [(1, other)], "node{node}: {:?}", rows(&cluster, node)?);
+    }
+    cluster.passed()
+}
+
 /// Three servers with the given provider options, and an empty table on each.
 fn with_table(options: &str) -> Result<TestCluster> {
     let cluster = TestCluster::unstarted(3, None)?;
@@ -223,11 +276,17 @@ const FRAGMENTS: &str = "SELECT COUNT(DISTINCT trx_id) FROM mysql.wsrep_streamin
 const SIZE: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
                     WHERE VARIABLE_NAME = 'wsrep_cluster_size'";
 
+const LAST_COMMITTED: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                              WHERE VARIABLE_NAME = 'wsrep_last_committed'";
+
+const HISTORY: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
+                       WHERE VARIABLE_NAME = 'wsrep_cluster_state_uuid'";
+
 const STATUS: &str = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
                       WHERE VARIABLE_NAME = 'wsrep_cluster_status'";
 
 fn insert(session: &mut Conn, row: u16, node: u16) -> mysql::Result<()> {
-    session.query_drop(format!("INSERT INTO test_stream.t VALUES ({row}, {node})"))
+    session.query_drop(format!("INSERT INTO test_stream.t (id, node) VALUES ({row}, {node})"))
 }
 
 fn rows(cluster: &TestCluster, node: u16) -> Result<Vec<(u16, u16)>> {

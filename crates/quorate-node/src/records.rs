@@ -1,5 +1,6 @@
 //! What the node notes in its data directory, and when: see `start`.
 
+use crate::link::severed::Stream;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::start::failed::{FailedNotes, Past};
@@ -7,6 +8,7 @@ use crate::start::grastate::{Grastate, NAME};
 use crate::start::isolated::IsolatedNotes;
 use crate::start::Position;
 use quorate_live::View;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -98,8 +100,12 @@ impl Records {
     }
 
     /// Reads what the former run noted of isolated actions on this data, which stands at `position`.
-    /// Gives back the seqnos of those that aborted transactions.
-    pub fn open_isolated(&self, history: u128, position: Option<i64>) -> Vec<i64> {
+    /// Gives back, by seqno, the streaming transactions that they may have ended.
+    pub fn open_isolated(
+        &self,
+        history: u128,
+        position: Option<i64>,
+    ) -> BTreeMap<i64, BTreeSet<Stream>> {
         self.isolated.open(history, position)
     }
 
@@ -110,17 +116,22 @@ impl Records {
 
     /// Notes that an isolated action is about to run on this node's data.
     pub fn isolated_begins(&self, seqno: i64, tables: &[(String, String)]) {
-        let history = self.local.link().map_or(0, |l| l.history);
+        let link = self.local.link();
+        let history = link.as_ref().map_or(0, |l| l.history);
         self.noted(seqno, self.isolated.begun(history, seqno, tables));
+        self.isolated_severs(|(origin, _)| link.as_ref().is_some_and(|l| l.node == *origin));
     }
 
-    /// The one that runs, if any, aborts a transaction, which may be a streaming one if there are any.
+    /// The one that runs, if any, aborts a transaction, which may be any streaming one.
     pub fn isolated_aborts(&self) {
-        let Some(link) = self.local.link().filter(|link| link.severed.has_streams()) else {
-            return;
-        };
-        let history = link.history;
-        if let Err((seqno, error)) = self.isolated.aborts(history) {
+        self.isolated_severs(|_| true);
+    }
+
+    /// The one that runs, if any, may end these of the streaming transactions that it met.
+    fn isolated_severs(&self, which: impl Fn(&Stream) -> bool) {
+        let Some(link) = self.local.link() else { return };
+        let met = |seqno| link.severed.met(seqno).into_iter().filter(&which).collect();
+        if let Err((seqno, error)) = self.isolated.severs(link.history, met) {
             self.noted(seqno, Err(error));
         }
     }

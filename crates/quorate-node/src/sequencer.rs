@@ -45,7 +45,8 @@ pub struct Sequencer {
     limits: Limits,
     /// From this index on, all is for this node's next start: its connection has ended, or it took leave
     /// and this is the view without it, or the last fragment of a session that did not wait for it any
-    /// longer. The server's position is the last one that it saw as a member.
+    /// longer. The server's position is the last one that it saw as a member. Nothing is begun that would
+    /// wait for what is behind that: no vote on it, no sending of a state with it.
     left: Option<u64>,
 }
 
@@ -68,7 +69,9 @@ impl Sequencer {
                 decided_if_mine(&write_set, &self.link);
                 self.note_transfers();
                 let seqno = self.state.certifier.seqno();
-                self.parts.transfer.requested(&self.link, request, asked, seqno);
+                if self.left.is_none() {
+                    self.parts.transfer.requested(&self.link, request, asked, seqno);
+                }
             }
             Ok(Sequencing::StateOutcome(write_set, outcome)) => {
                 decided_if_mine(&write_set, &self.link);
@@ -126,7 +129,7 @@ impl Sequencer {
             self.parts.proposals.end_given_up(&link, header.trx_id);
         }
         if certified {
-            link.severed.sequenced(verdict.seqno, header, self.state.certifier.members().ids());
+            link.severed.sequenced(verdict.seqno, header);
         }
         if certified && header.has(flags::ISOLATION) {
             self.parts.local.commit.note_isolated(verdict.seqno);
@@ -179,7 +182,9 @@ impl Sequencer {
         let link = self.link.clone();
         let members: Vec<u128> =
             view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
+        let before: Vec<u128> = self.state.certifier.members().ids().collect();
         let (seqno, ended) = self.state.view(&members);
+        let equal = self.state.certifier.members().ids().eq(before);
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
         if link.closing() && !mine {
@@ -189,7 +194,7 @@ impl Sequencer {
             return;
         }
         link.progress.set_seqno(seqno);
-        link.severed.view(&members);
+        link.severed.view(seqno, &members, equal);
         self.note_transfers();
         self.parts.transfer.view(&view);
         if mine {
@@ -230,7 +235,9 @@ impl Sequencer {
 
     fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
         decided_if_mine(write_set, &self.link);
-        self.parts.votes.sequenced(&self.link, write_set.header(), message, answer);
+        if self.left.is_none() {
+            self.parts.votes.sequenced(&self.link, write_set.header(), message, answer);
+        }
     }
 
     fn note_transfers(&self) {

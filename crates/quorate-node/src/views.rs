@@ -49,6 +49,22 @@ pub fn final_view(config: &NodeConfig, link: &Link, seqno: i64) -> HostView {
     }
 }
 
+/// This process, as servers know members.
+pub fn own_member(config: &NodeConfig, link: &Link) -> HostMember {
+    let (name, incoming) = (config.name.clone(), config.incoming.clone());
+    HostMember { id: link.node.to_be_bytes(), name, incoming }
+}
+
+/// `view`, with this process in it; in the order of ids, as the server counts.
+pub fn joined_by(view: &HostView, own: HostMember) -> HostView {
+    let own_id = own.id;
+    let others = view.members.iter().filter(|member| member.id != own_id);
+    let mut members: Vec<HostMember> = others.cloned().chain([own]).collect();
+    members.sort_by_key(|member| member.id);
+    let my_index = members.iter().position(|member| member.id == own_id);
+    HostView { my_index: my_index.map_or(-1, |at| at as i32), members, ..view.clone() }
+}
+
 pub fn refused(what: &str) -> String {
     format!("the server refused {what}: the node cannot go on; see the lines above, mend it and restart the node")
 }

@@ -103,7 +103,7 @@ impl Host for Callbacks {
         // one without a state that it cannot have it.
         let joins = self.0.node().is_some_and(|node| node.local_state() == LocalState::Joiner);
         let leaves = self.0.is_leaving() || message.starts_with("quorate.exit_action");
-        if message.starts_with("DDL aborted transactions right before") {
+        if message.starts_with("DDL ran right before this node stopped") {
             self.0.oracle.mark(Mark::FetchesForStreams);
         }
         let is_justified = leaves || joins || self.0.is_harmed();

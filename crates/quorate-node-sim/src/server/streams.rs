@@ -211,7 +211,7 @@ impl Callbacks {
             server.streams.take(id);
             server.engine.unlock(Owner::Stream(id));
             server.engine.forget_stream(id);
-            if equal && view.seqno <= server.engine.position() {
+            if view.seqno <= server.engine.position() {
                 // The node has it do so in place of DDL.
                 server.oracle.mark(Mark::StreamSevered);
             }

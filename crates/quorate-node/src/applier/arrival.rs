@@ -17,7 +17,7 @@ use super::Appliers;
 use crate::host::{HostCtx, HostMember, HostView};
 use crate::link::Link;
 use crate::local::LocalState;
-use crate::views::{self, refused};
+use crate::views::{self, joined_by, refused};
 use crate::withdraw::Stop;
 
 impl Appliers {
@@ -33,7 +33,7 @@ impl Appliers {
             link.needs_transfer();
         }
         if link.start().is_some() && link.severed.may_go_on() {
-            self.local.info("DDL aborted transactions right before this node stopped, and the database may have open what ended then: it needs a state transfer");
+            self.local.info("DDL ran right before this node stopped, and the database may have transactions open that ended with it, or not: it needs a state transfer");
             link.needs_transfer();
         }
         match link.announce_start() {
@@ -48,7 +48,9 @@ impl Appliers {
                 self.records.note_group(link)?;
                 let own = views::host_view(&self.local.config, link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());
-                let with_self = at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, &own));
+                let member = || views::own_member(&self.local.config, link);
+                let with_self =
+                    at_start.as_ref().map_or_else(|| own.clone(), |v| joined_by(v, member()));
                 self.local.host.connected(&with_self).map_err(|()| refused("the connection"))?;
                 for shown in std::iter::once(with_self).chain(at_start) {
                     self.show(ctx, &shown, "the first view")?;
@@ -68,6 +70,7 @@ impl Appliers {
                     return Ok(false);
                 }
                 self.records.note_group(link)?;
+                link.state_received();
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.set_target(seqno.max(link.progress.seqno()));
                 Ok(true)
@@ -89,18 +92,6 @@ fn view_at_start(own: &HostView, members: &[u128]) -> Option<HostView> {
     };
     let members: Vec<HostMember> = members.iter().map(member).collect();
     (!members.is_empty()).then(|| HostView { my_index: -1, members, ..own.clone() })
-}
-
-/// `view`, with this process in it; in the order of ids, as the server counts.
-fn joined_by(view: &HostView, own: &HostView) -> HostView {
-    let mut members = view.members.clone();
-    let own_id = own.members.get(own.my_index.max(0) as usize).map(|own| {
-        members.push(own.clone());
-        own.id
-    });
-    members.sort_by_key(|m| m.id);
-    let my_index = members.iter().position(|m| Some(m.id) == own_id);
-    HostView { my_index: my_index.map_or(-1, |i| i as i32), members, ..view.clone() }
 }
 
 #[cfg(test)]
@@ -130,7 +121,7 @@ mod tests {
         let names = |v: &HostView| v.members.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
         let at_start = view_at_start(&own, &[1, 33]).unwrap();
         assert_eq!((at_start.my_index, names(&at_start)), (-1, vec!["n1".into(), "".into()]));
-        let with_self = joined_by(&at_start, &own);
+        let with_self = joined_by(&at_start, own.members[1].clone());
         assert_eq!((with_self.my_index, &names(&with_self)[1]), (1, &"n22".to_string()));
         assert_eq!(with_self.members.len(), 3);
         assert!(view_at_start(&own, &[]).is_none(), "before the first view");

@@ -34,6 +34,8 @@ struct Start {
     position: Option<i64>,
     /// The server was told: there is no way back.
     announced: bool,
+    /// The state of another node has arrived.
+    received: bool,
 }
 
 pub struct Link {
@@ -82,7 +84,7 @@ impl Link {
             node: node_uuid(member, incarnation),
             member,
             incarnation,
-            start: Mutex::new(Start { position: start, announced: false }),
+            start: Mutex::new(Start { position: start, announced: false, received: false }),
             progress: SequencerProgress::new(),
             room: Room::new(),
             pending: Mutex::new(HashMap::new()),
@@ -118,6 +120,17 @@ impl Link {
             start.position = None;
         }
         !start.announced
+    }
+
+    /// A state transfer is done: the database is one of the group's.
+    pub fn state_received(&self) {
+        self.start.lock().received = true;
+    }
+
+    /// Whether the database is one of the group's, however far behind: its own, or received.
+    pub fn has_state(&self) -> bool {
+        let start = self.start.lock();
+        start.position.is_some() || start.received
     }
 
     pub fn next_serial(&self) -> u64 {

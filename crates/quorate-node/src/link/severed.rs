@@ -2,101 +2,120 @@
 //!
 //! DDL ends the streaming transactions that are in its way, on all servers, and nothing in the log says
 //! which. After a crash their fragments may be in the database again, while the DDL, which was executed, is
-//! passed over, and does not end them once more. Whatever writes their rows would wait for ever. A node that
-//! has noted such DDL has the server end all that are open in its place; but only where none of them can
-//! have gone on.
+//! passed over, and does not end them once more. Whatever writes their rows would wait for ever. So a node
+//! notes which ones were open when such DDL ran, and after a crash has the server end, in its place, those
+//! that the log shows to be over.
 //!
 //! Invariants:
-//! - all are ended only if every process that was in the view at the DDL has left, and no streaming
-//!   transaction from before it was committed after it;
-//! - while such a process is there, it may go on, and has the state: that is fetched instead;
-//! - where no fragment has come by since the beginning of the log that was read, DDL ends no streaming
-//!   transaction, and nothing of this is noted: most applications have none, and their DDL aborts
-//!   transactions, too.
+//! - what was open is told by the log alone, from where this process began to read it;
+//! - one is ended in place of the DDL only if it never went on: its process has left, or it was rolled back.
+//!   To end such a one too early does no harm, for it commits nowhere. They end by process, with a view
+//!   without it: where another one of that process went on, none of its does;
+//! - one whose process is in the view, and which is silent since the DDL, may go on or not. Then this node
+//!   fetches the state: that process has it;
+//! - a server ends only what is in the way of DDL there. Its own one that it has rolled back before is in
+//!   nobody's way, but on the others it may be: those are noted for any DDL.
 
 use super::giving_up::is_fragment;
 use crate::blocking::Mutex;
 use quorate_certify::{flags, Header};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A streaming transaction: its process, and its number there.
+pub type Stream = (u128, u64);
 
 #[derive(Default)]
 pub struct Severed {
-    /// By the seqno of the DDL.
-    noted: Mutex<BTreeMap<i64, After>>,
-    /// There is such DDL. Set before any of the log is read.
-    any: AtomicBool,
-    /// A fragment has come by.
-    streams: AtomicBool,
+    inner: Mutex<Inner>,
 }
 
-/// What the log has behind it.
 #[derive(Default)]
-struct After {
-    /// Who has been in all views since.
-    staying: BTreeSet<u128>,
-    /// Streaming transactions from before that went on, by origin.
-    went_on: BTreeSet<(u128, u64)>,
-    /// One of them was committed.
-    committed: bool,
+struct Inner {
+    /// By the log so far.
+    open: BTreeSet<Stream>,
+    /// What DDL found open.
+    met: BTreeMap<i64, BTreeSet<Stream>>,
+    /// What the former run noted, by the seqno of the DDL, and what the log has of it since.
+    noted: BTreeMap<i64, BTreeMap<Stream, Since>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Silent,
+    WentOn,
+    Over,
 }
 
 impl Severed {
-    /// DDL above the position of the database that ended what may come back; before any of it is read.
-    pub fn watch(&self, noted: Vec<i64>) {
-        self.any.store(!noted.is_empty(), Ordering::Release);
-        *self.noted.lock() = noted.into_iter().map(|seqno| (seqno, After::default())).collect();
+    /// DDL above the position of the database, with what it may have ended; before any of the log is read.
+    pub fn watch(&self, noted: BTreeMap<i64, BTreeSet<Stream>>) {
+        let silent = |streams: BTreeSet<Stream>| {
+            streams.into_iter().map(|stream| (stream, Since::Silent)).collect()
+        };
+        self.inner.lock().noted =
+            noted.into_iter().map(|(seqno, streams)| (seqno, silent(streams))).collect();
     }
 
-    /// This passed certification, with `members` in the view; called in the order of the log.
-    pub fn sequenced(&self, seqno: i64, header: &Header, members: impl Iterator<Item = u128>) {
+    /// This passed certification; called in the order of the log.
+    pub fn sequenced(&self, seqno: i64, header: &Header) {
         if is_fragment(header.flags) {
-            self.streams.store(true, Ordering::Release);
-        }
-        if !self.any.load(Ordering::Acquire) {
-            return; // nearly always
-        }
-        let mut noted = self.noted.lock();
-        if header.has(flags::ISOLATION) {
-            if let Some(after) = noted.get_mut(&seqno) {
-                after.staying = members.collect();
-            }
-            return;
-        }
-        if header.has(flags::TRX_START | flags::ROLLBACK) {
-            return;
-        }
-        let follows = header.last_seen.saturating_sub(i64::from(header.pa_range));
-        let trx = (header.origin, header.trx_id);
-        for (ddl, after) in noted.range_mut(..seqno) {
-            if follows < *ddl || after.went_on.contains(&trx) {
-                after.went_on.insert(trx);
-                after.committed |= header.has(flags::TRX_END);
+            let stream = (header.origin, header.trx_id);
+            let over = header.has(flags::ROLLBACK);
+            let mut inner = self.inner.lock();
+            match over || header.has(flags::TRX_END) {
+                true => inner.open.remove(&stream),
+                false => inner.open.insert(stream),
+            };
+            inner.note(seqno, over, |other| *other == stream);
+        } else if header.has(flags::ISOLATION) {
+            let mut inner = self.inner.lock();
+            if !inner.open.is_empty() {
+                let open = inner.open.clone();
+                inner.met.insert(seqno, open);
             }
         }
     }
 
-    /// The next view.
-    pub fn view(&self, members: &[u128]) {
-        for after in self.noted.lock().values_mut() {
-            after.staying.retain(|id| members.contains(id));
-        }
+    /// The next view. One that equals the last ends all; any, what is of a process that is not in it.
+    pub fn view(&self, seqno: i64, members: &[u128], equal: bool) {
+        let stays = |(origin, _): &Stream| !equal && members.contains(origin);
+        let mut inner = self.inner.lock();
+        inner.open.retain(stays);
+        inner.note(seqno, true, |stream| !stays(stream));
     }
 
-    /// Whether DDL may end streaming transactions at all.
-    pub fn has_streams(&self) -> bool {
-        self.streams.load(Ordering::Acquire)
+    /// What this DDL, which runs now, found open; of all before it, it is forgotten.
+    pub fn met(&self, ddl: i64) -> BTreeSet<Stream> {
+        let mut inner = self.inner.lock();
+        inner.met = inner.met.split_off(&ddl);
+        inner.met.get(&ddl).cloned().unwrap_or_default()
     }
 
-    /// Whether one that was open at such DDL may still go on.
+    /// Whether one that such DDL may have ended may also still go on.
     pub fn may_go_on(&self) -> bool {
-        self.noted.lock().values().any(|after| !after.staying.is_empty())
+        let inner = self.inner.lock();
+        inner.noted.values().flat_map(BTreeMap::values).any(|since| *since == Since::Silent)
     }
 
-    /// Whether the server shall end all streaming transactions that are open in place of this DDL.
-    pub fn ends_all(&self, ddl: i64) -> bool {
-        let noted = self.noted.lock();
-        noted.get(&ddl).is_some_and(|after| after.staying.is_empty() && !after.committed)
+    /// The processes whose streaming transactions the server shall end in place of this DDL.
+    pub fn ended_by(&self, ddl: i64) -> BTreeSet<u128> {
+        let inner = self.inner.lock();
+        let Some(streams) = inner.noted.get(&ddl) else { return BTreeSet::new() };
+        let of = |wanted| {
+            let kept = streams.iter().filter(move |(_, since)| **since == wanted);
+            kept.map(|((origin, _), _)| *origin).collect::<BTreeSet<u128>>()
+        };
+        &of(Since::Over) - &of(Since::WentOn)
+    }
+}
+
+impl Inner {
+    /// At `seqno` these come to an end, or go on.
+    fn note(&mut self, seqno: i64, over: bool, concerns: impl Fn(&Stream) -> bool) {
+        let noted = self.noted.range_mut(..seqno).flat_map(|(_, streams)| streams);
+        for (_, since) in noted.filter(|(s, since)| **since == Since::Silent && concerns(s)) {
+            *since = if over { Since::Over } else { Since::WentOn };
+        }
     }
 }
 
@@ -105,53 +124,81 @@ mod tests {
     use super::*;
 
     const DDL: i64 = 10;
+    const FIRST: u32 = flags::TRX_START;
+    const LAST: u32 = flags::TRX_END;
 
-    fn fragment(trx_id: u64, flags: u32, last_seen: i64, follows: i64) -> Header {
-        let pa_range = (last_seen - follows) as u32;
-        Header { flags, pa_range, trx_id, ..Header::transaction(7, 1, last_seen) }
+    fn comes(severed: &Severed, seqno: i64, (origin, trx_id): Stream, flags: u32) {
+        let header = Header { flags, trx_id, ..Header::transaction(origin, 1, seqno - 1) };
+        severed.sequenced(seqno, &header);
     }
 
-    /// The DDL came when two processes were there.
-    fn watching() -> Severed {
+    fn ddl_comes(severed: &Severed, seqno: i64) {
+        comes(severed, seqno, (7, u64::MAX), FIRST | LAST | flags::ISOLATION);
+    }
+
+    fn set<T: Ord + Copy>(all: &[T]) -> BTreeSet<T> {
+        all.iter().copied().collect()
+    }
+
+    /// After a restart: the DDL met these.
+    fn watching(streams: &[Stream]) -> Severed {
         let severed = Severed::default();
-        severed.watch(vec![DDL]);
-        let whole = flags::TRX_START | flags::TRX_END | flags::ISOLATION;
-        severed.sequenced(DDL, &fragment(1, whole, 9, 9), [7, 8].into_iter());
-        assert!(!severed.has_streams());
+        severed.watch(BTreeMap::from([(DDL, set(streams))]));
+        severed.view(3, &[9], false);
+        ddl_comes(&severed, DDL);
         severed
     }
 
-    fn then(severed: &Severed, seqno: i64, header: Header) {
-        severed.sequenced(seqno, &header, std::iter::empty());
+    #[test]
+    fn ddl_meets_what_is_open_by_the_log() {
+        let severed = Severed::default();
+        comes(&severed, 1, (7, 1), FIRST);
+        comes(&severed, 2, (8, 1), FIRST);
+        comes(&severed, 3, (8, 2), FIRST | LAST);
+        ddl_comes(&severed, 4);
+        comes(&severed, 5, (7, 1), LAST);
+        ddl_comes(&severed, 6);
+        comes(&severed, 7, (8, 1), flags::ROLLBACK);
+        ddl_comes(&severed, 8);
+        assert_eq!(severed.met(4), set(&[(7, 1), (8, 1)]), "their ends came later in the log");
+        assert_eq!(severed.met(4), set(&[(7, 1), (8, 1)]));
+        assert_eq!(severed.met(6), set(&[(8, 1)]));
+        assert!(severed.met(8).is_empty() && severed.met(4).is_empty());
+        for (members, equal, open) in [(&[7][..], false, vec![(7, 1)]), (&[7, 8], true, vec![])] {
+            let severed = Severed::default();
+            comes(&severed, 1, (7, 1), FIRST);
+            comes(&severed, 2, (8, 1), FIRST);
+            severed.view(3, members, equal);
+            ddl_comes(&severed, 4);
+            assert_eq!(severed.met(4), set(&open));
+        }
     }
 
     #[test]
-    fn all_end_once_everybody_has_left_who_could_go_on() {
-        let severed = watching();
-        assert!(severed.may_go_on() && !severed.ends_all(DDL));
-        severed.view(&[8, 9]);
-        assert!(severed.may_go_on() && !severed.ends_all(DDL));
-        severed.view(&[7, 9]);
-        assert!(!severed.may_go_on() && severed.ends_all(DDL), "who comes back is another");
-        assert!(!severed.ends_all(9), "nobody noted that this one ended any");
+    fn what_is_over_ends_in_place_of_the_ddl_and_what_is_silent_may_go_on() {
+        let severed = watching(&[(7, 1), (8, 1)]);
+        assert!(severed.may_go_on() && severed.ended_by(DDL).is_empty());
+        severed.view(12, &[8, 9], false);
+        assert!(severed.may_go_on());
+        assert_eq!(severed.ended_by(DDL), set(&[7]));
+        comes(&severed, 13, (8, 1), flags::ROLLBACK);
+        assert!(!severed.may_go_on());
+        assert_eq!(severed.ended_by(DDL), set(&[7, 8]));
+        assert!(severed.ended_by(11).is_empty(), "nobody noted that this one ended any");
+
+        let severed = watching(&[(7, 1)]);
+        severed.view(12, &[7, 8], true);
+        assert_eq!(severed.ended_by(DDL), set(&[7]), "equal views end all");
     }
 
     #[test]
-    fn none_end_if_one_from_before_was_committed_later() {
-        let last = flags::TRX_END;
-        for (went_on, fragments) in [
-            (false, vec![fragment(2, flags::TRX_START, 11, 11), fragment(2, last, 13, 12)]),
-            (false, vec![fragment(3, 0, 11, 4), fragment(3, flags::ROLLBACK, 13, 12)]),
-            (false, vec![fragment(4, flags::TRX_START | last, 11, 4)]),
-            (true, vec![fragment(5, last, 11, 4)]),
-            (true, vec![fragment(6, 0, 11, 4), fragment(6, last, 13, 12)]),
-        ] {
-            let severed = watching();
-            let streams = fragments.iter().any(|header| is_fragment(header.flags));
-            (12..).zip(fragments).for_each(|(seqno, header)| then(&severed, seqno, header));
-            assert_eq!(severed.has_streams(), streams);
-            severed.view(&[]);
-            assert_eq!(severed.ends_all(DDL), !went_on);
+    fn what_went_on_is_not_ended_nor_is_any_other_of_its_process() {
+        for flags in [0, LAST] {
+            let severed = watching(&[(7, 1), (7, 2), (8, 1)]);
+            comes(&severed, 11, (7, 1), flags);
+            severed.view(12, &[9], false);
+            assert!(!severed.may_go_on());
+            assert_eq!(severed.ended_by(DDL), set(&[8]));
         }
     }
 }

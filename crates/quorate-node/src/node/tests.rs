@@ -2,12 +2,17 @@ use super::*;
 use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
 use crate::group::Group;
 use crate::host::{Answer, Deaf, HostCtx};
-use crate::link::Link;
+use crate::link::{node_uuid, Link};
 use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
 use bytes::Bytes;
-use quorate_certify::{flags, Constants, Header, Sequenced, WriteSetBuilder};
+use parking_lot::Mutex;
+use quorate_certify::votes::Ballot;
+use quorate_certify::{
+    flags, Constants, Header, Kind, Sequenced, StateRequest, VoteAct, VoteMessage, WriteSet,
+    WriteSetBuilder,
+};
 use quorate_consensus::{Index, MemberId};
 use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
 use std::time::Duration;
@@ -32,8 +37,33 @@ fn write_set(origin: u128, serial: u64) -> Bytes {
 
 /// Connects a node whose database stands at `start`, to a group that does nothing.
 fn attached(node: &Node, start: i64) -> Sequencer {
+    attached_to(node, Arc::default(), Some(start))
+}
+
+fn attached_to(node: &Node, group: Arc<Nobody>, start: Option<i64>) -> Sequencer {
     let (genesis, limits) = (genesis(), Constants::default().limits());
-    node.attach(Arc::new(Nobody), (MemberId(1), 1), genesis, Some(start), limits)
+    node.attach(group, (MemberId(1), 1), genesis, start, limits)
+}
+
+/// The node itself, and one more.
+fn view_of_two() -> View {
+    let member = |id| ViewMember { id: MemberId(id), incarnation: 1, ..ViewMember::default() };
+    View { number: 1, members: vec![member(1), member(2)], primary: None }
+}
+
+/// A message of the other.
+fn message(index: u64, kind: Kind, payload: &[u8]) -> Committed {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_data(payload);
+    let header = Header { kind, ..Header::transaction(node_uuid(MemberId(2), 1), index, 0) };
+    Committed::Data { index, data: builder.finish(&header), primary_term: None }
+}
+
+/// The other asks about an error on `seqno`.
+fn asks_about(index: u64, seqno: i64) -> Committed {
+    let act = VoteAct::Cast(Ballot::Error(9));
+    let vote = VoteMessage { seqno, policy: 0, act, text: String::new() };
+    message(index, Kind::VOTE, &vote.encode())
 }
 
 fn genesis() -> Genesis {
@@ -107,13 +137,18 @@ fn ddl_that_lost_its_vote_ends_without_a_failure_of_its_own() {
     assert_eq!(end(""), Answer::Broken, "what succeeded here has no place in the order any more");
 }
 
-struct Nobody;
+/// Takes nothing in.
+#[derive(Default)]
+struct Nobody {
+    refused: Mutex<Vec<Bytes>>,
+}
 
 impl Group for Nobody {
     fn group_id(&self) -> u128 {
         7
     }
-    fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
+    fn propose(&self, _serial: u64, data: Bytes) -> Result<(), GroupError> {
+        self.refused.lock().push(data);
         Err(GroupError::Closed)
     }
     fn decided(&self, _serial: u64) {}
@@ -138,7 +173,7 @@ impl Group for Nobody {
 
 /// A sequencer whose database stands at `start`, and its connection.
 fn sequencer(start: Option<i64>) -> (Sequencer, Arc<Link>) {
-    let link = Arc::new(Link::new(Arc::new(Nobody), genesis(), MemberId(1), 1, start));
+    let link = Arc::new(Link::new(Arc::<Nobody>::default(), genesis(), MemberId(1), 1, start));
     let parts = Node::for_tests().sequencer_parts();
     (Sequencer::new(parts, link.clone(), Constants::default().limits()), link)
 }
@@ -235,4 +270,52 @@ fn a_connection_that_is_given_up_lets_no_ddl_into_a_state_that_is_being_sent() {
     assert!(node.local.commit.holds_isolated(1), "the copy would have a part of it");
     node.disconnect();
     assert!(!node.local.commit.holds_isolated(1), "the transfer ends with the server");
+}
+
+#[test]
+fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent() {
+    let node = Node::for_tests();
+    let mut sequencer = attached(&node, 0);
+    let link = node.link().unwrap();
+    sequencer.apply(Committed::View { index: 1, view: view_of_two() }).unwrap();
+    node.local.set_state(LocalState::Synced);
+    let header = Header::transaction(link.node, 5, 1);
+    let last = Header { flags: flags::TRX_END, pa_range: 0, ..header };
+    link.given_up.lock().insert(last.serial);
+    let data = WriteSetBuilder::new().finish(&last);
+    let queued = node.queued().0;
+    sequencer.apply(Committed::Data { index: 2, data, primary_term: None }).unwrap();
+    assert_eq!(
+        (node.queued().0, sequencer.needs_from()),
+        (queued, 2),
+        "the next start goes on there"
+    );
+
+    sequencer.apply(asks_about(3, 2)).unwrap();
+    let request = StateRequest {
+        donor: link.node,
+        joiner: node_uuid(MemberId(2), 1),
+        message: Bytes::from_static(b"rsync\0x\0"),
+    };
+    sequencer.apply(message(4, Kind::STATE_REQUEST, &request.encode())).unwrap();
+    assert_eq!(node.queued().0, queued, "it would wait for seqno 2 for ever");
+}
+
+#[test]
+fn a_node_that_has_fetched_its_state_votes_before_it_is_back_in_a_view() {
+    for (fetched, ballot) in [(true, Ballot::Success), (false, Ballot::Abstain)] {
+        let (node, group) = (Node::for_tests(), Arc::<Nobody>::default());
+        let mut sequencer = attached_to(&node, group.clone(), None);
+        sequencer.apply(Committed::View { index: 1, view: view_of_two() }).unwrap();
+        if fetched {
+            node.local.commit.set_position(4);
+            node.link().unwrap().state_received();
+        }
+        node.local.set_state(LocalState::Undefined);
+        sequencer.apply(asks_about(2, 3)).unwrap();
+        let proposed = group.refused.lock().pop().unwrap();
+        let write_set = WriteSet::parse(proposed).unwrap();
+        let vote = VoteMessage::decode(&write_set.payload()).unwrap();
+        assert_eq!((vote.seqno, vote.act), (3, VoteAct::Cast(ballot)));
+    }
 }

@@ -15,7 +15,8 @@
 
 use crate::blocking::Mutex;
 use crate::fnv::Fnv;
-use std::collections::HashMap;
+use crate::link::severed::Stream;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -25,12 +26,12 @@ const NAME: &str = "quorate_isolated.dat";
 /// Past this the file is begun anew: positions are never that far behind an executed DDL.
 const BYTES_MAX: u64 = 64 << 10;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Note {
     Begun(u64),
     Done,
-    /// It aborts transactions, streaming ones perhaps: see `link/severed.rs`.
-    Aborts,
+    /// It may end these streaming transactions: see `link/severed.rs`.
+    Severs(Vec<Stream>),
 }
 
 pub struct IsolatedNotes {
@@ -43,8 +44,8 @@ struct Inner {
     file: Option<File>,
     bytes: u64,
     former: HashMap<i64, Note>,
-    /// The action that runs now, and whether it is noted that it aborts transactions.
-    running: Option<(i64, bool)>,
+    /// The action that runs now, and the streaming transactions that it is noted to end.
+    running: Option<(i64, BTreeSet<Stream>)>,
 }
 
 impl IsolatedNotes {
@@ -57,25 +58,28 @@ impl IsolatedNotes {
     }
 
     /// Reads the notes of the former run of this data, which stands at `position`; `None`: the
-    /// data is about to be replaced, there is nothing to know of it. Gives back the seqnos of actions that
-    /// aborted transactions.
-    pub fn open(&self, history: u128, position: Option<i64>) -> Vec<i64> {
+    /// data is about to be replaced, there is nothing to know of it. Gives back, by seqno, the streaming
+    /// transactions that actions may have ended.
+    pub fn open(&self, history: u128, position: Option<i64>) -> BTreeMap<i64, BTreeSet<Stream>> {
         let text = fs::read_to_string(self.path()).unwrap_or_default();
         let mut inner = self.inner.lock();
         *inner = Inner::default();
-        let Some(position) = position else { return Vec::new() };
-        let notes: Vec<_> = parse(&text, history).filter(|(s, _)| *s > position).collect();
-        let (aborts, others): (Vec<_>, Vec<_>) =
-            notes.into_iter().partition(|(_, note)| *note == Note::Aborts);
-        inner.former = others.into_iter().collect();
-        aborts.into_iter().map(|(seqno, _)| seqno).collect()
+        let mut severed: BTreeMap<i64, BTreeSet<Stream>> = BTreeMap::new();
+        let Some(position) = position else { return severed };
+        for (seqno, note) in parse(&text, history).filter(|(seqno, _)| *seqno > position) {
+            match note {
+                Note::Severs(streams) => severed.entry(seqno).or_default().extend(streams),
+                note => _ = inner.former.insert(seqno, note),
+            }
+        }
+        severed
     }
 
     /// Whether the action of this seqno, on these tables, was executed before the restart.
     pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
         match self.inner.lock().former.get(&seqno) {
             None => false,
-            Some(Note::Done | Note::Aborts) => true,
+            Some(Note::Done | Note::Severs(_)) => true,
             Some(Note::Begun(before)) => self.fingerprint(tables) != *before,
         }
     }
@@ -83,21 +87,30 @@ impl IsolatedNotes {
     /// Notes, durably, that the action is about to run.
     pub fn begun(&self, history: u128, seqno: i64, tables: &[(String, String)]) -> io::Result<()> {
         let fingerprint = self.fingerprint(tables);
-        self.inner.lock().running = Some((seqno, false));
+        self.inner.lock().running = Some((seqno, BTreeSet::new()));
         self.write(&format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
     }
 
-    /// Notes, durably, that the action that runs aborts a transaction; before it does. With the
-    /// seqno, if that fails.
-    pub fn aborts(&self, history: u128) -> Result<(), (i64, io::Error)> {
+    /// Notes, durably, that the action that runs, if any, may end the streaming transactions that `met`
+    /// tells of it; before it does. With the seqno, if that fails.
+    pub fn severs(
+        &self,
+        history: u128,
+        met: impl FnOnce(i64) -> BTreeSet<Stream>,
+    ) -> Result<(), (i64, io::Error)> {
         let mut inner = self.inner.lock();
-        let Some((seqno, noted)) = inner.running.as_mut().filter(|(_, noted)| !*noted) else {
-            return Ok(());
-        };
-        *noted = true;
+        let Some((seqno, noted)) = &mut inner.running else { return Ok(()) };
         let seqno = *seqno;
+        let fresh = &met(seqno) - noted;
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let words: String =
+            fresh.iter().map(|(origin, trx)| format!(" {origin:032x}:{trx:x}")).collect();
+        noted.extend(fresh);
         drop(inner);
-        self.write(&format!("{history:032x} {seqno} aborts\n")).map_err(|error| (seqno, error))
+        self.write(&format!("{history:032x} {seqno} severs{words}\n"))
+            .map_err(|error| (seqno, error))
     }
 
     /// Notes, durably, that the action has run.
@@ -150,21 +163,29 @@ fn file_name(name: &str) -> String {
         .collect()
 }
 
-/// Notes for `history`, the last one of each seqno; a torn last line is none.
+/// Notes for `history`, in order; a torn last line is none.
 fn parse(text: &str, history: u128) -> impl Iterator<Item = (i64, Note)> + '_ {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(move |line| {
         let mut words = line.split(' ');
         let same = u128::from_str_radix(words.next()?, 16).ok()? == history;
         let seqno = words.next()?.parse().ok()?;
-        let note = match (words.next()?, words.next()) {
-            ("begun", Some(hex)) => Note::Begun(u64::from_str_radix(hex, 16).ok()?),
-            ("done", None) => Note::Done,
-            ("aborts", None) => Note::Aborts,
+        let note = match words.next()? {
+            "begun" => Note::Begun(u64::from_str_radix(words.next()?, 16).ok()?),
+            "done" => Note::Done,
+            "severs" => Note::Severs(words.by_ref().map(stream).collect::<Option<_>>()?),
             _ => return None,
         };
+        if words.next().is_some() {
+            return None;
+        }
         same.then_some((seqno, note))
     })
+}
+
+fn stream(word: &str) -> Option<Stream> {
+    let (origin, trx) = word.split_once(':')?;
+    Some((u128::from_str_radix(origin, 16).ok()?, u64::from_str_radix(trx, 16).ok()?))
 }
 
 /// An isolated action as it travels: the server's bytes, then the names of the tables concerned.
@@ -256,24 +277,33 @@ mod tests {
     }
 
     #[test]
-    fn what_aborted_transactions_is_told_above_the_position() {
-        let dir = temp_dir("aborts");
+    fn what_may_have_been_ended_is_told_above_the_position() {
+        let dir = temp_dir("severs");
         let notes = reopened(&dir, 7, Some(0));
+        let met = |streams: &[Stream]| streams.iter().copied().collect::<BTreeSet<_>>();
         for seqno in [3, 5, 6] {
             notes.begun(7, seqno, &[]).unwrap();
             if seqno != 5 {
-                notes.aborts(7).unwrap();
-                notes.aborts(7).unwrap();
+                notes.severs(7, |asked| met(&[(8, asked as u64)])).unwrap();
+                notes.severs(7, |_| met(&[(8, seqno as u64), (9, 1)])).unwrap();
+                notes.severs(7, |_| met(&[(9, 1)])).unwrap();
             }
             notes.done(7, seqno).unwrap();
         }
-        notes.aborts(7).unwrap();
+        notes.severs(7, |_| met(&[(8, 9)])).unwrap();
         let again = IsolatedNotes::new(&dir);
-        assert_eq!(again.open(7, Some(2)), [3, 6], "once each, and none when nothing runs");
+        let at = |seqno: i64| (seqno, met(&[(8, seqno as u64), (9, 1)]));
+        assert_eq!(
+            again.open(7, Some(2)),
+            BTreeMap::from([at(3), at(6)]),
+            "none when nothing runs"
+        );
         assert!(again.was_executed(3, &[]) && again.was_executed(5, &[]));
-        assert_eq!(again.open(7, Some(3)), [6]);
-        assert_eq!(again.open(8, Some(0)), [0_i64; 0], "another history");
-        assert_eq!(again.open(7, None), [0_i64; 0], "other data");
+        assert_eq!(again.open(7, Some(3)), BTreeMap::from([at(6)]));
+        assert!(again.open(8, Some(0)).is_empty(), "another history");
+        assert!(again.open(7, None).is_empty(), "other data");
+        let text = fs::read_to_string(dir.join(NAME)).unwrap();
+        assert_eq!(text.matches("severs").count(), 4, "each is noted once");
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -174,8 +174,7 @@ impl Votes {
     }
 
     fn opened(&self, link: &Link, seqno: i64) {
-        let transferring = link.start().is_none()
-            && matches!(self.local.state(), LocalState::Undefined | LocalState::Joiner);
+        let transferring = !link.has_state();
         let mut at = -1;
         let past = || {
             at = self.local.commit.last_left();
@@ -208,7 +207,7 @@ impl Votes {
             decision.tally
         ));
         let past = || {
-            let is_past = self.local.commit.last_left() >= seqno && link.start().is_some();
+            let is_past = self.local.commit.last_left() >= seqno && link.has_state();
             is_past.then(|| self.records.past(seqno))
         };
         match self.polls.decided(seqno, decision.result, past) {
