@@ -53,6 +53,7 @@ mod tests {
             VoteAct::Cast(Ballot::Abstain),
             VoteAct::Cast(Ballot::Success),
             VoteAct::Cast(Ballot::Error(7)),
+            VoteAct::Cast(Ballot::Dissent(7)),
         ];
         for act in acts {
             let message = VoteMessage { seqno: 5, policy: 1, act, text: "1062;".into() };

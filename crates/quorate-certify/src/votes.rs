@@ -15,6 +15,9 @@
 //!   a poll waits for living members only. Who joined after the write set may vote: a poll is open
 //!   for an undecided seqno only, and there, whoever is past it has applied it successfully
 //!   (itself, or its donor has), because a failure holds its member at the seqno until the result;
+//! - where the origin of the write set has committed it, one success counts, though nobody may be left to say
+//!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
+//!   members that have no data. It leaves, and whoever has it right goes on when it is back;
 //! - a success never opens a poll, so no polls cost nothing.
 
 use crate::Seqno;
@@ -27,6 +30,9 @@ const RESULTS_MAX: usize = 16384;
 /// Digest of "no error".
 pub const SUCCESS: u64 = 0;
 
+/// Stands among the voters for the origin of the write set, which has committed it, whatever became of it.
+const ORIGIN: u128 = 0;
+
 /// What one member has to say on one seqno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ballot {
@@ -35,13 +41,16 @@ pub enum Ballot {
     Error(u64),
     /// Decide without me: I comply.
     Abstain,
+    /// As [`Ballot::Error`], over a write set that its origin has committed: no DDL, and not its own.
+    Dissent(u64),
 }
 
 impl Ballot {
-    fn digest(self) -> Option<u64> {
+    /// `None`: it abstains.
+    pub fn digest(self) -> Option<u64> {
         match self {
             Ballot::Success => Some(SUCCESS),
-            Ballot::Error(digest) => Some(digest),
+            Ballot::Error(digest) | Ballot::Dissent(digest) => Some(digest),
             Ballot::Abstain => None,
         }
     }
@@ -53,6 +62,7 @@ impl Ballot {
             Some(Ballot::Abstain) => (1, 0),
             Some(Ballot::Success) => (2, SUCCESS),
             Some(Ballot::Error(digest)) => (2, digest),
+            Some(Ballot::Dissent(digest)) => (3, digest),
         };
         out.put_u8(kind);
         out.put_u64_le(digest);
@@ -65,6 +75,7 @@ impl Ballot {
             (1, _) => Some(Some(Ballot::Abstain)),
             (2, SUCCESS) => Some(Some(Ballot::Success)),
             (2, digest) => Some(Some(Ballot::Error(digest))),
+            (3, digest) if digest != SUCCESS => Some(Some(Ballot::Dissent(digest))),
             _ => None,
         }
     }
@@ -117,11 +128,13 @@ impl Votes {
         self.view = members.collect();
         let view = &self.view;
         for poll in self.open.values_mut() {
-            poll.voters.retain(|voter| view.contains(voter));
-            poll.cast.retain(|voter, _| view.contains(voter));
+            poll.voters.retain(|voter| *voter == ORIGIN || view.contains(voter));
+            poll.cast.retain(|voter, _| *voter == ORIGIN || view.contains(voter));
         }
         // Nobody is left who knows how it went: a question for later, when such a one asks it again.
-        self.open.retain(|_, poll| poll.cast.values().any(|ballot| *ballot != Ballot::Abstain));
+        let knows =
+            |(voter, ballot): (&u128, &Ballot)| *voter != ORIGIN && *ballot != Ballot::Abstain;
+        self.open.retain(|_, poll| poll.cast.iter().any(knows));
         let ended: Vec<_> =
             self.open.iter().filter_map(|(s, poll)| poll.count(*s, false)).collect();
         ended.iter().for_each(|decision| self.keep(decision));
@@ -133,7 +146,8 @@ impl Votes {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
         }
-        let opens = matches!(ballot, Ballot::Error(_)) && !self.open.contains_key(&seqno);
+        let is_error = matches!(ballot, Ballot::Error(_) | Ballot::Dissent(_));
+        let opens = is_error && !self.open.contains_key(&seqno);
         if opens {
             let voters = self.view.iter().copied().chain([voter]).collect();
             self.open.insert(seqno, Poll { policy, voters, cast: BTreeMap::new() });
@@ -141,6 +155,10 @@ impl Votes {
         let Some(poll) = self.open.get_mut(&seqno) else { return Answer::Counted };
         if poll.voters.contains(&voter) {
             poll.cast.entry(voter).or_insert(ballot);
+            if matches!(ballot, Ballot::Dissent(_)) {
+                poll.voters.insert(ORIGIN);
+                poll.cast.insert(ORIGIN, Ballot::Success);
+            }
         }
         match poll.count(seqno, false) {
             Some(decision) => {
@@ -237,8 +255,13 @@ impl Poll {
     /// The result, if it can be told. `final_call`: what is missing will not come.
     fn count(&self, seqno: Seqno, final_call: bool) -> Option<Decision> {
         let mut counts = BTreeMap::new();
-        for digest in self.cast.values().filter_map(|b| b.digest()) {
+        let members = self.cast.iter().filter(|(voter, _)| **voter != ORIGIN);
+        for digest in members.filter_map(|(_, ballot)| ballot.digest()) {
             *counts.entry(digest).or_insert(0usize) += 1;
+        }
+        if self.cast.contains_key(&ORIGIN) {
+            // It may be one of those who said so.
+            counts.entry(SUCCESS).or_insert(1);
         }
         let missing = if final_call { 0 } else { self.voters.len() - self.cast.len() };
         let successes = counts.get(&SUCCESS).copied().unwrap_or(0);
@@ -290,7 +313,8 @@ impl Poll {
                 parts.push(format!("{what}: {count}"));
             }
         }
-        format!("{} of {} voters", parts.join(", "), self.voters.len())
+        let voters = self.voters.iter().filter(|voter| **voter != ORIGIN).count();
+        format!("{} of {voters} voters", parts.join(", "))
     }
 }
 

@@ -42,7 +42,8 @@ fn history() -> Vec<Bytes> {
         builder.append_data(&text);
         builder.finish(&Header { kind, ..plain(origin, serial) })
     };
-    let vote = |act| VoteMessage { seqno: 3, policy: 1, act, text: "1062;".into() }.encode();
+    let vote_on = |seqno, act| VoteMessage { seqno, policy: 1, act, text: "1062;".into() }.encode();
+    let vote = |act| vote_on(3, act);
     let request =
         StateRequest { donor: 12, joiner: 13, message: Bytes::from_static(b"rsync\0h\0") };
     let update = KeyType::Update;
@@ -66,6 +67,8 @@ fn history() -> Vec<Bytes> {
         message(Kind::VOTE, 12, 3, vote(VoteAct::Close)),
         message(Kind::STATE_OUTCOME, 12, 4, StateOutcome { joiner: 13, code: -5 }.encode()),
         message(Kind::VOTE, 13, 3, vote(VoteAct::Cast(Ballot::Success))),
+        message(Kind::VOTE, 12, 5, vote_on(4, VoteAct::Cast(Ballot::Error(9)))),
+        message(Kind::VOTE, 11, 6, vote_on(5, VoteAct::Cast(Ballot::Dissent(9)))),
     ]
 }
 

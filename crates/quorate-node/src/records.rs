@@ -7,6 +7,7 @@ use crate::start::failed::{FailedNotes, Past};
 use crate::start::grastate::{Grastate, NAME};
 use crate::start::isolated::IsolatedNotes;
 use crate::start::Position;
+use quorate_certify::votes::Ballot;
 use quorate_live::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -162,8 +163,8 @@ impl Records {
     }
 
     /// Notes an error, durably, before anybody is asked about it.
-    pub fn note_error(&self, seqno: i64, digest: u64) -> io::Result<()> {
-        self.errors.note(seqno, digest)
+    pub fn note_error(&self, seqno: i64, ballot: Ballot) -> io::Result<()> {
+        self.errors.note(seqno, ballot)
     }
 
     /// How the write set of this seqno went on this data.

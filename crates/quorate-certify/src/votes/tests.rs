@@ -130,3 +130,31 @@ fn the_state_survives_as_bytes_and_garbage_is_refused() {
         assert_eq!(Votes::decode(&bytes[..cut]), None);
     }
 }
+
+#[test]
+fn one_error_does_not_outvote_an_origin_that_has_left() {
+    const D: Ballot = Ballot::Dissent(7);
+    assert_eq!(run(1, 0, &[D]), Some((0, 1)), "it is alone");
+    assert_eq!(run(2, 0, &[D, Ballot::Abstain]), Some((0, 2)));
+    assert_eq!(run(2, 0, &[D, D]), Some((7, 2)), "two do");
+    assert_eq!(run(3, 0, &[D, Ballot::Success, D]), Some((7, 3)), "the origin counts once");
+    assert_eq!(run(3, 0, &[D, D, Ballot::Success]), Some((7, 3)));
+    assert_eq!(run(2, 1, &[D, D]), Some((0, 1)), "where one success is enough");
+
+    let mut votes = of(3);
+    assert_eq!(votes.cast(5, 1, D, 0), Answer::Opened);
+    assert_eq!(Votes::decode(&votes.encode()), Some(votes.clone()));
+    let ended = votes.view(1..=1);
+    assert_eq!(ended.iter().map(|d| (d.seqno, d.result)).collect::<Vec<_>>(), [(5, SUCCESS)]);
+    assert!(ended[0].tally.ends_with("of 1 voters"), "{}", ended[0].tally);
+    let mut votes = of(3);
+    votes.cast(5, 1, D, 0);
+    assert_eq!(votes.view(2..=3), [], "nobody is left who knows");
+    assert_eq!(votes, of_two_to_three());
+}
+
+fn of_two_to_three() -> Votes {
+    let mut votes = Votes::default();
+    votes.view(2..=3);
+    votes
+}

@@ -83,7 +83,7 @@ impl Sessions {
             (state.seqno(), state.fate.as_ref().is_some_and(|fate| fate.certified))
         };
         // What failed certification was executed nowhere: there is nothing to vote on.
-        let stays = error.is_empty() || !certified || self.votes.fails(seqno, error);
+        let stays = error.is_empty() || !certified || self.votes.fails(seqno, error, false);
         self.records.isolated_is_done(seqno);
         let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
         let left = self.withdrawal.in_order(left);

@@ -11,6 +11,7 @@
 //! and that is not in the file was a success.
 
 use crate::blocking::Mutex;
+use quorate_certify::votes::Ballot;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -25,7 +26,8 @@ const ERRORS_MAX: usize = 256;
 pub enum Past {
     /// At or below the base: settled elsewhere.
     Settled,
-    Error(u64),
+    /// What this node says of it.
+    Error(Ballot),
     Success,
 }
 
@@ -38,7 +40,7 @@ pub struct FailedNotes {
 struct Inner {
     history: u128,
     base: i64,
-    errors: BTreeMap<i64, u64>,
+    errors: BTreeMap<i64, Ballot>,
 }
 
 impl FailedNotes {
@@ -73,10 +75,10 @@ impl FailedNotes {
         self.write(&inner)
     }
 
-    /// Notes an error, durably.
-    pub fn note(&self, seqno: i64, digest: u64) -> io::Result<()> {
+    /// Notes an error, durably: what this node says of it.
+    pub fn note(&self, seqno: i64, ballot: Ballot) -> io::Result<()> {
         let mut inner = self.inner.lock();
-        if inner.errors.insert(seqno, digest) == Some(digest) {
+        if inner.errors.insert(seqno, ballot) == Some(ballot) {
             return Ok(());
         }
         if inner.errors.len() > ERRORS_MAX {
@@ -86,7 +88,7 @@ impl FailedNotes {
             return self.write(&inner);
         }
         let mut file = fs::OpenOptions::new().append(true).create(true).open(&self.path)?;
-        file.write_all(error_line(inner.history, seqno, digest).as_bytes())?;
+        file.write_all(error_line(inner.history, seqno, ballot).as_bytes())?;
         file.sync_data()
     }
 
@@ -94,7 +96,7 @@ impl FailedNotes {
         let inner = self.inner.lock();
         match inner.errors.get(&seqno) {
             _ if seqno <= inner.base => Past::Settled,
-            Some(digest) => Past::Error(*digest),
+            Some(ballot) => Past::Error(*ballot),
             None => Past::Success,
         }
     }
@@ -110,8 +112,9 @@ impl FailedNotes {
     }
 }
 
-fn error_line(history: u128, seqno: i64, digest: u64) -> String {
-    format!("{history:032x} error {seqno} {digest:016x}\n")
+fn error_line(history: u128, seqno: i64, ballot: Ballot) -> String {
+    let word = if matches!(ballot, Ballot::Dissent(_)) { "dissent" } else { "error" };
+    format!("{history:032x} {word} {seqno} {:016x}\n", ballot.digest().unwrap_or_default())
 }
 
 /// A torn last line is none; `None` without a base for `history`.
@@ -126,8 +129,10 @@ fn parse(text: &str, history: u128) -> Option<Inner> {
         }
         match words[1..] {
             ["base", seqno] => base = Some(seqno.parse().ok()?),
-            ["error", seqno, digest] => {
-                errors.insert(seqno.parse().ok()?, u64::from_str_radix(digest, 16).ok()?);
+            [word @ ("error" | "dissent"), seqno, digest] => {
+                let digest = u64::from_str_radix(digest, 16).ok()?;
+                let ballot = if word == "error" { Ballot::Error } else { Ballot::Dissent };
+                errors.insert(seqno.parse().ok()?, ballot(digest));
             }
             _ => return None,
         }
@@ -157,12 +162,15 @@ mod tests {
     fn errors_are_known_after_a_restart_and_lost_ones_are_not() {
         let dir = temp("restart");
         let notes = opened(&dir, 7, 10);
-        notes.note(12, 0xab).unwrap();
-        notes.note(15, 0xcd).unwrap();
+        notes.note(12, Ballot::Error(0xab)).unwrap();
+        notes.note(15, Ballot::Dissent(0xcd)).unwrap();
         let again = opened(&dir, 7, 15);
         assert_eq!(again.past(10), Past::Settled);
         assert_eq!(again.past(11), Past::Success);
-        assert_eq!((again.past(12), again.past(15)), (Past::Error(0xab), Past::Error(0xcd)));
+        assert_eq!(
+            (again.past(12), again.past(15)),
+            (Past::Error(Ballot::Error(0xab)), Past::Error(Ballot::Dissent(0xcd)))
+        );
         assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
         assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
         fs::remove_dir_all(&dir).unwrap();
@@ -172,7 +180,7 @@ mod tests {
     fn a_state_transfer_and_a_position_below_the_base_begin_anew() {
         let dir = temp("transfer");
         let notes = opened(&dir, 7, 10);
-        notes.note(12, 1).unwrap();
+        notes.note(12, Ballot::Error(1)).unwrap();
         notes.replaced(7, 40).unwrap();
         assert_eq!(opened(&dir, 7, 41).past(12), Past::Settled);
         assert_eq!(opened(&dir, 7, 30).past(30), Past::Settled);
@@ -183,11 +191,11 @@ mod tests {
     fn the_file_is_bounded() {
         let dir = temp("bounded");
         let notes = opened(&dir, 7, 0);
-        (1..=ERRORS_MAX as i64 + 1).for_each(|s| notes.note(s, 1).unwrap());
+        (1..=ERRORS_MAX as i64 + 1).for_each(|s| notes.note(s, Ballot::Error(1)).unwrap());
         assert_eq!(notes.past(1), Past::Settled);
-        assert_eq!(notes.past(ERRORS_MAX as i64), Past::Error(1));
+        assert_eq!(notes.past(ERRORS_MAX as i64), Past::Error(Ballot::Error(1)));
         let again = opened(&dir, 7, 1 << 20);
-        assert_eq!(again.past(ERRORS_MAX as i64 + 1), Past::Error(1));
+        assert_eq!(again.past(ERRORS_MAX as i64 + 1), Past::Error(Ballot::Error(1)));
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -84,9 +84,10 @@ impl Votes {
         self.polls.excuse(seqno);
     }
 
-    /// The write set of `seqno` gave an error here; this thread is inside commit order. Returns
-    /// when the group has decided: true if this node is right and goes on.
-    pub fn fails(&self, seqno: i64, error: &[u8]) -> bool {
+    /// The write set of `seqno` gave an error here; this thread is inside commit order. Its origin has
+    /// `committed` it, as far as that is known. Returns when the group has decided: true if this node is
+    /// right and goes on.
+    pub fn fails(&self, seqno: i64, error: &[u8], committed: bool) -> bool {
         let Some(link) = self.local.link() else { return false };
         if self.local.state() == LocalState::Error {
             return false;
@@ -94,7 +95,8 @@ impl Votes {
         let gtid = format!("{}:{seqno}", MemberId(link.history));
         let text = text_of(error);
         let digest = digest(link.history, seqno, error);
-        if let Err(e) = self.records.note_error(seqno, digest) {
+        let ballot = if committed { Ballot::Dissent(digest) } else { Ballot::Error(digest) };
+        if let Err(e) = self.records.note_error(seqno, ballot) {
             self.withdrawal.inconsistent(&format!(
                 "an error on {gtid} cannot be noted in the data directory ({e})"
             ));
@@ -103,7 +105,7 @@ impl Votes {
         // Waiting here must not keep others waiting for what this node has passed.
         self.settle_below(&link, seqno);
         self.local.info(&format!("Error on {gtid} ({text}): asking the group whether it stands"));
-        let result = self.ask_group(&link, seqno, digest, &text);
+        let result = self.ask_group(&link, seqno, ballot, &text);
         match result {
             Some(result) if result == digest => {
                 self.local.info(&format!("The error on {gtid} is the group's result: going on"));
@@ -126,13 +128,12 @@ impl Votes {
 
     /// Casts the ballot (again, where it may have been lost) until there is a result; `None` if
     /// the connection ends.
-    fn ask_group(&self, link: &Link, seqno: i64, digest: u64, text: &str) -> Option<u64> {
-        let ballot = VoteAct::Cast(Ballot::Error(digest));
+    fn ask_group(&self, link: &Link, seqno: i64, ballot: Ballot, text: &str) -> Option<u64> {
         self.polls.expect(seqno);
         let mut waited = false;
         loop {
             if !self.polls.has_result(seqno) {
-                self.send(link, seqno, ballot, text);
+                self.send(link, seqno, VoteAct::Cast(ballot), text);
                 if waited {
                     self.send(link, seqno, VoteAct::Close, "");
                 }
@@ -264,8 +265,8 @@ impl Votes {
     /// Before this node goes on from `position` after a restart: an error there may have been
     /// waiting for its result. False if the group has another one.
     pub fn settles_last_error(&self, link: &Link, position: i64) -> bool {
-        let Past::Error(digest) = self.records.past(position) else { return true };
-        self.ask_group(link, position, digest, "met before the restart") == Some(digest)
+        let Past::Error(ballot) = self.records.past(position) else { return true };
+        self.ask_group(link, position, ballot, "met before the restart") == ballot.digest()
     }
 }
 

@@ -157,10 +157,10 @@ impl Inner {
         }
         let excused = self.excused.contains(&seqno);
         match (self.results.remove(&seqno), past) {
-            (None, Past::Error(digest)) => Owed::Ballot(Ballot::Error(digest)),
+            (None, Past::Error(ballot)) => Owed::Ballot(ballot),
             (None, _) if excused => Owed::Ballot(Ballot::Abstain),
             (None, Past::Success | Past::Settled) => Owed::Ballot(Ballot::Success),
-            (Some(result), Past::Error(mine)) if result != mine => Owed::Leaving,
+            (Some(result), Past::Error(mine)) if Some(result) != mine.digest() => Owed::Leaving,
             (Some(SUCCESS), _) | (Some(_), Past::Error(_) | Past::Settled) => Owed::Nothing,
             (Some(_), Past::Success) if excused => Owed::Nothing,
             (Some(_), Past::Success) => Owed::Leaving,
@@ -188,8 +188,8 @@ mod tests {
         assert!(polls.results.is_empty());
         for (past, owed) in [
             (Past::Settled, Owed::Nothing),
-            (Past::Error(9), Owed::Nothing),
-            (Past::Error(8), Owed::Leaving),
+            (Past::Error(Ballot::Error(9)), Owed::Nothing),
+            (Past::Error(Ballot::Dissent(8)), Owed::Leaving),
         ] {
             polls.ahead.insert(8);
             polls.results.insert(8, 9);
