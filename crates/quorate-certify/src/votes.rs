@@ -259,12 +259,14 @@ impl Poll {
         for digest in members.filter_map(|(_, ballot)| ballot.digest()) {
             *counts.entry(digest).or_insert(0usize) += 1;
         }
-        if self.cast.contains_key(&ORIGIN) {
-            // It may be one of those who said so.
-            counts.entry(SUCCESS).or_insert(1);
-        }
         let missing = if final_call { 0 } else { self.voters.len() - self.cast.len() };
-        let successes = counts.get(&SUCCESS).copied().unwrap_or(0);
+        let said = counts.get(&SUCCESS).copied().unwrap_or(0);
+        // The origin may be one of those who said so, or will.
+        let least = usize::from(self.cast.contains_key(&ORIGIN));
+        let (successes, possible) = (said.max(least), (said + missing).max(least));
+        if successes > 0 {
+            counts.insert(SUCCESS, successes);
+        }
         let (mut first, mut second, mut leader) = (0, 0, SUCCESS);
         for (digest, count) in &counts {
             // The greatest digest wins among equals; which one is no matter, but the same everywhere.
@@ -277,14 +279,14 @@ impl Poll {
         let policy = usize::from(self.policy);
         let result = if policy > 0 && successes >= policy {
             SUCCESS
-        } else if policy > 0 && successes + missing >= policy {
+        } else if policy > 0 && possible >= policy {
             return None;
         } else if successes >= first && successes >= second + missing {
             SUCCESS
         } else if successes < first
             // No other error may overtake, and success may not even draw level.
             && first >= second + missing
-            && first > successes + missing
+            && first > possible
         {
             leader
         } else if missing == 0 {

@@ -1,11 +1,10 @@
 //! What the node notes in its data directory, and when: see `start`.
 
-use crate::link::severed::Stream;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
 use crate::start::failed::{FailedNotes, Past};
 use crate::start::grastate::{Grastate, NAME};
-use crate::start::isolated::IsolatedNotes;
+use crate::start::isolated::{IsolatedNotes, Stream};
 use crate::start::Position;
 use quorate_certify::votes::Ballot;
 use quorate_live::View;

@@ -128,7 +128,8 @@ impl Sequencer {
             // Before anything can be proposed that has seen it here, where it is nothing.
             self.parts.proposals.end_given_up(&link, header.trx_id);
         }
-        if certified {
+        let is_copy = verdict.outcome == Outcome::Duplicate;
+        if certified || header.has(flags::ROLLBACK) && !is_copy {
             link.severed.sequenced(verdict.seqno, header);
         }
         if certified && header.has(flags::ISOLATION) {

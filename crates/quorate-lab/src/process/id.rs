@@ -187,14 +187,18 @@ pub(crate) fn cpu_time_of_thread(thread: i32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanos.with_context(|| format!("{path}: {text:?}"))?))
 }
 
-/// Whether SIGKILL was sent and not all threads have seen it.
+/// Whether SIGKILL was sent and not all threads have seen it. The first one may have, and not be marked as
+/// exiting yet.
 fn kill_is_pending(pid: i32) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
-    let pending = text.lines().filter_map(|line| {
-        let signals = line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:"))?;
-        u64::from_str_radix(signals.trim(), 16).ok()
-    });
-    pending.fold(0, |all, signals| all | signals) & KILL_BIT != 0
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let text = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let pending = text.lines().filter_map(|line| {
+            let signals = line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:"))?;
+            u64::from_str_radix(signals.trim(), 16).ok()
+        });
+        pending.fold(0, |all, signals| all | signals) & KILL_BIT != 0
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::rows::Writes;
 use super::StreamId;
 use crate::baton::installed;
 use crate::oracle::Tag;
+use std::collections::BTreeMap;
 
 /// What a commit changes in the server's own tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +31,8 @@ pub(super) struct Record {
 /// Outlives the server's processes.
 #[derive(Default)]
 pub struct Disk {
+    /// Streams that a view has ended here, with its seqno: gone before that is stored.
+    pub ended: BTreeMap<StreamId, i64>,
     pub(super) origin: Origin,
     /// The copy that it began with has not been synced.
     pub(super) unsynced: bool,

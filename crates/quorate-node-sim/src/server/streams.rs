@@ -14,7 +14,7 @@ use crate::session::Client;
 use quorate_certify::process_uuid;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::host::{Answer, ApplyCall, HostView, ViewStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Members of a view, by id.
@@ -43,6 +43,8 @@ struct Table {
     unsent: Vec<u64>,
     /// Ended by the DDL that runs; their fragments go when it has run.
     ended_by_ddl: Vec<StreamId>,
+    /// Ended in place of DDL, perhaps earlier than elsewhere: they commit nowhere.
+    severed: BTreeSet<StreamId>,
 }
 
 impl Streams {
@@ -211,9 +213,11 @@ impl Callbacks {
             server.streams.take(id);
             server.engine.unlock(Owner::Stream(id));
             server.engine.forget_stream(id);
+            server.disk.lock().ended.insert(id, view.seqno);
             if view.seqno <= server.engine.position() {
                 // The node has it do so in place of DDL.
                 server.oracle.mark(Mark::StreamSevered);
+                server.streams.table.lock().severed.insert(id);
             }
         }
         let mut stored = server.engine.streams().into_iter().map(|(id, _)| id);
@@ -260,7 +264,11 @@ impl Callbacks {
         if first && open {
             server.oracle.fail(format!("n{}: the stream of {seqno} begins twice", server.number));
         }
-        server.oracle.fragment(server.number, seqno, open || first);
+        // Before a crash it was ended by a view behind this fragment: it commits nowhere, either.
+        let ended = server.disk.lock().ended.get(&id).is_some_and(|view| seqno < *view);
+        if !ended && !server.streams.table.lock().severed.contains(&id) {
+            server.oracle.fragment(server.number, seqno, open || first);
+        }
         if !first && !open {
             // Given up at its origin, and ordered behind the end that was sent then.
             server.oracle.mark(Mark::FragmentForNothing);

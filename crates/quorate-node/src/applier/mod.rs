@@ -220,8 +220,10 @@ impl Appliers {
         };
         let write_set = WriteSet::parse(entry).map_err(|e| e.to_string())?;
         let header = *write_set.header();
-        let handle = Arc::new(Handle::Remote(Remote::new(event.seqno)));
         let isolated = event.certified && event.flags & flags::ISOLATION != 0;
+        let ends = event.flags & flags::TRX_END != 0 && event.flags & flags::ROLLBACK == 0;
+        let committed = ends && !isolated && header.origin != link.node;
+        let handle = Arc::new(Handle::Remote(Remote::new(event.seqno, committed)));
         let (payload, tables) = match action::split(&write_set.payload()) {
             Some(parts) if isolated => parts,
             _ => (write_set.payload(), Vec::new()),

@@ -69,6 +69,8 @@ pub struct Trx {
 /// A write set of another member (or an orphaned one of our own) while the server applies it.
 pub struct Remote {
     seqno: i64,
+    /// Its origin, which is another process, has committed it: it ends a transaction, and is no DDL.
+    pub committed: bool,
     progress: Mutex<RemoteProgress>,
 }
 
@@ -249,8 +251,8 @@ impl Trx {
 }
 
 impl Remote {
-    pub fn new(seqno: i64) -> Self {
-        Self { seqno, progress: Mutex::new(RemoteProgress::Applying) }
+    pub fn new(seqno: i64, committed: bool) -> Self {
+        Self { seqno, committed, progress: Mutex::new(RemoteProgress::Applying) }
     }
 
     pub fn enter_commit(&self, order: &CommitOrder) -> Result<(), Halted> {

@@ -8,21 +8,19 @@
 //!
 //! Invariants:
 //! - what was open is told by the log alone, from where this process began to read it;
-//! - one is ended in place of the DDL only if it never went on: its process has left, or it was rolled back.
-//!   To end such a one too early does no harm, for it commits nowhere. They end by process, with a view
-//!   without it: where another one of that process went on, none of its does;
-//! - one whose process is in the view, and which is silent since the DDL, may go on or not. Then this node
-//!   fetches the state: that process has it;
+//! - they end by process, with a view without it, and only if that process has left: then what it had open
+//!   commits nowhere any more, and to end that too early does no harm. If one of before the DDL was committed
+//!   after it, none of that process ends;
+//! - while such a process is in the view, its transactions may go on or not, also some that were never noted.
+//!   Then this node fetches the state: that process has it;
 //! - a server ends only what is in the way of DDL there. Its own one that it has rolled back before is in
 //!   nobody's way, but on the others it may be: those are noted for any DDL.
 
 use super::giving_up::is_fragment;
 use crate::blocking::Mutex;
+use crate::start::isolated::Stream;
 use quorate_certify::{flags, Header};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A streaming transaction: its process, and its number there.
-pub type Stream = (u128, u64);
 
 #[derive(Default)]
 pub struct Severed {
@@ -35,38 +33,49 @@ struct Inner {
     open: BTreeSet<Stream>,
     /// What DDL found open.
     met: BTreeMap<i64, BTreeSet<Stream>>,
-    /// What the former run noted, by the seqno of the DDL, and what the log has of it since.
-    noted: BTreeMap<i64, BTreeMap<Stream, Since>>,
+    /// What the former run noted, by the seqno of the DDL.
+    noted: BTreeMap<i64, After>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Since {
-    Silent,
-    WentOn,
-    Over,
+/// What the log has behind DDL.
+struct After {
+    /// Whose streaming transactions it may have ended.
+    processes: BTreeSet<u128>,
+    /// Those of them that have been in all views since.
+    staying: BTreeSet<u128>,
+    /// Streaming transactions that began after it.
+    begun: BTreeSet<Stream>,
+    /// Who has committed one that began before it.
+    committed: BTreeSet<u128>,
 }
 
 impl Severed {
     /// DDL above the position of the database, with what it may have ended; before any of the log is read.
     pub fn watch(&self, noted: BTreeMap<i64, BTreeSet<Stream>>) {
-        let silent = |streams: BTreeSet<Stream>| {
-            streams.into_iter().map(|stream| (stream, Since::Silent)).collect()
+        let after = |(seqno, streams): (i64, BTreeSet<Stream>)| {
+            let processes: BTreeSet<u128> = streams.into_iter().map(|(origin, _)| origin).collect();
+            let (staying, begun, committed) = (processes.clone(), BTreeSet::new(), BTreeSet::new());
+            (seqno, After { processes, staying, begun, committed })
         };
-        self.inner.lock().noted =
-            noted.into_iter().map(|(seqno, streams)| (seqno, silent(streams))).collect();
+        self.inner.lock().noted = noted.into_iter().map(after).collect();
     }
 
-    /// This passed certification; called in the order of the log.
+    /// This passed certification, or ends a streaming transaction; called in the order of the log.
     pub fn sequenced(&self, seqno: i64, header: &Header) {
         if is_fragment(header.flags) {
             let stream = (header.origin, header.trx_id);
-            let over = header.has(flags::ROLLBACK);
             let mut inner = self.inner.lock();
-            match over || header.has(flags::TRX_END) {
+            match header.has(flags::TRX_END | flags::ROLLBACK) {
                 true => inner.open.remove(&stream),
                 false => inner.open.insert(stream),
             };
-            inner.note(seqno, over, |other| *other == stream);
+            for (_, after) in inner.noted.range_mut(..seqno) {
+                if header.has(flags::TRX_START) {
+                    after.begun.insert(stream);
+                } else if header.has(flags::TRX_END) && !after.begun.contains(&stream) {
+                    after.committed.insert(header.origin);
+                }
+            }
         } else if header.has(flags::ISOLATION) {
             let mut inner = self.inner.lock();
             if !inner.open.is_empty() {
@@ -78,10 +87,10 @@ impl Severed {
 
     /// The next view. One that equals the last ends all; any, what is of a process that is not in it.
     pub fn view(&self, seqno: i64, members: &[u128], equal: bool) {
-        let stays = |(origin, _): &Stream| !equal && members.contains(origin);
+        let stays = |origin: &u128| !equal && members.contains(origin);
         let mut inner = self.inner.lock();
-        inner.open.retain(stays);
-        inner.note(seqno, true, |stream| !stays(stream));
+        inner.open.retain(|(origin, _)| stays(origin));
+        inner.noted.range_mut(..seqno).for_each(|(_, after)| after.staying.retain(stays));
     }
 
     /// What this DDL, which runs now, found open; of all before it, it is forgotten.
@@ -93,29 +102,15 @@ impl Severed {
 
     /// Whether one that such DDL may have ended may also still go on.
     pub fn may_go_on(&self) -> bool {
-        let inner = self.inner.lock();
-        inner.noted.values().flat_map(BTreeMap::values).any(|since| *since == Since::Silent)
+        self.inner.lock().noted.values().any(|after| !after.staying.is_empty())
     }
 
     /// The processes whose streaming transactions the server shall end in place of this DDL.
     pub fn ended_by(&self, ddl: i64) -> BTreeSet<u128> {
         let inner = self.inner.lock();
-        let Some(streams) = inner.noted.get(&ddl) else { return BTreeSet::new() };
-        let of = |wanted| {
-            let kept = streams.iter().filter(move |(_, since)| **since == wanted);
-            kept.map(|((origin, _), _)| *origin).collect::<BTreeSet<u128>>()
-        };
-        &of(Since::Over) - &of(Since::WentOn)
-    }
-}
-
-impl Inner {
-    /// At `seqno` these come to an end, or go on.
-    fn note(&mut self, seqno: i64, over: bool, concerns: impl Fn(&Stream) -> bool) {
-        let noted = self.noted.range_mut(..seqno).flat_map(|(_, streams)| streams);
-        for (_, since) in noted.filter(|(s, since)| **since == Since::Silent && concerns(s)) {
-            *since = if over { Since::Over } else { Since::WentOn };
-        }
+        let Some(after) = inner.noted.get(&ddl) else { return BTreeSet::new() };
+        let gone = &after.processes - &after.staying;
+        &gone - &after.committed
     }
 }
 
@@ -175,13 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_ends_in_place_of_the_ddl_and_what_is_silent_may_go_on() {
+    fn what_is_of_a_process_that_has_left_ends_in_place_of_the_ddl() {
         let severed = watching(&[(7, 1), (8, 1)]);
         assert!(severed.may_go_on() && severed.ended_by(DDL).is_empty());
         severed.view(12, &[8, 9], false);
         assert!(severed.may_go_on());
         assert_eq!(severed.ended_by(DDL), set(&[7]));
         comes(&severed, 13, (8, 1), flags::ROLLBACK);
+        assert!(severed.may_go_on(), "another one of its may be open, which was not noted");
+        severed.view(14, &[9], false);
         assert!(!severed.may_go_on());
         assert_eq!(severed.ended_by(DDL), set(&[7, 8]));
         assert!(severed.ended_by(11).is_empty(), "nobody noted that this one ended any");
@@ -192,13 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn what_went_on_is_not_ended_nor_is_any_other_of_its_process() {
-        for flags in [0, LAST] {
-            let severed = watching(&[(7, 1), (7, 2), (8, 1)]);
-            comes(&severed, 11, (7, 1), flags);
-            severed.view(12, &[9], false);
+    fn nothing_ends_of_a_process_that_committed_one_from_before() {
+        for (trx, ends) in [(1, false), (5, false), (2, true)] {
+            let severed = watching(&[(7, 1), (8, 1)]);
+            comes(&severed, 11, (7, 2), FIRST);
+            comes(&severed, 12, (7, 1), 0);
+            comes(&severed, 13, (7, trx), LAST);
+            comes(&severed, 14, (8, 1), 0);
+            comes(&severed, 15, (8, 1), flags::ROLLBACK);
+            severed.view(16, &[9], false);
             assert!(!severed.may_go_on());
-            assert_eq!(severed.ended_by(DDL), set(&[8]));
+            assert_eq!(severed.ended_by(DDL), if ends { set(&[7, 8]) } else { set(&[8]) });
         }
     }
 }

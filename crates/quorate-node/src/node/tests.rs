@@ -100,7 +100,7 @@ fn a_panic_on_a_thread_of_its_own_withdraws_it_too() {
 fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
     let node = at_four();
     node.withdrawal.inconsistent("an error that only this node has");
-    let behind = Remote::new(5);
+    let behind = Remote::new(5, true);
     assert_eq!(node.commit_order_enter(&Handle::Remote(behind)), Answer::Broken);
     assert_eq!((node.local.commit.last_left(), node.local.apply.last_left()), (4, 4));
 }
@@ -108,7 +108,7 @@ fn what_a_withdrawn_node_does_not_apply_is_not_passed_either() {
 #[test]
 fn a_violated_order_withdraws_the_node() {
     let node = at_four();
-    let again = || Handle::Remote(Remote::new(5));
+    let again = || Handle::Remote(Remote::new(5, true));
     let first = again();
     assert_eq!(node.commit_order_enter(&first), Answer::Done);
     assert_eq!(node.commit_order_leave(&first, &[]), Answer::Done);

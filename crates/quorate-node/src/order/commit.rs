@@ -220,11 +220,6 @@ impl CommitOrder {
         inner.isolated_ahead.insert(seqno);
     }
 
-    /// Whether this, which has not left yet, is an isolated action.
-    pub fn is_isolated(&self, seqno: i64) -> bool {
-        self.inner.lock().isolated_ahead.contains(&seqno)
-    }
-
     /// Whether an isolated action waits at or below `seqno` for the gate, or will: so that `seqno` does
     /// not pass before it opens.
     pub fn holds_isolated(&self, seqno: i64) -> bool {
@@ -276,7 +271,6 @@ mod tests {
         assert_eq!(held, [false, false, false, true, true]);
         order.open_isolated_gate();
         assert!(!order.holds_isolated(8));
-        assert!(order.is_isolated(8) && !order.is_isolated(7));
     }
 
     #[test]

@@ -263,8 +263,8 @@ impl Sessions {
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
         let order = &self.local.commit;
-        let committed = || handle.local().is_none() && !order.is_isolated(handle.seqno());
-        let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error, committed());
+        let committed = matches!(handle, Handle::Remote(remote) if remote.committed);
+        let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error, committed);
         let left = match handle {
             Handle::Local(trx) => trx.leave_commit(order),
             Handle::Remote(remote) => remote.leave_commit(order),

@@ -15,12 +15,14 @@
 
 use crate::blocking::Mutex;
 use crate::fnv::Fnv;
-use crate::link::severed::Stream;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// A streaming transaction: its process, and its number there.
+pub type Stream = (u128, u64);
 
 const NAME: &str = "quorate_isolated.dat";
 /// Past this the file is begun anew: positions are never that far behind an executed DDL.
@@ -79,16 +81,17 @@ impl IsolatedNotes {
     pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
         match self.inner.lock().former.get(&seqno) {
             None => false,
-            Some(Note::Done | Note::Severs(_)) => true,
             Some(Note::Begun(before)) => self.fingerprint(tables) != *before,
+            Some(Note::Done | Note::Severs(_)) => true,
         }
     }
 
     /// Notes, durably, that the action is about to run.
     pub fn begun(&self, history: u128, seqno: i64, tables: &[(String, String)]) -> io::Result<()> {
         let fingerprint = self.fingerprint(tables);
-        self.inner.lock().running = Some((seqno, BTreeSet::new()));
-        self.write(&format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
+        let mut inner = self.inner.lock();
+        inner.running = Some((seqno, BTreeSet::new()));
+        self.write(&mut inner, &format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
     }
 
     /// Notes, durably, that the action that runs, if any, may end the streaming transactions that `met`
@@ -108,25 +111,30 @@ impl IsolatedNotes {
         let words: String =
             fresh.iter().map(|(origin, trx)| format!(" {origin:032x}:{trx:x}")).collect();
         noted.extend(fresh);
-        drop(inner);
-        self.write(&format!("{history:032x} {seqno} severs{words}\n"))
+        // Whoever asks for the same meanwhile waits until it is on disk.
+        self.write(&mut inner, &format!("{history:032x} {seqno} severs{words}\n"))
             .map_err(|error| (seqno, error))
     }
 
     /// Notes, durably, that the action has run.
     pub fn done(&self, history: u128, seqno: i64) -> io::Result<()> {
-        self.inner.lock().running = None;
-        self.write(&format!("{history:032x} {seqno} done\n"))
+        let mut inner = self.inner.lock();
+        inner.running = None;
+        self.write(&mut inner, &format!("{history:032x} {seqno} done\n"))
     }
 
-    fn write(&self, line: &str) -> io::Result<()> {
-        let mut inner = self.inner.lock();
+    fn write(&self, inner: &mut Inner, line: &str) -> io::Result<()> {
         if inner.file.is_none() || inner.bytes > BYTES_MAX {
             let mut options = OpenOptions::new();
             // The notes of the former run are needed until its last DDL is behind the position.
             let keep = inner.file.is_none() && !inner.former.is_empty();
             options.create(true).write(!keep).append(keep).truncate(!keep);
-            inner.file = Some(options.open(self.path())?);
+            let mut file = options.open(self.path())?;
+            if keep {
+                // Its last line may be torn.
+                file.write_all(b"\n")?;
+            }
+            inner.file = Some(file);
             inner.bytes = 0;
         }
         inner.bytes += line.len() as u64;
