@@ -191,6 +191,8 @@ fn what_ddl_ended_does_not_come_back_with_a_crash() -> Result<()> {
     wait_for(&cluster, other, "a view without it", SIZE, |size| size == 2)?;
 
     let mut conn = cluster.connect(other)?;
+    // The size of the group is told a moment before the position has the view that says so.
+    conn.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     let last: String = conn.query_first(LAST_COMMITTED)?.context("no position")?;
     let seqno = last.parse::<i64>()? + 1;
     conn.query_drop("ALTER TABLE test_stream.t COMMENT = 'changed'")?;
