@@ -25,16 +25,38 @@ pub enum GroupError {
     )]
     TlsFile { path: PathBuf, reason: String },
     #[error(
-        "this processor lacks '{feature}', which encryption (socket.ssl) needs here. Run the node on \
-         a newer one, or the group without socket.ssl inside a protected network"
+        "this processor lacks '{feature}', which encryption needs here. Run the node on a newer one, or, \
+         inside a network of which every host is trusted, the group with quorate.insecure=yes"
     )]
     TlsUnsupported { feature: &'static str },
+    #[error("no TLS: {reason}")]
+    Tls { reason: String },
+    #[error(
+        "the file {} cannot be used as the secret of the group: {reason}. Mend it, or \
+         quorate.secret_file, which names it; nothing was started or changed", .path.display()
+    )]
+    SecretFile { path: PathBuf, reason: String },
+    #[error("the system gives no random numbers, which keys and secrets are made of")]
+    NoEntropy,
+    #[error(
+        "nothing protects this node's group port: other hosts are to connect to {addr}, and whoever does \
+         could read and change all data. Make a secret once ('quorate secret new FILE'), copy the file \
+         to all nodes, and add quorate.secret_file=FILE to wsrep_provider_options (or certificates: \
+         socket.ssl_cert, socket.ssl_key, socket.ssl_ca). In a network of which every host is trusted, \
+         quorate.insecure=yes starts it as it is. Nothing was started, no data is affected"
+    )]
+    Unprotected { addr: String },
     #[error(transparent)]
     Start(#[from] StartError),
 
     // The disk.
     #[error("cannot read or write {path}: {source}. Check the disk and its permissions", path = .path.display())]
     Mark { path: PathBuf, source: io::Error },
+    #[error(
+        "this member's key {} cannot be read or written: {source}. Check the disk and its permissions; a \
+         key that is damaged may be deleted, and a new one is made", .path.display()
+    )]
+    KeyFile { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]

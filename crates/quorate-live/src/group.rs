@@ -159,10 +159,10 @@ impl Group {
         self.tell(Order::RefreshView);
     }
 
-    /// Reads the files of [`TlsOptions`](crate::TlsOptions) again; connections made from now on use
-    /// them. Those that stand stay. On an error the former certificates stay in use.
-    pub fn reload_tls(&self) -> Result<(), GroupError> {
-        self.live.reload_tls()
+    /// Reads the files of [`Security`](crate::Security) again; connections made from now on use
+    /// them. Those that stand stay. On an error the former ones stay in use.
+    pub fn reload_security(&self) -> Result<(), GroupError> {
+        self.live.reload_security()
     }
 
     pub fn status(&self) -> GroupStatus {

@@ -4,7 +4,7 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::host::Observer;
 use crate::net::dial::Caller;
-use crate::net::tls::Tls;
+use crate::net::trust::Trust;
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub(crate) struct Live {
     pub tick_ms: u64,
     pub core: Core,
     pub hands: Arc<Hands>,
-    pub tls: RwLock<Option<Arc<Tls>>>,
+    pub trust: RwLock<Arc<Trust>>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     pub stopping: Mutex<bool>,
@@ -125,15 +125,15 @@ impl Live {
         }
     }
 
-    /// What new connections are encrypted with.
-    pub fn tls(&self) -> Option<Arc<Tls>> {
-        self.tls.read().clone()
+    /// What new connections stand on.
+    pub fn trust(&self) -> Arc<Trust> {
+        self.trust.read().clone()
     }
 
-    /// Reads the certificates again, for connections from now on.
-    pub fn reload_tls(&self) -> Result<(), GroupError> {
-        let loaded = self.options.tls.as_ref().map(Tls::load).transpose()?;
-        *self.tls.write() = loaded.map(Arc::new);
+    /// Reads secret or certificates again, for connections from now on.
+    pub fn reload_security(&self) -> Result<(), GroupError> {
+        let loaded = Trust::load(&self.options.security, Some(&self.options.dir))?;
+        *self.trust.write() = Arc::new(loaded);
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Live {
             identity: self.with_machine(|machine, _, _| machine.identity()),
             silence: self.options.suspect_timeout,
             connections: &self.hands.acceptor.connections,
-            tls: self.tls(),
+            trust: self.trust(),
         }
     }
 

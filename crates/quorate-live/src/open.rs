@@ -7,7 +7,7 @@ use crate::live::Live;
 use crate::net::dial::{dial, Caller, DialError};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
-use crate::net::tls::Tls;
+use crate::net::trust::Trust;
 use crate::options::{GroupOptions, OpenInfo};
 use crate::spawn::Threads;
 use crate::syncs::Syncs;
@@ -29,7 +29,8 @@ pub(crate) fn open(
     observer: Arc<dyn Observer>,
 ) -> Result<(Arc<Live>, OpenInfo), GroupError> {
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
-    let tls = options.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
+    options.security.check_reach(&options.listen, &options.advertise)?;
+    Trust::load(&options.security, None)?;
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
@@ -39,6 +40,7 @@ pub(crate) fn open(
         ..WalOptions::new(&options.dir)
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
+    let trust = Arc::new(Trust::load(&options.security, Some(&options.dir))?);
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
     let settings = options.machine(random() as u64);
@@ -46,7 +48,7 @@ pub(crate) fn open(
     let mut folder = Folder {
         options: &options,
         acceptor: &acceptor,
-        tls: &tls,
+        trust: &trust,
         wal: &wal,
         syncs: &syncs,
         snapshots: &snapshots,
@@ -91,7 +93,7 @@ pub(crate) fn open(
             tick_ms,
             core: Core::new(hands.clone(), machine, out),
             hands,
-            tls: RwLock::new(tls),
+            trust: RwLock::new(trust),
             observer,
             threads: Threads::new(Box::new(on_panic)),
             stopping: Mutex::new(false),
@@ -151,7 +153,7 @@ fn directory(recovered: Recovered) -> Directory {
 struct Folder<'a> {
     options: &'a GroupOptions,
     acceptor: &'a Acceptor,
-    tls: &'a Option<Arc<Tls>>,
+    trust: &'a Arc<Trust>,
     wal: &'a Wal,
     syncs: &'a Syncs,
     snapshots: &'a Snapshots,
@@ -179,7 +181,7 @@ impl Opening for Folder<'_> {
             identity,
             silence: self.options.suspect_timeout,
             connections: &self.acceptor.connections,
-            tls: self.tls.clone(),
+            trust: self.trust.clone(),
         };
         match dial(caller, addr, Want::Status, None) {
             Ok(dialled) => SeedAnswer::Found(dialled.welcome.from),

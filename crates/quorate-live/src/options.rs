@@ -1,6 +1,6 @@
 //! What a member is opened with.
 
-use crate::net::tls::TlsOptions;
+use crate::net::trust::Security;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT};
 use quorate_group::Options;
@@ -55,8 +55,8 @@ pub struct GroupOptions {
     pub suspect_timeout: Duration,
     pub segment_bytes: u64,
     pub retain_bytes: u64,
-    /// Encrypted connections only, between nodes that know each other by certificate.
-    pub tls: Option<TlsOptions>,
+    /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
+    pub security: Security,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -92,7 +92,7 @@ impl GroupOptions {
             suspect_timeout: Duration::from_secs(5),
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
-            tls: None,
+            security: Security::ThisHost,
             proposal_bytes_max: 1 << 30,
             level: LEVEL,
         }

@@ -3,7 +3,7 @@
 use crate::error::GroupError;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError};
-use crate::net::tls::{Tls, TlsOptions};
+use crate::net::trust::{Security, Trust};
 use quorate_consensus::MemberId;
 use quorate_wire::{Packet, PeerIdentity, Want};
 use std::sync::Arc;
@@ -12,15 +12,12 @@ use std::time::Duration;
 /// What the member at the group address `addr` says of itself: names and values, in the order to
 /// show them (see [`crate::GroupStatus::lines`], preceded by name, group, incarnation and
 /// addresses). Waits at most a few seconds for an answer.
-pub fn query_status(
-    addr: &str,
-    tls: Option<&TlsOptions>,
-) -> Result<Vec<(String, String)>, GroupError> {
+pub fn query_status(addr: &str, security: &Security) -> Result<Vec<(String, String)>, GroupError> {
     let connections = Connections::default();
     let identity = PeerIdentity::default();
-    let tls = tls.map(Tls::load).transpose()?.map(Arc::new);
+    let trust = Arc::new(Trust::load(security, None)?);
     let silence = Duration::from_secs(5);
-    let caller = Caller { identity, silence, connections: &connections, tls };
+    let caller = Caller { identity, silence, connections: &connections, trust };
     let failed = |error: DialError| GroupError::NoAnswer {
         addr: addr.to_owned(),
         reason: error.to_string(),

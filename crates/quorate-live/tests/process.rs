@@ -129,7 +129,7 @@ fn try_start(name: &str, leads: bool) -> (Cluster, Process) {
 
 /// How far the child process is, asked over its group port.
 fn applied(node: &Node) -> u64 {
-    let lines = quorate_live::query_status(&node.options.listen, None).unwrap();
+    let lines = quorate_live::query_status(&node.options.listen, &node.options.security).unwrap();
     let applied = lines.into_iter().find(|(name, _)| name == "applied_index").unwrap();
     applied.1.parse().unwrap()
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Cluster, Node};
-use quorate_live::{GroupError, OrderError, TlsOptions};
+use quorate_live::{GroupError, OrderError, Security, TlsOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl Drop for Authority {
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
     let mut cluster = Cluster::new(name, 3);
     for (at, node) in cluster.nodes.iter_mut().enumerate() {
-        node.options.tls = tls(at);
+        node.options.security = tls(at).map_or(Security::ThisHost, Security::Certificates);
         node.start().unwrap();
         node.joined();
     }
@@ -119,8 +119,8 @@ fn one_self_signed_certificate_for_all_is_enough() {
 fn strangers_stay_outside_and_the_log_says_why() {
     let (authority, other) = (Authority::new("own"), Authority::new("foreign"));
     let mut cluster = Cluster::new("tls-strangers", 3);
-    cluster.nodes[0].options.tls = Some(authority.issue("n0"));
-    cluster.nodes[1].options.tls = Some(other.issue("n1"));
+    cluster.nodes[0].options.security = Security::Certificates(authority.issue("n0"));
+    cluster.nodes[1].options.security = Security::Certificates(other.issue("n1"));
     cluster.nodes[0].start().unwrap();
     cluster.nodes[0].joined();
     for at in [1, 2] {
@@ -131,7 +131,8 @@ fn strangers_stay_outside_and_the_log_says_why() {
     let proposal = cluster.nodes[0].propose();
     cluster.nodes[0].await_applied(&[proposal]);
     let lines = cluster.nodes[0].shared.lines.lock().clone();
-    let complaints: Vec<_> = lines.iter().filter(|(_, line)| line.contains("TLS")).collect();
+    let complaints: Vec<_> =
+        lines.iter().filter(|(_, line)| line.contains("TLS") || line.contains("encrypt")).collect();
     assert!(!complaints.is_empty(), "{lines:?}");
 }
 
@@ -144,7 +145,7 @@ fn a_running_group_is_switched_over_node_by_node() {
         for at in 0..3 {
             let tls = TlsOptions { dynamic, ..authority.issue(&format!("n{at}-{round}")) };
             cluster.nodes[at].kill();
-            cluster.nodes[at].options.tls = Some(tls);
+            cluster.nodes[at].options.security = Security::Certificates(tls);
             cluster.nodes[at].start().unwrap();
             cluster.await_members(&[0, 1, 2]);
             proposals.push(cluster.nodes[at].propose());
@@ -159,9 +160,9 @@ fn certificates_are_read_again_on_demand_and_bad_files_are_named() {
     let cluster = started("tls-reload", |at| Some(authority.issue(&format!("n{at}"))));
     let group = cluster.nodes[0].group();
     authority.issue("n0");
-    group.reload_tls().unwrap();
+    group.reload_security().unwrap();
     std::fs::write(authority.dir.join("n0-cert.pem"), "no certificate").unwrap();
-    let error = group.reload_tls().unwrap_err();
+    let error = group.reload_security().unwrap_err();
     assert!(error.to_string().contains("n0-cert.pem"), "{error}");
     let proposal = cluster.nodes[0].propose();
     cluster.await_applied(&[proposal]);
@@ -177,7 +178,7 @@ fn a_certificate_of_the_first_version_is_refused_with_the_remedy() {
         .output()
         .unwrap();
     if String::from_utf8_lossy(&version.stdout).contains("Version: 1 ") {
-        cluster.nodes[0].options.tls = Some(tls);
+        cluster.nodes[0].options.security = Security::Certificates(tls);
         let error = cluster.nodes[0].start().unwrap_err();
         assert!(error.to_string().contains("-extfile"), "{error}");
     }

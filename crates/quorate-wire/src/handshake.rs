@@ -81,6 +81,9 @@ pub enum RefusalCode {
     Isolated = 7,
     /// An older state of a member: a restored image, or a copy of its directory.
     RolledBack = 8,
+    /// One side encrypts its connections, the other one does not. It is said in the clear, so it proves
+    /// nothing but that somebody is there.
+    Security = 9,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,6 +159,7 @@ impl Refusal {
             6 => RefusalCode::Stale,
             7 => RefusalCode::Isolated,
             8 => RefusalCode::RolledBack,
+            9 => RefusalCode::Security,
             value => return Err(WireError::BadValue { what: "refusal", value: value.into() }),
         };
         Ok(Self { code, text: body.text()? })

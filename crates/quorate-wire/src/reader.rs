@@ -7,8 +7,11 @@ use bytes::{Bytes, BytesMut};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Reads packets from a stream. Holds one buffer of a frame's size, and the packet in fragments,
-/// which grows as its bytes arrive.
+/// What a connection begins with: many say little.
+const BUFFER_BYTES: usize = 8 << 10;
+
+/// Reads packets from a stream. Holds one buffer, which grows to a frame's size where that much arrives,
+/// and the packet in fragments, which grows as its bytes arrive.
 pub struct FrameReader<R> {
     stream: R,
     buffer: Vec<u8>,
@@ -37,7 +40,7 @@ impl<R: Read> FrameReader<R> {
         let body_max = message_max.min(FRAME_BODY_MAX);
         Self {
             stream,
-            buffer: vec![0; HEADER_BYTES + body_max],
+            buffer: vec![0; BUFFER_BYTES.min(HEADER_BYTES + body_max)],
             start: 0,
             end: 0,
             body_max,
@@ -50,9 +53,6 @@ impl<R: Read> FrameReader<R> {
     pub fn raise_limit(&mut self, message_max: usize) {
         self.body_max = message_max.min(FRAME_BODY_MAX);
         self.message_max = message_max;
-        if self.buffer.len() < HEADER_BYTES + self.body_max {
-            self.buffer.resize(HEADER_BYTES + self.body_max, 0);
-        }
     }
 
     pub fn stream(&self) -> &R {
@@ -113,6 +113,11 @@ impl<R: Read> FrameReader<R> {
 
     /// Blocks until more bytes are here.
     pub fn fill(&mut self) -> Result<(), ReadFailure> {
+        if self.end == self.buffer.len() {
+            // The last read filled it: there is more to come than it takes.
+            let frame = HEADER_BYTES + self.body_max;
+            self.buffer.resize((2 * self.buffer.len()).min(frame).max(self.buffer.len()), 0);
+        }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;

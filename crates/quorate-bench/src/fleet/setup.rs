@@ -64,7 +64,7 @@ impl Fleet {
             version: versions.join(", "),
             options: self.options(0)?,
             read_back,
-            encrypted: false,
+            encrypted: self.system.encrypts(),
         })
     }
 }

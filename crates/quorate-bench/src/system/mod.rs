@@ -3,7 +3,7 @@
 //!
 //! Every system gets [`quorate_lab::server::common_options`], what it needs to replicate, and what decides
 //! on durability, written out though it may be a default. Everything else is what its users get by default.
-//! Nothing is encrypted in any of them.
+//! Connections between members are encrypted where that is the default: in Quorate alone.
 
 mod group_replication;
 mod mariadb;
@@ -51,6 +51,11 @@ pub trait System: Send + Sync {
     fn name(&self) -> &'static str;
 
     fn title(&self) -> &'static str;
+
+    /// Whether what members say to each other is encrypted.
+    fn encrypts(&self) -> bool {
+        false
+    }
 
     fn program(&self) -> &Program;
 

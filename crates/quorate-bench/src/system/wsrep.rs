@@ -81,6 +81,10 @@ impl System for Wsrep {
         self.title
     }
 
+    fn encrypts(&self) -> bool {
+        self.replicator != Replicator::Galera
+    }
+
     fn program(&self) -> &Program {
         &self.program
     }
@@ -97,11 +101,13 @@ impl System for Wsrep {
             &ground.folder.join("lib"),
             ground.account,
         )?;
+        let secret = server::make_secret(ground.folder, ground.account)?;
         let settings = Settings {
             cluster: GROUP,
             group: &group,
             provider: &provider,
             provider_options: &self.provider_options(),
+            secret: Some(&secret),
             account: ground.account,
         };
         let mut options = settings.options(&ground.nodes[member]);

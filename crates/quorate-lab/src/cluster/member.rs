@@ -55,13 +55,21 @@ impl Member {
     }
 
     /// A member without a database. `group`: the addresses of all.
-    pub fn start_logger(&self, program: &Path, account: &Account, group: &[String]) -> Result<()> {
+    pub fn start_logger(
+        &self,
+        program: &Path,
+        account: &Account,
+        group: &[String],
+        secret: &Path,
+    ) -> Result<()> {
         let mut command = Command::new(program);
         command
             .args(["logger", "--cluster-name", super::GROUP, "--name", &self.seat.node.name])
             .args(["--address", &self.seat.node.group_address(), "--join", &group.join(",")])
             .arg("--log-dir")
-            .arg(self.seat.node.log());
+            .arg(self.seat.node.log())
+            .arg("--secret-file")
+            .arg(secret);
         self.seat.run(command, account)
     }
 

@@ -107,6 +107,7 @@ impl Cluster {
             &self.folder.path().join("lib"),
             &self.account,
         )?;
+        let secret = server::make_secret(self.folder.path(), &self.account)?;
         let of_learners = format!("{LEARNER};{}", self.plan.provider_options);
         for index in self.nodes() {
             let learns = self.is_learner(index);
@@ -115,6 +116,7 @@ impl Cluster {
                 group: &group,
                 provider: &provider,
                 provider_options: if learns { &of_learners } else { &self.plan.provider_options },
+                secret: Some(&secret),
                 account: &self.account,
             };
             settings.write(&self.members[index].seat.node, &extra)?;
@@ -387,7 +389,8 @@ impl Cluster {
 
     fn start_logger(&self, logger: usize) -> Result<()> {
         let (program, group) = (&self.plan.logger_program, self.group_addresses());
-        self.members[logger].start_logger(program, &self.account, &group)
+        let secret = server::make_secret(self.folder.path(), &self.account)?;
+        self.members[logger].start_logger(program, &self.account, &group, &secret)
     }
 
     fn beginning(&self, node: usize) -> Result<Start> {

@@ -1,6 +1,6 @@
 //! A node's `my.cnf`.
 
-use super::{Account, Node};
+use super::{names_security, Account, Node};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -33,6 +33,8 @@ pub struct Settings<'a> {
     pub provider: &'a Path,
     /// What is added to `wsrep_provider_options`.
     pub provider_options: &'a str,
+    /// By what the nodes know each other, unless those options say it.
+    pub secret: Option<&'a Path>,
     pub account: &'a Account,
 }
 
@@ -77,6 +79,8 @@ impl Settings<'_> {
         let file = self.provider.file_name().unwrap_or_default();
         if file.to_string_lossy().starts_with("libquorate") {
             options.push(format!("quorate.dir={}", node.log().display()));
+            let secret = self.secret.filter(|_| !names_security(self.provider_options));
+            options.extend(secret.map(|file| format!("quorate.secret_file={}", file.display())));
         }
         let own = self.provider_options.trim_matches([';', ' ']);
         if !own.is_empty() {

@@ -1,14 +1,17 @@
 //! A connection, plain or encrypted. After the greeting it is used one way: the side that dialled
 //! writes, the side that accepted reads.
 
-use super::tls::Tls;
+use super::trust::{demand, offer, Binding, Tls, Trust};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::RangeInclusive;
 
 /// The first byte of a TLS handshake; frames begin otherwise.
 const TLS_HANDSHAKE: u8 = 0x16;
+/// The first bytes of all TLS records: the answers to a handshake.
+const TLS_RECORDS: RangeInclusive<u8> = 0x14..=0x17;
 /// A TLS session reads small pieces from what it is given.
 const READ_BUFFER: usize = 64 << 10;
 
@@ -18,39 +21,72 @@ pub(crate) struct Channel {
     session: Option<Box<Connection>>,
 }
 
+/// Why there is no channel.
+pub(crate) enum NoChannel {
+    Failed(io::Error),
+    /// One side encrypts, the other one does not. The plain connection is good for saying so.
+    Mismatch(Channel, &'static str),
+}
+
+impl From<io::Error> for NoChannel {
+    fn from(error: io::Error) -> Self {
+        NoChannel::Failed(error)
+    }
+}
+
 impl Channel {
     /// On the side that dials.
-    pub fn dial(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Channel> {
+    pub fn dial(stream: TcpStream, tls: Option<&Tls>) -> Result<Channel, NoChannel> {
         let Some(tls) = tls else { return Ok(Channel::plain(stream)) };
         let nameless = ServerName::try_from("quorate").map_err(io::Error::other)?;
         let session = ClientConnection::new(tls.client.clone(), nameless);
-        let session = session.map_err(io::Error::other)?;
-        Channel::encrypted(stream, session.into())
-            .map_err(|error| explained(error, "it may have no certificate, or not speak TLS"))
+        let mut channel = Channel::beginning(stream, session.map_err(io::Error::other)?.into());
+        channel.send_waiting()?;
+        let mut first = [0];
+        if channel.socket().peek(&mut first)? == 1 && !TLS_RECORDS.contains(&first[0]) {
+            let plain = Channel::plain(channel.socket.0.into_inner());
+            return Err(NoChannel::Mismatch(plain, "it does not encrypt its connections"));
+        }
+        Ok(channel.agreed(tls, "it may have no certificate, or another kind of security")?)
     }
 
     /// On the side that accepted: what the other side speaks, if that is allowed.
-    pub fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Channel> {
+    pub fn accept(stream: TcpStream, trust: &Trust) -> Result<Channel, NoChannel> {
         let mut first = [0];
         let speaks_tls = stream.peek(&mut first)? == 1 && first[0] == TLS_HANDSHAKE;
-        match (speaks_tls, tls) {
+        match (speaks_tls, &trust.tls) {
             (true, Some(tls)) => {
                 let session = ServerConnection::new(tls.server.clone());
                 let session = session.map_err(io::Error::other)?;
-                Channel::encrypted(stream, session.into())
-                    .map_err(|error| explained(error, "its certificate or ours may be at fault"))
+                let channel = Channel::beginning(stream, session.into());
+                Ok(channel.agreed(tls, "its certificate or ours, or another kind of security")?)
             }
-            (true, None) => Err(io::Error::other(
-                "it speaks TLS, this node does not: set socket.ssl, socket.ssl_cert, \
-                 socket.ssl_key and socket.ssl_ca on all nodes alike",
+            (true, None) => Err(NoChannel::Mismatch(
+                Channel::plain(stream),
+                "the dialling node encrypts its connections, this one does not: set \
+                 quorate.secret_file (or socket.ssl_cert, socket.ssl_key and socket.ssl_ca) on all \
+                 nodes alike",
             )),
-            (false, Some(tls)) if !tls.dynamic => Err(io::Error::other(
-                "it does not speak TLS, which this node demands (socket.ssl): nothing it said was \
-                 believed; set socket.ssl on it, too, or socket.dynamic=yes on all nodes while the \
-                 group is switched over",
+            (false, Some(_)) if !trust.dynamic => Err(NoChannel::Mismatch(
+                Channel::plain(stream),
+                "the dialling side does not encrypt its connections, which this node demands: \
+                 nothing it said was believed. Set quorate.secret_file (or socket.ssl_*) on all \
+                 nodes alike, or socket.dynamic=yes while the group is switched over",
             )),
             (false, _) => Ok(Channel::plain(stream)),
         }
+    }
+
+    /// Encrypted, and the secret proved where one is to be.
+    fn agreed(mut self, tls: &Tls, hint: &str) -> io::Result<Channel> {
+        self.shake_hands().map_err(|error| explained(error, hint))?;
+        let (Some(proving), Some(session)) = (&tls.proving, &self.session) else { return Ok(self) };
+        let binding = Binding::of(session, &proving.public_key)?;
+        match **session {
+            Connection::Client(_) => offer(&mut self, &binding, &proving.secrets)?,
+            Connection::Server(_) => demand(&mut self, &binding, &proving.secrets)?,
+        }
+        Ok(self)
     }
 
     pub fn socket(&self) -> &TcpStream {
@@ -67,14 +103,30 @@ impl Channel {
         Channel { socket: Socket(BufReader::with_capacity(0, stream)), session: None }
     }
 
-    fn encrypted(stream: TcpStream, mut session: Connection) -> io::Result<Channel> {
+    fn beginning(stream: TcpStream, mut session: Connection) -> Channel {
         // What is written at once is bounded by the caller.
         session.set_buffer_limit(None);
-        let mut socket = Socket(BufReader::with_capacity(READ_BUFFER, stream));
-        while session.is_handshaking() {
-            session.complete_io(&mut socket)?;
+        let socket = Socket(BufReader::with_capacity(READ_BUFFER, stream));
+        Channel { socket, session: Some(Box::new(session)) }
+    }
+
+    fn shake_hands(&mut self) -> io::Result<()> {
+        if let Some(session) = &mut self.session {
+            while session.is_handshaking() {
+                session.complete_io(&mut self.socket)?;
+            }
         }
-        Ok(Channel { socket, session: Some(Box::new(session)) })
+        Ok(())
+    }
+
+    /// What the session has to say.
+    fn send_waiting(&mut self) -> io::Result<()> {
+        if let Some(session) = &mut self.session {
+            while session.wants_write() {
+                session.write_tls(&mut self.socket)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -98,9 +150,7 @@ impl Write for Channel {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(session) = &mut self.session else { return self.socket.write(bytes) };
         let taken = session.writer().write(bytes)?;
-        while session.wants_write() {
-            session.write_tls(&mut self.socket)?;
-        }
+        self.send_waiting()?;
         Ok(taken)
     }
 

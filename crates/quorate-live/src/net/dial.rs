@@ -1,14 +1,14 @@
 //! Connecting to an address and introducing oneself.
 
-use super::channel::Channel;
+use super::channel::{Channel, NoChannel};
 use super::connections::Connections;
 use super::socket;
-use super::tls::Tls;
+use super::trust::{Tls, Trust};
 use quorate_consensus::MemberId;
 use quorate_group::refusal_proves_absence;
 use quorate_wire::{
-    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, Want, Welcome,
-    WireError, PROTOCOL_MAX, PROTOCOL_MIN,
+    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, RefusalCode, Want,
+    Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -31,6 +31,9 @@ pub(crate) enum DialError {
     Handshake(io::Error),
     #[error("refused: {}", .0.text)]
     Refused(Refusal),
+    /// The other side says that it encrypts nothing, and this one does.
+    #[error("{0}")]
+    Unencrypted(String),
     #[error("{0}")]
     Protocol(#[from] ReadFailure),
 }
@@ -41,7 +44,7 @@ impl DialError {
         match self {
             DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
             DialError::Refused(refusal) => refusal_proves_absence(refusal.code),
-            DialError::Handshake(_) | DialError::Protocol(_) => false,
+            DialError::Handshake(_) | DialError::Unencrypted(_) | DialError::Protocol(_) => false,
         }
     }
 }
@@ -50,6 +53,8 @@ impl DialError {
 pub(crate) struct Dialled {
     pub reader: FrameReader<Channel>,
     pub welcome: Welcome,
+    /// The other side encrypts nothing, and that is allowed: why it is plain.
+    pub plain: Option<String>,
 }
 
 /// Who dials.
@@ -58,7 +63,7 @@ pub(crate) struct Caller<'a> {
     /// Without a sign of life for so long, a connection ends.
     pub silence: Duration,
     pub connections: &'a Connections,
-    pub tls: Option<Arc<Tls>>,
+    pub trust: Arc<Trust>,
 }
 
 impl Dialled {
@@ -79,11 +84,12 @@ pub(crate) fn dial(
     want: Want,
     expects: Option<MemberId>,
 ) -> Result<Dialled, DialError> {
-    let tls = caller.tls.as_deref();
+    let tls = caller.trust.tls.as_ref();
     match attempt(&caller, addr, want, expects, tls) {
-        // It may not be switched over yet.
-        Err(DialError::Handshake(_)) if tls.is_some_and(|tls| tls.dynamic) => {
-            attempt(&caller, addr, want, expects, None)
+        // It is not switched over yet.
+        Err(DialError::Unencrypted(reason)) if caller.trust.dynamic => {
+            let dialled = attempt(&caller, addr, want, expects, None)?;
+            Ok(Dialled { plain: Some(reason), ..dialled })
         }
         other => other,
     }
@@ -97,26 +103,48 @@ fn attempt(
     tls: Option<&Tls>,
 ) -> Result<Dialled, DialError> {
     let stream = connect(addr).map_err(DialError::Connect)?;
+    let there = stream.peer_addr().map_err(DialError::Connect)?;
+    if !caller.trust.admits(there.ip()) {
+        let reason =
+            "it is on another host, and connections to other hosts are not protected: set \
+                      quorate.secret_file on all nodes";
+        return Err(DialError::Handshake(io::Error::other(reason)));
+    }
     // Until the answer is here: closing the member ends the wait for it.
     let _listed = caller.connections.list(&stream, false).map_err(DialError::Connect)?;
     let prepared = socket::configure(&stream, caller.silence)
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
-    let mut channel =
-        prepared.and_then(|()| Channel::dial(stream, tls)).map_err(DialError::Handshake)?;
+    prepared.map_err(DialError::Handshake)?;
+    let mut channel = Channel::dial(stream, tls).map_err(|error| match error {
+        NoChannel::Failed(error) => DialError::Handshake(error),
+        NoChannel::Mismatch(plain, what) => unencrypted(plain, what),
+    })?;
     let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
     let own = caller.identity.member;
     let hello = Hello { versions, want, from: caller.identity.clone(), expects };
     write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Handshake)?;
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     match read_packet(&mut reader, MemberId(0), own)? {
-        Packet::Welcome(welcome) => Ok(Dialled { reader, welcome }),
+        Packet::Welcome(welcome) => Ok(Dialled { reader, welcome, plain: None }),
         Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
         other => {
             let value = (other.frame_type() as u8).into();
             let error = WireError::BadValue { what: "the answer to hello", value };
             Err(DialError::Protocol(error.into()))
         }
+    }
+}
+
+/// Anybody can answer in the clear. Of what it says, only that it is a member that encrypts nothing is
+/// listened to; any other refusal would be one of a member's, which this has not shown to be.
+fn unencrypted(plain: Channel, what: &str) -> DialError {
+    let mut reader = FrameReader::new(plain, GREETING_BYTES_MAX);
+    match read_packet(&mut reader, MemberId(0), MemberId(0)) {
+        Ok(Packet::Refuse(refusal)) if refusal.code == RefusalCode::Security => {
+            DialError::Unencrypted(format!("{what}: {}", refusal.text))
+        }
+        _ => DialError::Handshake(io::Error::other(format!("{what}, and this node does"))),
     }
 }
 

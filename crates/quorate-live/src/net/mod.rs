@@ -16,5 +16,5 @@ pub(crate) mod dial;
 pub(crate) mod listener;
 pub(crate) mod peer;
 pub(crate) mod socket;
-pub(crate) mod tls;
+pub(crate) mod trust;
 pub(crate) mod writer;

@@ -16,6 +16,12 @@ pub(crate) fn run(live: &Arc<Live>) {
             return;
         }
         match accepted {
+            Ok((_, addr)) if !live.trust().admits(addr.ip()) => {
+                live.complain(format!(
+                    "connection from {addr} dropped: it comes from another host, and nothing protects \
+                     this node's group port: set quorate.secret_file on all nodes"
+                ));
+            }
             Ok((stream, addr)) => {
                 if let Err(error) = receive(live, stream) {
                     live.complain(format!("connection from {addr} dropped: {error}"));

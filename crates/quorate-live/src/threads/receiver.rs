@@ -2,13 +2,14 @@
 //! the packets.
 
 use crate::live::Live;
-use crate::net::channel::Channel;
+use crate::net::channel::{Channel, NoChannel};
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
 use bytes::Bytes;
 use quorate_consensus::MemberId;
 use quorate_group::{Assembly, Greeting, Input, Received};
 use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
+use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,16 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
     let listed = live.hands.acceptor.connections.list(&stream, true)?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
-    let channel = Channel::accept(stream, live.tls().as_deref())?;
+    let channel = match Channel::accept(stream, &live.trust()) {
+        Ok(channel) => channel,
+        Err(NoChannel::Failed(error)) => return Err(error.into()),
+        Err(NoChannel::Mismatch(mut plain, why)) => {
+            let text = format!("node {}: {why}", live.options.name);
+            let refusal = Refusal { code: RefusalCode::Security, text };
+            write_packet(&mut plain, &Packet::Refuse(refusal))?;
+            return Err(io::Error::other(why).into());
+        }
+    };
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     let Some(Packet::Hello(hello)) = next(&mut reader, MemberId(0), live.id)? else {
         return Ok(());

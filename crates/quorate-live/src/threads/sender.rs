@@ -61,7 +61,10 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
         match dial(live.caller(), &addr, Want::Peer, Some(peer.id)) {
             Ok(dialled) if dialled.welcome.from.member == peer.id => {
                 match live.with_machine(|m, _, _| m.accepts(&dialled.welcome.from)) {
-                    Ok(()) => return Some(dialled),
+                    Ok(()) => {
+                        warn_plain(live, peer, &addr, &dialled);
+                        return Some(dialled);
+                    }
                     Err(refusal) => complain(live, peer, &addr, refusal.text, complaint),
                 }
                 refused = false;
@@ -83,6 +86,18 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
         live.step(Input::NotThere { peer: peer.id, dialled_ms });
     }
     None
+}
+
+/// What is allowed for a while must not be forgotten.
+fn warn_plain(live: &Live, peer: &Peer, addr: &str, dialled: &Dialled) {
+    if let Some(reason) = &dialled.plain {
+        let id = peer.id;
+        let line = format!(
+            "the connection to member {id} at {addr} is NOT encrypted, which socket.dynamic=yes \
+             allows: {reason}. Take socket.dynamic out when all nodes are switched over"
+        );
+        live.log(LogLevel::Warn, line);
+    }
 }
 
 /// One line for each new reason, not for each attempt.

@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberRole, Rules};
-use quorate_live::{Group, GroupError, GroupOptions, OpenInfo, StartingPoint};
+use quorate_live::{Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint};
 use quorate_node::node::NodeObserver;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
@@ -63,6 +63,13 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
         options.dir.display(),
         options.advertise
     ));
+    if options.security == Security::Insecure {
+        provider.warn(&format!(
+            "quorate.insecure=yes: nothing protects the group port {}. Whoever reaches it can read and \
+             change all data; quorate.secret_file ends that",
+            options.listen
+        ));
+    }
     provider.settle_gtid_domain(args.bootstrap);
     provider.begin_connection();
     let observer = Arc::new(NodeObserver::new(&provider.node));
@@ -190,7 +197,7 @@ fn group_options(
         suspect_timeout: options.period("evs.suspect_timeout"),
         segment_bytes: options.bytes("quorate.segment_size"),
         retain_bytes: options.bytes("quorate.log_retain"),
-        tls: options.tls()?,
+        security: options.security()?,
         role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
         priority: options.integer("quorate.priority") as u8,
         zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),

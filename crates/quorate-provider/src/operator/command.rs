@@ -32,7 +32,7 @@ fn command(provider: &Provider, name: &str, value: &str) -> Result<(), String> {
     match name {
         "quorate.switchover" => switchover(provider, value),
         "pc.bootstrap" => bootstrap(provider),
-        "socket.ssl_reload" => reload_certificates(provider),
+        "socket.ssl_reload" => reload_security(provider),
         _ => {
             let answer = order(provider, name, value)?;
             provider.info(&format!("{name} = {value}: {answer}"));
@@ -48,9 +48,9 @@ fn bootstrap(provider: &Provider) -> Result<(), String> {
 }
 
 /// A node that is not connected reads them when it connects.
-fn reload_certificates(provider: &Provider) -> Result<(), String> {
+fn reload_security(provider: &Provider) -> Result<(), String> {
     let Some(group) = provider.controls() else { return Ok(()) };
-    group.reload_tls().map_err(|error| error.to_string())
+    group.reload_security().map_err(|error| error.to_string())
 }
 
 fn switchover(provider: &Provider, to: &str) -> Result<(), String> {

@@ -4,7 +4,7 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
-mod encryption;
+mod security;
 mod settings;
 mod table;
 pub mod values;
@@ -35,9 +35,16 @@ pub enum OptionError {
     NotAPair { text: String },
     #[error(
         "wsrep_provider_options: socket.ssl needs both socket.ssl_cert and socket.ssl_key. Nothing was \
-         started, so that nothing travels in the clear unexpectedly: add them, or set socket.ssl=no"
+         started, so that nothing travels in the clear unexpectedly: add them, or have the nodes know each \
+         other by a secret (quorate.secret_file)"
     )]
     NoCertificate,
+    #[error(
+        "wsrep_provider_options: quorate.secret_file and certificates (socket.ssl_cert, socket.ssl_key) are \
+         given. Nodes know each other by the one or by the others: take one of them out, on all nodes \
+         alike; nothing was started"
+    )]
+    TwoSecurities,
     #[error(
         "wsrep_provider_options: socket.ssl_password_file is given, but encrypted private keys are not \
          read. Store the key in the clear (openssl pkey -in KEY -out NEW), readable for the server's \
@@ -90,7 +97,7 @@ impl Options {
                 Some(spec) => commands.push((spec.name, value.to_string())),
             }
         }
-        next.tls()?;
+        next.security()?;
         *self = next;
         Ok(commands)
     }

@@ -33,7 +33,11 @@ pub struct Logger {
     #[arg(long, value_name = "ZONE", default_value = "")]
     pub zone: String,
 
-    /// Its certificate (PEM), if the group is encrypted
+    /// The group's secret: the file that quorate.secret_file names on the servers
+    #[arg(long, value_name = "FILE", conflicts_with = "ssl_cert")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Its certificate (PEM), if the members know each other by certificates
     #[arg(long, value_name = "FILE", requires = "ssl_key")]
     pub ssl_cert: Option<PathBuf>,
 
@@ -44,6 +48,14 @@ pub struct Logger {
     /// Who signs the members' certificates (PEM) [default: the certificate itself]
     #[arg(long, value_name = "FILE", requires = "ssl_cert")]
     pub ssl_ca: Option<PathBuf>,
+
+    /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
+    #[arg(long)]
+    pub dynamic: bool,
+
+    /// Without secret and certificates: whoever reaches the port is believed (quorate.insecure)
+    #[arg(long, conflicts_with_all = ["secret_file", "ssl_cert"])]
+    pub insecure: bool,
 }
 
 /// `HOST:PORT`, or `[V6]:PORT`.

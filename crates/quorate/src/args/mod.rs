@@ -5,12 +5,14 @@ mod chaos;
 mod logger;
 mod member;
 mod nodes;
+mod secret;
 
 pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
+pub use secret::Secret;
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -97,9 +99,21 @@ pub enum Command {
         A crash (or kill -9) costs nothing: it goes on from its log.\n\n\
         In a cluster of this command, on this machine, `quorate up --loggers 1` runs it.\n\n\
         Example:\n  quorate logger --name log1 --cluster-name quorate --log-dir /var/lib/quorate-log \\\n    \
-        --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
+        --secret-file /etc/quorate.secret --address 10.0.0.3:4567 --join 10.0.0.1:4567,10.0.0.2:4567"
     )]
     Logger(Logger),
+    /// Make the secret by which the members of a group know each other
+    #[command(
+        long_about = "Makes the secret by which the members of a group know each other: 256 random bits \
+        in a file, the same on all nodes. With it their connections are encrypted, and nobody else is let \
+        in. A cluster of this command (`quorate up`) has one by itself.\n\n\
+        Examples:\n  quorate secret new /etc/mysql/quorate.secret\n  \
+        quorate secret add /etc/mysql/quorate.secret"
+    )]
+    Secret {
+        #[command(subcommand)]
+        what: Secret,
+    },
     /// Show and change who belongs to the group
     #[command(
         long_about = "Shows and changes who belongs to the group: roles, priorities, zones. A server \

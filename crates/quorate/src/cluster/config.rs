@@ -2,7 +2,7 @@
 
 use super::{Cluster, Node};
 use anyhow::{Context, Result};
-use quorate_lab::server::Settings;
+use quorate_lab::server::{secret_in, Settings};
 use std::fs;
 use std::io::Write;
 
@@ -31,6 +31,7 @@ pub fn write_config(cluster: &Cluster, node: &Node) -> Result<()> {
         group: &cluster.group_addresses(),
         provider: &state.provider_loaded,
         provider_options: &format!("{role}{}", state.provider_options),
+        secret: secret_in(&cluster.dir).as_deref(),
         account: &cluster.account,
     }
     .write(node, &extra)

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! DIR/quorate.json     what the cluster is and which processes run it (state.rs)
+//! DIR/secret           by which the nodes know each other; made with the cluster
 //! DIR/extra.cnf        server options of the user; written once, never overwritten
 //! DIR/node1/my.cnf     generated at each start (config.rs)
 //! DIR/node1/data       MariaDB's datadir; state transfer may replace all of it

@@ -5,6 +5,7 @@ mod chaos;
 mod client;
 mod down;
 mod member;
+mod secret;
 mod status;
 mod switchover;
 mod up;
@@ -47,6 +48,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             down::kill(&cluster, &nodes)
         }
         Command::Member { what } => member::member(&Cluster::open(&dir)?, &what),
+        Command::Secret { what } => secret::secret(&what),
         Command::Logger(args) => crate::logger::run(&args),
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),

@@ -13,6 +13,7 @@ use crate::sql;
 use crate::view::{Progress, Report};
 use anyhow::{bail, Context, Result};
 use quorate_lab::process::ProcessId;
+use quorate_lab::server::make_secret;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -129,6 +130,10 @@ fn open_or_new(dir: &Path, account: Account, args: &Up) -> Result<Cluster> {
         return Err(Failure::new(USAGE, message).into());
     }
     let mut cluster = Cluster { dir: dir.to_owned(), account, state };
+    // Nodes of a cluster from before there were secrets go on without one.
+    if cluster.state.group.is_none() {
+        make_secret(dir, &cluster.account)?;
+    }
     server::place_provider(&mut cluster)?;
     cluster.save()?;
     Ok(cluster)

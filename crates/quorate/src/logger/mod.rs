@@ -12,7 +12,10 @@ use anyhow::{Context, Result};
 use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
-use quorate_live::{Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, TlsOptions};
+use quorate_live::{
+    Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions, Security,
+    TlsOptions,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::os::unix::fs::DirBuilderExt;
@@ -39,6 +42,13 @@ pub fn run(args: &Logger) -> Result<u8> {
     let (ending, endings) = channel();
     watch_signals(ending.clone())?;
     let observer = Arc::new(Stderr { ending });
+    if options.security == Security::Insecure {
+        say(&format!(
+            "--insecure: nothing protects the group port {}; whoever reaches it can read and change all \
+             data",
+            options.listen
+        ));
+    }
     let (group, _info) = Group::open(options, observer)?;
     let ended = match joined(&group, args, &endings)? {
         Some(ended) => ended,
@@ -82,24 +92,31 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
     prepare(&args.log_dir)?;
     let port = args.address.rsplit_once(':').map_or("", |(_, port)| port);
     let listen = args.listen.clone().unwrap_or_else(|| format!("0.0.0.0:{port}"));
-    let tls = match (&args.ssl_cert, &args.ssl_key) {
-        (Some(cert), Some(key)) => {
-            let (cert, key, ca) = (cert.clone(), key.clone(), args.ssl_ca.clone());
-            Some(TlsOptions { cert, key, ca, dynamic: false })
-        }
-        _ => None,
-    };
     Ok(GroupOptions {
         listen,
         seeds: args.join.iter().filter(|seed| **seed != args.address).cloned().collect(),
         name: args.name.clone(),
         role: MemberRole::Logger,
         zone: args.zone.clone(),
-        tls,
+        security: security(args),
         proposal_bytes_max: 1 << 31,
         blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)
     })
+}
+
+/// By what it knows the other members.
+fn security(args: &Logger) -> Security {
+    let dynamic = args.dynamic;
+    match (&args.secret_file, &args.ssl_cert, &args.ssl_key) {
+        (Some(file), ..) => Security::Secret(SecretOptions { file: file.clone(), dynamic }),
+        (None, Some(cert), Some(key)) => {
+            let (cert, key, ca) = (cert.clone(), key.clone(), args.ssl_ca.clone());
+            Security::Certificates(TlsOptions { cert, key, ca, dynamic })
+        }
+        _ if args.insecure => Security::Insecure,
+        _ => Security::ThisHost,
+    }
 }
 
 /// The log holds all rows ever written: for this user alone.

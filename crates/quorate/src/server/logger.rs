@@ -2,8 +2,8 @@
 
 use crate::cluster::{Cluster, Node};
 use anyhow::Result;
-use quorate_lab::server::runnable_program;
-use quorate_live::{query_status, TlsOptions};
+use quorate_lab::server::{names_security, runnable_program, secret_in};
+use quorate_live::{query_status, SecretOptions, Security, TlsOptions};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,10 +18,15 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .args(["--join", &cluster.group_addresses().join(",")])
         .arg("--log-dir")
         .arg(node.log());
-    if let Some(tls) = encryption(&cluster.state.provider_options) {
-        command.arg("--ssl-cert").arg(tls.cert).arg("--ssl-key").arg(tls.key);
-        if let Some(ca) = tls.ca {
-            command.arg("--ssl-ca").arg(ca);
+    match security(cluster) {
+        Security::ThisHost => {}
+        Security::Insecure => _ = command.arg("--insecure"),
+        Security::Secret(options) => _ = command.arg("--secret-file").arg(options.file),
+        Security::Certificates(tls) => {
+            command.arg("--ssl-cert").arg(tls.cert).arg("--ssl-key").arg(tls.key);
+            if let Some(ca) = tls.ca {
+                command.arg("--ssl-ca").arg(ca);
+            }
         }
     }
     cluster.account.run_as(command);
@@ -35,8 +40,7 @@ pub struct LoggerStatus(HashMap<String, String>);
 impl LoggerStatus {
     /// `None`: it does not answer.
     pub fn ask(cluster: &Cluster, node: &Node) -> Option<LoggerStatus> {
-        let tls = encryption(&cluster.state.provider_options);
-        let lines = query_status(&node.group_address(), tls.as_ref()).ok()?;
+        let lines = query_status(&node.group_address(), &security(cluster)).ok()?;
         Some(LoggerStatus(lines.into_iter().collect()))
     }
 
@@ -70,18 +74,37 @@ impl LoggerStatus {
     }
 }
 
-/// The files that encrypt the group's connections, if the servers' provider options name any.
-fn encryption(provider_options: &str) -> Option<TlsOptions> {
+/// By what the members of the cluster know each other.
+fn security(cluster: &Cluster) -> Security {
+    named_security(&cluster.state.provider_options).unwrap_or_else(|| {
+        secret_in(&cluster.dir).map_or(Security::ThisHost, |file| {
+            Security::Secret(SecretOptions { file, dynamic: false })
+        })
+    })
+}
+
+/// What the servers' provider options say of it.
+fn named_security(provider_options: &str) -> Option<Security> {
     let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
     let options: HashMap<&str, &str> =
         pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
-    let off = ["no", "off", "false", "0"];
-    if options.get("socket.ssl").is_some_and(|on| off.contains(&on.to_lowercase().as_str())) {
-        return None;
-    }
+    let is_off = |name: &str| {
+        let off = ["no", "off", "false", "0"];
+        options.get(name).is_some_and(|value| off.contains(&value.to_lowercase().as_str()))
+    };
     let path = |name| options.get(name).map(PathBuf::from);
-    let (cert, key) = (path("socket.ssl_cert")?, path("socket.ssl_key")?);
-    Some(TlsOptions { cert, key, ca: path("socket.ssl_ca"), dynamic: false })
+    if let Some(file) = path("quorate.secret_file") {
+        return Some(Security::Secret(SecretOptions { file, dynamic: false }));
+    }
+    let pair = (path("socket.ssl_cert"), path("socket.ssl_key"));
+    if let ((Some(cert), Some(key)), false) = (pair, is_off("socket.ssl")) {
+        let tls = TlsOptions { cert, key, ca: path("socket.ssl_ca"), dynamic: false };
+        return Some(Security::Certificates(tls));
+    }
+    match options.contains_key("quorate.insecure") && !is_off("quorate.insecure") {
+        true => Some(Security::Insecure),
+        false => names_security(provider_options).then_some(Security::ThisHost),
+    }
 }
 
 #[cfg(test)]
@@ -101,10 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn a_logger_has_the_servers_certificates() {
-        assert!(encryption("").is_none());
-        assert!(encryption("socket.ssl=NO; socket.ssl_cert=/c; socket.ssl_key=/k").is_none());
-        let tls = encryption("a=b; socket.ssl_cert=/c;socket.ssl_key = /k").unwrap();
-        assert_eq!((tls.cert, tls.key, tls.ca), ("/c".into(), "/k".into(), None));
+    fn a_logger_is_secured_like_the_servers() {
+        assert_eq!(named_security("evs.suspect_timeout=PT1S"), None, "by the cluster's secret");
+        let off = "socket.ssl=NO; socket.ssl_cert=/c; socket.ssl_key=/k";
+        assert_eq!(named_security(off), Some(Security::ThisHost));
+        let on = named_security("a=b; socket.ssl_cert=/c;socket.ssl_key = /k");
+        let (cert, key) = ("/c".into(), "/k".into());
+        let tls = TlsOptions { cert, key, ca: None, dynamic: false };
+        assert_eq!(on, Some(Security::Certificates(tls)));
+        let secret = SecretOptions { file: "/s".into(), dynamic: false };
+        assert_eq!(named_security("quorate.secret_file=/s"), Some(Security::Secret(secret)));
+        assert_eq!(named_security("quorate.insecure=yes"), Some(Security::Insecure));
     }
 }

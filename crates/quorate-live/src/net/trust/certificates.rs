@@ -1,24 +1,23 @@
-//! What encrypts the group's connections, and decides who may be a member.
+//! Members that know each other by certificates.
 //!
 //! Both sides of a connection show a certificate, and each demands that the other's is signed by
 //! the CA it was given, or is itself among the certificates in that file (one self-signed
 //! certificate for all nodes is a common set-up). Names in certificates are not compared: members
 //! move between addresses, and whoever holds a key that the CA signed is trusted.
-//!
-//! Invariant: with TLS on, no packet leaves or is believed before the other side's certificate was
-//! verified. Only `dynamic`, which exists to switch a running group over, allows plain connections.
 
+use super::{check_processor, Tls};
 use crate::error::GroupError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{verify_tls12_signature, verify_tls13_signature, CryptoProvider};
+use rustls::crypto::{verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::ParsedCertificate;
+use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
-    ServerConfig, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
+    PeerIncompatible, RootCertStore, ServerConfig, SignatureScheme,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,59 +35,48 @@ pub struct TlsOptions {
     pub dynamic: bool,
 }
 
-/// Ready for use.
-pub(crate) struct Tls {
-    pub client: Arc<ClientConfig>,
-    pub server: Arc<ServerConfig>,
-    pub dynamic: bool,
-}
-
-impl Tls {
-    pub fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
-        if let Some(feature) = missing_cpu_feature() {
-            return Err(GroupError::TlsUnsupported { feature });
-        }
-        let provider = Arc::new(rustls_graviola::default_provider());
-        let chain = certificates(&options.cert)?;
-        if let Err(error) =
-            chain.iter().try_for_each(|each| ParsedCertificate::try_from(each).map(drop))
-        {
-            let reason = format!(
-                "{error}; certificates must be of X.509 version 3: `openssl x509 -req` makes them \
-                 with -extfile or -copy_extensions"
-            );
-            return Err(bad_file(&options.cert, reason));
-        }
-        let trusted = certificates(options.ca.as_ref().unwrap_or(&options.cert))?;
-        let key = || {
-            PrivateKeyDer::from_pem_file(&options.key)
-                .map_err(|error| bad_file(&options.key, error.to_string()))
-        };
-        let verifier = Arc::new(Verifier::new(provider.clone(), trusted));
-        let bad_pair = |error: Error| {
-            let reason = format!("it does not fit {}: {error}", options.cert.display());
-            bad_file(&options.key, reason)
-        };
-        let mut client = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(bad_pair)?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier.clone())
-            .with_client_auth_cert(chain.clone(), key()?)
-            .map_err(bad_pair)?;
-        client.enable_sni = false;
-        client.resumption = rustls::client::Resumption::disabled();
-        let mut server = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(bad_pair)?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, key()?)
-            .map_err(bad_pair)?;
-        // The side that accepted a connection says nothing on it: that anything can be read there
-        // means that it has ended.
-        server.send_tls13_tickets = 0;
-        Ok(Tls { client: Arc::new(client), server: Arc::new(server), dynamic: options.dynamic })
+pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
+    check_processor()?;
+    let provider = Arc::new(rustls_graviola::default_provider());
+    let chain = certificates(&options.cert)?;
+    if let Err(error) =
+        chain.iter().try_for_each(|each| ParsedCertificate::try_from(each).map(drop))
+    {
+        let reason = format!(
+            "{error}; certificates must be of X.509 version 3: `openssl x509 -req` makes them \
+             with -extfile or -copy_extensions"
+        );
+        return Err(bad_file(&options.cert, reason));
     }
+    let trusted = certificates(options.ca.as_ref().unwrap_or(&options.cert))?;
+    let key = || {
+        PrivateKeyDer::from_pem_file(&options.key)
+            .map_err(|error| bad_file(&options.key, error.to_string()))
+    };
+    let verifier = Arc::new(Verifier::new(provider.clone(), trusted));
+    let bad_pair = |error: Error| {
+        let reason = format!("it does not fit {}: {error}", options.cert.display());
+        bad_file(&options.key, reason)
+    };
+    let mut client = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(bad_pair)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier.clone())
+        .with_client_auth_cert(chain.clone(), key()?)
+        .map_err(bad_pair)?;
+    client.enable_sni = false;
+    client.resumption = rustls::client::Resumption::disabled();
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(bad_pair)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key()?)
+        .map_err(bad_pair)?;
+    // The side that accepted a connection says nothing on it: that anything can be read there
+    // means that it has ended.
+    server.send_tls13_tickets = 0;
+    Ok(Tls { client: Arc::new(client), server: Arc::new(server), proving: None })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError> {
@@ -107,26 +95,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError>
 
 fn bad_file(path: &Path, reason: String) -> GroupError {
     GroupError::TlsFile { path: path.to_owned(), reason }
-}
-
-/// The cryptography is written for processors of the last ten years.
-#[cfg(target_arch = "x86_64")]
-fn missing_cpu_feature() -> Option<&'static str> {
-    let needed = [
-        ("aes", std::arch::is_x86_feature_detected!("aes")),
-        ("pclmulqdq", std::arch::is_x86_feature_detected!("pclmulqdq")),
-        ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
-        ("bmi1", std::arch::is_x86_feature_detected!("bmi1")),
-        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
-        ("adx", std::arch::is_x86_feature_detected!("adx")),
-        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
-    ];
-    needed.into_iter().find(|(_, present)| !present).map(|(name, _)| name)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn missing_cpu_feature() -> Option<&'static str> {
-    None
 }
 
 /// One rule for both directions: every member dials and is dialled.
@@ -184,12 +152,11 @@ impl ServerCertVerifier for Verifier {
 
     fn verify_tls12_signature(
         &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, cert, signature, algorithms)
+        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
     }
 
     fn verify_tls13_signature(

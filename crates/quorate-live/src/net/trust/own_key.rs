@@ -1,0 +1,228 @@
+//! A member's own key, where members prove themselves by the group's secret.
+//!
+//! TLS carries the bare public key (RFC 7250) in place of a certificate: nothing is signed by anybody,
+//! nothing expires, nothing is to be managed. Whose key it is does not matter to TLS; `proof` binds it to
+//! the secret.
+//!
+//! Invariant: a key that was shown to others is on disk, in the directory of the log, for its owner alone.
+
+use super::secret::Secrets;
+use super::{check_processor, Proving, Tls};
+use crate::error::GroupError;
+use graviola::signing::eddsa::Ed25519SigningKey;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::AlwaysResolvesClientRawPublicKeys;
+use rustls::crypto::{verify_tls13_signature_with_raw_key, CryptoProvider};
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer,
+    UnixTime,
+};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::AlwaysResolvesServerRawPublicKeys;
+use rustls::sign::CertifiedKey;
+use rustls::version::TLS13;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, ServerConfig,
+    SignatureScheme,
+};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// In the directory of the log; PKCS #8.
+const NAME: &str = "member.key";
+/// Of an Ed25519 key there are 83.
+const PKCS8_BYTES_MAX: usize = 128;
+
+pub(super) struct OwnKey {
+    key: Arc<CertifiedKey>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl OwnKey {
+    /// The one in this directory; a new one is kept there.
+    pub fn of_directory(dir: &Path) -> Result<OwnKey, GroupError> {
+        let path = dir.join(NAME);
+        let failed = |source: io::Error| GroupError::KeyFile { path: path.clone(), source };
+        match fs::read(&path) {
+            Ok(pkcs8) => OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let pkcs8 = generate()?;
+                keep(dir, &path, &pkcs8).map_err(failed)?;
+                OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error)))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// For one process, which nobody has to know again.
+    pub fn passing() -> Result<OwnKey, GroupError> {
+        // What was just made can be read.
+        OwnKey::of(generate()?).map_err(|_| GroupError::NoEntropy)
+    }
+
+    fn of(pkcs8: Vec<u8>) -> Result<OwnKey, Error> {
+        check_processor().map_err(|error| Error::General(error.to_string()))?;
+        let provider = Arc::new(rustls_graviola::default_provider());
+        let pkcs8 = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(pkcs8));
+        let key = provider.key_provider.load_private_key(pkcs8)?;
+        let public =
+            key.public_key().ok_or_else(|| Error::General("it has no public key".into()))?;
+        let shown = CertificateDer::from(public.as_ref().to_vec());
+        Ok(OwnKey { key: Arc::new(CertifiedKey::new(vec![shown], key)), provider })
+    }
+
+    pub fn tls(self, secrets: Secrets) -> Result<Tls, GroupError> {
+        let OwnKey { key, provider } = self;
+        let public_key = key.cert.first().map(|shown| shown.as_ref().to_vec()).unwrap_or_default();
+        let anybody = Arc::new(Anybody(provider.clone()));
+        let unfit = |error: Error| GroupError::Tls { reason: error.to_string() };
+        let mut client = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unfit)?
+            .dangerous()
+            .with_custom_certificate_verifier(anybody.clone())
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
+                key.clone(),
+            )));
+        client.enable_sni = false;
+        client.resumption = rustls::client::Resumption::disabled();
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unfit)?
+            .with_client_cert_verifier(anybody)
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
+        // As with certificates.
+        server.send_tls13_tickets = 0;
+        let proving = Some(Proving { secrets, public_key });
+        Ok(Tls { client: Arc::new(client), server: Arc::new(server), proving })
+    }
+}
+
+fn generate() -> Result<Vec<u8>, GroupError> {
+    check_processor()?;
+    let mut pkcs8 = [0; PKCS8_BYTES_MAX];
+    let key = Ed25519SigningKey::generate().map_err(|_| GroupError::NoEntropy)?;
+    let encoded = key.to_pkcs8_der(&mut pkcs8).map_err(|error| GroupError::Tls {
+        reason: format!("a new key cannot be written down: {error:?}"),
+    })?;
+    Ok(encoded.to_vec())
+}
+
+/// Whole or not at all.
+fn keep(dir: &Path, path: &Path, pkcs8: &[u8]) -> io::Result<()> {
+    let new = dir.join(format!("{NAME}.new"));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(pkcs8)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    File::open(dir)?.sync_all()
+}
+
+/// Any key will do, if its holder shows that it has it.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl Anybody {
+    fn check(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let key = SubjectPublicKeyInfoDer::from(shown.as_ref());
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
+    }
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn too_old() -> Result<HandshakeSignatureValid, Error> {
+    Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _shown: &CertificateDer<'_>,
+        _between: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _shown: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check(message, shown, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+impl ClientCertVerifier for Anybody {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _shown: &CertificateDer<'_>,
+        _between: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _shown: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        too_old()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.check(message, shown, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}

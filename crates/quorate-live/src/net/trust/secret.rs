@@ -1,0 +1,230 @@
+//! The file of the group's secret: the same on all members.
+//!
+//! ```text
+//! # any comment
+//! 6f2c...  64 hexadecimal digits: 256 bits
+//! a01b...  another one, which is accepted, too: while the secret is changed
+//! ```
+//!
+//! The first is the one that a member proves itself with. So a secret is changed without a stop: the new
+//! one is first added as the second on all members, then put first, then left alone.
+
+use crate::error::GroupError;
+use std::fmt;
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+const BYTES: usize = 32;
+/// So many are accepted at once.
+const SECRETS_MAX: usize = 2;
+/// A file of secrets is a few lines; whatever is longer is something else.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// 256 random bits.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; BYTES]);
+
+impl Secret {
+    pub fn new() -> Result<Secret, GroupError> {
+        super::check_processor()?;
+        let mut bytes = [0; BYTES];
+        graviola::random::fill(&mut bytes).map_err(|_| GroupError::NoEntropy)?;
+        Ok(Secret(bytes))
+    }
+
+    /// Makes a file with this secret, for its owner alone. One that is there already stays as it is.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        writeln!(file, "# The secret of a Quorate group: the same file on all of its members.")?;
+        writeln!(file, "{}", self.digits())?;
+        file.sync_all()
+    }
+
+    /// Adds it to a file, behind those that are there.
+    pub fn append(&self, path: &Path) -> Result<(), GroupError> {
+        let has = Secrets::read(path)?;
+        if has.0.len() == SECRETS_MAX {
+            let reason = format!("it has {SECRETS_MAX} secrets already: remove the old one first");
+            return Err(bad(path, reason));
+        }
+        OpenOptions::new()
+            .append(true)
+            .open(path)
+            .and_then(|mut file| {
+                writeln!(file, "{}", self.digits())?;
+                file.sync_all()
+            })
+            .map_err(|error| bad(path, error.to_string()))
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn digits(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn parse(digits: &str) -> Option<Secret> {
+        let mut bytes = [0; BYTES];
+        if digits.len() != 2 * BYTES || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(Secret(bytes))
+    }
+}
+
+/// Nothing of it gets into a log.
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secret")
+    }
+}
+
+/// Those that are valid now; at least one. The first is the member's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    pub fn read(path: &Path) -> Result<Secrets, GroupError> {
+        let read = || -> io::Result<(Metadata, String)> {
+            let metadata = fs::metadata(path)?;
+            if metadata.len() > FILE_BYTES_MAX {
+                return Err(io::Error::other("it is too long for a file of secrets"));
+            }
+            Ok((metadata, fs::read_to_string(path)?))
+        };
+        let (metadata, text) = read().map_err(|error| bad(path, error.to_string()))?;
+        if others_can_read(&metadata) {
+            let mode = metadata.mode() & 0o777;
+            let reason = format!(
+                "others than its owner may read it (mode {mode:o}): chmod 600 it, and if it was \
+                 read by somebody, change the secret"
+            );
+            return Err(bad(path, reason));
+        }
+        Secrets::parse(&text).map_err(|reason| bad(path, reason))
+    }
+
+    #[cfg(test)]
+    pub fn of(secrets: Vec<Secret>) -> Secrets {
+        Secrets(secrets)
+    }
+
+    pub fn own(&self) -> &Secret {
+        &self.0[0]
+    }
+
+    pub fn all(&self) -> &[Secret] {
+        &self.0
+    }
+
+    fn parse(text: &str) -> Result<Secrets, String> {
+        let lines = text.lines().map(str::trim).enumerate();
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let secrets: Vec<Secret> = lines
+            .map(|(at, line)| {
+                let number = at + 1;
+                Secret::parse(line)
+                    .ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
+            })
+            .collect::<Result<_, _>>()?;
+        match secrets.len() {
+            0 => Err("it holds no secret: make one with 'quorate secret new'".into()),
+            1..=SECRETS_MAX => Ok(Secrets(secrets)),
+            more => {
+                Err(format!("it holds {more} secrets, at most {SECRETS_MAX} are valid at once"))
+            }
+        }
+    }
+}
+
+/// The rule that servers have for private keys: only the owner, or root's file for a group.
+fn others_can_read(metadata: &Metadata) -> bool {
+    let denied = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    metadata.mode() & denied != 0
+}
+
+fn bad(path: &Path, reason: String) -> GroupError {
+    GroupError::SecretFile { path: path.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let dir =
+                std::env::temp_dir().join(format!("quorate-secret-{name}-{}", std::process::id()));
+            fs::create_dir_all(&dir).unwrap();
+            Folder(dir)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _left = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn told(path: &Path) -> String {
+        Secrets::read(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_a_second_one_is_behind_it() {
+        let folder = Folder::new("two");
+        let path = folder.0.join("secret");
+        let (first, second) = (Secret::new().unwrap(), Secret::new().unwrap());
+        assert_ne!(first, second);
+        first.write(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(Secrets::read(&path).unwrap().own(), &first);
+        assert!(second.write(&path).is_err(), "a file that is there stays");
+        second.append(&path).unwrap();
+        let both = Secrets::read(&path).unwrap();
+        assert_eq!((both.own(), both.all()), (&first, &[first.clone(), second][..]));
+        let error = Secret::new().unwrap().append(&path).unwrap_err().to_string();
+        assert!(error.contains("remove the old one"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let folder = Folder::new("modes");
+        let path = folder.0.join("secret");
+        Secret::new().unwrap().write(&path).unwrap();
+        for (mode, fits) in [(0o600, true), (0o400, true), (0o644, false), (0o604, false)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Secrets::read(&path).is_ok(), fits, "{mode:o}");
+        }
+        assert!(told(&path).contains("mode 604") && told(&path).contains("chmod 600"));
+    }
+
+    #[test]
+    fn what_is_no_secret_is_refused_with_the_line() {
+        let digits = "0".repeat(64);
+        let reason = |text: &str| Secrets::parse(text).unwrap_err();
+        assert!(Secrets::parse(&format!("# a\n\n  {digits} \r\n")).is_ok());
+        assert!(reason("# nothing\n").contains("quorate secret new"));
+        assert!(reason(&format!("{digits}\n{digits}0")).starts_with("line 2"));
+        assert!(reason(&"é".repeat(32)).starts_with("line 1"));
+        assert!(reason(&format!("{digits}\n").repeat(3)).contains("3 secrets"));
+        assert!(told(Path::new("/no/such/file")).contains("/no/such/file"));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let secret = Secrets(vec![Secret([0xab; BYTES])]);
+        assert!(!format!("{secret:?}").contains("ab") && !format!("{secret:?}").contains("171"));
+    }
+}

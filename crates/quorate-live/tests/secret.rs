@@ -1,0 +1,157 @@
+//! Groups whose members know each other by a secret.
+
+mod common;
+
+use common::{Cluster, Node};
+use quorate_live::{GroupError, OrderError, Secret, SecretOptions, Security};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A folder of secrets' files.
+struct Safe(PathBuf);
+
+impl Safe {
+    fn new(name: &str) -> Safe {
+        let dir = std::env::temp_dir().join(format!("quorate-safe-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        Safe(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn make(&self, name: &str) -> Security {
+        Secret::new().unwrap().write(&self.path(name)).unwrap();
+        self.security(name, false)
+    }
+
+    fn security(&self, name: &str, dynamic: bool) -> Security {
+        Security::Secret(SecretOptions { file: self.path(name), dynamic })
+    }
+}
+
+impl Drop for Safe {
+    fn drop(&mut self) {
+        let _left = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn started(name: &str, security: &Security) -> Cluster {
+    let mut cluster = Cluster::new(name, 3);
+    for node in &mut cluster.nodes {
+        node.options.security = security.clone();
+        node.start().unwrap();
+        node.joined();
+    }
+    cluster.await_members(&[0, 1, 2]);
+    cluster
+}
+
+fn cannot_join(node: &Node) {
+    let refused = node.group().wait_joined(Duration::from_secs(2));
+    assert!(matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))), "{refused:?}");
+}
+
+fn said(node: &Node, words: &str) -> bool {
+    node.shared.lines.lock().iter().any(|(_, line)| line.contains(words))
+}
+
+#[test]
+fn a_group_with_a_secret_works_and_returns() {
+    let safe = Safe::new("works");
+    let mut cluster = started("secret", &safe.make("secret"));
+    let mut proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
+    proposals.push(cluster.nodes[1].propose_padded(20 << 20));
+    cluster.await_applied(&proposals);
+    for at in 0..3 {
+        cluster.nodes[at].kill();
+        cluster.nodes[at].start().unwrap();
+        cluster.await_members(&[0, 1, 2]);
+        proposals.push(cluster.nodes[at].propose());
+        cluster.await_applied(&proposals);
+    }
+}
+
+#[test]
+fn who_does_not_have_it_stays_outside_and_both_logs_say_why() {
+    let safe = Safe::new("strangers");
+    let mut cluster = Cluster::new("secret-strangers", 3);
+    cluster.nodes[0].options.security = safe.make("ours");
+    cluster.nodes[1].options.security = safe.make("theirs");
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    for at in [1, 2] {
+        cluster.nodes[at].start().unwrap();
+        cannot_join(&cluster.nodes[at]);
+        cluster.nodes[at].kill();
+    }
+    let proposal = cluster.nodes[0].propose();
+    cluster.nodes[0].await_applied(&[proposal]);
+    assert!(said(&cluster.nodes[0], "does not have the group's secret"));
+}
+
+#[test]
+fn the_secret_is_changed_without_a_stop() {
+    let safe = Safe::new("change");
+    let security = safe.make("secret");
+    let path = safe.path("secret");
+    let mut cluster = started("secret-change", &security);
+    let mut proposals = vec![cluster.nodes[0].propose()];
+    Secret::new().unwrap().append(&path).unwrap();
+    let both = fs::read_to_string(&path).unwrap();
+    let secrets: Vec<&str> = both.lines().filter(|line| !line.starts_with('#')).collect();
+    let (old, new) = (secrets[0], secrets[1]);
+    // What is on all members already, then what it becomes; in between some have the one, some the other.
+    for text in [both.clone(), format!("{new}\n{old}\n"), format!("{new}\n")] {
+        fs::write(&path, text).unwrap();
+        for at in 0..3 {
+            cluster.nodes[at].group().reload_security().unwrap();
+            let other = (at + 1) % 3;
+            cluster.nodes[other].kill();
+            cluster.nodes[other].start().unwrap();
+            cluster.await_members(&[0, 1, 2]);
+            proposals.push(cluster.nodes[other].propose());
+            cluster.await_applied(&proposals);
+        }
+    }
+    fs::write(&path, "no secret").unwrap();
+    let error = cluster.nodes[0].group().reload_security().unwrap_err();
+    assert!(error.to_string().contains("line 1"), "{error}");
+    proposals.push(cluster.nodes[0].propose());
+    cluster.await_applied(&proposals);
+}
+
+#[test]
+fn a_running_group_gets_a_secret_node_by_node() {
+    let safe = Safe::new("dynamic");
+    safe.make("secret");
+    let mut cluster = started("secret-dynamic", &Security::ThisHost);
+    let mut proposals = Vec::new();
+    for dynamic in [true, false] {
+        for at in 0..3 {
+            cluster.nodes[at].kill();
+            cluster.nodes[at].options.security = safe.security("secret", dynamic);
+            cluster.nodes[at].start().unwrap();
+            cluster.await_members(&[0, 1, 2]);
+            proposals.push(cluster.nodes[at].propose());
+            cluster.await_applied(&proposals);
+            if (at, dynamic) == (0, true) {
+                assert!(said(&cluster.nodes[0], "NOT encrypted"), "plain connections are told");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_can_be_reached_and_is_not_protected_does_not_start() {
+    let mut cluster = Cluster::new("secret-none", 1);
+    cluster.nodes[0].options.advertise = "192.0.2.1:4567".into();
+    let error = cluster.nodes[0].start().unwrap_err().to_string();
+    assert!(error.contains("quorate.secret_file") && error.contains("192.0.2.1:4567"), "{error}");
+    assert!(!cluster.nodes[0].options.dir.exists(), "nothing was begun");
+    cluster.nodes[0].options.security = Security::Insecure;
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+}
