@@ -3,6 +3,8 @@
 use anyhow::{Context, Error, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::process::ProcessId;
+use quorate_lab::server::secret_in;
+use quorate_live::{SecretOptions, Security};
 use quorate_tests::cluster::shown;
 use quorate_tests::writers::{self, create_table, missing};
 use quorate_tests::TestCluster;
@@ -21,6 +23,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Logger {
     process: Child,
     port: u16,
+    security: Security,
 }
 
 impl Logger {
@@ -29,22 +32,26 @@ impl Logger {
         let port = cluster.base_port + 10 * (cluster.nodes + 1) + 1;
         let join = cluster.all().into_iter().map(|node| cluster.base_port + 10 * node + 1);
         let join: Vec<String> = join.map(|port| format!("127.0.0.1:{port}")).collect();
+        let file = secret_in(&cluster.dir).context("the cluster has no secret")?;
         let process = Command::new(quorate_tests::cluster::command_path())
             .args(["logger", "--name", "log1", "--cluster-name", "quorate"])
             .args(["--address", &format!("127.0.0.1:{port}"), "--join", &join.join(",")])
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .arg("--log-dir")
             .arg(dir)
+            .arg("--secret-file")
+            .arg(&file)
             .stderr(Stdio::inherit())
             .spawn()
             .context("starting the logger")?;
-        let logger = Logger { process, port };
+        let security = Security::Secret(SecretOptions { file, dynamic: false });
+        let logger = Logger { process, port, security };
         logger.wait_for_vote()?;
         Ok(logger)
     }
 
     fn status(&self) -> Result<Vec<(String, String)>> {
-        Ok(quorate_live::query_status(&format!("127.0.0.1:{}", self.port), None)?)
+        Ok(quorate_live::query_status(&format!("127.0.0.1:{}", self.port), &self.security)?)
     }
 
     /// It counts for a majority from then on.

@@ -2,7 +2,7 @@
 
 use crate::level::{self, Level, LEVEL};
 use crate::quorum::{self, Tally};
-use crate::types::MemberId;
+use crate::types::{KeyId, MemberId};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +29,8 @@ pub struct MemberInfo {
     /// How many votes it has, if it votes: majorities are of votes, not of members. 0: none,
     /// though it is in every other respect a full member.
     pub votes: u8,
+    /// What it is known by: another one that shows this member's id, and another key, is refused.
+    pub key: KeyId,
     /// Where it stands (a data centre), for the commit rule; members of the same name stand
     /// together.
     pub zone: String,
@@ -115,7 +117,7 @@ pub enum ConfigChange {
 pub struct ConfigDecodeError(pub String);
 
 /// Layout version written and read.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 const _: () = assert!(VERSION == level::NEWEST.config);
 const VOTES_DEFAULT: u8 = 1;
 /// Flag of a member.
@@ -134,6 +136,7 @@ impl MemberInfo {
             joining: false,
             priority: PRIORITY_DEFAULT,
             votes: VOTES_DEFAULT,
+            key: KeyId::default(),
             zone: String::new(),
             addr,
             name,
@@ -178,9 +181,9 @@ impl Rules {
 }
 
 impl Config {
-    /// Little-endian: version `u8` = 5; level `u16`; member count `u32`; per member, ascending by id: id
-    /// `u128`, role `u8`, flags `u8` (1: joining), priority `u8`, votes `u8`, zone, address and name each as
-    /// length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
+    /// Little-endian: version `u8` = 6; level `u16`; member count `u32`; per member, ascending by id: id
+    /// `u128`, role `u8`, flags `u8` (1: joining), priority `u8`, votes `u8`, key 32 bytes, zone, address and
+    /// name each as length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
     /// of the commit rule `u8`, priority rule `u8`, flags of the rules `u8` (1: single primary, 2:
     /// failover waits, 4: leadership follows writes); lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
@@ -194,6 +197,7 @@ impl Config {
             out.put_u8(if info.joining { JOINING } else { 0 });
             out.put_u8(info.priority);
             out.put_u8(info.votes);
+            out.put_slice(&info.key.0);
             for text in [&info.zone, &info.addr, &info.name] {
                 put_text(&mut out, text);
             }
@@ -386,9 +390,9 @@ impl<'a> Input<'a> {
             JOINING => true,
             flags => return Err(ConfigDecodeError(format!("member flags {flags} are unknown"))),
         };
-        let (priority, votes) = (self.u8()?, self.u8()?);
+        let (priority, votes, key) = (self.u8()?, self.u8()?, KeyId(self.array()?));
         let (zone, addr, name) = (self.text()?, self.text()?, self.text()?);
-        Ok(MemberInfo { role, joining, priority, votes, zone, addr, name })
+        Ok(MemberInfo { role, joining, priority, votes, key, zone, addr, name })
     }
 
     fn priority_rule(&mut self) -> Result<PriorityRule, ConfigDecodeError> {

@@ -47,7 +47,7 @@ pub const FORMATS: [Formats; 1 + (LEVEL - LEVEL_MIN) as usize] = [Formats {
     segment: 2,
     term_file: 2,
     snapshot_file: 1,
-    config: 5,
+    config: 6,
     view: 2,
     snapshot: 1,
     snapshot_meta: 2,

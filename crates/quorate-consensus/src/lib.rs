@@ -44,6 +44,6 @@ pub use crate::event::{Event, Options, Restored, StepError};
 pub use crate::level::{Level, LEVEL, LEVEL_MIN};
 pub use crate::message::{Message, MessageBody};
 pub use crate::types::{
-    checksum, Charter, Entry, EntryKind, HardState, Index, LogPosition, MemberId, Proposal,
+    checksum, Charter, Entry, EntryKind, HardState, Index, KeyId, LogPosition, MemberId, Proposal,
     SnapshotMeta, Term,
 };

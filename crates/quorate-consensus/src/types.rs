@@ -14,6 +14,32 @@ pub type Index = u64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MemberId(pub u128);
 
+/// What a member's key is known by: a hash of its public key. All zero: it has shown none, for nothing that
+/// it says is protected by a key of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeyId(pub [u8; 32]);
+
+impl KeyId {
+    pub fn is_known(self) -> bool {
+        self != Self::default()
+    }
+
+    /// Whether a member that is known by this may show `other` now. Who shows none, or has shown none so
+    /// far, is not told apart by it.
+    pub fn admits(self, other: KeyId) -> bool {
+        self == other || !self.is_known() || !other.is_known()
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_known() {
+            true => self.0[..8].iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+            false => out.write_str("none"),
+        }
+    }
+}
+
 /// A constant of a group that the layer above chose when the group was made, the same on all its
 /// members for good; nothing below looks into it. All zero: nothing was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What a member is, and how patient. Times are milliseconds.
 
 use quorate_consensus::placement::Pace;
-use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules};
+use quorate_consensus::{Charter, KeyId, Level, MemberId, MemberRole, Rules};
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -11,6 +11,8 @@ pub struct Options {
     pub advertise: String,
     /// Client address to show in views.
     pub incoming: String,
+    /// What its connections show.
+    pub key: KeyId,
     /// Peers to ask for admission (and to find the group at again).
     pub seeds: Vec<String>,
     /// Create a new group if (and only if) there is no log.

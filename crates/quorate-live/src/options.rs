@@ -2,7 +2,9 @@
 
 use crate::net::trust::Security;
 use quorate_consensus::placement::Pace;
-use quorate_consensus::{Charter, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT};
+use quorate_consensus::{
+    Charter, KeyId, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT,
+};
 use quorate_group::Options;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,13 +107,14 @@ impl GroupOptions {
     }
 
     /// What the machine is made with.
-    pub(crate) fn machine(&self, seed: u64) -> Options {
+    pub(crate) fn machine(&self, seed: u64, key: KeyId) -> Options {
         let ms = |time: Duration| time.as_millis() as u64;
         Options {
             group_name: self.group_name.clone(),
             name: self.name.clone(),
             advertise: self.advertise.clone(),
             incoming: self.incoming.clone(),
+            key,
             seeds: self.seeds.clone(),
             bootstrap: self.bootstrap,
             objection: self.objection.clone(),

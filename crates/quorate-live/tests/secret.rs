@@ -54,10 +54,6 @@ fn cannot_join(node: &Node) {
     assert!(matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))), "{refused:?}");
 }
 
-fn said(node: &Node, words: &str) -> bool {
-    node.shared.lines.lock().iter().any(|(_, line)| line.contains(words))
-}
-
 #[test]
 fn a_group_with_a_secret_works_and_returns() {
     let safe = Safe::new("works");
@@ -89,7 +85,7 @@ fn who_does_not_have_it_stays_outside_and_both_logs_say_why() {
     }
     let proposal = cluster.nodes[0].propose();
     cluster.nodes[0].await_applied(&[proposal]);
-    assert!(said(&cluster.nodes[0], "does not have the group's secret"));
+    assert!(cluster.nodes[0].has_line("does not have the group's secret"));
 }
 
 #[test]
@@ -124,6 +120,26 @@ fn the_secret_is_changed_without_a_stop() {
 }
 
 #[test]
+fn who_shows_a_members_id_and_another_key_is_refused() {
+    let safe = Safe::new("key");
+    let mut cluster = started("secret-key", &safe.make("secret"));
+    let key = cluster.nodes[1].options.dir.join("member.key");
+    let own = fs::read(&key).unwrap();
+    cluster.nodes[1].kill();
+    fs::remove_file(&key).unwrap();
+    cluster.nodes[1].start().unwrap();
+    let proposal = cluster.nodes[0].propose();
+    cluster.nodes[0].await_applied(std::slice::from_ref(&proposal));
+    cluster.nodes[2].await_applied(&[proposal]);
+    cluster.nodes[0].wait("the refusal", |node| node.has_line("does not have that member's key"));
+    assert!(!cluster.nodes[1].status().primary, "nobody talks to it");
+    cluster.nodes[1].kill();
+    fs::write(&key, own).unwrap();
+    cluster.nodes[1].start().unwrap();
+    cluster.await_members(&[0, 1, 2]);
+}
+
+#[test]
 fn a_running_group_gets_a_secret_node_by_node() {
     let safe = Safe::new("dynamic");
     safe.make("secret");
@@ -138,7 +154,7 @@ fn a_running_group_gets_a_secret_node_by_node() {
             proposals.push(cluster.nodes[at].propose());
             cluster.await_applied(&proposals);
             if (at, dynamic) == (0, true) {
-                assert!(said(&cluster.nodes[0], "NOT encrypted"), "plain connections are told");
+                assert!(cluster.nodes[0].has_line("NOT encrypted"), "plain connections are told");
             }
         }
     }

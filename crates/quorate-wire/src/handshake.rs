@@ -7,7 +7,7 @@
 use crate::body::{BodyReader, BodyWriter};
 use crate::error::WireError;
 use quorate_consensus::level::NEWEST;
-use quorate_consensus::{Charter, Level, MemberId};
+use quorate_consensus::{Charter, KeyId, Level, MemberId};
 
 /// Oldest and newest protocol this build speaks.
 pub const PROTOCOL_MIN: u16 = 2;
@@ -44,6 +44,8 @@ pub struct PeerIdentity {
     pub addr: String,
     /// Client address.
     pub incoming: String,
+    /// What the connection has shown, not what was said on it: it does not travel.
+    pub key: KeyId,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -213,6 +215,7 @@ impl PeerIdentity {
             name: body.text()?,
             addr: body.text()?,
             incoming: body.text()?,
+            key: KeyId::default(),
         })
     }
 }

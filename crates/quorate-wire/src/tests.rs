@@ -5,7 +5,8 @@ use crate::*;
 use bytes::Bytes;
 use quorate_consensus::level::NEWEST;
 use quorate_consensus::{
-    Charter, Entry, EntryKind, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
+    Charter, Entry, EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal,
+    SnapshotMeta,
 };
 use std::fs;
 use std::path::Path;
@@ -45,6 +46,7 @@ fn identity() -> PeerIdentity {
         name: "n1".into(),
         addr: "127.0.0.1:4567".into(),
         incoming: "127.0.0.1:3306".into(),
+        key: KeyId::default(),
     }
 }
 

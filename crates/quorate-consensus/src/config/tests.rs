@@ -9,7 +9,13 @@ fn sample() -> Config {
     Config {
         members: BTreeMap::from([
             (MemberId(1), info(MemberRole::Voter, "127.0.0.1:4567", "node1")),
-            (MemberId(7), info(MemberRole::Learner, "[::1]:4567", "knoten-ä")),
+            (
+                MemberId(7),
+                MemberInfo {
+                    key: KeyId([7; 32]),
+                    ..info(MemberRole::Learner, "[::1]:4567", "knoten-ä")
+                },
+            ),
             (
                 MemberId(9),
                 MemberInfo { joining: true, priority: 0, ..info(MemberRole::Voter, "", "x") },
@@ -58,12 +64,12 @@ fn versions_roles_and_order_are_checked() {
         change(&mut bytes);
         Config::decode(&bytes).unwrap_err().0
     };
-    assert!(refusal(|b| b[0] = 6).contains("version 6"));
-    assert!(refusal(|b| b[0] = 4).contains("version 4"));
+    assert!(refusal(|b| b[0] = 7).contains("version 7"));
+    assert!(refusal(|b| b[0] = 5).contains("version 5"));
     assert!(refusal(|b| b[23] = 9).contains("role 9"));
     assert!(refusal(|b| b[24] = 2).contains("flags 2"));
     assert!(refusal(|b| b[7] = 8).contains("out of order"));
-    assert!(refusal(|b| b[35] = 0xff).contains("UTF-8"));
+    assert!(refusal(|b| b[67] = 0xff).contains("UTF-8"));
 }
 
 #[test]

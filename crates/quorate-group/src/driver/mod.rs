@@ -199,6 +199,7 @@ impl Driver {
             name: self.options.name.clone(),
             addr: self.options.advertise.clone(),
             incoming: self.options.incoming.clone(),
+            key: self.options.key,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Who may connect.
 
 use super::Member;
+use crate::membership::check_key;
 use crate::output::{LogLevel, Output};
 use quorate_wire::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 
@@ -30,6 +31,7 @@ impl Member {
     /// Whether a peer that was dialled, and that answered with this, is to be talked to.
     pub fn accepts(&self, found: &PeerIdentity) -> Result<(), Refusal> {
         self.driver.lineage.check(found)?;
+        check_key(&self.driver.config, found)?;
         found.check_level(self.driver.config.level)
     }
 
@@ -92,6 +94,7 @@ impl Member {
             return refuse(RefusalCode::OtherGroup, text);
         }
         driver.lineage.check(from)?;
+        check_key(&driver.config, from)?;
         from.check_level(driver.config.level)?;
         if hello.expects.is_some_and(|expected| expected != own.member) {
             let text =

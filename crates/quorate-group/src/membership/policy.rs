@@ -1,7 +1,7 @@
 //! What a leader decides about its group, as pure functions of what it knows.
 
 use quorate_consensus::{Config, ConfigChange, Level, MemberId, MemberInfo, MemberRole, Status};
-use quorate_wire::{PeerIdentity, Wish};
+use quorate_wire::{PeerIdentity, Refusal, RefusalCode, Wish};
 
 /// Whether a majority is to go on with this member where others may stop, because all disks fill
 /// together: it leads, or is among the first after the leader, by id, that make a majority with it.
@@ -88,6 +88,7 @@ pub(crate) fn admission(
         None => MemberInfo {
             joining: wish.role != MemberRole::Learner,
             priority: wish.priority,
+            key: identity.key,
             zone: wish.zone.clone(),
             ..MemberInfo::new(wish.role, &identity.addr, &identity.name)
         },
@@ -156,9 +157,26 @@ pub(crate) fn expulsion(
     config.is_quorum(|id| id != expelled && alive(id)).then_some(change)
 }
 
-/// A known member with the address and name it has now.
+/// A known member with the address and name it has now. The first key that it shows is its own.
 fn announced(info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
-    MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), ..info.clone() }
+    let key = if info.key.is_known() { info.key } else { identity.key };
+    MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), key, ..info.clone() }
+}
+
+/// Whoever shows a member's id shows its key.
+pub(crate) fn check_key(config: &Config, from: &PeerIdentity) -> Result<(), Refusal> {
+    let known = config.members.get(&from.member).map(|info| info.key);
+    if known.is_none_or(|key| key.admits(from.key)) {
+        return Ok(());
+    }
+    let text = format!(
+        "node {} says that it is member {}, and does not have that member's key. If it is that node, and \
+         its file member.key was lost or replaced, put the file back, or empty the log directory: the node \
+         then joins anew and is filled from the others. If it is not, somebody who has the group's secret \
+         pretends to be that member",
+        from.name, from.member
+    );
+    Err(Refusal { code: RefusalCode::Stale, text })
 }
 
 fn put(id: MemberId, info: MemberInfo) -> ConfigChange {

@@ -2,6 +2,7 @@
 //! writes, the side that accepted reads.
 
 use super::trust::{demand, offer, Binding, Tls, Trust};
+use quorate_consensus::KeyId;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, BufReader, Read, Write};
@@ -19,6 +20,8 @@ const READ_BUFFER: usize = 64 << 10;
 pub(crate) struct Channel {
     socket: Socket,
     session: Option<Box<Connection>>,
+    /// Of the other side, if it has proved the group's secret.
+    peer: KeyId,
 }
 
 /// Why there is no channel.
@@ -82,11 +85,18 @@ impl Channel {
         self.shake_hands().map_err(|error| explained(error, hint))?;
         let (Some(proving), Some(session)) = (&tls.proving, &self.session) else { return Ok(self) };
         let binding = Binding::of(session, &proving.public_key)?;
+        let peer = binding.peer(session);
         match **session {
             Connection::Client(_) => offer(&mut self, &binding, &proving.secrets)?,
             Connection::Server(_) => demand(&mut self, &binding, &proving.secrets)?,
         }
+        self.peer = peer;
         Ok(self)
+    }
+
+    /// What the other side is known by.
+    pub fn peer(&self) -> KeyId {
+        self.peer
     }
 
     pub fn socket(&self) -> &TcpStream {
@@ -100,14 +110,15 @@ impl Channel {
 
     fn plain(stream: TcpStream) -> Channel {
         // Frames are read through a buffer of their own.
-        Channel { socket: Socket(BufReader::with_capacity(0, stream)), session: None }
+        let socket = Socket(BufReader::with_capacity(0, stream));
+        Channel { socket, session: None, peer: KeyId::default() }
     }
 
     fn beginning(stream: TcpStream, mut session: Connection) -> Channel {
         // What is written at once is bounded by the caller.
         session.set_buffer_limit(None);
         let socket = Socket(BufReader::with_capacity(READ_BUFFER, stream));
-        Channel { socket, session: Some(Box::new(session)) }
+        Channel { socket, session: Some(Box::new(session)), peer: KeyId::default() }
     }
 
     fn shake_hands(&mut self) -> io::Result<()> {

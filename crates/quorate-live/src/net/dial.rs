@@ -126,7 +126,10 @@ fn attempt(
     write_packet(&mut channel, &Packet::Hello(hello)).map_err(DialError::Handshake)?;
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     match read_packet(&mut reader, MemberId(0), own)? {
-        Packet::Welcome(welcome) => Ok(Dialled { reader, welcome, plain: None }),
+        Packet::Welcome(mut welcome) => {
+            welcome.from.key = reader.stream().peer();
+            Ok(Dialled { reader, welcome, plain: None })
+        }
         Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
         other => {
             let value = (other.frame_type() as u8).into();

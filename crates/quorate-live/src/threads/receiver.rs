@@ -43,9 +43,10 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
         }
     };
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
-    let Some(Packet::Hello(hello)) = next(&mut reader, MemberId(0), live.id)? else {
+    let Some(Packet::Hello(mut hello)) = next(&mut reader, MemberId(0), live.id)? else {
         return Ok(());
     };
+    hello.from.key = reader.stream().peer();
     match greet(live, &hello) {
         Ok(Greeting { welcome, connection: Some(connection) }) => {
             listed.known();

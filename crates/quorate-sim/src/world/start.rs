@@ -98,6 +98,7 @@ impl World {
             name: name(m),
             advertise: addr(m),
             incoming: String::new(),
+            key: Default::default(),
             seeds: (0..count).map(addr).collect(),
             bootstrap: s.founded && m == 0 && self.oracle.commit() == 0,
             objection: None,

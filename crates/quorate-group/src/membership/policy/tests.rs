@@ -1,5 +1,5 @@
 use super::*;
-use quorate_consensus::{LogPosition, PeerStatus, RoleState};
+use quorate_consensus::{KeyId, LogPosition, PeerStatus, RoleState};
 
 fn info(id: u128, role: MemberRole) -> MemberInfo {
     MemberInfo::new(role, format!("host{id}:1"), format!("n{id}"))
@@ -177,4 +177,34 @@ fn a_level_is_raised_once_every_member_has_said_that_it_knows_it() {
     assert_eq!(raised(Some(1)), None);
     assert_eq!(raised(Some(2)), Some(ConfigChange::Level(2)));
     assert_eq!(raised(Some(9)), Some(ConfigChange::Level(2)), "one at a time");
+}
+
+fn with_key(key: u8, id: u128) -> PeerIdentity {
+    let key = KeyId([key; 32]);
+    PeerIdentity { key, ..identity(id, &format!("host{id}:1"), &format!("n{id}")) }
+}
+
+#[test]
+fn a_newcomer_is_known_by_the_key_that_it_shows() {
+    let change = admission(&voters(&[1, 2]), &with_key(7, 8), &Wish::default(), |_| true);
+    assert_eq!(parts(change.unwrap().unwrap()).0[0].1.key, KeyId([7; 32]));
+}
+
+#[test]
+fn the_first_key_that_a_member_shows_is_its_own_and_no_other_takes_its_place() {
+    let mut config = voters(&[1, 2]);
+    assert_eq!(check_key(&config, &with_key(7, 2)), Ok(()), "none is known");
+    let known = [with_key(7, 2)];
+    let (put, _) = parts(readdress(&config, known.iter()).unwrap());
+    config.members.extend(put);
+    assert_eq!(config.members[&MemberId(2)].key, KeyId([7; 32]));
+    for shown in [7, 0] {
+        assert_eq!(check_key(&config, &with_key(shown, 2)), Ok(()), "it, or without protection");
+        assert_eq!(readdress(&config, [with_key(shown, 2)].iter()), None);
+    }
+    let refusal = check_key(&config, &with_key(8, 2)).unwrap_err();
+    assert!(refusal.code == RefusalCode::Stale && refusal.text.contains("member.key"));
+    assert_eq!(readdress(&config, [with_key(8, 2)].iter()), None);
+    assert_eq!(admission(&config, &with_key(8, 2), &Wish::default(), |_| true), Ok(None));
+    assert_eq!(check_key(&config, &with_key(8, 3)), Ok(()), "no member yet");
 }

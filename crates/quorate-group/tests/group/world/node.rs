@@ -140,6 +140,7 @@ impl Node {
             name: format!("n{at}"),
             advertise: format!("node{at}"),
             incoming: String::new(),
+            key: Default::default(),
             seeds: (0..count).map(|at| format!("node{at}")).collect(),
             bootstrap: at == 0,
             objection: None,

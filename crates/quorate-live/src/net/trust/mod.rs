@@ -20,7 +20,9 @@ pub use certificates::TlsOptions;
 pub use secret::Secret;
 
 use crate::error::GroupError;
+use graviola::hashing::{Hash, Sha256};
 use own_key::OwnKey;
+use quorate_consensus::KeyId;
 use rustls::{ClientConfig, ServerConfig};
 use secret::Secrets;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -88,6 +90,12 @@ impl Trust {
         Ok(Trust { tls, dynamic, this_host_only: *security == Security::ThisHost })
     }
 
+    /// What this member's connections show.
+    pub fn key(&self) -> KeyId {
+        let proving = self.tls.as_ref().and_then(|tls| tls.proving.as_ref());
+        proving.map(|proving| key_id(&proving.public_key)).unwrap_or_default()
+    }
+
     /// Whether a process at this address may be talked to at all.
     pub fn admits(&self, addr: IpAddr) -> bool {
         !self.this_host_only || addr.to_canonical().is_loopback()
@@ -106,6 +114,13 @@ impl Security {
         }
         Err(GroupError::Unprotected { addr: advertise.to_owned() })
     }
+}
+
+/// What a public key, as TLS carries it, is known by.
+fn key_id(public_key: &[u8]) -> KeyId {
+    let mut id = KeyId::default();
+    id.0.copy_from_slice(Sha256::hash(public_key).as_ref());
+    id
 }
 
 /// Whether all that `addr` stands for is, or is `also`, an address that only this host has.

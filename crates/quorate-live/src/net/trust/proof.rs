@@ -10,9 +10,11 @@
 //! proves first, so that a stranger who dials gets nothing to try guesses on; secrets have 256 bits
 //! besides.
 
+use super::key_id;
 use super::secret::{Secret, Secrets};
 use graviola::hashing::hmac::Hmac;
 use graviola::hashing::Sha256;
+use quorate_consensus::KeyId;
 use rustls::Connection;
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -108,6 +110,14 @@ impl Binding {
         Ok(match session {
             Connection::Client(_) => Binding { material, dialler: own, acceptor: other },
             Connection::Server(_) => Binding { material, dialler: other, acceptor: own },
+        })
+    }
+
+    /// What the other side is known by, once its proof fits.
+    pub fn peer(&self, session: &Connection) -> KeyId {
+        key_id(match session {
+            Connection::Client(_) => &self.acceptor,
+            Connection::Server(_) => &self.dialler,
         })
     }
 
