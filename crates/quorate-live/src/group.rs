@@ -159,8 +159,8 @@ impl Group {
         self.tell(Order::RefreshView);
     }
 
-    /// Reads the files of [`Security`](crate::Security) again; connections made from now on use
-    /// them. Those that stand stay. On an error the former ones stay in use.
+    /// Reads the files of [`Security`](crate::Security) again. Connections to this member are made anew
+    /// with them, at once. On an error the former ones stay in use, and connections stand.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         self.live.reload_security()
     }

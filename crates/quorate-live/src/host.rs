@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
 use quorate_group::{Committed, LogLevel};
+use std::net::IpAddr;
 
 /// The layer above: everything is called on the one feeder thread, in log order.
 pub trait StateMachine: Send {
@@ -32,6 +33,10 @@ pub trait Observer: Send + Sync {
     /// reason why not is what [`crate::Group::wait_joined`] then fails with.
     fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
         Ok(())
+    }
+    /// May somebody at this address connect? Asked for each connection that comes, on a thread of its own.
+    fn admits(&self, _addr: IpAddr) -> bool {
+        true
     }
     /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
     /// for seconds means that the host hangs, and should not lead. Asked several times a second.

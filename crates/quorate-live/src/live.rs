@@ -130,10 +130,12 @@ impl Live {
         self.trust.read().clone()
     }
 
-    /// Reads secret or certificates again, for connections from now on.
+    /// Reads secret or certificates again. Who has connected by the former ones has to do so anew: this
+    /// member's own connections are ended by the others, when they do the same.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         let loaded = Trust::load(&self.options.security, Some(&self.options.dir))?;
         *self.trust.write() = Arc::new(loaded);
+        self.hands.acceptor.connections.cut();
         Ok(())
     }
 

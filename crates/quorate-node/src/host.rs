@@ -9,6 +9,12 @@ use std::sync::Arc;
 #[allow(clippy::result_unit_err, reason = "the interface says no more than that it failed")]
 pub trait Host: Send + Sync {
     fn log(&self, level: Level, message: &str);
+
+    /// Whether a member may come from this address.
+    fn admits(&self, _address: &str) -> bool {
+        true
+    }
+
     fn connected(&self, view: &HostView) -> Result<(), ()>;
     fn view(&self, ctx: HostCtx, view: &HostView) -> Result<(), ()>;
     /// Makes ready to receive the state of another server; returns the request that its donor is handed,

@@ -113,6 +113,10 @@ impl BodyWriter {
     }
 }
 
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 /// Little-endian reader of a received packet. Data fields are slices of the packet, not copies.
 pub struct BodyReader {
     bytes: Bytes,
@@ -153,6 +157,8 @@ impl BodyReader {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
+    /// It may stand in somebody's log, or on a screen, as it is: what would start a new line there, or
+    /// command a terminal, is a question mark.
     pub fn text(&mut self) -> Result<String, WireError> {
         let length = self.u16()? as usize;
         if length > TEXT_MAX {
@@ -160,7 +166,7 @@ impl BodyReader {
         }
         let bytes = self.take(length)?;
         let text = std::str::from_utf8(&bytes);
-        text.map(str::to_owned).map_err(|_| WireError::BadText { what: self.what })
+        text.map(printable).map_err(|_| WireError::BadText { what: self.what })
     }
 
     pub fn data(&mut self) -> Result<Bytes, WireError> {

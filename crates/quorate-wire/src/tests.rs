@@ -138,6 +138,17 @@ fn decode_all(bytes: &[u8], message_max: usize) -> Result<Vec<Packet>, ReadFailu
 }
 
 #[test]
+fn what_would_forge_a_line_of_a_log_arrives_as_question_marks() {
+    let identity = PeerIdentity { name: "n1\n[ERROR] \x1b[2Jgone".into(), ..identity() };
+    let hello = Hello { versions: (2, 2), want: Want::Peer, from: identity, expects: None };
+    let bytes = frames(&Packet::Hello(hello));
+    match decode_all(&bytes, 1 << 20).unwrap().remove(0) {
+        Packet::Hello(hello) => assert_eq!(hello.from.name, "n1?[ERROR] ?[2Jgone"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn every_packet_survives_the_wire() {
     let packets = every_packet();
     let stream: Vec<u8> = packets.iter().flat_map(frames).collect();

@@ -1,14 +1,20 @@
 //! Every socket that a thread may be waiting on, so that closing the member ends the wait.
 //!
-//! Invariant: of those that have not introduced themselves, at most [`STRANGERS_MAX`] are open;
-//! the oldest makes room for the next, so that nobody can keep the members of the group out.
+//! Invariants:
+//! - of those that have not introduced themselves, at most [`STRANGERS_MAX`] are open, and none for longer
+//!   than [`STRANGERS_TIME`] once another one comes;
+//! - who comes too often makes room for itself: the oldest of the address that has most of them goes. So
+//!   nobody can keep the members of the group out from one host.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::time::{Duration, Instant};
 
 const STRANGERS_MAX: usize = 64;
+/// From the connection to the introduction, however slowly it comes.
+const STRANGERS_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -17,6 +23,7 @@ pub(crate) struct Connections {
 
 #[derive(Default)]
 struct State {
+    /// By number, so the oldest first.
     open: BTreeMap<u64, Connection>,
     next: u64,
     closed: bool,
@@ -24,7 +31,8 @@ struct State {
 
 struct Connection {
     stream: TcpStream,
-    stranger: bool,
+    /// Has not introduced itself: since when, and from where.
+    stranger: Option<(Instant, IpAddr)>,
 }
 
 /// Keeps a connection listed; dropping it takes it off the list.
@@ -34,14 +42,27 @@ pub(crate) struct Listed<'a> {
 }
 
 impl Connections {
-    /// Lists a connection that this member has dialled, or (`stranger`) accepted.
-    pub fn list(&self, stream: &TcpStream, stranger: bool) -> io::Result<Listed<'_>> {
+    /// Lists a connection that this member has dialled.
+    pub fn list(&self, stream: &TcpStream) -> io::Result<Listed<'_>> {
+        self.add(stream, None)
+    }
+
+    /// Lists a connection that was accepted.
+    pub fn list_stranger(&self, stream: &TcpStream) -> io::Result<Listed<'_>> {
+        self.add(stream, Some((Instant::now(), stream.peer_addr()?.ip())))
+    }
+
+    fn add(
+        &self,
+        stream: &TcpStream,
+        stranger: Option<(Instant, IpAddr)>,
+    ) -> io::Result<Listed<'_>> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(io::Error::other("this member is closing"));
         }
-        if stranger {
-            state.make_room();
+        if let Some((now, _)) = stranger {
+            state.make_room(now);
         }
         state.next += 1;
         let number = state.next;
@@ -70,7 +91,7 @@ impl Listed<'_> {
     /// It has introduced itself as a member.
     pub fn known(&self) {
         if let Some(connection) = self.connections.state.lock().open.get_mut(&self.number) {
-            connection.stranger = false;
+            connection.stranger = None;
         }
     }
 }
@@ -82,19 +103,88 @@ impl Drop for Listed<'_> {
 }
 
 impl State {
-    fn make_room(&mut self) {
-        let strangers = || self.open.iter().filter(|(_, connection)| connection.stranger);
-        if strangers().count() >= STRANGERS_MAX {
-            if let Some(oldest) = strangers().next().map(|(number, _)| *number) {
-                if let Some(connection) = self.open.remove(&oldest) {
-                    shut(&connection.stream);
-                }
+    fn make_room(&mut self, now: Instant) {
+        self.end(|(since, _)| now.duration_since(since) > STRANGERS_TIME);
+        let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+        for (number, connection) in &self.open {
+            if let Some((_, address)) = connection.stranger {
+                by_address.entry(address).or_insert((0, *number)).0 += 1;
             }
         }
+        if by_address.values().map(|(count, _)| count).sum::<usize>() < STRANGERS_MAX {
+            return;
+        }
+        let most = by_address.values().max_by_key(|(count, _)| *count);
+        if let Some(connection) = most.and_then(|(_, oldest)| self.open.remove(oldest)) {
+            shut(&connection.stream);
+        }
+    }
+
+    fn end(&mut self, which: impl Fn((Instant, IpAddr)) -> bool) {
+        self.open.retain(|_, connection| {
+            let ends = connection.stranger.is_some_and(&which);
+            if ends {
+                shut(&connection.stream);
+            }
+            !ends
+        });
     }
 }
 
 /// A socket that is closed already is as good.
 pub(crate) fn shut(stream: &TcpStream) {
     let _closed = stream.shutdown(Shutdown::Both);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{SocketAddr, TcpListener};
+
+    /// A connection from this address of the host: both ends.
+    fn from(listener: &TcpListener, last: u8) -> (TcpStream, TcpStream) {
+        use rustix::net::{bind, connect, socket, AddressFamily, SocketType};
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+        connect(&socket, &listener.local_addr().unwrap()).unwrap();
+        (socket.into(), listener.accept().unwrap().0)
+    }
+
+    fn is_open(stream: &mut TcpStream) -> bool {
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[test]
+    fn a_flood_from_one_host_ends_its_own_connections_only() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let (mut other, accepted) = from(&listener, 2);
+        let (mut member, of_member) = from(&listener, 1);
+        let _other = connections.list_stranger(&accepted).unwrap();
+        let known = connections.list_stranger(&of_member).unwrap();
+        known.known();
+        let mut flood = Vec::new();
+        for _ in 0..3 * STRANGERS_MAX {
+            let (dialled, accepted) = from(&listener, 1);
+            flood.push((dialled, connections.list_stranger(&accepted).unwrap(), accepted));
+        }
+        assert!(is_open(&mut other) && is_open(&mut member));
+        let open = flood.iter_mut().filter_map(|(dialled, ..)| is_open(dialled).then_some(()));
+        assert_eq!(open.count(), STRANGERS_MAX - 1, "and the other stranger");
+    }
+
+    #[test]
+    fn who_does_not_introduce_itself_in_time_goes_when_another_one_comes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let (mut slow, accepted) = from(&listener, 1);
+        let _slow = connections.list_stranger(&accepted).unwrap();
+        let now = Instant::now();
+        connections.state.lock().make_room(now + STRANGERS_TIME / 2);
+        assert!(is_open(&mut slow));
+        connections.state.lock().make_room(now + 2 * STRANGERS_TIME);
+        assert!(!is_open(&mut slow));
+    }
 }

@@ -111,7 +111,7 @@ fn attempt(
         return Err(DialError::Handshake(io::Error::other(reason)));
     }
     // Until the answer is here: closing the member ends the wait for it.
-    let _listed = caller.connections.list(&stream, false).map_err(DialError::Connect)?;
+    let _listed = caller.connections.list(&stream).map_err(DialError::Connect)?;
     let prepared = socket::configure(&stream, caller.silence)
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));

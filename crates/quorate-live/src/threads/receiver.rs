@@ -29,7 +29,12 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
 
 /// `Ok` when the connection ended as connections do.
 fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
-    let listed = live.hands.acceptor.connections.list(&stream, true)?;
+    let listed = live.hands.acceptor.connections.list_stranger(&stream)?;
+    if !live.observer.admits(stream.peer_addr()?.ip()) {
+        let error =
+            "the list of addresses that members may come from (wsrep_allowlist) does not have it";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, error).into());
+    }
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
     let channel = match Channel::accept(stream, &live.trust()) {

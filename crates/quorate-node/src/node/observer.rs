@@ -8,6 +8,7 @@ use crate::start::resume::Owner;
 use quorate_certify::Constants;
 use quorate_consensus::{Charter, MemberId, Rules};
 use quorate_live::{LogLevel, Observer};
+use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
 /// Carries it to the node, as long as there is one.
@@ -33,6 +34,11 @@ impl Observer for NodeObserver {
         let checked = node.database().check_ours(&owner).map(|_standing| ());
         *self.not_ours.lock() = checked.clone().err();
         checked
+    }
+
+    fn admits(&self, addr: IpAddr) -> bool {
+        let Some(node) = self.node.upgrade() else { return true };
+        node.local.host.admits(&addr.to_canonical().to_string())
     }
 
     fn commit_under_way(&self) -> Option<i64> {

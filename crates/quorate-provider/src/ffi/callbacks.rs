@@ -46,6 +46,10 @@ impl Callbacks {
 }
 
 impl Host for Callbacks {
+    fn admits(&self, address: &str) -> bool {
+        services::admits(address)
+    }
+
     fn log(&self, level: Level, message: &str) {
         let Some(logger) = self.logger else { return };
         let level = match level {

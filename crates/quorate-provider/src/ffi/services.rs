@@ -9,19 +9,55 @@ use libc::{c_char, c_int, c_void};
 use parking_lot::Mutex;
 use std::ffi::CString;
 
-/// The server offers an allow list for joining members; required by the loader.
+type AllowlistCallback =
+    unsafe extern "C" fn(*mut c_void, c_int, *const wsrep_buf_t) -> wsrep_status_t;
+
+/// `wsrep_allowlist_service_v1_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AllowlistService {
+    callback: Option<AllowlistCallback>,
+    context: *mut c_void,
+}
+
+// SAFETY: the interface allows the question from any thread; the context is only handed back.
+unsafe impl Send for AllowlistService {}
+
+static ALLOWLIST: Mutex<Option<AllowlistService>> = Mutex::new(None);
+
+/// The server has a list of the addresses that members may come from (`wsrep_allowlist`); required by the
+/// loader.
 ///
 /// # Safety
-/// Called by the server with its service table, which is not looked at.
+/// `service` is null or a filled service table, valid until the service is taken back.
 #[no_mangle]
-pub unsafe extern "C" fn wsrep_init_allowlist_service_v1(_service: *mut c_void) -> wsrep_status_t {
+pub unsafe extern "C" fn wsrep_init_allowlist_service_v1(
+    service: *const AllowlistService,
+) -> wsrep_status_t {
+    // SAFETY: by contract.
+    *ALLOWLIST.lock() = unsafe { service.as_ref() }.filter(|s| s.callback.is_some()).copied();
     status::OK
 }
 
 /// # Safety
 /// Called by the server.
 #[no_mangle]
-pub unsafe extern "C" fn wsrep_deinit_allowlist_service_v1() {}
+pub unsafe extern "C" fn wsrep_deinit_allowlist_service_v1() {
+    *ALLOWLIST.lock() = None;
+}
+
+/// Whether the server's list has nothing against members at this address.
+pub fn admits(address: &str) -> bool {
+    const BY_ADDRESS: c_int = 0;
+    let service = *ALLOWLIST.lock();
+    let Some(AllowlistService { callback: Some(callback), context }) = service else { return true };
+    // The server reads it as a C string.
+    let Ok(text) = CString::new(address) else { return false };
+    let value = wsrep_buf_t { ptr: text.as_ptr().cast(), len: address.len() };
+    // SAFETY: the server takes its service back after `free`, which joins the threads that ask; the text
+    // lives through the call.
+    unsafe { callback(context, BY_ADDRESS, &value) == status::OK }
+}
 
 /// Isolates all nodes of this process from their groups, or lets them go on. The server calls it
 /// in its handler of fatal signals, so that a dying node does not linger; it only stores a flag.
