@@ -29,6 +29,11 @@ pub enum GroupError {
          inside a network of which every host is trusted, the group with quorate.insecure=yes"
     )]
     TlsUnsupported { feature: &'static str },
+    #[error(
+        "none of the cipher suites of socket.ssl_cipher ({named}) is one of TLS 1.3, which members speak: name \
+         some of {there}, or take the option out; nothing was started"
+    )]
+    Ciphers { named: String, there: String },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(

@@ -55,7 +55,13 @@ impl Authority {
     fn files(&self, name: &str, ca: Option<&str>) -> TlsOptions {
         let path = |end: &str| self.dir.join(format!("{name}-{end}.pem"));
         let ca = ca.map(|name| self.dir.join(name));
-        TlsOptions { cert: path("cert"), key: path("key"), ca, dynamic: false }
+        TlsOptions {
+            cert: path("cert"),
+            key: path("key"),
+            ca,
+            ciphers: String::new(),
+            dynamic: false,
+        }
     }
 
     fn openssl(&self, arguments: &[&str]) {
@@ -152,6 +158,43 @@ fn a_running_group_is_switched_over_node_by_node() {
             cluster.await_applied(&proposals);
         }
     }
+}
+
+#[test]
+fn only_the_suites_that_are_named_are_spoken() {
+    let authority = Authority::new("suites");
+    let with = |at: usize, ciphers: &str| TlsOptions {
+        ciphers: ciphers.into(),
+        ..authority.issue(&format!("n{at}"))
+    };
+    let mut cluster = Cluster::new("tls-suites", 3);
+    for (at, ciphers) in
+        [(0, "TLS_AES_256_GCM_SHA384"), (1, "TLS_AES_128_GCM_SHA256"), (2, "")].into_iter()
+    {
+        cluster.nodes[at].options.security = Security::Certificates(with(at, ciphers));
+        cluster.nodes[at].start().unwrap();
+        match at {
+            1 => cannot_join(&cluster.nodes[at]),
+            _ => cluster.nodes[at].joined(),
+        }
+    }
+    let old = Security::Certificates(with(1, "ECDHE-RSA-AES256-SHA"));
+    cluster.nodes[1].kill();
+    cluster.nodes[1].options.security = old;
+    let error = cluster.nodes[1].start().unwrap_err().to_string();
+    assert!(error.contains("TLS_AES_256_GCM_SHA384") && error.contains("ECDHE"), "{error}");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let authority = Authority::new("modes");
+    let mut cluster = Cluster::new("tls-modes", 1);
+    let tls = authority.issue("n0");
+    std::fs::set_permissions(&tls.key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    cluster.nodes[0].options.security = Security::Certificates(tls);
+    let error = cluster.nodes[0].start().unwrap_err().to_string();
+    assert!(error.contains("n0-key.pem") && error.contains("chmod 600"), "{error}");
 }
 
 #[test]

@@ -33,7 +33,8 @@ impl Options {
             return Err(OptionError::EncryptedKey);
         }
         let (Some(cert), Some(key)) = (cert, key) else { return Err(OptionError::NoCertificate) };
-        Ok(Some(TlsOptions { cert, key, ca: self.path("socket.ssl_ca"), dynamic }))
+        let (ca, ciphers) = (self.path("socket.ssl_ca"), self.text("socket.ssl_cipher").to_owned());
+        Ok(Some(TlsOptions { cert, key, ca, ciphers, dynamic }))
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {

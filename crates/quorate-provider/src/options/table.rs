@@ -160,7 +160,7 @@ pub const SPECS: &[Spec] = &[
     spec("socket.ssl", Bool, "no", Start, "Encrypts the group's connections (TLS 1.3); nodes know each other by certificate. On if a key or certificate is given. See quorate.secret_file for a way without certificates."),
     spec("socket.ssl_ca", Text, "", Start, "Who signs the nodes' certificates (PEM); default: socket.ssl_cert, which all nodes then share."),
     spec("socket.ssl_cert", Text, "", Start, "This node's certificate (PEM, X.509 version 3)."),
-    spec("socket.ssl_cipher", Text, "", Ignored, "The strongest that both sides know."),
+    spec("socket.ssl_cipher", Text, "", Start, "With certificates: the cipher suites of TLS 1.3 that are allowed, as OpenSSL names them; default: all."),
     spec("socket.ssl_compression", Bool, "yes", Ignored, "No compression of TLS."),
     spec("socket.ssl_key", Text, "", Start, "The certificate's private key (PEM, not encrypted)."),
     spec("socket.ssl_password_file", Text, "", Start, "Keys must not be encrypted: refused."),

@@ -98,7 +98,13 @@ fn named_security(provider_options: &str) -> Option<Security> {
     }
     let pair = (path("socket.ssl_cert"), path("socket.ssl_key"));
     if let ((Some(cert), Some(key)), false) = (pair, is_off("socket.ssl")) {
-        let tls = TlsOptions { cert, key, ca: path("socket.ssl_ca"), dynamic: false };
+        let tls = TlsOptions {
+            cert,
+            key,
+            ca: path("socket.ssl_ca"),
+            ciphers: String::new(),
+            dynamic: false,
+        };
         return Some(Security::Certificates(tls));
     }
     match options.contains_key("quorate.insecure") && !is_off("quorate.insecure") {
@@ -130,7 +136,7 @@ mod tests {
         assert_eq!(named_security(off), Some(Security::ThisHost));
         let on = named_security("a=b; socket.ssl_cert=/c;socket.ssl_key = /k");
         let (cert, key) = ("/c".into(), "/k".into());
-        let tls = TlsOptions { cert, key, ca: None, dynamic: false };
+        let tls = TlsOptions { cert, key, ca: None, ciphers: String::new(), dynamic: false };
         assert_eq!(on, Some(Security::Certificates(tls)));
         let secret = SecretOptions { file: "/s".into(), dynamic: false };
         assert_eq!(named_security("quorate.secret_file=/s"), Some(Security::Secret(secret)));

@@ -5,6 +5,7 @@
 //! certificate for all nodes is a common set-up). Names in certificates are not compared: members
 //! move between addresses, and whoever holds a key that the CA signed is trusted.
 
+use super::secret::shown_to_others;
 use super::{check_processor, Tls};
 use crate::error::GroupError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -17,8 +18,9 @@ use rustls::server::ParsedCertificate;
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
-    PeerIncompatible, RootCertStore, ServerConfig, SignatureScheme,
+    PeerIncompatible, RootCertStore, ServerConfig, SignatureScheme, SupportedCipherSuite,
 };
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,14 +32,17 @@ pub struct TlsOptions {
     pub key: PathBuf,
     /// Who signs members' certificates. `None`: every member has this node's own certificate.
     pub ca: Option<PathBuf>,
-    /// Plain connections are accepted, and tried where encrypted ones fail: while a group is
+    /// The cipher suites that are allowed, as OpenSSL names them, with colons between; empty: all.
+    pub ciphers: String,
+    /// Plain connections are accepted, too, and made to who says that it has no others: while a group is
     /// switched over, node by node.
     pub dynamic: bool,
 }
 
 pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
     check_processor()?;
-    let provider = Arc::new(rustls_graviola::default_provider());
+    let provider = Arc::new(provider(&options.ciphers)?);
+    refuse_shown_key(&options.key)?;
     let chain = certificates(&options.cert)?;
     if let Err(error) =
         chain.iter().try_for_each(|each| ParsedCertificate::try_from(each).map(drop))
@@ -77,6 +82,34 @@ pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
     // means that it has ended.
     server.send_tls13_tickets = 0;
     Ok(Tls { client: Arc::new(client), server: Arc::new(server), proving: None })
+}
+
+/// With the suites of TLS 1.3 that are named.
+fn provider(ciphers: &str) -> Result<CryptoProvider, GroupError> {
+    let mut provider = rustls_graviola::default_provider();
+    let named: Vec<&str> = ciphers.split([':', ',', ' ']).filter(|name| !name.is_empty()).collect();
+    if named.is_empty() {
+        return Ok(provider);
+    }
+    provider.cipher_suites.retain(|suite| suite.tls13().is_some());
+    let there: Vec<String> = provider.cipher_suites.iter().map(openssl_name).collect();
+    provider.cipher_suites.retain(|suite| named.contains(&openssl_name(suite).as_str()));
+    match provider.cipher_suites.is_empty() {
+        true => Err(GroupError::Ciphers { named: ciphers.to_owned(), there: there.join(":") }),
+        false => Ok(provider),
+    }
+}
+
+fn openssl_name(suite: &SupportedCipherSuite) -> String {
+    format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+}
+
+fn refuse_shown_key(path: &Path) -> Result<(), GroupError> {
+    let metadata = fs::metadata(path).map_err(|error| bad_file(path, error.to_string()))?;
+    match shown_to_others(&metadata) {
+        Some(reason) => Err(bad_file(path, reason)),
+        None => Ok(()),
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError> {

@@ -100,12 +100,7 @@ impl Secrets {
             Ok((metadata, fs::read_to_string(path)?))
         };
         let (metadata, text) = read().map_err(|error| bad(path, error.to_string()))?;
-        if others_can_read(&metadata) {
-            let mode = metadata.mode() & 0o777;
-            let reason = format!(
-                "others than its owner may read it (mode {mode:o}): chmod 600 it, and if it was \
-                 read by somebody, change the secret"
-            );
+        if let Some(reason) = shown_to_others(&metadata) {
             return Err(bad(path, reason));
         }
         Secrets::parse(&text).map_err(|reason| bad(path, reason))
@@ -144,10 +139,17 @@ impl Secrets {
     }
 }
 
-/// The rule that servers have for private keys: only the owner, or root's file for a group.
-fn others_can_read(metadata: &Metadata) -> bool {
+/// Why a file is no secret any more. The rule that servers have for private keys: only its owner may read
+/// it, or, of root's files, a group.
+pub(super) fn shown_to_others(metadata: &Metadata) -> Option<String> {
     let denied = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-    metadata.mode() & denied != 0
+    let mode = metadata.mode() & 0o777;
+    (mode & denied != 0).then(|| {
+        format!(
+            "others than its owner may read it (mode {mode:o}): chmod 600 it, and if somebody has read it, \
+             make another one"
+        )
+    })
 }
 
 fn bad(path: &Path, reason: String) -> GroupError {
