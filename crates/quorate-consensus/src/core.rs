@@ -32,7 +32,7 @@ use crate::effects::{Effects, PeerStatus, RoleState, Status};
 use crate::event::{Event, Options, Restored, StepError};
 use crate::history::ConfigHistory;
 use crate::log::Log;
-use crate::message::{Message, MessageBody, TERM_MAX};
+use crate::message::{Message, MessageBody, TERM_JUMP_MAX, TERM_MAX};
 use crate::progress::{Progress, State};
 use crate::rng::Rng;
 use crate::types::{HardState, Index, LogPosition, MemberId, Term};
@@ -246,6 +246,9 @@ impl Consensus {
         if self.retired || message.to != me || message.from == me || !message.is_sound() {
             return;
         }
+        if self.is_too_far(message.term) {
+            return;
+        }
         let Message { from, term, body, .. } = message;
         match body {
             MessageBody::PreVote { last } => return self.on_pre_vote(from, term, last, fx),
@@ -295,6 +298,11 @@ impl Consensus {
             }
             MessageBody::TimeoutNow => self.on_timeout_now(from, fx),
         }
+    }
+
+    /// A term that no election since this member's own can have led to.
+    fn is_too_far(&self, term: Term) -> bool {
+        term.saturating_sub(self.hard.term) > TERM_JUMP_MAX
     }
 
     /// A leader of a former term learns from the answer that it is one.

@@ -88,6 +88,11 @@ pub enum MessageBody {
 /// hundred thousand years to get there. So arithmetic on what a peer sent cannot overflow.
 pub(crate) const TERM_MAX: Term = 1 << 62;
 pub(crate) const INDEX_MAX: Index = 1 << 62;
+/// Nobody is ahead by more terms: elections lead on by one, majorities given up by force (`core/forced.rs`) by
+/// a leap, and a member that was away misses some of these at most. Whoever says so is not honest, or damaged;
+/// taken for true, one such message, which every member saves and passes on, would bring the group to the last
+/// term there is, and end its elections for good.
+pub(crate) const TERM_JUMP_MAX: Term = 1 << 48;
 
 impl Message {
     /// Whether an honest member can have sent this. Everything else is ignored.

@@ -79,7 +79,8 @@ impl Consensus {
     ) {
         let last = meta.last;
         let sound = last.term <= term && last.index <= INDEX_MAX && term <= TERM_MAX;
-        if self.retired || term < self.hard.term || !sound || from == self.options.id {
+        let fits = sound && term >= self.hard.term && !self.is_too_far(term);
+        if self.retired || !fits || from == self.options.id {
             return;
         }
         if term > self.hard.term {

@@ -242,7 +242,12 @@ fn a_log_ahead_of_the_term_file_forbids_a_second_vote() {
 
 #[test]
 fn at_the_limit_of_terms_nobody_stands() {
-    let mut member = member(voters(&[1, 2, 3]));
+    let restored = Restored {
+        hard_state: HardState { term: TERM_MAX - 1, voted_for: None },
+        snapshot: SnapshotMeta { last: LogPosition::default(), config: voters(&[1, 2, 3]) },
+        ..Restored::default()
+    };
+    let mut member = Consensus::new(Options::new(id(1), 7), restored, 0);
     let beat = MessageBody::Heartbeat { commit: u64::MAX, round: u64::MAX };
     step(&mut member, 0, from_peer(TERM_MAX, beat.clone()));
     assert_eq!(member.status(0).term, TERM_MAX);
@@ -250,6 +255,23 @@ fn at_the_limit_of_terms_nobody_stands() {
     assert_eq!(member.status(0).term, TERM_MAX);
     let effects = step(&mut member, 60_000, Event::Tick);
     assert!(effects.messages.is_empty());
+}
+
+#[test]
+fn a_term_that_no_election_led_to_is_not_taken_over() {
+    let mut member = member(voters(&[1, 2, 3]));
+    let meta = SnapshotMeta { last: LogPosition::default(), config: voters(&[1, 2, 3]) };
+    let beat = |term| from_peer(term, MessageBody::Heartbeat { commit: 0, round: 0 });
+    for term in [TERM_JUMP_MAX + 1, TERM_MAX / 2, TERM_MAX] {
+        step(&mut member, 0, beat(term));
+        let meta = meta.clone();
+        step(&mut member, 0, Event::InstallSnapshot { from: id(2), term, meta });
+        assert_eq!(member.status(0).term, 0, "{term}");
+    }
+    step(&mut member, 0, beat(TERM_JUMP_MAX));
+    assert_eq!(member.status(0).term, TERM_JUMP_MAX);
+    step(&mut member, 0, beat(TERM_JUMP_MAX + 1));
+    assert_eq!(member.status(0).term, TERM_JUMP_MAX + 1);
 }
 
 #[test]
