@@ -24,6 +24,9 @@ struct Args {
     /// `innodb_flush_log_at_trx_commit` beside that provider
     #[arg(long, default_value_t = 1)]
     flush: u8,
+    /// Provider options there: `quorate.insecure=yes` beside this build of Quorate shows what encryption costs
+    #[arg(long, default_value = "")]
+    options: String,
     /// Rounds of each measurement; medians are shown
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -63,7 +66,8 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let quorate = TestCluster::up(3, "")?;
     let galera = TestCluster::unstarted(3, Some(&args.galera))?;
-    galera.start(&format!("innodb_flush_log_at_trx_commit = {}", args.flush), &[])?;
+    let flush = format!("innodb_flush_log_at_trx_commit = {}", args.flush);
+    galera.start(&flush, &["--provider-options", &args.options])?;
     let throughput = throughput(&args, &quorate, &galera)?;
     let latency = latency(&args, &quorate, &galera)?;
     quorate.passed()?;

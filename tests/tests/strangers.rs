@@ -1,0 +1,148 @@
+//! Who reaches the group port without the group's secret gets nothing, and disturbs nobody; the secret is
+//! changed under load.
+
+use anyhow::{ensure, Context, Result};
+use quorate_lab::server::secret_in;
+use quorate_live::{query_status, Secret, SecretOptions, Security};
+use quorate_tests::writers::{self, create_table, missing};
+use quorate_tests::TestCluster;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// A pause that no client notices, on a machine with two busy cores.
+const GAP: Duration = Duration::from_secs(1);
+
+fn address(cluster: &TestCluster, node: u16) -> String {
+    format!("127.0.0.1:{}", cluster.base_port + 10 * node + 1)
+}
+
+fn secret_file(cluster: &TestCluster) -> Result<PathBuf> {
+    secret_in(&cluster.dir).context("the cluster has no secret")
+}
+
+fn by(file: &Path) -> Security {
+    Security::Secret(SecretOptions { file: file.to_owned(), dynamic: false })
+}
+
+fn reload(cluster: &TestCluster) -> Result<()> {
+    let order = "SET GLOBAL wsrep_provider_options = 'socket.ssl_reload=1'";
+    cluster.all().into_iter().try_for_each(|node| cluster.sql(node, order))
+}
+
+#[test]
+fn without_the_secret_nothing_is_heard_and_nobody_is_disturbed() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    create_table(&cluster)?;
+    let own = secret_file(&cluster)?;
+    let other = cluster.dir.join("another-secret");
+    Secret::new()?.write(&other)?;
+    let leader = cluster.leader()?;
+    let port = address(&cluster, leader);
+    let known = query_status(&port, &by(&own))?;
+    ensure!(known.iter().any(|(name, _)| name == "voters"), "{known:?}");
+
+    let writers = writers::start(&cluster, &cluster.all(), 2, 1);
+    for security in [by(&other), Security::ThisHost, Security::Insecure] {
+        let refused = query_status(&port, &security);
+        ensure!(refused.is_err(), "{security:?}: {refused:?}");
+    }
+    // Who speaks in the clear is told so, and nothing else: no name of a group, no member, no address.
+    let mut plain = TcpStream::connect(&port)?;
+    plain.set_read_timeout(Some(LIMIT))?;
+    plain.write_all(b"QRT\x01hello")?;
+    let mut answer = Vec::new();
+    let _ended = plain.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    ensure!(answer.contains("demands") && !answer.contains(&port), "{answer}");
+
+    // A flood of connections that say nothing, and some that begin TLS and stop.
+    let flood: Vec<TcpStream> = (0..500)
+        .filter_map(|at| {
+            let mut stream = TcpStream::connect(&port).ok()?;
+            if at % 2 == 0 {
+                stream.write_all(&[0x16, 3, 1, 1, 0]).ok()?;
+            }
+            Some(stream)
+        })
+        .collect();
+    writers.wait_acked(Instant::now(), LIMIT)?;
+    ensure!(
+        query_status(&port, &by(&own)).is_ok(),
+        "the flood keeps those out who have the secret"
+    );
+    drop(flood);
+    writers.wait_acked(Instant::now(), LIMIT)?;
+    let acks = writers.stop();
+    ensure!(acks.longest_gap() < GAP, "a pause of {:?}", acks.longest_gap());
+    ensure!(acks.failed.is_empty(), "{:?}", acks.failed);
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    ensure!(cluster.leader()? == leader, "leadership moved");
+    let log = cluster.error_log(leader)?;
+    ensure!(log.contains("does not have the group's secret"), "node{leader} says nothing of it");
+    for node in cluster.all() {
+        ensure!(missing(&cluster, node, &acks.ids())?.is_empty(), "node{node} lacks rows");
+    }
+    cluster.passed()
+}
+
+#[test]
+fn the_secret_is_changed_under_load() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    create_table(&cluster)?;
+    let file = secret_file(&cluster)?;
+    let former = cluster.dir.join("former-secret");
+    fs::copy(&file, &former)?;
+    let leader = cluster.leader()?;
+    let writers = writers::start(&cluster, &cluster.all(), 2, 1);
+
+    cluster.quorate(&["secret", "add", &file.display().to_string()])?;
+    let both = fs::read_to_string(&file)?;
+    let secrets: Vec<&str> = both.lines().filter(|line| !line.starts_with('#')).collect();
+    let [old, new] = secrets[..] else { anyhow::bail!("two secrets: {}", secrets.len()) };
+    for text in [both.clone(), format!("{new}\n{old}\n"), format!("{new}\n")] {
+        fs::write(&file, text)?;
+        reload(&cluster)?;
+        writers.wait_acked(Instant::now(), LIMIT)?;
+    }
+    for node in cluster.all() {
+        let port = address(&cluster, node);
+        ensure!(query_status(&port, &by(&former)).is_err(), "node{node} takes the former secret");
+        ensure!(query_status(&port, &by(&file)).is_ok(), "node{node} does not take the new one");
+    }
+    // What cannot be used changes nothing.
+    let kept = fs::read(&file)?;
+    fs::write(&file, "no secret")?;
+    ensure!(reload(&cluster).is_err(), "a file without a secret was taken");
+    fs::write(&file, kept)?;
+    writers.wait_acked(Instant::now(), LIMIT)?;
+
+    let acks = writers.stop();
+    ensure!(acks.failed.is_empty(), "{:?}", acks.failed);
+    ensure!(acks.longest_gap() < GAP, "a pause of {:?}", acks.longest_gap());
+    ensure!(cluster.leader()? == leader, "leadership moved");
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    // And after a restart of all.
+    cluster.quorate(&["down"])?;
+    cluster.quorate(&["up"])?;
+    for node in cluster.all() {
+        ensure!(missing(&cluster, node, &acks.ids())?.is_empty(), "node{node} lacks rows");
+    }
+    cluster.passed()
+}
+
+#[test]
+fn the_servers_allow_list_is_honoured() -> Result<()> {
+    let cluster = TestCluster::up(1, "")?;
+    let (port, secret) = (address(&cluster, 1), by(&secret_file(&cluster)?));
+    ensure!(query_status(&port, &secret).is_ok(), "an empty list lets everybody in");
+    cluster.sql(1, "INSERT INTO mysql.wsrep_allowlist VALUES ('192.0.2.1')")?;
+    ensure!(query_status(&port, &secret).is_err(), "127.0.0.1 is not on the list");
+    cluster.sql(1, "INSERT INTO mysql.wsrep_allowlist VALUES ('127.0.0.1')")?;
+    ensure!(query_status(&port, &secret).is_ok(), "127.0.0.1 is on the list");
+    ensure!(cluster.error_log(1)?.contains("wsrep_allowlist"), "the log does not say why");
+    cluster.passed()
+}
