@@ -18,8 +18,9 @@ use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId}
 use quorate_group::{prepare, Directory, LogLevel, Member, Opening, Output, SeedAnswer, Stored};
 use quorate_wal::{Recovered, Wal, WalOptions};
 use quorate_wire::{PeerIdentity, Want};
-use std::fs::File;
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -40,6 +41,7 @@ pub(crate) fn open(
         ..WalOptions::new(&options.dir)
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
+    keep_private(&options, &*observer);
     let trust = Arc::new(Trust::load(&options.security, Some(&options.dir))?);
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
@@ -231,6 +233,19 @@ impl Opening for Folder<'_> {
     fn log(&mut self, level: LogLevel, line: String) {
         self.observer.log(level, line);
     }
+}
+
+/// All rows ever written are in the directory, and the member's key: for its owner alone, however it was made.
+fn keep_private(options: &GroupOptions, observer: &dyn Observer) {
+    let dir = &options.dir;
+    let shown = |metadata: Metadata| Some(metadata.mode() & 0o777).filter(|mode| mode & 0o077 != 0);
+    let Some(mode) = fs::metadata(dir).ok().and_then(shown) else { return };
+    let (level, done) = match fs::set_permissions(dir, Permissions::from_mode(0o700)) {
+        Ok(()) => (LogLevel::Info, "it is its owner's alone now".to_owned()),
+        Err(error) => (LogLevel::Warn, format!("and cannot be closed to them: {error}")),
+    };
+    let dir = dir.display();
+    observer.log(level, format!("log {dir}: others could look into it (mode {mode:o}); {done}"));
 }
 
 fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn Observer) {

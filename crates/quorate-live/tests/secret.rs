@@ -161,6 +161,19 @@ fn a_running_group_gets_a_secret_node_by_node() {
 }
 
 #[test]
+fn a_log_directory_that_others_could_look_into_is_closed() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut cluster = Cluster::new("secret-modes", 1);
+    let dir = cluster.nodes[0].options.dir.clone();
+    fs::create_dir_all(&dir).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    cluster.nodes[0].wait("its line", |node| node.has_line("others could look into it"));
+}
+
+#[test]
 fn who_can_be_reached_and_is_not_protected_does_not_start() {
     let mut cluster = Cluster::new("secret-none", 1);
     cluster.nodes[0].options.advertise = "192.0.2.1:4567".into();
