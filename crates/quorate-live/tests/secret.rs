@@ -2,11 +2,10 @@
 
 mod common;
 
-use common::{Cluster, Node};
-use quorate_live::{GroupError, OrderError, Secret, SecretOptions, Security};
+use common::Cluster;
+use quorate_live::{Secret, SecretOptions, Security};
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// A folder of secrets' files.
 struct Safe(PathBuf);
@@ -39,35 +38,13 @@ impl Drop for Safe {
 }
 
 fn started(name: &str, security: &Security) -> Cluster {
-    let mut cluster = Cluster::new(name, 3);
-    for node in &mut cluster.nodes {
-        node.options.security = security.clone();
-        node.start().unwrap();
-        node.joined();
-    }
-    cluster.await_members(&[0, 1, 2]);
-    cluster
-}
-
-fn cannot_join(node: &Node) {
-    let refused = node.group().wait_joined(Duration::from_secs(2));
-    assert!(matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))), "{refused:?}");
+    Cluster::secured(name, 3, |_| security.clone())
 }
 
 #[test]
 fn a_group_with_a_secret_works_and_returns() {
     let safe = Safe::new("works");
-    let mut cluster = started("secret", &safe.make("secret"));
-    let mut proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
-    proposals.push(cluster.nodes[1].propose_padded(20 << 20));
-    cluster.await_applied(&proposals);
-    for at in 0..3 {
-        cluster.nodes[at].kill();
-        cluster.nodes[at].start().unwrap();
-        cluster.await_members(&[0, 1, 2]);
-        proposals.push(cluster.nodes[at].propose());
-        cluster.await_applied(&proposals);
-    }
+    started("secret", &safe.make("secret")).works_and_returns();
 }
 
 #[test]
@@ -80,7 +57,7 @@ fn who_does_not_have_it_stays_outside_and_both_logs_say_why() {
     cluster.nodes[0].joined();
     for at in [1, 2] {
         cluster.nodes[at].start().unwrap();
-        cannot_join(&cluster.nodes[at]);
+        cluster.nodes[at].cannot_join();
         cluster.nodes[at].kill();
     }
     let proposal = cluster.nodes[0].propose();

@@ -3,10 +3,9 @@
 mod common;
 
 use common::{Cluster, Node};
-use quorate_live::{GroupError, OrderError, Security, TlsOptions};
+use quorate_live::{Security, TlsOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// A directory with one CA and what it signs, made as an administrator would.
 struct Authority {
@@ -81,35 +80,13 @@ impl Drop for Authority {
 }
 
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
-    let mut cluster = Cluster::new(name, 3);
-    for (at, node) in cluster.nodes.iter_mut().enumerate() {
-        node.options.security = tls(at).map_or(Security::ThisHost, Security::Certificates);
-        node.start().unwrap();
-        node.joined();
-    }
-    cluster.await_members(&[0, 1, 2]);
-    cluster
-}
-
-fn cannot_join(node: &Node) {
-    let refused = node.group().wait_joined(Duration::from_secs(2));
-    assert!(matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))), "{refused:?}");
+    Cluster::secured(name, 3, |at| tls(at).map_or(Security::ThisHost, Security::Certificates))
 }
 
 #[test]
 fn an_encrypted_group_works_and_returns() {
     let authority = Authority::new("works");
-    let mut cluster = started("tls", |at| Some(authority.issue(&format!("n{at}"))));
-    let mut proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
-    proposals.push(cluster.nodes[1].propose_padded(20 << 20));
-    cluster.await_applied(&proposals);
-    for at in 0..3 {
-        cluster.nodes[at].kill();
-        cluster.nodes[at].start().unwrap();
-        cluster.await_members(&[0, 1, 2]);
-        proposals.push(cluster.nodes[at].propose());
-        cluster.await_applied(&proposals);
-    }
+    started("tls", |at| Some(authority.issue(&format!("n{at}")))).works_and_returns();
 }
 
 #[test]
@@ -131,7 +108,7 @@ fn strangers_stay_outside_and_the_log_says_why() {
     cluster.nodes[0].joined();
     for at in [1, 2] {
         cluster.nodes[at].start().unwrap();
-        cannot_join(&cluster.nodes[at]);
+        cluster.nodes[at].cannot_join();
         cluster.nodes[at].kill();
     }
     let proposal = cluster.nodes[0].propose();
@@ -174,7 +151,7 @@ fn only_the_suites_that_are_named_are_spoken() {
         cluster.nodes[at].options.security = Security::Certificates(with(at, ciphers));
         cluster.nodes[at].start().unwrap();
         match at {
-            1 => cannot_join(&cluster.nodes[at]),
+            1 => cluster.nodes[at].cannot_join(),
             _ => cluster.nodes[at].joined(),
         }
     }

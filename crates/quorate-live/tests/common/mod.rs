@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
     Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    StateMachine, View,
+    OrderError, Security, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -209,6 +209,33 @@ impl Cluster {
 
     /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
     /// view), and all are voters, with no change under way.
+    /// One by one, each in its own security, until all are members.
+    pub fn secured(name: &str, count: usize, security: impl Fn(usize) -> Security) -> Self {
+        let mut cluster = Self::new(name, count);
+        for (at, node) in cluster.nodes.iter_mut().enumerate() {
+            node.options.security = security(at);
+            node.start().unwrap();
+            node.joined();
+        }
+        cluster.await_members(&(0..count).collect::<Vec<_>>());
+        cluster
+    }
+
+    /// All have what was proposed; then each is killed and comes back, and they go on.
+    pub fn works_and_returns(&mut self) {
+        let mut proposals: Vec<_> = self.nodes.iter().map(Node::propose).collect();
+        proposals.push(self.nodes[1].propose_padded(20 << 20));
+        self.await_applied(&proposals);
+        let all: Vec<usize> = (0..self.nodes.len()).collect();
+        for at in &all {
+            self.nodes[*at].kill();
+            self.nodes[*at].start().unwrap();
+            self.await_members(&all);
+            proposals.push(self.nodes[*at].propose());
+            self.await_applied(&proposals);
+        }
+    }
+
     pub fn await_members(&self, nodes: &[usize]) {
         let ids: BTreeSet<_> = nodes.iter().map(|at| self.nodes[*at].id()).collect();
         for at in nodes {
@@ -301,6 +328,14 @@ impl Node {
     }
 
     /// Ends without taking leave.
+    pub fn cannot_join(&self) {
+        let refused = self.group().wait_joined(Duration::from_secs(2));
+        assert!(
+            matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))),
+            "{refused:?}"
+        );
+    }
+
     pub fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             group.close();

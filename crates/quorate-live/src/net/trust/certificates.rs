@@ -6,19 +6,19 @@
 //! move between addresses, and whoever holds a key that the CA signed is trusted.
 
 use super::secret::shown_to_others;
+use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, Tls};
 use crate::error::GroupError;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
-    PeerIncompatible, RootCertStore, ServerConfig, SignatureScheme, SupportedCipherSuite,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
+    SupportedCipherSuite,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,30 +58,25 @@ pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
         PrivateKeyDer::from_pem_file(&options.key)
             .map_err(|error| bad_file(&options.key, error.to_string()))
     };
-    let verifier = Arc::new(Verifier::new(provider.clone(), trusted));
+    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted)));
     let bad_pair = |error: Error| {
         let reason = format!("it does not fit {}: {error}", options.cert.display());
         bad_file(&options.key, reason)
     };
-    let mut client = ClientConfig::builder_with_provider(provider.clone())
+    let client = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .dangerous()
         .with_custom_certificate_verifier(verifier.clone())
         .with_client_auth_cert(chain.clone(), key()?)
         .map_err(bad_pair)?;
-    client.enable_sni = false;
-    client.resumption = rustls::client::Resumption::disabled();
-    let mut server = ServerConfig::builder_with_provider(provider)
+    let server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key()?)
         .map_err(bad_pair)?;
-    // The side that accepted a connection says nothing on it: that anything can be read there
-    // means that it has ended.
-    server.send_tls13_tickets = 0;
-    Ok(Tls { client: Arc::new(client), server: Arc::new(server), proving: None })
+    Ok(finished(client, server, None))
 }
 
 /// With the suites of TLS 1.3 that are named.
@@ -130,20 +125,28 @@ fn bad_file(path: &Path, reason: String) -> GroupError {
     GroupError::TlsFile { path: path.to_owned(), reason }
 }
 
-/// One rule for both directions: every member dials and is dialled.
+/// A certificate that the CA has signed, or that is among those that are trusted.
 #[derive(Debug)]
-struct Verifier {
+struct Certified {
     provider: Arc<CryptoProvider>,
     roots: RootCertStore,
     trusted: Vec<CertificateDer<'static>>,
 }
 
-impl Verifier {
+impl Certified {
     fn new(provider: Arc<CryptoProvider>, trusted: Vec<CertificateDer<'static>>) -> Self {
         let mut roots = RootCertStore::empty();
         // One that is no CA can still be trusted as itself.
         roots.add_parsable_certificates(trusted.iter().cloned());
         Self { provider, roots, trusted }
+    }
+}
+
+impl Judge for Certified {
+    const BARE_KEYS: bool = false;
+
+    fn provider(&self) -> &CryptoProvider {
+        &self.provider
     }
 
     fn check(
@@ -169,77 +172,14 @@ impl Verifier {
             other => other,
         }
     }
-}
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        self.check(shown, between, now).map(|()| ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
-    }
-
-    fn verify_tls13_signature(
+    fn check_signature(
         &self,
         message: &[u8],
-        cert: &CertificateDer<'_>,
+        shown: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, cert, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-impl ClientCertVerifier for Verifier {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        shown: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        self.check(shown, between, now).map(|()| ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        ServerCertVerifier::verify_tls12_signature(self, message, cert, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        ServerCertVerifier::verify_tls13_signature(self, message, cert, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ServerCertVerifier::supported_verify_schemes(self)
+        verify_tls13_signature(message, shown, signature, algorithms)
     }
 }

@@ -15,6 +15,7 @@ mod certificates;
 mod own_key;
 mod proof;
 mod secret;
+mod verifier;
 
 pub use certificates::TlsOptions;
 pub use secret::Secret;

@@ -7,24 +7,20 @@
 //! Invariant: a key that was shown to others is on disk, in the directory of the log, for its owner alone.
 
 use super::secret::Secrets;
+use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, Proving, Tls};
 use crate::error::GroupError;
 use graviola::signing::eddsa::Ed25519SigningKey;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::AlwaysResolvesClientRawPublicKeys;
 use rustls::crypto::{verify_tls13_signature_with_raw_key, CryptoProvider};
 use rustls::pki_types::{
-    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer,
-    UnixTime,
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer, UnixTime,
 };
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
-use rustls::{
-    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, ServerConfig,
-    SignatureScheme,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -77,9 +73,9 @@ impl OwnKey {
     pub fn tls(self, secrets: Secrets) -> Result<Tls, GroupError> {
         let OwnKey { key, provider } = self;
         let public_key = key.cert.first().map(|shown| shown.as_ref().to_vec()).unwrap_or_default();
-        let anybody = Arc::new(Anybody(provider.clone()));
+        let anybody = Arc::new(Verifier(Anybody(provider.clone())));
         let unfit = |error: Error| GroupError::Tls { reason: error.to_string() };
-        let mut client = ClientConfig::builder_with_provider(provider.clone())
+        let client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13])
             .map_err(unfit)?
             .dangerous()
@@ -87,17 +83,12 @@ impl OwnKey {
             .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
                 key.clone(),
             )));
-        client.enable_sni = false;
-        client.resumption = rustls::client::Resumption::disabled();
-        let mut server = ServerConfig::builder_with_provider(provider)
+        let server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .map_err(unfit)?
             .with_client_cert_verifier(anybody)
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-        // As with certificates.
-        server.send_tls13_tickets = 0;
-        let proving = Some(Proving { secrets, public_key });
-        Ok(Tls { client: Arc::new(client), server: Arc::new(server), proving })
+        Ok(finished(client, server, Some(Proving { secrets, public_key })))
     }
 }
 
@@ -126,8 +117,23 @@ fn keep(dir: &Path, path: &Path, pkcs8: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
-impl Anybody {
+impl Judge for Anybody {
+    const BARE_KEYS: bool = true;
+
+    fn provider(&self) -> &CryptoProvider {
+        &self.0
+    }
+
     fn check(
+        &self,
+        _shown: &CertificateDer<'_>,
+        _between: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn check_signature(
         &self,
         message: &[u8],
         shown: &CertificateDer<'_>,
@@ -136,93 +142,5 @@ impl Anybody {
         let key = SubjectPublicKeyInfoDer::from(shown.as_ref());
         let algorithms = &self.0.signature_verification_algorithms;
         verify_tls13_signature_with_raw_key(message, &key, signature, algorithms)
-    }
-
-    fn schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-fn too_old() -> Result<HandshakeSignatureValid, Error> {
-    Err(Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
-}
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _shown: &CertificateDer<'_>,
-        _between: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _shown: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        too_old()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check(message, shown, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
-}
-
-impl ClientCertVerifier for Anybody {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        _shown: &CertificateDer<'_>,
-        _between: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _shown: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        too_old()
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check(message, shown, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes()
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
     }
 }
