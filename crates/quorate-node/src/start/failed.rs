@@ -57,7 +57,7 @@ impl FailedNotes {
         match found {
             Some(mut found) => {
                 // An error above the position was lost with its seqno: it comes again.
-                found.errors.split_off(&(position + 1));
+                found.errors.retain(|seqno, _| *seqno <= position);
                 *inner = found;
                 Ok(())
             }
@@ -176,6 +176,7 @@ mod tests {
             (again.past(12), again.past(15)),
             (Past::Error(Ballot::Error(0xab)), Past::Error(Ballot::Dissent(0xcd)))
         );
+        assert_eq!(opened(&dir, 7, i64::MAX).past(15), Past::Error(Ballot::Dissent(0xcd)));
         assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
         assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
         fs::remove_dir_all(&dir).unwrap();
