@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million smoke-11.8
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,9 @@ bench-tests: test-packages build go-tpc ## What the bench stands on, as root: ea
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8
+
+fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) each; or FUZZ='wire_packet peer'
+	@scripts/fuzz $(FUZZ)
 
 sim-million: ## Simulate a million histories of groups, and a quarter of that of nodes (two hours or so)
 	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000

@@ -1,4 +1,3 @@
-//! The file of term, vote and identity, whatever its bytes are.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| quorate_wal::fuzzing::meta(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| quorate_fuzz::run("wal_meta", input));

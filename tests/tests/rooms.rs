@@ -53,9 +53,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "exit transfer",
             "applier sequencer session",
             "node",
+            "fuzzing",
         ],
     ),
-    ("quorate-provider", &["abi options", "provider", "connect", "operator", "ffi"]),
+    ("quorate-provider", &["abi options", "provider", "connect", "operator", "ffi fuzzing"]),
 ];
 
 /// A crate, and a word that it does not know: what this means is kept out of it.

@@ -36,6 +36,8 @@ pub mod counters;
 mod exit;
 pub mod fate;
 mod fnv;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod group;
 mod gtid_domain;
 pub mod host;

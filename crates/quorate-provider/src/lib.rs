@@ -17,6 +17,8 @@
 pub mod abi;
 mod connect;
 pub mod ffi;
+#[doc(hidden)]
+pub mod fuzzing;
 mod operator;
 pub mod options;
 mod provider;

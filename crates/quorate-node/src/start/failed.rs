@@ -36,11 +36,11 @@ pub struct FailedNotes {
     inner: Mutex<Inner>,
 }
 
-#[derive(Default)]
-struct Inner {
-    history: u128,
-    base: i64,
-    errors: BTreeMap<i64, Ballot>,
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Inner {
+    pub(crate) history: u128,
+    pub(crate) base: i64,
+    pub(crate) errors: BTreeMap<i64, Ballot>,
 }
 
 impl FailedNotes {
@@ -57,7 +57,7 @@ impl FailedNotes {
         match found {
             Some(mut found) => {
                 // An error above the position was lost with its seqno: it comes again.
-                found.errors.split_off(&(position + 1));
+                found.errors.retain(|seqno, _| *seqno <= position);
                 *inner = found;
                 Ok(())
             }
@@ -102,14 +102,19 @@ impl FailedNotes {
     }
 
     fn write(&self, inner: &Inner) -> io::Result<()> {
-        let mut text = format!("{:032x} base {}\n", inner.history, inner.base);
-        inner.errors.iter().for_each(|(s, d)| text += &error_line(inner.history, *s, *d));
         let new = self.path.with_extension("new");
         let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(render(inner).as_bytes())?;
         file.sync_data()?;
         fs::rename(new, &self.path)
     }
+}
+
+/// What [`parse`] reads.
+pub(crate) fn render(inner: &Inner) -> String {
+    let mut text = format!("{:032x} base {}\n", inner.history, inner.base);
+    inner.errors.iter().for_each(|(s, d)| text += &error_line(inner.history, *s, *d));
+    text
 }
 
 fn error_line(history: u128, seqno: i64, ballot: Ballot) -> String {
@@ -118,7 +123,7 @@ fn error_line(history: u128, seqno: i64, ballot: Ballot) -> String {
 }
 
 /// A torn last line is none; `None` without a base for `history`.
-fn parse(text: &str, history: u128) -> Option<Inner> {
+pub(crate) fn parse(text: &str, history: u128) -> Option<Inner> {
     let whole = &text[..text.rfind('\n')?];
     let mut base = None;
     let mut errors = BTreeMap::new();
@@ -171,6 +176,7 @@ mod tests {
             (again.past(12), again.past(15)),
             (Past::Error(Ballot::Error(0xab)), Past::Error(Ballot::Dissent(0xcd)))
         );
+        assert_eq!(opened(&dir, 7, i64::MAX).past(15), Past::Error(Ballot::Dissent(0xcd)));
         assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
         assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
         fs::remove_dir_all(&dir).unwrap();

@@ -120,7 +120,7 @@ impl Genesis {
         if saved.group != group && !from_before {
             return Standing::WrittenByOthers(seqno);
         }
-        let only_views_missing = seqno + self.views >= self.seqno;
+        let only_views_missing = seqno.saturating_add(self.views) >= self.seqno;
         Standing::At(if only_views_missing { seqno.max(self.seqno) } else { seqno })
     }
 }
@@ -205,6 +205,8 @@ mod tests {
         assert_eq!(at(8), Standing::At(10));
         assert_eq!(at(7), Standing::At(7));
         assert_eq!(at(11), Standing::WrittenByOthers(11));
+        let marked = genesis.standing(GROUP, Some(&saved(i64::MAX, GROUP)), None, "--position");
+        assert_eq!(marked, Standing::At(i64::MAX), "whatever the file says");
     }
 
     #[test]

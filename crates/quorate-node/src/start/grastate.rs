@@ -34,7 +34,7 @@ impl Grastate {
         Self::parse(&fs::read_to_string(data_dir.join(NAME)).ok()?)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_prefix(':')).map(str::trim)
         };
@@ -52,7 +52,7 @@ impl Grastate {
         })
     }
 
-    fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut text = String::from("# GALERA saved state\nversion: 2.1\n");
         let uuid = quorate_consensus::MemberId(self.position.uuid);
         let _ = writeln!(text, "uuid:    {uuid}");

@@ -29,7 +29,7 @@ const NAME: &str = "quorate_isolated.dat";
 const BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Note {
+pub(crate) enum Note {
     Begun(u64),
     Done,
     /// It may end these streaming transactions: see `link/severed.rs`.
@@ -172,7 +172,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Notes for `history`, in order; a torn last line is none.
-fn parse(text: &str, history: u128) -> impl Iterator<Item = (i64, Note)> + '_ {
+pub(crate) fn parse(text: &str, history: u128) -> impl Iterator<Item = (i64, Note)> + '_ {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(move |line| {
         let mut words = line.split(' ');

@@ -28,7 +28,13 @@ const VIEWS_MAX: i64 = 1000;
 
 /// How many of the seqnos up to `at` are views, counted back from `at`; 0 if nobody can tell.
 pub fn trailing_views(path: &Path, at: Position) -> i64 {
-    match last_types(path, at) {
+    let file = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    file.map_or(0, |(end, file)| views_in(file, end, at))
+}
+
+/// As [`trailing_views`], in a cache that ends at `end`.
+pub(crate) fn views_in(file: impl Read + Seek, end: u64, at: Position) -> i64 {
+    match last_types(file, end, at) {
         Ok(types) => {
             let views = types.iter().rev().zip((0..=at.seqno).rev());
             views.take_while(|((s, t), expected)| **s == *expected && **t == VIEW).count() as i64
@@ -38,9 +44,7 @@ pub fn trailing_views(path: &Path, at: Position) -> i64 {
 }
 
 /// Seqno and type of the last buffers. An error is one of the file: it is of no use.
-fn last_types(path: &Path, at: Position) -> io::Result<BTreeMap<i64, i8>> {
-    let file = File::open(path)?;
-    let end = file.metadata()?.len();
+fn last_types(file: impl Read + Seek, end: u64, at: Position) -> io::Result<BTreeMap<i64, i8>> {
     let mut file = BufReader::new(file);
     let mut preamble = [0; PREAMBLE_BYTES];
     file.read_exact(&mut preamble)?;

@@ -4,6 +4,7 @@ pub mod address;
 mod galera_cache;
 mod live;
 
+pub(crate) use galera_cache::views_in;
 pub use live::options_changed;
 
 use self::address::{host_of, parse_url, with_port, BadUrl};

@@ -122,7 +122,7 @@ fn names(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
-fn parse_alteration(text: &str) -> Result<(&str, Alteration), String> {
+pub(crate) fn parse_alteration(text: &str) -> Result<(&str, Alteration), String> {
     let mut words = text.split_whitespace();
     let name = words.next().ok_or("give the member's name")?;
     let mut alteration = Alteration::default();
@@ -146,7 +146,7 @@ fn parse_alteration(text: &str) -> Result<(&str, Alteration), String> {
     Ok((name, alteration))
 }
 
-fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
+pub(crate) fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String> {
     for word in text.split_whitespace() {
         match word.split_once('=') {
             Some(("zones", zones)) => {

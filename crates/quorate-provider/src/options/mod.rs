@@ -317,6 +317,15 @@ mod tests {
     }
 
     #[test]
+    fn no_period_goes_beyond_what_clocks_count() {
+        for endless in ["9999999999999999999", "PT9999999999999999999S", "P1e9D", "P99999999D"] {
+            assert_eq!(parse_period(endless), None, "{endless}");
+        }
+        let century = parse_period("P36525D").unwrap();
+        assert!(std::time::Instant::now().checked_add(century).is_some());
+    }
+
+    #[test]
     fn the_options_page_is_current() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -61,10 +61,13 @@ pub fn parse_size(text: &str) -> Option<u64> {
     Some(value.checked_shl(shift).filter(|v| v >> shift == value).unwrap_or(u64::MAX))
 }
 
+/// More than a century: deadlines are added to clocks, which end.
+const PERIOD_MAX: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// `P[nD][T[nH][nM][n.nS]]`, or plain seconds.
 pub fn parse_period(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
+        return period(seconds);
     }
     let mut rest = text.strip_prefix('P')?;
     let mut seconds = 0.0;
@@ -89,5 +92,9 @@ pub fn parse_period(text: &str) -> Option<Duration> {
         any = true;
         rest = &rest[end + 1..];
     }
-    Duration::try_from_secs_f64(seconds).ok().filter(|_| any)
+    period(seconds).filter(|_| any)
+}
+
+fn period(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|period| *period <= PERIOD_MAX)
 }

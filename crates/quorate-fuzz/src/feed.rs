@@ -1,0 +1,79 @@
+//! Committed entries as the layer above is shown them, from any state that a snapshot may hold.
+
+use crate::group::VIEW_NUMBER_MAX;
+use crate::source::Source;
+use bytes::Bytes;
+use quorate_consensus::{Config, Entry, EntryKind, LogPosition, SnapshotMeta, LEVEL};
+use quorate_group::{Committed, Content, Feed, Stored};
+
+pub fn run(input: &[u8]) {
+    let mut source = Source::new(input);
+    let mut feed = beginning(&mut source);
+    while !source.is_empty() {
+        let entry = entry(&mut source, feed.position());
+        let (before, view) = (feed.position(), feed.view().clone());
+        let (position, intact) = (entry.position(), entry.is_intact());
+        let Ok(shown) = feed.entry(entry) else {
+            assert_eq!((feed.position(), feed.view()), (before, &view));
+            continue;
+        };
+        assert!(intact && position.index == before.index + 1 && feed.position() == position);
+        match shown {
+            Some(Committed::View { view: shown, .. }) => {
+                assert!(shown.number == view.number + 1 && *feed.view() == shown);
+            }
+            Some(Committed::Data { .. }) | None => assert_eq!(*feed.view(), view),
+        }
+        if feed.is_snapshot_due() {
+            goes_on(&mut feed);
+        }
+    }
+}
+
+/// After a snapshot, as a member has it that starts from one.
+fn beginning(source: &mut Source<'_>) -> Feed {
+    let meta = Stored::decode(Bytes::copy_from_slice(source.long_block()));
+    let mut meta = meta.map(|stored| stored.meta).unwrap_or_default();
+    // The core takes no later one.
+    meta.last.index = meta.last.index.min(1 << 62);
+    let content = Content::decode(Bytes::copy_from_slice(source.long_block()));
+    let mut view = content.map(|content| content.view).unwrap_or_default();
+    view.number = view.number.min(VIEW_NUMBER_MAX);
+    let segment_bytes = 64 * u64::from(source.byte());
+    Feed::new("n1", LEVEL, segment_bytes, meta, view)
+}
+
+/// Its snapshot is read, and says where it stands.
+fn goes_on(feed: &mut Feed) {
+    let (meta, content) = feed.snapshot(Bytes::from_static(b"machine"));
+    let stored = Stored { meta, received: false };
+    let meta = Stored::decode(stored.encode()).expect("its own").meta;
+    let content = Content::decode(content).expect("its own");
+    assert_eq!((meta.last, &content.view), (feed.position(), feed.view()));
+    feed.install(SnapshotMeta { ..meta }, content.view);
+}
+
+fn entry(source: &mut Source<'_>, last: LogPosition) -> Entry {
+    let kind = match source.below(6) {
+        0 => EntryKind::Data,
+        1 => EntryKind::View,
+        2 => EntryKind::Config,
+        3 => EntryKind::Noop,
+        _ => EntryKind::from_code(source.byte()),
+    };
+    let data = match kind {
+        EntryKind::Config if source.flag() => {
+            let rules = source.below(2);
+            let mut config = Config::default();
+            config.rules.zones_min = rules;
+            config.encode()
+        }
+        _ => Bytes::copy_from_slice(source.long_block()),
+    };
+    let index = if source.byte() == 255 { source.u64() } else { last.index + 1 };
+    let mut entry = Entry::new(index, last.term.max(1), kind, data);
+    if source.byte() == 255 {
+        entry.sum ^= 1;
+    }
+    entry
+}

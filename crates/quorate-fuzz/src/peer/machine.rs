@@ -1,0 +1,81 @@
+//! The state machine of a member, as its feeder drives it.
+
+use super::disk::Disk;
+use crate::certify::LIMITS;
+use quorate_certify::Sequenced;
+use quorate_consensus::{Entry, EntryKind, Index, LEVEL};
+use quorate_group::{Applied, Committed, Content, Feed, Stored};
+
+pub struct Machine {
+    feed: Feed,
+    state: Sequenced,
+}
+
+impl Machine {
+    /// From the newest snapshot; `None`: it cannot be read.
+    pub fn begin(disk: &Disk, segment_bytes: u64) -> Option<Machine> {
+        let Some((index, _)) = disk.snapshots.last_key_value() else {
+            let feed =
+                Feed::new("n1", LEVEL, segment_bytes, Default::default(), Default::default());
+            return Some(Machine { feed, state: Sequenced::beginning(LIMITS, 0) });
+        };
+        let feed = Feed::new("n1", LEVEL, segment_bytes, Default::default(), Default::default());
+        let mut machine = Machine { feed, state: Sequenced::beginning(LIMITS, 0) };
+        machine.install(disk, *index).then_some(machine)
+    }
+
+    /// Goes on from the snapshot of this index; false: it cannot be read.
+    pub fn install(&mut self, disk: &Disk, index: Index) -> bool {
+        let Some((stored, content)) = disk.snapshots.get(&index) else { return false };
+        let Ok(stored) = Stored::decode(stored.encode()) else { return false };
+        let Ok(Content { view, machine }) = Content::decode(content.clone()) else { return false };
+        let state = match machine.is_empty() {
+            true => Ok(Sequenced::beginning(LIMITS, 0)),
+            false => Sequenced::restore(&machine),
+        };
+        let Ok(state) = state else { return false };
+        self.state = state;
+        self.feed.install(stored.meta, view);
+        true
+    }
+
+    /// What the group is to be told of after it; an error stops the state machine.
+    pub fn apply(&mut self, entry: Entry) -> Result<Option<Applied>, String> {
+        let is_data = entry.kind == EntryKind::Data;
+        match self.feed.entry(entry)? {
+            Some(Committed::Data { data, primary_term, .. }) => {
+                let known = self.state.entry(data, primary_term);
+                if let Err(error) = known.map(|_| ()).map_err(|error| (error.is_newer(), error)) {
+                    if error.0 {
+                        return Err(error.1.to_string());
+                    }
+                }
+            }
+            Some(Committed::View { view, .. }) => {
+                let process = |id, start| quorate_certify::process_uuid(id, start);
+                let members = view.members.iter().map(|m| process(m.id.0, m.incarnation));
+                self.state.view(&members.collect::<Vec<_>>());
+            }
+            None => {}
+        }
+        Ok((!is_data).then(|| self.feed.applied()))
+    }
+
+    /// A snapshot of here, if one is due.
+    pub fn snapshot(&mut self, disk: &mut Disk) -> bool {
+        let due = self.feed.is_snapshot_due();
+        if due {
+            let (meta, content) = self.feed.snapshot(self.state.snapshot());
+            disk.snapshots.insert(meta.last.index, (Stored { meta, received: false }, content));
+        }
+        due
+    }
+
+    pub fn applied(&self) -> Applied {
+        self.feed.applied()
+    }
+
+    pub fn seqno(&self) -> i64 {
+        self.state.certifier.seqno()
+    }
+}

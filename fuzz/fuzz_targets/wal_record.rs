@@ -1,4 +1,0 @@
-//! Recovery of a log segment, whatever its bytes are.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| quorate_wal::fuzzing::segment(input));
