@@ -5,8 +5,8 @@ use super::words::{GROUP, GROUP_NAME};
 use crate::source::Source;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
-    Charter, Config, Entry, EntryKind, HardState, MemberId, MemberInfo, MemberRole, Primaries,
-    Rules, LEVEL,
+    Charter, Config, Entry, EntryKind, HardState, KeyId, MemberId, MemberInfo, MemberRole,
+    Primaries, Rules, LEVEL,
 };
 use quorate_group::{prepare, Member, Options, Output};
 
@@ -20,6 +20,7 @@ pub fn options(source: &mut Source<'_>) -> Options {
         name: "n1".into(),
         advertise: "node1".into(),
         incoming: String::new(),
+        key: KeyId::default(),
         seeds: vec!["node2".into(), "node3".into()],
         bootstrap: false,
         objection: None,

@@ -7,8 +7,8 @@ use crate::source::Source;
 use bytes::Bytes;
 use quorate_certify::Sequenced;
 use quorate_consensus::{
-    Charter, Config, Entry, EntryKind, LogPosition, MemberId, MemberInfo, MemberRole, Message,
-    MessageBody, Primaries, PriorityRule, Proposal, Rules, SnapshotMeta, Term,
+    Charter, Config, Entry, EntryKind, KeyId, LogPosition, MemberId, MemberInfo, MemberRole,
+    Message, MessageBody, Primaries, PriorityRule, Proposal, Rules, SnapshotMeta, Term,
 };
 use quorate_group::{Content, View, ViewMember};
 use quorate_wire::{
@@ -47,6 +47,7 @@ pub fn identity(source: &mut Source<'_>, member: MemberId) -> PeerIdentity {
         name: format!("n{}", member.0),
         addr: format!("node{}", member.0),
         incoming: String::new(),
+        key: KeyId::default(),
     };
     if source.below(4) != 0 {
         return honest;
@@ -58,6 +59,7 @@ pub fn identity(source: &mut Source<'_>, member: MemberId) -> PeerIdentity {
         levels: (source.below(3).into(), source.below(3).into()),
         name: format!("n{}", source.below(6)),
         addr: format!("node{}", source.below(6)),
+        key: KeyId([source.below(3); 32]),
         ..honest
     }
 }
