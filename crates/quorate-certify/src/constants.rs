@@ -1,6 +1,7 @@
 //! What a group's founder decided for good: where its history begins, and the size of the
 //! certification window. Every member has it from the group, none from its own configuration.
 
+use crate::snapshot::{SEQNO_MAX, WINDOW_MAX};
 use crate::{Limits, Seqno, KEYS_MAX_DEFAULT, WINDOW_DEFAULT};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +40,11 @@ impl Constants {
         }
     }
 
+    /// Whether a founder can have chosen these: else a state that follows from them could not be read back.
+    pub fn are_sound(&self) -> bool {
+        (0..=SEQNO_MAX).contains(&self.seqno) && self.window <= WINDOW_MAX
+    }
+
     pub fn limits(&self) -> Limits {
         let window = if self.window == 0 { WINDOW_DEFAULT } else { self.window };
         Limits { window, keys_max: KEYS_MAX_DEFAULT }
@@ -56,5 +62,10 @@ mod tests {
         assert_eq!(all.limits().window, 512);
         assert_eq!(Constants::from_words([0; 5]), Constants::default());
         assert_eq!(Constants::default().limits().window, WINDOW_DEFAULT);
+        assert!(all.are_sound() && Constants::default().are_sound());
+        for seqno in [-1, Seqno::MIN, Seqno::MAX, SEQNO_MAX + 1] {
+            assert!(!Constants { seqno, ..all }.are_sound(), "{seqno}");
+        }
+        assert!(!Constants { window: WINDOW_MAX + 1, ..all }.are_sound());
     }
 }

@@ -31,9 +31,9 @@ const ITEM_WITHOUT_EPOCH_LEN: usize = 17;
 const MEMBER_LEN: usize = 24;
 const CHECKSUM_LEN: usize = 8;
 /// More than any group would configure; bounds what a snapshot can make a member allocate.
-const WINDOW_MAX: u32 = 1 << 20;
+pub(crate) const WINDOW_MAX: u32 = 1 << 20;
 /// Far beyond any history, and far from overflow.
-const SEQNO_MAX: Seqno = 1 << 60;
+pub(crate) const SEQNO_MAX: Seqno = 1 << 60;
 
 /// The snapshot cannot be used. The group's log is unharmed: the member must start from another
 /// snapshot, its own older one or a peer's.

@@ -184,6 +184,11 @@ impl Consensus {
         self.hard.term
     }
 
+    /// Whether the log has this position, or begins after it.
+    pub fn agrees_with(&self, position: LogPosition) -> bool {
+        position.index < self.log.base().index || self.log.contains(position)
+    }
+
     /// The end of the log.
     pub fn last(&self) -> LogPosition {
         self.log.last()

@@ -11,10 +11,6 @@ use quorate_certify::{
     StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
 };
 
-/// Constants of a group come from its founder, or whoever is taken for one, and are not looked at: a
-/// position below 0, or from here on, or a larger window makes states that are not restored. Known, and open.
-const POSITION_MAX: u64 = 1 << 60;
-
 pub fn run(input: &[u8]) {
     let mut source = Source::new(input);
     let mut state = beginning(&mut source);
@@ -46,11 +42,12 @@ pub fn run(input: &[u8]) {
 fn beginning(source: &mut Source<'_>) -> Sequenced {
     if source.flag() {
         let words = [(); 5].map(|()| source.u64());
-        let mut constants = Constants::from_words(words);
+        let constants = Constants::from_words(words);
         assert_eq!(constants.words(), words);
-        constants.seqno = (constants.seqno as u64 % POSITION_MAX) as i64;
-        constants.window %= 1 << 20;
-        return Sequenced::beginning(constants.limits(), constants.seqno);
+        // Others are refused before there is a state.
+        if constants.are_sound() {
+            return Sequenced::beginning(constants.limits(), constants.seqno);
+        }
     }
     let limits =
         Limits { window: 1 + u32::from(source.below(8)), keys_max: u64::from(source.below(16)) };

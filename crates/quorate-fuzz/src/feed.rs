@@ -1,6 +1,5 @@
 //! Committed entries as the layer above is shown them, from any state that a snapshot may hold.
 
-use crate::group::VIEW_NUMBER_MAX;
 use crate::source::Source;
 use bytes::Bytes;
 use quorate_consensus::{Config, Entry, EntryKind, LogPosition, SnapshotMeta, LEVEL};
@@ -37,8 +36,7 @@ fn beginning(source: &mut Source<'_>) -> Feed {
     // The core takes no later one.
     meta.last.index = meta.last.index.min(1 << 62);
     let content = Content::decode(Bytes::copy_from_slice(source.long_block()));
-    let mut view = content.map(|content| content.view).unwrap_or_default();
-    view.number = view.number.min(VIEW_NUMBER_MAX);
+    let view = content.map(|content| content.view).unwrap_or_default();
     let segment_bytes = 64 * u64::from(source.byte());
     Feed::new("n1", LEVEL, segment_bytes, meta, view)
 }

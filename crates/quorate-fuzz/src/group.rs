@@ -6,10 +6,6 @@ use quorate_consensus::{Config, MemberId, LEVEL};
 use quorate_group::{Assembly, Content, Stored};
 use quorate_wire::{FrameType, Packet, SnapshotBegin};
 
-/// In a snapshot that a leader sent, a view may have any number, and who counts on from the last one there
-/// is overflows: known, and open. No group counts so far.
-pub const VIEW_NUMBER_MAX: u64 = 1 << 62;
-
 /// A membership: one that is read is written the same.
 pub fn config(input: &[u8]) {
     let decoded = Config::decode(input);

@@ -24,6 +24,8 @@ pub struct Disk {
     pub synced: Index,
     /// What the state machine has seen.
     pub fed: Index,
+    /// What one of before a crash has.
+    pub seen: Index,
     /// From which snapshot it is to go on.
     pub install: Option<Index>,
 }
@@ -68,6 +70,7 @@ impl Disk {
     /// What was not synced is gone.
     pub fn crash(&mut self) {
         let synced = self.synced;
+        self.seen = self.seen.max(self.fed);
         self.entries.retain(|entry| entry.index <= synced);
         (self.fed, self.install) = (0, None);
         self.incarnation += 1;
@@ -173,9 +176,8 @@ impl Opening for Disk {
         Ok(())
     }
 
-    /// Of any entries: a leader that lies about the term of what is committed gets its snapshot into the
-    /// directory, and the next start believes it. Known, and open.
     fn reset_log(&mut self, base: LogPosition) -> Result<(), StartError> {
+        assert!(base.index >= self.seen, "a start resets to {base:?}, seen {}", self.seen);
         self.entries.clear();
         (self.base, self.synced) = (base, base.index);
         Ok(())

@@ -2,7 +2,6 @@
 
 use crate::certify::LIMITS;
 use crate::entries::proposal;
-use crate::group::VIEW_NUMBER_MAX;
 use crate::source::Source;
 use bytes::Bytes;
 use quorate_certify::Sequenced;
@@ -260,7 +259,6 @@ fn view(source: &mut Source<'_>, known: &Known) -> View {
     }
     let next = known.view.saturating_add(1);
     let number = if source.below(4) == 0 { source.near(next) } else { next };
-    let number = number.min(VIEW_NUMBER_MAX);
     View { number, members, primary: source.flag().then(|| member(source)) }
 }
 

@@ -169,6 +169,11 @@ impl Driver {
         self.consensus.term()
     }
 
+    /// Whether the log has this position, or begins after it.
+    pub fn agrees_with(&self, position: LogPosition) -> bool {
+        self.consensus.agrees_with(position)
+    }
+
     pub fn commit(&self) -> Index {
         self.commit
     }

@@ -263,7 +263,7 @@ impl Member {
             }
             Packet::LeaveAnswer(LeaveAnswer::Later { reason }) => driver.reason = reason,
             Packet::ViewRefresh { number } => {
-                views.ask(number);
+                views.ask(number, driver);
                 driver.due = true;
             }
             Packet::WantVotes { votes } => {

@@ -33,7 +33,10 @@ impl Member {
         let (from, term, meta) = (received.from, received.term, received.meta.clone());
         alone.told(driver.now_ms);
         driver.ignore_refusal(Event::InstallSnapshot { from, term, meta }, out);
-        let taken = driver.commit() >= received.meta.last.index;
+        // One of other terms than this member's own log is a lie, or damaged: the next start would put it in
+        // the place of what is committed.
+        let last = received.meta.last;
+        let taken = driver.commit() >= last.index && driver.agrees_with(last);
         if taken {
             driver.arrivals.end(received);
         }

@@ -8,6 +8,9 @@ use crate::view::{next_view, Presence};
 use quorate_consensus::{EntryKind, Event, MemberId, Proposal, Status, Term};
 use quorate_wire::Packet;
 
+/// So many views ahead of this member's state machine is a wish taken for what it says.
+const AHEAD_MAX: u64 = 16;
+
 #[derive(Default)]
 pub(crate) struct Views {
     /// Somebody was cut off since the view of this number, and wants a fresh one.
@@ -20,8 +23,11 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// A member asks this one, as the leader it is or was, for a view after this one.
-    pub fn ask(&mut self, number: u64) {
+    /// A member asks this one, as the leader it is or was, for a view after this one. It may have seen views
+    /// that this one's state machine has yet to see: a few. It asks again until it sees its own; a wish for
+    /// one far beyond would be met by views without end.
+    pub fn ask(&mut self, number: u64, driver: &Driver) {
+        let number = number.min(driver.applied.view.number.saturating_add(AHEAD_MAX));
         self.fresh = self.fresh.max(Some(number));
     }
 
@@ -49,7 +55,7 @@ impl Views {
         let Some(leader) = driver.leader().filter(|_| due) else { return };
         self.asked_ms = driver.now_ms;
         if leader == driver.id {
-            self.ask(number);
+            self.ask(number, driver);
         } else {
             out.send(leader, Packet::ViewRefresh { number });
         }

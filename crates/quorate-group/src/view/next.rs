@@ -46,7 +46,7 @@ pub(crate) fn next_view(
     if members == current.members && primary == current.primary && !refresh {
         return None;
     }
-    Some(View { number: current.number + 1, members, primary })
+    Some(View { number: current.number.checked_add(1)?, members, primary })
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl View {
         config: &Config,
     ) -> Result<Option<View>, WireError> {
         let mut next = View::decode(entry.clone())?;
-        if next.number != self.number + 1 {
+        if Some(next.number) != self.number.checked_add(1) {
             return Ok(None);
         }
         next.members.retain(|member| config.members.contains_key(&member.id));
@@ -137,6 +137,9 @@ mod tests {
         let seen = advanced(&current).unwrap();
         assert_eq!(seen, View { number: 5, members: vec![member(2), member(1)], primary });
         assert_eq!(advanced(&seen), None);
+        let last = View { number: u64::MAX, members: Vec::new(), primary: None };
+        let wrapped = View { number: 0, ..last.clone() };
+        assert_eq!(last.advance(&wrapped.encode(), &config(&[1])).unwrap(), None, "there is none");
         let newer = current.advance(&Bytes::from_static(b"\xff"), &config(&[1])).unwrap_err();
         assert!(newer.to_string().contains("run a release on this node"), "{newer}");
     }

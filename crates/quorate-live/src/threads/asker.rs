@@ -18,6 +18,10 @@ pub(crate) fn run(live: &Live) {
 fn answer(live: &Live, ask: &Ask) -> Result<AskAnswer, DialError> {
     let mut dialled = dial(live.caller(), &ask.addr, Want::Join, None)?;
     let from = dialled.welcome.from.clone();
+    if from.member == live.id {
+        let reason = "it says that it is this member itself".to_owned();
+        return Ok(AskAnswer::Failed { reason });
+    }
     if ask.agree && from.group != 0 {
         if let Err(reason) = live.observer.may_join(from.group, from.charter) {
             return Ok(AskAnswer::Objection { from, reason });

@@ -29,7 +29,13 @@ impl Observer for NodeObserver {
     /// majority.
     fn may_join(&self, group: u128, charter: Charter) -> Result<(), String> {
         let Some(node) = self.node.upgrade() else { return Ok(()) };
-        let genesis = Genesis::of_group(group, &Constants::from_words(charter.0));
+        let constants = Constants::from_words(charter.0);
+        if !constants.are_sound() {
+            return Err(format!(
+                "no founder can have chosen what that group begins with: {constants:?}"
+            ));
+        }
+        let genesis = Genesis::of_group(group, &constants);
         let owner = Owner { group, genesis, fresh: true, founded: false };
         let checked = node.database().check_ours(&owner).map(|_standing| ());
         *self.not_ours.lock() = checked.clone().err();

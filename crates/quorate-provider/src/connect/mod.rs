@@ -183,6 +183,14 @@ fn group_options(
     let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
     let begun = genesis.map(|g| g.constants()).unwrap_or_default();
     let constants = Constants { window, ..begun };
+    if !constants.are_sound() {
+        return Err(ConnectError::NotOurs(format!(
+            "grastate.dat, or InnoDB, names the seqno {}, which no server has reached. Nothing was started, \
+             the data is not affected: correct the seqno in {}",
+            constants.seqno,
+            provider.config().data_dir.join("grastate.dat").display()
+        )));
+    }
     let defaults = GroupOptions::new(dir, args.cluster, &advertise);
     Ok(GroupOptions {
         seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
