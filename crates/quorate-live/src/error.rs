@@ -34,6 +34,10 @@ pub enum GroupError {
          some of {there}, or take the option out; nothing was started"
     )]
     Ciphers { named: String, there: String },
+    #[error(
+        "'{name}' in quorate.ssl_names is neither a DNS name nor an IP address: correct it; nothing was started"
+    )]
+    BadName { name: String },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(

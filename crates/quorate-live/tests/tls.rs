@@ -58,6 +58,7 @@ impl Authority {
             cert: path("cert"),
             key: path("key"),
             ca,
+            names: Vec::new(),
             ciphers: String::new(),
             dynamic: false,
         }
@@ -160,6 +161,37 @@ fn only_the_suites_that_are_named_are_spoken() {
     cluster.nodes[1].options.security = old;
     let error = cluster.nodes[1].start().unwrap_err().to_string();
     assert!(error.contains("TLS_AES_256_GCM_SHA384") && error.contains("ECDHE"), "{error}");
+}
+
+#[test]
+fn a_companys_ca_is_not_enough_where_members_are_named() {
+    let authority = Authority::new("names");
+    let issued = |at: usize, name: &str| {
+        let extension = format!("basicConstraints=CA:FALSE\nsubjectAltName=DNS:{name}\n");
+        std::fs::write(authority.dir.join("named"), extension).unwrap();
+        let names = vec!["db1.example".to_owned(), "db2.example".to_owned()];
+        TlsOptions { names, ..authority.sign(&format!("n{at}"), &["-extfile", "named"]) }
+    };
+    let mut cluster = Cluster::new("tls-names", 4);
+    let names = ["db1.example", "db2.example", "mail.example", ""];
+    for (at, name) in names.into_iter().enumerate() {
+        let tls = match name.is_empty() {
+            true => TlsOptions { names: Vec::new(), ..authority.issue("unnamed") },
+            false => issued(at, name),
+        };
+        cluster.nodes[at].options.security = Security::Certificates(tls);
+        cluster.nodes[at].start().unwrap();
+        match at {
+            0 | 1 => cluster.nodes[at].joined(),
+            _ => cluster.nodes[at].cannot_join(),
+        }
+    }
+    cluster.nodes[0].wait("the reason", |node| node.has_line("quorate.ssl_names"));
+    let bad = TlsOptions { names: vec!["no name!".into()], ..issued(2, "db1.example") };
+    cluster.nodes[2].kill();
+    cluster.nodes[2].options.security = Security::Certificates(bad);
+    let error = cluster.nodes[2].start().unwrap_err().to_string();
+    assert!(error.contains("no name!"), "{error}");
 }
 
 #[test]

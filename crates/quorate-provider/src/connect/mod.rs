@@ -71,6 +71,13 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
             options.listen
         ));
     }
+    if matches!(&options.security, Security::Certificates(tls) if tls.ca.is_some() && tls.names.is_empty())
+    {
+        provider.warn(
+            "Any certificate that the CA of socket.ssl_ca has signed is let in as a member: unless that CA is for \
+             this group alone, list the members' names in quorate.ssl_names",
+        );
+    }
     provider.settle_gtid_domain(args.bootstrap);
     provider.begin_connection();
     let observer = Arc::new(NodeObserver::new(&provider.node));

@@ -34,7 +34,9 @@ impl Options {
         }
         let (Some(cert), Some(key)) = (cert, key) else { return Err(OptionError::NoCertificate) };
         let (ca, ciphers) = (self.path("socket.ssl_ca"), self.text("socket.ssl_cipher").to_owned());
-        Ok(Some(TlsOptions { cert, key, ca, ciphers, dynamic }))
+        let names = self.text("quorate.ssl_names").split(',').map(str::trim);
+        let names = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Ok(Some(TlsOptions { cert, key, ca, names, ciphers, dynamic }))
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -69,6 +71,10 @@ mod tests {
             "socket.ssl=1;socket.ssl_key=/k;socket.ssl_cert=/c;socket.ssl_ca=/a;socket.dynamic=1",
         );
         assert_eq!((on.ca, on.dynamic), (Some("/a".into()), true));
+        assert_eq!(on.names, Vec::<String>::new());
+        let on =
+            certificates("socket.ssl_key=/k;socket.ssl_cert=/c;quorate.ssl_names=db1.x, 10.0.0.2");
+        assert_eq!(on.names, ["db1.x", "10.0.0.2"]);
     }
 
     #[test]

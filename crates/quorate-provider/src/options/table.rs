@@ -144,6 +144,7 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N priorities=optimistic|forced primary_mode=multi|single primary_failover=serve|wait leader_follows_writes=yes|no`); set it on the leader."),
     spec("quorate.secret_file", Text, "", Start, "The group's secret, the same file on all nodes (`quorate secret new FILE`): connections are encrypted (TLS 1.3), and only who has it is let in. Read again by socket.ssl_reload."),
     spec("quorate.segment_size", Size, "64M", Start, "Size of one file of the group log."),
+    spec("quorate.ssl_names", Text, "", Start, "With socket.ssl_ca: the names of the members, `NAME,NAME`; only certificates with one of them as an alternative name are taken. Default: whatever the CA signed."),
     spec("quorate.switchover", Text, "", Command, "Hands leadership to the node of this name (`any`: to whoever is furthest); set it on the leader."),
     spec("quorate.transfer_holds_ddl", Bool, "yes", Live, "While this node sends its state to another, DDL waits here until that is over. 'no' lets it run, at the risk that the other node cannot read the tables that it changed, and has to fetch the state again."),
     spec("quorate.unreachable_majority_timeout", Period, "PT0S", Live, "A node without a majority for so long becomes read_only, and does as quorate.exit_action says if that stays so. 0: it waits for as long as it takes."),

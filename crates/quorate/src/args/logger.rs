@@ -49,6 +49,10 @@ pub struct Logger {
     #[arg(long, value_name = "FILE", requires = "ssl_cert")]
     pub ssl_ca: Option<PathBuf>,
 
+    /// The names that members' certificates are for (quorate.ssl_names)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_ca")]
+    pub ssl_names: Vec<String>,
+
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,

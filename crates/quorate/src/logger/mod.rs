@@ -112,7 +112,14 @@ fn security(args: &Logger) -> Security {
         (Some(file), ..) => Security::Secret(SecretOptions { file: file.clone(), dynamic }),
         (None, Some(cert), Some(key)) => {
             let (cert, key, ca) = (cert.clone(), key.clone(), args.ssl_ca.clone());
-            Security::Certificates(TlsOptions { cert, key, ca, ciphers: String::new(), dynamic })
+            Security::Certificates(TlsOptions {
+                cert,
+                key,
+                ca,
+                names: args.ssl_names.clone(),
+                ciphers: String::new(),
+                dynamic,
+            })
         }
         _ if args.insecure => Security::Insecure,
         _ => Security::ThisHost,

@@ -27,6 +27,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
             if let Some(ca) = tls.ca {
                 command.arg("--ssl-ca").arg(ca);
             }
+            if !tls.names.is_empty() {
+                command.arg("--ssl-names").arg(tls.names.join(","));
+            }
         }
     }
     cluster.account.run_as(command);
@@ -96,12 +99,15 @@ fn named_security(provider_options: &str) -> Option<Security> {
     if let Some(file) = path("quorate.secret_file") {
         return Some(Security::Secret(SecretOptions { file, dynamic: false }));
     }
+    let names = options.get("quorate.ssl_names").map(|names| names.split(',').map(str::trim));
+    let names: Vec<String> = names.into_iter().flatten().map(str::to_owned).collect();
     let pair = (path("socket.ssl_cert"), path("socket.ssl_key"));
     if let ((Some(cert), Some(key)), false) = (pair, is_off("socket.ssl")) {
         let tls = TlsOptions {
             cert,
             key,
             ca: path("socket.ssl_ca"),
+            names,
             ciphers: String::new(),
             dynamic: false,
         };
@@ -136,7 +142,14 @@ mod tests {
         assert_eq!(named_security(off), Some(Security::ThisHost));
         let on = named_security("a=b; socket.ssl_cert=/c;socket.ssl_key = /k");
         let (cert, key) = ("/c".into(), "/k".into());
-        let tls = TlsOptions { cert, key, ca: None, ciphers: String::new(), dynamic: false };
+        let tls = TlsOptions {
+            cert,
+            key,
+            ca: None,
+            names: Vec::new(),
+            ciphers: String::new(),
+            dynamic: false,
+        };
         assert_eq!(on, Some(Security::Certificates(tls)));
         let secret = SecretOptions { file: "/s".into(), dynamic: false };
         assert_eq!(named_security("quorate.secret_file=/s"), Some(Security::Secret(secret)));

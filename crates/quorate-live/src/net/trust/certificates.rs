@@ -2,18 +2,19 @@
 //!
 //! Both sides of a connection show a certificate, and each demands that the other's is signed by
 //! the CA it was given, or is itself among the certificates in that file (one self-signed
-//! certificate for all nodes is a common set-up). Names in certificates are not compared: members
-//! move between addresses, and whoever holds a key that the CA signed is trusted.
+//! certificate for all nodes is a common set-up). Of what the CA signed, only certificates for one of the
+//! names of members are taken, where names are given: a CA that signs for others, too, is not enough. Which
+//! member has which name is not compared: members move between addresses.
 
 use super::secret::shown_to_others;
 use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, Tls};
 use crate::error::GroupError;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::version::TLS13;
 use rustls::{
@@ -32,6 +33,9 @@ pub struct TlsOptions {
     pub key: PathBuf,
     /// Who signs members' certificates. `None`: every member has this node's own certificate.
     pub ca: Option<PathBuf>,
+    /// What the CA's certificates of members are for: DNS names or IP addresses, any of which a certificate has
+    /// to have as an alternative name. Empty: whatever the CA signed.
+    pub names: Vec<String>,
     /// The cipher suites that are allowed, as OpenSSL names them, with colons between; empty: all.
     pub ciphers: String,
     /// Plain connections are accepted, too, and made to who says that it has no others: while a group is
@@ -58,7 +62,11 @@ pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
         PrivateKeyDer::from_pem_file(&options.key)
             .map_err(|error| bad_file(&options.key, error.to_string()))
     };
-    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted)));
+    let names = options.names.iter().map(|name| {
+        ServerName::try_from(name.clone()).map_err(|_| GroupError::BadName { name: name.clone() })
+    });
+    let names = names.collect::<Result<_, _>>()?;
+    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted, names)));
     let bad_pair = |error: Error| {
         let reason = format!("it does not fit {}: {error}", options.cert.display());
         bad_file(&options.key, reason)
@@ -131,14 +139,31 @@ struct Certified {
     provider: Arc<CryptoProvider>,
     roots: RootCertStore,
     trusted: Vec<CertificateDer<'static>>,
+    names: Vec<ServerName<'static>>,
 }
 
 impl Certified {
-    fn new(provider: Arc<CryptoProvider>, trusted: Vec<CertificateDer<'static>>) -> Self {
+    fn new(
+        provider: Arc<CryptoProvider>,
+        trusted: Vec<CertificateDer<'static>>,
+        names: Vec<ServerName<'static>>,
+    ) -> Self {
         let mut roots = RootCertStore::empty();
         // One that is no CA can still be trusted as itself.
         roots.add_parsable_certificates(trusted.iter().cloned());
-        Self { provider, roots, trusted }
+        Self { provider, roots, trusted, names }
+    }
+
+    fn check_name(&self, signed: &ParsedCertificate<'_>) -> Result<(), Error> {
+        let named = |name: &ServerName<'_>| verify_server_name(signed, name).is_ok();
+        match self.names.is_empty() || self.names.iter().any(named) {
+            true => Ok(()),
+            false => Err(Error::General(
+                "the certificate is none of a member's: it has none of the names that quorate.ssl_names \
+                 lists"
+                    .into(),
+            )),
+        }
     }
 }
 
@@ -169,6 +194,7 @@ impl Judge for Certified {
             Err(Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::Other(_),
             )) if self.trusted.iter().any(|each| each == shown) => Ok(()),
+            Ok(()) => self.check_name(&parsed),
             other => other,
         }
     }
