@@ -13,7 +13,7 @@ use quorate_group::{
     memory_fault, Alteration, Content, Done, Feed, ForcePlan, GroupStatus, Order, View, ViewMember,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How long an order may take that is carried out at once: only the machine's own thread of events is
 /// waited for.
@@ -163,6 +163,12 @@ impl Group {
     /// with them, at once. On an error the former ones stay in use, and connections stand.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         self.live.reload_security()
+    }
+
+    /// Whole days until this member's certificate ends; below 0 from then on. `None`: it has none.
+    pub fn certificate_days(&self) -> Option<i64> {
+        let trust = self.live.trust();
+        trust.expiry.as_ref().map(|expiry| expiry.days_left(SystemTime::now()))
     }
 
     pub fn status(&self) -> GroupStatus {

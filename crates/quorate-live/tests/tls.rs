@@ -34,13 +34,21 @@ impl Authority {
 
     fn sign(&self, name: &str, more: &[&str]) -> TlsOptions {
         let tls = self.files(name, Some("ca.pem"));
-        let (cert, key) = (text(&tls.cert), text(&tls.key));
+        self.request(&tls);
+        self.issue_for(&tls, &VALID, more);
+        tls
+    }
+
+    fn request(&self, tls: &TlsOptions) {
+        let key = text(&tls.key);
         let request = ["req", "-subj", "/CN=node", "-keyout", key, "-out", "request.pem"];
         self.openssl(&[&request[..], &NEW_KEY].concat());
+    }
+
+    fn issue_for(&self, tls: &TlsOptions, valid: &[&str], more: &[&str]) {
         let sign = ["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca-key.pem"];
-        let out = ["-CAcreateserial", "-out", cert];
-        self.openssl(&[&sign[..], &out, &VALID, more].concat());
-        tls
+        let out = ["-CAcreateserial", "-out", text(&tls.cert)];
+        self.openssl(&[&sign[..], &out, valid, more].concat());
     }
 
     fn self_signed(&self) -> TlsOptions {
@@ -192,6 +200,24 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
     cluster.nodes[2].options.security = Security::Certificates(bad);
     let error = cluster.nodes[2].start().unwrap_err().to_string();
     assert!(error.contains("no name!"), "{error}");
+}
+
+#[test]
+fn the_end_of_a_certificate_is_told_in_time() {
+    let authority = Authority::new("expiry");
+    let mut cluster = Cluster::new("tls-expiry", 2);
+    let lasting = authority.issue("n0");
+    let ending = authority.files("n1", Some("ca.pem"));
+    authority.request(&ending);
+    authority.issue_for(&ending, &["-days", "10"], &["-extfile", "extensions"]);
+    for (at, (tls, days)) in [(lasting, 3649), (ending, 9)].into_iter().enumerate() {
+        cluster.nodes[at].options.security = Security::Certificates(tls);
+        cluster.nodes[at].start().unwrap();
+        cluster.nodes[at].joined();
+        assert_eq!(cluster.nodes[at].group().certificate_days(), Some(days));
+    }
+    cluster.nodes[1].wait("the warning", |node| node.has_line("expires in 9 days"));
+    assert!(!cluster.nodes[0].has_line("expires in"));
 }
 
 #[test]

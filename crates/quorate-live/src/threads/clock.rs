@@ -2,13 +2,21 @@
 
 use crate::live::Live;
 use crate::process;
-use quorate_group::{Input, LogRoom};
+use quorate_group::{Input, LogLevel, LogRoom};
 use quorate_wal::Room;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Between two looks at the certificate, each of which may warn.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
 
 pub(crate) fn run(live: &Live) {
     let interval = Duration::from_millis(live.tick_ms);
+    let mut looked = None;
     while live.pause(interval) {
+        if looked.is_none_or(|at: Instant| at.elapsed() >= CERTIFICATE_INTERVAL) {
+            looked = Some(Instant::now());
+            look_at_certificate(live);
+        }
         let commit = live.observer.commit_under_way();
         let isolated = process::is_isolated();
         let applied = live.hands.gate.applied();
@@ -22,6 +30,15 @@ pub(crate) fn run(live: &Live) {
             }
             machine.step(now_ms, Input::Tick, out);
         });
+    }
+}
+
+fn look_at_certificate(live: &Live) {
+    let trust = live.trust();
+    if let Some(warning) =
+        trust.expiry.as_ref().and_then(|expiry| expiry.warning(SystemTime::now()))
+    {
+        live.log(LogLevel::Warn, warning);
     }
 }
 

@@ -117,7 +117,14 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
         ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+        ("quorate_certificate_days", Value::Text(certificate_days(provider))),
     ]
+}
+
+/// Until the node's certificate ends; empty without one.
+fn certificate_days(provider: &Provider) -> String {
+    let days = provider.controls().and_then(|group| group.certificate_days());
+    days.map(|days| days.to_string()).unwrap_or_default()
 }
 
 /// Votes of the members of the primary view, the own ones as they were set; 0 outside of one.

@@ -6,6 +6,7 @@
 //! names of members are taken, where names are given: a CA that signs for others, too, is not enough. Which
 //! member has which name is not compared: members move between addresses.
 
+use super::expiry::Expiry;
 use super::secret::shown_to_others;
 use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, Tls};
@@ -43,7 +44,8 @@ pub struct TlsOptions {
     pub dynamic: bool,
 }
 
-pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
+/// With the time when this member's own certificate ends.
+pub(super) fn load(options: &TlsOptions) -> Result<(Tls, Expiry), GroupError> {
     check_processor()?;
     let provider = Arc::new(provider(&options.ciphers)?);
     refuse_shown_key(&options.key)?;
@@ -57,6 +59,7 @@ pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
         );
         return Err(bad_file(&options.cert, reason));
     }
+    let expiry = Expiry::of(&options.cert, &chain[0])?;
     let trusted = certificates(options.ca.as_ref().unwrap_or(&options.cert))?;
     let key = || {
         PrivateKeyDer::from_pem_file(&options.key)
@@ -84,7 +87,7 @@ pub(super) fn load(options: &TlsOptions) -> Result<Tls, GroupError> {
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key()?)
         .map_err(bad_pair)?;
-    Ok(finished(client, server, None))
+    Ok((finished(client, server, None), expiry))
 }
 
 /// With the suites of TLS 1.3 that are named.
@@ -129,7 +132,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError>
     }
 }
 
-fn bad_file(path: &Path, reason: String) -> GroupError {
+pub(super) fn bad_file(path: &Path, reason: String) -> GroupError {
     GroupError::TlsFile { path: path.to_owned(), reason }
 }
 

@@ -12,12 +12,14 @@
 //! connections beside them, and dials one only to a peer that says it has no other.
 
 mod certificates;
+mod expiry;
 mod own_key;
 mod proof;
 mod secret;
 mod verifier;
 
 pub use certificates::TlsOptions;
+pub(crate) use expiry::Expiry;
 pub use secret::Secret;
 
 use crate::error::GroupError;
@@ -56,6 +58,8 @@ pub(crate) struct Trust {
     /// Without it, connections are plain.
     pub tls: Option<Tls>,
     pub dynamic: bool,
+    /// When this member's certificate ends, if it has one.
+    pub expiry: Option<Expiry>,
     this_host_only: bool,
 }
 
@@ -77,6 +81,7 @@ impl Trust {
     /// Reads the files. With a secret, the member's own key is in `dir`, and is made there if it is
     /// missing; without a directory, it is one for this process.
     pub fn load(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
+        let mut expiry = None;
         let (tls, dynamic) = match security {
             Security::ThisHost | Security::Insecure => (None, false),
             Security::Secret(options) => {
@@ -85,10 +90,12 @@ impl Trust {
                 (Some(key.tls(secrets)?), options.dynamic)
             }
             Security::Certificates(options) => {
-                (Some(certificates::load(options)?), options.dynamic)
+                let (tls, ends) = certificates::load(options)?;
+                expiry = Some(ends);
+                (Some(tls), options.dynamic)
             }
         };
-        Ok(Trust { tls, dynamic, this_host_only: *security == Security::ThisHost })
+        Ok(Trust { tls, dynamic, expiry, this_host_only: *security == Security::ThisHost })
     }
 
     /// What this member's connections show.

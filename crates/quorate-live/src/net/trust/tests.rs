@@ -12,7 +12,7 @@ use std::time::Duration;
 fn trust(secrets: &[&Secret]) -> Trust {
     let secrets = Secrets::of(secrets.iter().map(|secret| (*secret).clone()).collect());
     let tls = OwnKey::passing().unwrap().tls(secrets).unwrap();
-    Trust { tls: Some(tls), dynamic: false, this_host_only: false }
+    Trust { tls: Some(tls), dynamic: false, expiry: None, this_host_only: false }
 }
 
 /// A pair of sockets, the dialler's first.
