@@ -181,12 +181,12 @@ fn finds_overwritten_entries_that_come_back() {
 
 #[test]
 fn finds_two_that_both_go_on_alone() {
-    assert_found(Plant::SilenceIsAbsence, 3000, &[Rule::AloneWithAll]);
+    assert_found(Plant::SilenceIsAbsence, 5000, &[Rule::AloneWithAll]);
 }
 
 #[test]
 fn finds_a_majority_given_up_without_asking_those_kept() {
-    assert_found(Plant::AllAgreeToForce, 300, &[Rule::CommittedNeverChanges]);
+    assert_found(Plant::AllAgreeToForce, 4000, &[Rule::CommittedNeverChanges]);
 }
 
 #[test]

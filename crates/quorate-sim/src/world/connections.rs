@@ -6,9 +6,9 @@
 
 use super::event::Life;
 use super::{Mark, Micros, Outgoing, Phase, World};
-use quorate_consensus::MemberId;
+use quorate_consensus::{KeyId, MemberId};
 use quorate_group::{Assembly, Input, FORWARD_BYTES};
-use quorate_wire::{Fragmenter, FrameReader, Packet};
+use quorate_wire::{Fragmenter, FrameReader, Hello, Packet, Welcome};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -396,9 +396,20 @@ pub(super) fn encode(packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// One packet before both sides know each other.
+/// One packet before both sides know each other, on a connection that has shown the speaker's key.
 pub(super) fn decode(bytes: &[u8]) -> Packet {
     let mut reader = FrameReader::new(bytes, GREETING_BYTES_MAX);
     let (kind, body) = reader.next_packet().expect("what was sent");
-    Packet::decode(kind, body, MemberId(0), MemberId(0)).expect("what was sent")
+    let mut packet = Packet::decode(kind, body, MemberId(0), MemberId(0)).expect("what was sent");
+    if let Packet::Hello(Hello { from, .. }) | Packet::Welcome(Welcome { from, .. }) = &mut packet {
+        from.key = key_of(from.member);
+    }
+    packet
+}
+
+/// It is in the directory that draws the id, and lost and rolled back with it.
+pub(super) fn key_of(member: MemberId) -> KeyId {
+    let mut key = KeyId([1; 32]);
+    key.0[..16].copy_from_slice(&member.0.to_le_bytes());
+    key
 }

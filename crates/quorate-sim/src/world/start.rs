@@ -1,5 +1,6 @@
 //! What a start does with what it finds on the disk, as the product's shell does it.
 
+use super::connections::key_of;
 use super::{
     addr, name, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
 };
@@ -7,7 +8,7 @@ use crate::database::Database;
 use bytes::Bytes;
 use quorate_certify::process_uuid;
 use quorate_consensus::{
-    Charter, Entry, HardState, Index, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
+    Charter, Entry, HardState, Index, KeyId, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
 };
 use quorate_group::{
     prepare, Content, Directory, Feed, Input, LogLevel, Member, Opened, Opening, Options, Output,
@@ -90,7 +91,7 @@ impl Opening for Folder<'_> {
 }
 
 impl World {
-    fn options(&mut self, m: usize) -> Options {
+    fn options(&mut self, m: usize, key: KeyId) -> Options {
         let s = &self.scenario;
         let count = self.nodes.len();
         Options {
@@ -98,7 +99,7 @@ impl World {
             name: name(m),
             advertise: addr(m),
             incoming: String::new(),
-            key: Default::default(),
+            key,
             seeds: (0..count).map(addr).collect(),
             bootstrap: s.founded && m == 0 && self.oracle.commit() == 0,
             objection: None,
@@ -135,7 +136,7 @@ impl World {
         if recovered.torn_bytes > 0 {
             self.mark(Mark::TornTail);
         }
-        let options = self.options(m);
+        let options = self.options(m, key_of(recovered.identity.member));
         let group = self.rng.u128();
         let snapshots = sim::snapshot_files(&self.nodes[m].disk);
         let mut folder = Folder {
