@@ -104,7 +104,14 @@ impl Drop for Listed<'_> {
 
 impl State {
     fn make_room(&mut self, now: Instant) {
-        self.end(|(since, _)| now.duration_since(since) > STRANGERS_TIME);
+        self.open.retain(|_, connection| {
+            let slow = |(since, _)| now.duration_since(since) > STRANGERS_TIME;
+            let ends = connection.stranger.is_some_and(slow);
+            if ends {
+                shut(&connection.stream);
+            }
+            !ends
+        });
         let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
         for (number, connection) in &self.open {
             if let Some((_, address)) = connection.stranger {
@@ -118,16 +125,6 @@ impl State {
         if let Some(connection) = most.and_then(|(_, oldest)| self.open.remove(oldest)) {
             shut(&connection.stream);
         }
-    }
-
-    fn end(&mut self, which: impl Fn((Instant, IpAddr)) -> bool) {
-        self.open.retain(|_, connection| {
-            let ends = connection.stranger.is_some_and(&which);
-            if ends {
-                shut(&connection.stream);
-            }
-            !ends
-        });
     }
 }
 

@@ -105,9 +105,8 @@ fn attempt(
     let stream = connect(addr).map_err(DialError::Connect)?;
     let there = stream.peer_addr().map_err(DialError::Connect)?;
     if !caller.trust.admits(there.ip()) {
-        let reason =
-            "it is on another host, and connections to other hosts are not protected: set \
-                      quorate.secret_file on all nodes";
+        let reason = "it is on another host, and connections to other hosts are not protected: \
+                      set quorate.secret_file on all nodes";
         return Err(DialError::Handshake(io::Error::other(reason)));
     }
     // Until the answer is here: closing the member ends the wait for it.
