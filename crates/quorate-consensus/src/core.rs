@@ -429,6 +429,7 @@ impl Consensus {
             next: peer.next,
             silent_ms: peer.heard_ms.map_or(u64::MAX, |heard| now_ms.saturating_sub(heard)),
             snapshotting: peer.state == State::Snapshot,
+            proved: peer.is_proved(),
         };
         leadership.peers.values().map(status).collect()
     }

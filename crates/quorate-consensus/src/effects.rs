@@ -102,12 +102,26 @@ pub struct PeerStatus {
     /// Milliseconds since the last message from it, `u64::MAX` if none in this term.
     pub silent_ms: u64,
     pub snapshotting: bool,
+    /// It answered a round that left after its present connection began, and had all that it had
+    /// acknowledged to this leader.
+    pub proved: bool,
 }
 
 impl Status {
+    /// Leader only: what it knows of `id`.
+    pub fn peer(&self, id: MemberId) -> Option<&PeerStatus> {
+        self.peers.iter().find(|peer| peer.id == id)
+    }
+
+    /// Whether `id` can be counted on for a change: this member itself, or, where it leads, one of which
+    /// it knows that it still has what it acknowledged ([`PeerStatus::proved`]).
+    pub fn is_proved(&self, id: MemberId) -> bool {
+        id == self.id || self.peer(id).is_some_and(|peer| peer.proved)
+    }
+
     /// Leader only: what it knows of `id`, if that has nearly all of the log.
     pub fn caught_up(&self, id: MemberId) -> Option<&PeerStatus> {
-        let peer = self.peers.iter().find(|peer| peer.id == id)?;
+        let peer = self.peer(id)?;
         has_caught_up(peer.matched, self.last.index).then_some(peer)
     }
 }

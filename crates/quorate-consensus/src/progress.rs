@@ -33,6 +33,9 @@ pub(crate) struct Progress {
     /// The newest round sent to it, and what it had acknowledged at that moment.
     pub round_sent: u64,
     acknowledged_at_round: Index,
+    /// Nobody knows yet whether the process at the other end of its present connection has what it
+    /// acknowledged.
+    unproved: Option<Unproved>,
     /// `matched` at its last heartbeat reply, to notice that acknowledgements ceased.
     matched_at_reply: Index,
     /// The highest commit index it was told and can act on.
@@ -57,6 +60,13 @@ pub(crate) enum State {
     Replicate,
     /// The log no longer reaches back to `next`; the driver delivers a snapshot.
     Snapshot,
+}
+
+/// The newest round when its present connection began, and what it had acknowledged before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unproved {
+    round: u64,
+    acknowledged: Index,
 }
 
 /// It came back as an older state of itself. What it answers to a round that leaves later says whether
@@ -86,6 +96,7 @@ impl Progress {
             refused: None,
             round_sent: 0,
             acknowledged_at_round: 0,
+            unproved: Some(Unproved::default()),
             matched_at_reply: 0,
             commit_sent: 0,
             departing_since_ms: None,
@@ -102,6 +113,7 @@ impl Progress {
 
     /// What was sent may be lost.
     pub fn connection_lost(&mut self) {
+        self.begin_proof();
         if self.state == State::Replicate {
             self.probe_from(self.matched + 1);
         }
@@ -198,6 +210,23 @@ impl Progress {
             || (refused_before && persisted_last < self.acknowledged)
     }
 
+    /// Whether it answered a round that left after its present connection began, and had all that it
+    /// had acknowledged before: a process that came back as an older state of itself has not.
+    pub fn is_proved(&self) -> bool {
+        self.unproved.is_none()
+    }
+
+    fn begin_proof(&mut self) {
+        let Self { round_sent: round, acknowledged, .. } = *self;
+        self.unproved = Some(Unproved { round, acknowledged });
+    }
+
+    /// It answered `round`.
+    pub fn prove(&mut self, round: u64, persisted_last: Index) {
+        self.unproved
+            .take_if(|unproved| round > unproved.round && persisted_last >= unproved.acknowledged);
+    }
+
     /// It answered `round`, and has as much as it acknowledged. If it refused that before, its log has
     /// another end: else it would refuse the same probe for ever.
     pub fn ask_further_back(&mut self, round: u64) {
@@ -212,6 +241,7 @@ impl Progress {
         self.matched = self.matched.min(persisted_last);
         (self.acknowledged, self.acknowledged_at_round) = (self.matched, self.matched);
         self.refused = None;
+        self.begin_proof();
         self.probe_from(self.matched + 1);
     }
 

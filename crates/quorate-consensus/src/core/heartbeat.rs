@@ -120,6 +120,7 @@ impl Consensus {
             peer.forget_acknowledged(persisted_last);
             fx.lost_entries.push(from);
         } else {
+            peer.prove(round, persisted_last);
             peer.ask_further_back(round);
         }
         let stalled = peer.stalled();

@@ -112,3 +112,21 @@ fn who_refuses_what_it_acknowledged_first_says_how_much_it_has() {
     peer.acknowledge(10, 0);
     assert_eq!((peer.matched, peer.next, peer.state), (10, 11, State::Replicate));
 }
+
+#[test]
+fn who_reconnects_is_proved_by_a_round_that_left_after_that() {
+    let mut peer = replicating(10);
+    assert!(!peer.is_proved(), "it answered no round of this term");
+    peer.round_leaves(1);
+    peer.prove(1, 10);
+    assert!(peer.is_proved());
+    peer.connection_lost();
+    peer.prove(1, 10);
+    assert!(!peer.is_proved(), "its former process may have answered that");
+    peer.round_leaves(2);
+    peer.round_leaves(3);
+    peer.prove(2, 9);
+    assert!(!peer.is_proved(), "it acknowledged 10");
+    peer.prove(2, 10);
+    assert!(peer.is_proved(), "a later round is on its way, as with every slow link");
+}

@@ -26,7 +26,7 @@ pub(crate) fn keep_up(
         Some(peer) if peer.is_connected() => Some(peer.identity.as_ref()?.levels.1),
         _ => None,
     };
-    let alive = |id| id == driver.id || driver.peers.is_connected(id);
+    let alive = |id| is_there(driver, status, id);
     let both_ways = |id| driver.peers.get(id).is_some_and(|peer| peer.is_connected_both_ways());
     let change = policy::promotion(status, both_ways, driver.options.election_timeout_ms)
         .or_else(|| policy::readdress(&status.config, identities))
@@ -49,14 +49,18 @@ pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Outpu
 /// Only what this leader saw itself counts: it waits for `expel_ms` after its election.
 fn expulsion(driver: &Driver, status: &Status) -> Option<ConfigChange> {
     let patience_ms = driver.options.expel_ms?;
-    let silent_ms = |id: MemberId| {
-        let peer = status.peers.iter().find(|peer| peer.id == id);
-        peer.map_or(0, |peer| peer.silent_ms).min(driver.led_ms())
-    };
+    let silent_ms =
+        |id: MemberId| status.peer(id).map_or(0, |peer| peer.silent_ms).min(driver.led_ms());
     let gone_for_long = |id| id != driver.id && silent_ms(id) >= patience_ms;
     let alive = |id| {
-        id == driver.id
-            || (driver.peers.is_connected(id) && silent_ms(id) < driver.options.suspect_ms)
+        is_there(driver, status, id)
+            && (id == driver.id || silent_ms(id) < driver.options.suspect_ms)
     };
     policy::expulsion(&status.config, gone_for_long, alive)
+}
+
+/// Whether `id` counts where those that are there must be able to decide after a change. A connection is
+/// not enough: whoever just came back, and whose disk was lost meanwhile, is refused a moment later.
+pub(crate) fn is_there(driver: &Driver, status: &Status, id: MemberId) -> bool {
+    id == driver.id || (driver.peers.is_connected(id) && status.is_proved(id))
 }

@@ -61,10 +61,7 @@ fn remove(driver: &mut Driver, status: &Status, id: MemberId, since_ms: u64, out
     let waited_ms = driver.now_ms.saturating_sub(since_ms);
     // A connection may outlive its process for a moment: whoever was heard since the request
     // lives, the others get a while to be heard or to disconnect.
-    let heard = |id: MemberId| {
-        let peer = status.peers.iter().find(|peer| peer.id == id);
-        peer.is_some_and(|peer| peer.silent_ms < waited_ms)
-    };
+    let heard = |id: MemberId| status.peer(id).is_some_and(|peer| peer.silent_ms < waited_ms);
     let connected = |id: MemberId| driver.peers.is_connected(id);
     let unclear =
         |other: MemberId| other != id && other != driver.id && connected(other) && !heard(other);
@@ -72,7 +69,8 @@ fn remove(driver: &mut Driver, status: &Status, id: MemberId, since_ms: u64, out
     if patient && status.config.voters().any(unclear) {
         return;
     }
-    let alive = |id: MemberId| id == driver.id || (connected(id) && heard(id));
+    let alive =
+        |id: MemberId| id == driver.id || (changes::is_there(driver, status, id) && heard(id));
     if let Some(change) = policy::removal(&status.config, id, alive) {
         changes::propose(driver, change, out);
     }

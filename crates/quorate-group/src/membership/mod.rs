@@ -10,7 +10,7 @@ mod views;
 mod votes;
 
 pub(crate) use admission::admit;
-pub(crate) use changes::keep_up;
+pub(crate) use changes::{is_there, keep_up};
 pub(crate) use departures::Departures;
 pub(crate) use joining::Joining;
 pub(crate) use policy::{check_key, is_all, is_out, leaves_majority, needed};

@@ -1,12 +1,13 @@
 //! What an operator orders of the membership. The leader carries it out, and says when it is done.
 //!
-//! Invariant: the members that are connected when a change begins can decide after it. A living voter
-//! that went while another was down would leave a group that waits for that one, or for ever.
+//! Invariant: the members that are there when a change begins can decide after it. A living voter that
+//! went while another was down, or had lost its disk, would leave a group that waits for that one, or
+//! for ever.
 
 use super::target::{find, not_leading};
 use super::Context;
 use crate::error::OrderError;
-use crate::membership::leaves_majority;
+use crate::membership::{is_there, leaves_majority};
 use crate::order::{Alteration, Answer, Done};
 use crate::output::LogLevel;
 use quorate_consensus::{
@@ -92,12 +93,11 @@ impl Change {
                 if let Some((_, made)) = self.asked.filter(|(term, _)| *term == status.term) {
                     return Ok(status.commit >= made && !status.config.is_joint());
                 }
-                let peers = &context.driver.peers;
-                let connected = |id| id == own || peers.is_connected(id);
+                let there = |id| is_there(context.driver, &status, id);
                 let decided_by =
                     |by: &dyn Fn(MemberId) -> bool| leaves_majority(&status.config, &change, by);
                 // What nobody could decide after, whoever is there, the core refuses at once.
-                if !decided_by(&connected) && decided_by(&|_| true) {
+                if !decided_by(&there) && decided_by(&|_| true) {
                     self.too_few = true;
                     return Ok(false);
                 }

@@ -69,6 +69,31 @@ fn who_is_needed_while_another_is_down_stays_until_that_one_is_back() {
 }
 
 #[test]
+fn a_member_that_lost_its_log_is_no_reason_to_let_another_one_go() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let (lost, sound) = ((leader + 1) % 3, (leader + 2) % 3);
+    world.propose(leader, "acknowledged");
+    world.await_applied(&[0, 1, 2], &["acknowledged"]);
+    world.kill(lost);
+    world.nodes[lost].roll_back(1);
+    world.start(lost);
+    let id = world.nodes[lost].id;
+    let connected = |world: &World| {
+        world.nodes[leader].dials.contains(&lost)
+            && world.nodes[leader].incoming.contains_key(&lost)
+    };
+    world.until("a connection", connected);
+    assert!(world.status(leader).voters.contains(&id), "nobody has noticed yet");
+    let order = Order::Remove { name: format!("n{sound}") };
+    let refused = world.order(leader, order, 500);
+    let Err(OrderError::Membership { reason, .. }) = refused else { panic!("{refused:?}") };
+    assert!(reason.contains("Nothing was changed"), "{reason}");
+    world.propose(leader, "after");
+    world.await_applied(&[leader, sound], &["after"]);
+}
+
+#[test]
 fn two_operators_with_opposite_orders_do_not_fill_the_log() {
     let mut world = World::started(3);
     let leader = world.leader();

@@ -65,8 +65,14 @@ fn who_has_caught_up_and_gone_gets_no_vote() {
     let newcomer = MemberInfo { joining: true, ..info(4, MemberRole::Voter) };
     config.members.insert(MemberId(4), newcomer);
     let last = LogPosition { term: 3, index: 9 };
-    let peer =
-        PeerStatus { id: MemberId(4), matched: 9, next: 10, silent_ms: 5, snapshotting: false };
+    let peer = PeerStatus {
+        id: MemberId(4),
+        matched: 9,
+        next: 10,
+        silent_ms: 5,
+        snapshotting: false,
+        proved: true,
+    };
     let status = Status {
         id: MemberId(1),
         role: RoleState::Leader { term: 3 },

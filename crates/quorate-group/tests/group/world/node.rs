@@ -205,6 +205,11 @@ impl Node {
         out
     }
 
+    /// It comes back as an older state of itself, which nobody notices before it is asked what it has.
+    pub fn roll_back(&mut self, last: Index) {
+        self.log.entries.truncate(last as usize);
+    }
+
     /// It comes back as somebody else, with nothing.
     pub fn wipe(&mut self, id: MemberId) {
         (self.id, self.log, self.incarnation) = (id, Log::default(), 0);
