@@ -106,11 +106,12 @@ impl World {
         }
     }
 
-    /// Somebody to rely on, and a set of members that decides with it.
+    /// Somebody to rely on, and a set of members that decides with it. Nobody while a member waits for
+    /// the votes that it wants: with others, the set may decide nothing.
     fn draw_hub(&mut self) -> Option<(usize, u16)> {
         let config = self.committed_config.1.clone();
         let plain = config.voters().all(|id| config.may_lead(id)) && config.rules.zones_min <= 1;
-        if !plain || changes(&config) || self.somebody_waits() {
+        if !plain || changes(&config) || !self.has_its_votes(&config) || self.somebody_waits() {
             return None;
         }
         let leader = self.leader()?;
