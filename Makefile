@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8
+.PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +17,7 @@ down: ## Stop the servers, keep the data
 	@$(QUORATE) down
 
 clean-cluster: ## Stop the servers and delete their data
-	@$(QUORATE) down --force --wipe
+	@$(QUORATE) down --force --wipe --yes
 
 build:
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust, https://rustup.rs"; exit 69; }
@@ -73,6 +73,16 @@ bench-tests: test-packages build go-tpc ## What the bench stands on, as root: ea
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8
+
+deb: packages ## Debian packages of the library and the command, in target/deb
+	@scripts/install-packages debhelper fakeroot
+	@rm -rf target/deb && mkdir -p target/deb
+	fakeroot debian/rules binary
+	@fakeroot debian/rules clean >/dev/null
+	@ls target/deb/*.deb
+
+deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 in target/, beside a server that runs (as root)
+	@scripts/deb-test
 
 fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) each; or FUZZ='wire_packet peer'
 	@scripts/fuzz $(FUZZ)

@@ -239,7 +239,7 @@ pub fn shown(output: &Output) -> String {
 /// Kills what runs in a test's directory and deletes it. The test is over: nothing need be saved.
 fn remove(dir: &Path) -> Result<()> {
     if dir.join("quorate.json").exists() {
-        let down = ["down", "--wipe", "--force", "--timeout", "0"];
+        let down = ["down", "--wipe", "--yes", "--force", "--timeout", "0"];
         let output = Command::new(command_path()).env("QUORATE_DIR", dir).args(down).output()?;
         ensure!(output.status.success(), "{}", shown(&output));
     }

@@ -14,7 +14,7 @@ fn exit_code(cluster: &TestCluster, arguments: &[&str]) -> Result<Option<i32>> {
 #[test]
 fn a_cluster_from_birth_to_wipe() -> Result<()> {
     let cluster = TestCluster::unstarted(3, None)?;
-    assert_eq!(exit_code(&cluster, &["status"])?, Some(2), "nothing is there");
+    assert_eq!(exit_code(&cluster, &["status"])?, Some(66), "nothing is there");
     cluster.start("", &[])?;
 
     // The table, the same as JSON, and who may look into the directories.
@@ -61,7 +61,15 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     for node in cluster.all() {
         assert_eq!(cluster.connect(node)?.query_first("SELECT COUNT(*) FROM t.t")?, Some(1));
     }
-    cluster.quorate(&["down", "--wipe"])?;
+    let unasked = cluster.try_quorate(&["down", "--wipe"])?;
+    assert_eq!(
+        unasked.status.code(),
+        Some(64),
+        "there is no terminal to ask on: {}",
+        shown(&unasked)
+    );
+    ensure!(cluster.dir.exists());
+    cluster.quorate(&["down", "--wipe", "--yes"])?;
     ensure!(!cluster.dir.exists());
     cluster.passed()
 }

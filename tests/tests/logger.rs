@@ -207,7 +207,7 @@ fn the_command_runs_a_logger_as_a_node() -> Result<()> {
     assert_eq!(processes_of(&cluster.dir)?, Vec::<String>::new());
     cluster.quorate(&["up"])?;
     assert_eq!(cluster.status()?["health"], "synced");
-    cluster.quorate(&["down", "--wipe"])?;
+    cluster.quorate(&["down", "--wipe", "--yes"])?;
     assert_eq!(processes_of(&cluster.dir)?, Vec::<String>::new());
     assert!(!cluster.dir.exists());
     cluster.passed()

@@ -1,6 +1,6 @@
 //! Exit codes, and the one error type that carries its own.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// Done; for `status`: every node is Synced.
 pub const OK: u8 = 0;
@@ -12,10 +12,14 @@ pub const NO_PRIMARY: u8 = 2;
 pub const VIOLATED: u8 = 2;
 /// The command line is wrong.
 pub const USAGE: u8 = 64;
+/// There is no cluster where it was looked for.
+pub const NO_CLUSTER: u8 = 66;
 /// Software that must be installed first is missing.
 pub const MISSING_SOFTWARE: u8 = 69;
 /// The time limit passed; servers may still be on their way.
 pub const TIMED_OUT: u8 = 75;
+/// The files belong to another account, or to root.
+pub const NO_PERMISSION: u8 = 77;
 
 /// An error with an exit code other than [`FAILED`].
 #[derive(Debug)]
@@ -42,5 +46,15 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<quorate_lab::server::Missing>() {
         return MISSING_SOFTWARE;
     }
-    error.downcast_ref::<Failure>().map_or(FAILED, |failure| failure.code)
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.code;
+    }
+    let denied = |cause: &(dyn std::error::Error + 'static)| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    match error.chain().any(denied) {
+        true => NO_PERMISSION,
+        false => FAILED,
+    }
 }

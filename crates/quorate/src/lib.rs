@@ -10,6 +10,7 @@
 //! * [`view`]: what a person or a script is shown (progress, table, JSON).
 //! * [`commands`]: the subcommands, each a short story over the modules above.
 //! * [`logger`]: a member without a database.
+//! * [`setup`]: the configuration of a server that is installed on this machine.
 //! * [`failure`]: exit codes.
 //!
 //! Everything that is known about a cluster is in its directory; the command keeps nothing
@@ -21,6 +22,7 @@ pub mod commands;
 pub mod failure;
 pub mod logger;
 pub mod server;
+pub mod setup;
 pub mod view;
 
 pub use quorate_lab::server::sql;

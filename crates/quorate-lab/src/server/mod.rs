@@ -20,7 +20,7 @@ pub use ports::{check_free, Ports, DEFAULT_BASE};
 pub use recovery::{allow_bootstrap, recovered_position};
 pub use secret::{make_secret, names_security, secret_in};
 pub use software::{
-    find_mariadbd, find_program, find_provider, readable_provider, require_programs,
+    find_mariadbd, find_program, find_provider, missing, readable_provider, require_programs,
     runnable_program,
 };
 

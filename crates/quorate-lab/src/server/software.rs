@@ -105,7 +105,8 @@ fn within_reach(source: &Path, folder: &Path, account: &Account, rights: u32) ->
     Ok(copy)
 }
 
-fn missing(programs: &str, packages: &[&str]) -> anyhow::Error {
+/// An error that names what is to be installed.
+pub fn missing(programs: &str, packages: &[&str]) -> anyhow::Error {
     let message =
         format!("{programs}: not installed; on Debian: apt-get install {}", packages.join(" "));
     Missing(message).into()

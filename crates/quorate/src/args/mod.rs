@@ -6,6 +6,7 @@ mod logger;
 mod member;
 mod nodes;
 mod secret;
+mod setup;
 
 pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
@@ -13,6 +14,7 @@ pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
 pub use secret::Secret;
+pub use setup::Setup;
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -40,10 +42,12 @@ use std::path::PathBuf;
         "Exit codes:\n",
         "  0   done; status: every node is Synced\n",
         "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
-        "  2   status: no node accepts writes, or nothing runs; chaos: a promise was broken\n",
+        "  2   status: no node accepts writes; chaos: a promise was broken\n",
         "  64  wrong command line\n",
+        "  66  there is no cluster where it was looked for\n",
         "  69  software is missing (the message names the package)\n",
-        "  75  time limit passed; servers keep running\n\n",
+        "  75  time limit passed; servers keep running\n",
+        "  77  no permission: other account's files, or root is needed\n\n",
         "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
         "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
     )
@@ -57,7 +61,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or degraded, 2 no node accepts writes, \
-    64 usage, 69 software missing, 75 time limit. More: quorate --help, quorate COMMAND --help";
+    64 usage, 66 no cluster there, 69 software missing, 75 time limit, 77 no permission. More: quorate --help, quorate COMMAND --help";
 
 #[derive(Args, Clone)]
 pub struct Place {
@@ -114,6 +118,17 @@ pub enum Command {
         #[command(subcommand)]
         what: Secret,
     },
+    /// Make the MariaDB server that is installed here a member of a group, or undo that
+    #[command(
+        long_about = "Makes the MariaDB server that is installed on this machine a member of a group: \
+        writes one file of options, makes the directory of the group's log and, on the first server, \
+        the group's secret. It shows all of that before it asks, and does not restart the server; what \
+        to do next is printed. Run again, it changes only what differs.\n\n\
+        Examples:\n  quorate setup --first --members 10.0.0.1,10.0.0.2,10.0.0.3      on the first server\n  \
+        quorate setup --members 10.0.0.1,10.0.0.2,10.0.0.3              on the others\n  \
+        quorate setup --undo"
+    )]
+    Setup(Setup),
     /// Show and change who belongs to the group
     #[command(
         long_about = "Shows and changes who belongs to the group: roles, priorities, zones. A server \

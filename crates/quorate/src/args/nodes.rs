@@ -95,6 +95,10 @@ pub struct Down {
     #[arg(long)]
     pub wipe: bool,
 
+    /// Delete without asking
+    #[arg(short, long, requires = "wipe")]
+    pub yes: bool,
+
     /// Kill nodes that do not stop in time
     #[arg(long)]
     pub force: bool,

@@ -24,8 +24,9 @@ pub use directory::{prepare, resolve_dir, Lock};
 pub use quorate_lab::server::{check_free, Account, Node, Ports, DEFAULT_BASE};
 pub use state::{NodeState, Role, State};
 
+use crate::failure::{Failure, NO_CLUSTER};
 use crate::server::ProcessId;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use std::path::{Path, PathBuf};
 
 /// An open cluster: its directory and what the state file says.
@@ -39,13 +40,14 @@ pub struct Cluster {
 impl Cluster {
     /// Opens the cluster in `dir`; an error if there is none.
     pub fn open(dir: &Path) -> Result<Cluster> {
-        let state = State::read(dir)?.with_context(|| {
-            format!(
+        let Some(state) = State::read(dir)? else {
+            let message = format!(
                 "no cluster in {}: `quorate up --dir {0}` makes one; --dir or QUORATE_DIR says \
                  where to look",
                 dir.display()
-            )
-        })?;
+            );
+            return Err(Failure::new(NO_CLUSTER, message).into());
+        };
         let account = Account::named(&state.account)?;
         Ok(Cluster { dir: dir.to_owned(), account, state })
     }

@@ -6,6 +6,7 @@ mod client;
 mod down;
 mod member;
 mod secret;
+mod setup;
 mod status;
 mod switchover;
 mod up;
@@ -14,7 +15,9 @@ pub use chaos::Loopback;
 
 use crate::args::{Cli, Command};
 use crate::cluster::{resolve_dir, Cluster, Lock, Node};
+use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Result};
+use std::io::{self, IsTerminal, Write};
 
 /// Runs the command and returns its exit code.
 pub fn run(cli: Cli) -> Result<u8> {
@@ -49,6 +52,7 @@ pub fn run(cli: Cli) -> Result<u8> {
         }
         Command::Member { what } => member::member(&Cluster::open(&dir)?, &what),
         Command::Secret { what } => secret::secret(&what),
+        Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),
         Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
@@ -71,5 +75,24 @@ fn require_running(cluster: &Cluster, node: &Node) -> Result<crate::server::Proc
     match cluster.process(node) {
         Some(process) => Ok(process),
         None => bail!("{} does not run; start it with: quorate start {0}", node.name),
+    }
+}
+
+/// Asks on the terminal, unless `yes` was said already. An error is a no.
+fn agree(question: &str, yes: bool) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        let message = "nothing was changed: there is no terminal to ask on; --yes goes ahead";
+        return Err(Failure::new(USAGE, message).into());
+    }
+    print!("{question} [y/N] ");
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => bail!("nothing was changed"),
     }
 }

@@ -1,0 +1,97 @@
+//! The MariaDB server that is installed on this machine, and what its files of options say.
+
+use anyhow::{bail, Context, Result};
+use quorate_lab::server::{find_program, missing};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The options that the server would start with, in the order in which it reads them: the last one
+/// of a name is in force.
+pub struct Installed {
+    options: Vec<(String, String)>,
+}
+
+impl Installed {
+    /// Asks MariaDB's own reader of option files.
+    pub fn look() -> Result<Installed> {
+        let program = find_program("my_print_defaults").ok_or_else(|| {
+            missing("my_print_defaults", &["mariadb-server", "mariadb-backup", "socat"])
+        })?;
+        let output = Command::new(&program)
+            .arg("--mysqld")
+            .output()
+            .with_context(|| format!("running {}", program.display()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("the server's files of options cannot be read: {}", said.trim());
+        }
+        Ok(Installed::parse(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Lines of the form `--name=value`.
+    #[cfg(test)]
+    pub fn of(lines: &str) -> Installed {
+        Installed::parse(lines)
+    }
+
+    fn parse(lines: &str) -> Installed {
+        let option = |line: &str| {
+            let option = line.trim().strip_prefix("--")?;
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            Some((canonical(name), value.to_owned()))
+        };
+        Installed { options: lines.lines().filter_map(option).collect() }
+    }
+
+    /// The value in force.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let name = canonical(name);
+        let found = self.options.iter().rev().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub fn datadir(&self) -> PathBuf {
+        PathBuf::from(self.option("datadir").unwrap_or("/var/lib/mysql"))
+    }
+
+    /// The library that the server loads now, if that is not Quorate's.
+    pub fn other_provider(&self) -> Option<&Path> {
+        let path = Path::new(self.option("wsrep_provider")?);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let other = !name.is_empty() && name != "none" && !name.starts_with("libquorate");
+        other.then_some(path)
+    }
+}
+
+/// Dashes and underscores are the same in names of options.
+fn canonical(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_option_of_a_name_is_in_force() {
+        let installed = Installed::parse(
+            "--datadir=/srv/a\n--bind-address=127.0.0.1\n--skip-log-bin\n--bind_address=0.0.0.0\n",
+        );
+        assert_eq!(installed.option("bind-address"), Some("0.0.0.0"));
+        assert_eq!(installed.option("skip_log_bin"), Some(""));
+        assert_eq!(installed.option("port"), None);
+        assert_eq!(installed.datadir(), Path::new("/srv/a"));
+        assert_eq!(Installed::parse("").datadir(), Path::new("/var/lib/mysql"));
+    }
+
+    #[test]
+    fn a_server_with_galera_is_noticed() {
+        let other = |line: &str| Installed::parse(line).other_provider().map(Path::to_owned);
+        let galera = "/usr/lib/galera/libgalera_smm.so";
+        assert_eq!(other(&format!("--wsrep-provider={galera}")), Some(PathBuf::from(galera)));
+        for none in ["", "--wsrep_provider=none", "--wsrep_provider=/usr/lib/quorate/libquorate.so"]
+        {
+            assert_eq!(other(none), None, "{none}");
+        }
+    }
+}
