@@ -19,6 +19,9 @@
 //! - A log given up never comes back into the group (`Config::lost`): it may hold what the others
 //!   lost. A member whose disk was emptied has another id.
 //!
+//! - Nothing that the group was set up for stands in its way: where those kept were never to lead
+//!   (priority 0), or to have a vote, they get both. Loggers alone are refused: they have no data.
+//!
 //! What it cannot know is whether those given up live, out of sight: together they still are a
 //! majority of the old membership. That they never run again is the operator's word.
 
@@ -138,11 +141,27 @@ impl Consensus {
         for info in config.members.values_mut().filter(|info| !info.is_voter()) {
             (info.role, info.joining) = (MemberRole::Voter, false);
         }
+        enable_those_kept(&mut config);
         let lost = members.keys().filter(|id| !keep.contains(id));
         let lost: BTreeSet<MemberId> = lost.chain(&current.lost).copied().collect();
         config.lost = lost.into_iter().collect();
         config.rules.zones_min = config.rules.zones_min.min(config.zones().len() as u8);
         check_governable(&config)?;
         Ok(config)
+    }
+}
+
+/// Servers that were to stay behind the others (priority 0, or no votes) get as little of both as it
+/// takes, if the others are all gone. Who is added later leads rather than they do.
+fn enable_those_kept(config: &mut Config) {
+    let servers = |config: &mut Config, raise: fn(&mut MemberInfo)| {
+        let kept = config.members.values_mut();
+        kept.filter(|info| info.role == MemberRole::Voter).for_each(raise);
+    };
+    if !config.members.values().any(MemberInfo::may_lead) {
+        servers(config, |info| info.priority = 1);
+    }
+    if config.votes().next().is_none() {
+        servers(config, |info| info.votes = 1);
     }
 }

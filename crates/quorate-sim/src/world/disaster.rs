@@ -6,7 +6,7 @@
 
 use super::check::changes;
 use super::{Damage, Mark, Node, Phase, Rule, World};
-use quorate_consensus::{Config, Entry, EntryKind, Index, MemberId, MemberInfo, Term};
+use quorate_consensus::{Config, Entry, EntryKind, Index, MemberId, MemberRole, Term};
 use quorate_group::Order;
 use quorate_wal::sim::Crash;
 use std::collections::BTreeSet;
@@ -169,8 +169,8 @@ impl World {
         });
     }
 
-    /// Members without a majority, one of which may lead, as a set of bits. Each knows who belongs to
-    /// the group.
+    /// Members without a majority, one of which has the data, as a set of bits. Each knows who belongs
+    /// to the group.
     fn draw_survivors(&mut self) -> Option<u16> {
         let (at, config) = self.committed_config.clone();
         let unfinished = changes(&config) || self.configs_made.iter().any(|(made, _)| *made > at);
@@ -181,10 +181,8 @@ impl World {
         let left: Vec<usize> = self.slots().filter(|_| self.rng.chance(450)).collect();
         let ids: Vec<MemberId> = left.iter().map(|m| self.nodes[*m].id).collect();
         let mut infos = ids.iter().filter_map(|id| config.members.get(id));
-        let votes = config.votes().any(|id| ids.contains(&id));
-        let fit = votes
-            && !config.is_quorum(|id| ids.contains(&id))
-            && infos.any(MemberInfo::may_lead)
+        let fit = !config.is_quorum(|id| ids.contains(&id))
+            && infos.any(|info| info.role != MemberRole::Logger)
             && left.iter().all(|m| self.nodes[*m].goes_by(&config))
             && (!self.scenario.staff.loses_commits || !left.iter().any(|m| self.has_newest(*m)));
         fit.then(|| left.iter().fold(0, |set, m| set | 1 << m))
