@@ -15,7 +15,7 @@ pub type Level = u16;
 
 /// The lowest and the highest level that this release knows.
 pub const LEVEL_MIN: Level = 1;
-pub const LEVEL: Level = 1;
+pub const LEVEL: Level = 2;
 
 /// The version of each format at one level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +41,9 @@ pub struct Formats {
 }
 
 /// By level, from [`LEVEL_MIN`] on. Whoever changes a format adds a level.
-pub const FORMATS: [Formats; 1 + (LEVEL - LEVEL_MIN) as usize] = [Formats {
+pub const FORMATS: [Formats; 1 + (LEVEL - LEVEL_MIN) as usize] = [FIRST, SECOND];
+
+const FIRST: Formats = Formats {
     release: "0.1.0",
     protocol: 2,
     segment: 2,
@@ -54,7 +56,16 @@ pub const FORMATS: [Formats; 1 + (LEVEL - LEVEL_MIN) as usize] = [Formats {
     write_set: 2,
     sequenced: 2,
     certifier: 3,
-}];
+};
+
+/// The same formats; what may be written at this level, and not before, is said by
+/// [`OPERATORS`] and [`NAMED_KEYS`].
+const SECOND: Formats = Formats { release: "0.2.0", ..FIRST };
+
+/// From this level on, orders of operators are noted in the log.
+pub const OPERATORS: Level = 2;
+/// From this level on, members that show certificates are known by the names in them.
+pub const NAMED_KEYS: Level = 2;
 
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
