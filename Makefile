@@ -88,5 +88,5 @@ fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) 
 	@scripts/fuzz $(FUZZ)
 
 sim-million: ## Simulate a million histories of groups, and a quarter of that of nodes (two hours or so)
-	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000
-	cargo run --profile sim -p quorate-node-sim -- run --seeds 0..250000
+	cargo run --profile million -p quorate-sim -- run --seeds 0..1000000
+	cargo run --profile million -p quorate-node-sim -- run --seeds 0..250000
