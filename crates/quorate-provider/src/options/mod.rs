@@ -4,7 +4,6 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
-mod security;
 mod settings;
 mod table;
 pub mod values;
@@ -17,6 +16,7 @@ use self::values::{
     parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
+use quorate_live::{Security, SecurityError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
@@ -33,24 +33,8 @@ pub enum OptionError {
     BadValue { name: String, value: String, expected: &'static str },
     #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
     NotAPair { text: String },
-    #[error(
-        "wsrep_provider_options: socket.ssl needs both socket.ssl_cert and socket.ssl_key. Nothing was \
-         started, so that nothing travels in the clear unexpectedly: add them, or have the nodes know each \
-         other by a secret (quorate.secret_file)"
-    )]
-    NoCertificate,
-    #[error(
-        "wsrep_provider_options: quorate.secret_file and certificates (socket.ssl_cert, socket.ssl_key) are \
-         given. Nodes know each other by the one or by the others: take one of them out, on all nodes \
-         alike; nothing was started"
-    )]
-    TwoSecurities,
-    #[error(
-        "wsrep_provider_options: socket.ssl_password_file is given, but encrypted private keys are not \
-         read. Store the key in the clear (openssl pkey -in KEY -out NEW), readable for the server's \
-         user alone, and remove the option; nothing was started"
-    )]
-    EncryptedKey,
+    #[error(transparent)]
+    Security(#[from] SecurityError),
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -126,6 +110,11 @@ impl Options {
         self.given.insert(spec.name);
         self.values.insert(spec.name, value.to_string());
         Ok(())
+    }
+
+    /// Whom this node believes.
+    pub fn security(&self) -> Result<Security, OptionError> {
+        Ok(Security::named(|name| Some(self.text(name)).filter(|_| self.was_given(name)))?)
     }
 
     /// Whatever its value.
@@ -297,6 +286,7 @@ mod tests {
         assert!(o.flag("debug"));
         let everything = o.render();
         assert_eq!(o.set(&everything, true).unwrap(), []);
+        assert_eq!(o.security(), Ok(Security::ThisHost));
     }
 
     #[test]

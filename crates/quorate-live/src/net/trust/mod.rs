@@ -13,6 +13,7 @@
 
 mod certificates;
 mod expiry;
+mod named;
 mod own_key;
 mod private_file;
 mod proof;
@@ -22,6 +23,7 @@ mod verifier;
 
 pub use certificates::TlsOptions;
 pub(crate) use expiry::Expiry;
+pub use named::{parse_bool, SecurityError};
 pub use secret::Secret;
 pub use transfer::TransferFiles;
 

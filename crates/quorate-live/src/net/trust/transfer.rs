@@ -73,7 +73,8 @@ impl Identity {
         hmac.update(DOMAIN);
         let key = Ed25519SigningKey::from_bytes(hmac.finish().as_ref()).map_err(unwritten)?;
         let mut spki = [0; 64];
-        let certificate = certificate(&key, key.public_key().to_spki_der(&mut spki).map_err(unwritten)?);
+        let certificate =
+            certificate(&key, key.public_key().to_spki_der(&mut spki).map_err(unwritten)?);
         Ok(Identity { key, certificate })
     }
 
@@ -171,8 +172,9 @@ fn keep(path: &Path, text: &str) -> Result<(), GroupError> {
 
 fn is_there(path: &Path, text: &str) -> io::Result<bool> {
     match fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.mode() & 0o777 == private_file::MODE
-            && fs::read(path)? == text.as_bytes()),
+        Ok(metadata) => {
+            Ok(metadata.mode() & 0o777 == private_file::MODE && fs::read(path)? == text.as_bytes())
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
