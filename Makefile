@@ -1,8 +1,8 @@
 # `make up` and you have a cluster; `make help` for the rest.
 
-RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
+RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat openssl rsync iproute2 lsof procps
 # chromium opens the reports; with what it needs, it takes 700 MB.
-TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
 .PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
