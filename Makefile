@@ -84,7 +84,7 @@ deb: packages ## Debian packages of the library and the command, in target/deb
 deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 in target/, beside a server that runs (as root)
 	@scripts/deb-test
 
-fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) each; or FUZZ='wire_packet peer'
+fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) or FUZZ_RUNS each, with a table; or FUZZ='wire_packet peer'
 	@scripts/fuzz $(FUZZ)
 
 sim-million: ## Simulate a million histories of groups, and a quarter of that of nodes (two hours or so)

@@ -41,10 +41,9 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
     sysbench::prepare(&cluster, tables, 1)?;
     let node = cluster.followers()?[0];
     let name = node.to_string();
-    for (method, encrypts) in [
-        ("mariabackup", "Decrypting with cert='"),
-        ("rsync", "Using stunnel for SSL encryption"),
-    ] {
+    for (method, encrypts) in
+        [("mariabackup", "Decrypting with cert='"), ("rsync", "Using stunnel for SSL encryption")]
+    {
         cluster.set_extra(&format!("wsrep_sst_method = {method}"))?;
         for other in cluster.all() {
             cluster.sql(other, &format!("SET GLOBAL wsrep_sst_method = '{method}'"))?;

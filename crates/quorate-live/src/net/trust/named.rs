@@ -74,7 +74,10 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 
 struct Named<F>(F);
 
-impl<'a, F: Fn(&str) -> Option<&'a str>> Named<F> {
+impl<'a, F> Named<F>
+where
+    F: Fn(&str) -> Option<&'a str>,
+{
     fn certificates(&self, dynamic: bool) -> Result<Option<TlsOptions>, SecurityError> {
         let (cert, key) = (self.path("socket.ssl_cert"), self.path("socket.ssl_key"));
         let wanted = self.flag("socket.ssl").unwrap_or(cert.is_some() || key.is_some());
