@@ -181,9 +181,13 @@ fn find(name: &str) -> Option<&'static Spec> {
 }
 
 fn unknown(name: &str) -> OptionError {
-    let near = SPECS.iter().map(|s| (distance(s.name, name), s.name)).min();
+    const NEAR: usize = 3;
+    // The difference of lengths is part of the distance, and told at once.
+    let length = name.chars().count();
+    let alike = SPECS.iter().filter(|s| s.name.len().abs_diff(length) <= NEAR);
+    let near = alike.map(|s| (distance(s.name, name), s.name)).min();
     let hint = match near {
-        Some((d, best)) if d <= 3 => format!(" (did you mean '{best}'?)"),
+        Some((d, best)) if d <= NEAR => format!(" (did you mean '{best}'?)"),
         _ => " (docs/options.md lists them)".to_string(),
     };
     OptionError::Unknown { name: name.to_string(), hint }
