@@ -66,6 +66,11 @@ pub enum GroupError {
          key that is damaged may be deleted, and a new one is made", .path.display()
     )]
     KeyFile { path: PathBuf, source: io::Error },
+    #[error(
+        "the file {} for state transfers cannot be read or written: {source}. Check the disk and its \
+         permissions; it is made from the group's secret, and may be deleted", .path.display()
+    )]
+    TransferFile { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]

@@ -34,7 +34,8 @@ pub trait Observer: Send + Sync {
     fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
         Ok(())
     }
-    /// May somebody at this address connect? Asked for each connection that comes, on a thread of its own.
+    /// May somebody at this address connect? Asked before anything is read, on a thread of the connection's own;
+    /// the answer holds for a second.
     fn admits(&self, _addr: IpAddr) -> bool {
         true
     }

@@ -43,7 +43,9 @@ mod threads;
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{Observer, StateMachine};
-pub use net::trust::{Secret, SecretOptions, Security, TlsOptions};
+pub use net::trust::{
+    parse_bool, Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+};
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;

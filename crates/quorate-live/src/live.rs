@@ -4,7 +4,7 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::host::Observer;
 use crate::net::dial::Caller;
-use crate::net::trust::Trust;
+use crate::net::trust::{Credentials, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
@@ -133,7 +133,9 @@ impl Live {
     /// Reads secret or certificates again. Who has connected by the former ones has to do so anew: this
     /// member's own connections are ended by the others, when they do the same.
     pub fn reload_security(&self) -> Result<(), GroupError> {
-        let loaded = Trust::load(&self.options.security, Some(&self.options.dir))?;
+        let options = &self.options;
+        let read = Credentials::read(&options.security)?;
+        let loaded = read.of_member(&options.dir, options.has_data())?;
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
         Ok(())

@@ -100,6 +100,11 @@ impl GroupOptions {
         }
     }
 
+    /// Whether there is a state that is transferred.
+    pub(crate) fn has_data(&self) -> bool {
+        self.role != MemberRole::Logger
+    }
+
     /// What one record of the log and one field of a packet can hold is a little more than this.
     pub(crate) fn longest_proposal(&self) -> usize {
         const PROPOSAL_BYTES_MAX: usize = 2 << 30;

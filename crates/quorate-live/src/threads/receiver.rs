@@ -30,7 +30,9 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
 /// `Ok` when the connection ended as connections do.
 fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
     let listed = live.hands.acceptor.connections.list_stranger(&stream)?;
-    if !live.observer.admits(stream.peer_addr()?.ip()) {
+    let addr = stream.peer_addr()?.ip();
+    let allowed = &live.hands.acceptor.allowed;
+    if !allowed.admits(addr, Instant::now(), || live.observer.admits(addr)) {
         let error =
             "the list of addresses that members may come from (wsrep_allowlist) does not have it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, error).into());

@@ -50,8 +50,12 @@ pub struct Logger {
     pub ssl_ca: Option<PathBuf>,
 
     /// The names that members' certificates are for (quorate.ssl_names)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_ca")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
     pub ssl_names: Vec<String>,
+
+    /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher) [default: all]
+    #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
+    pub ssl_cipher: Option<String>,
 
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]

@@ -117,7 +117,7 @@ fn security(args: &Logger) -> Security {
                 key,
                 ca,
                 names: args.ssl_names.clone(),
-                ciphers: String::new(),
+                ciphers: args.ssl_cipher.clone().unwrap_or_default(),
                 dynamic,
             })
         }

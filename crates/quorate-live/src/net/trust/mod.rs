@@ -13,14 +13,19 @@
 
 mod certificates;
 mod expiry;
+mod named;
 mod own_key;
+mod private_file;
 mod proof;
 mod secret;
+mod transfer;
 mod verifier;
 
 pub use certificates::TlsOptions;
 pub(crate) use expiry::Expiry;
+pub use named::{parse_bool, SecurityError};
 pub use secret::Secret;
+pub use transfer::TransferFiles;
 
 use crate::error::GroupError;
 use graviola::hashing::{Hash, Sha256};
@@ -77,27 +82,63 @@ pub(crate) struct Proving {
     pub public_key: Vec<u8>,
 }
 
-impl Trust {
-    /// Reads the files. With a secret, the member's own key is in `dir`, and is made there if it is
-    /// missing; without a directory, it is one for this process.
-    pub fn load(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
-        let mut expiry = None;
-        let (tls, dynamic) = match security {
-            Security::ThisHost | Security::Insecure => (None, false),
+/// What the files of a [`Security`] hold, read and found to be good. Nothing was written yet.
+pub(crate) struct Credentials {
+    material: Material,
+    dynamic: bool,
+    this_host_only: bool,
+}
+
+enum Material {
+    None,
+    Secrets(Secrets),
+    Certificates(Tls, Expiry),
+}
+
+impl Credentials {
+    pub fn read(security: &Security) -> Result<Credentials, GroupError> {
+        let (material, dynamic) = match security {
+            Security::ThisHost | Security::Insecure => (Material::None, false),
             Security::Secret(options) => {
-                let secrets = Secrets::read(&options.file)?;
-                let key = dir.map_or_else(OwnKey::passing, OwnKey::of_directory)?;
-                (Some(key.tls(secrets)?), options.dynamic)
+                check_processor()?;
+                (Material::Secrets(Secrets::read(&options.file)?), options.dynamic)
             }
             Security::Certificates(options) => {
                 let (tls, ends) = certificates::load(options)?;
-                expiry = Some(ends);
-                (Some(tls), options.dynamic)
+                (Material::Certificates(tls, ends), options.dynamic)
             }
         };
-        Ok(Trust { tls, dynamic, expiry, this_host_only: *security == Security::ThisHost })
+        Ok(Credentials { material, dynamic, this_host_only: *security == Security::ThisHost })
     }
 
+    /// Of a member whose log is in `dir`. With a secret, its own key is there, and is made if it is missing; if
+    /// it `has_data`, so is what it needs for state transfers.
+    pub fn of_member(self, dir: &Path, has_data: bool) -> Result<Trust, GroupError> {
+        if let (Material::Secrets(secrets), true) = (&self.material, has_data) {
+            TransferFiles::of(dir).write(secrets)?;
+        }
+        self.with_key(|| OwnKey::of_directory(dir))
+    }
+
+    /// Of one process, which nobody has to know again.
+    pub fn of_process(self) -> Result<Trust, GroupError> {
+        self.with_key(OwnKey::passing)
+    }
+
+    fn with_key(
+        self,
+        key: impl FnOnce() -> Result<OwnKey, GroupError>,
+    ) -> Result<Trust, GroupError> {
+        let (tls, expiry) = match self.material {
+            Material::None => (None, None),
+            Material::Secrets(secrets) => (Some(key()?.tls(secrets)?), None),
+            Material::Certificates(tls, ends) => (Some(tls), Some(ends)),
+        };
+        Ok(Trust { tls, dynamic: self.dynamic, expiry, this_host_only: self.this_host_only })
+    }
+}
+
+impl Trust {
     /// What this member's connections show.
     pub fn key(&self) -> KeyId {
         let proving = self.tls.as_ref().and_then(|tls| tls.proving.as_ref());
@@ -187,11 +228,12 @@ mod reach_tests {
 
     #[test]
     fn without_protection_only_this_host_is_talked_to() {
-        let trust = Trust::load(&Security::ThisHost, None).unwrap();
-        let admits = |addr: &str| trust.admits(addr.parse().unwrap());
+        let trust = |security| Credentials::read(&security).unwrap().of_process().unwrap();
+        let this_host = trust(Security::ThisHost);
+        let admits = |addr: &str| this_host.admits(addr.parse().unwrap());
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));
         assert!(admits("::ffff:127.0.0.1"));
         assert!(!admits("10.0.0.1") && !admits("::ffff:10.0.0.1") && !admits("2001:db8::1"));
-        assert!(Trust::load(&Security::Insecure, None).unwrap().admits([10, 0, 0, 1].into()));
+        assert!(trust(Security::Insecure).admits([10, 0, 0, 1].into()));
     }
 }
