@@ -13,7 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "error options view",
+            "author error options view",
             "order snapshot",
             "output input",
             "forward start status",
@@ -33,7 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "core",
             "live",
             "threads syncs",
-            "open",
+            "open operator",
             "group",
             "tests",
         ],
@@ -56,7 +56,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "fuzzing",
         ],
     ),
-    ("quorate-provider", &["abi options", "provider", "connect", "operator", "ffi fuzzing"]),
+    (
+        "quorate-provider",
+        &["abi answers options", "provider", "connect", "operator", "ffi fuzzing"],
+    ),
 ];
 
 /// A crate, and a word that it does not know: what this means is kept out of it.

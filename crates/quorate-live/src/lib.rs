@@ -17,6 +17,7 @@
 //!
 //! ```text
 //!  group                 the handle
+//!  operator              orders, each with its author
 //!  open                  from a directory to a running member
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
@@ -33,6 +34,7 @@ mod host;
 mod live;
 mod net;
 mod open;
+mod operator;
 mod options;
 mod process;
 mod query;
@@ -44,11 +46,12 @@ pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{Observer, StateMachine};
 pub use net::trust::{Secret, SecretOptions, Security, TlsOptions};
+pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
+    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
     ViewMember,
 };
 

@@ -30,16 +30,24 @@ pub fn wsrep_status(socket: &Path, user: &str) -> mysql::Result<WsrepStatus> {
     WsrepStatus::ask(&mut connect(socket, user, STATUS_TIMEOUT)?)
 }
 
-/// Gives the node a command by way of its provider options; the provider's own words if it refuses.
-pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Result<()> {
-    let mut connection = connect(socket, user, COMMAND_TIMEOUT)?;
+/// Gives the node a command by way of its provider options. Its answer; the provider's own words if it
+/// refuses.
+pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Result<String> {
+    order(&mut connect(socket, user, COMMAND_TIMEOUT)?, name, value)
+}
+
+/// As [`command`], in a session that is there: each is shown the answers to its own orders only.
+pub fn order(connection: &mut Conn, name: &str, value: &str) -> anyhow::Result<String> {
     let set = format!("SET GLOBAL wsrep_provider_options = '{name}={value}'");
-    let Err(error) = connection.query_drop(set) else { return Ok(()) };
-    let refusal: Option<(String, String)> =
-        connection.query_first("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_refusal'")?;
-    match refusal {
-        Some((_, reason)) if !reason.is_empty() => anyhow::bail!("{reason}"),
-        _ => Err(error.into()),
+    let ordered = connection.query_drop(set);
+    let variable = if ordered.is_ok() { "answer" } else { "refusal" };
+    let told: Option<(String, String)> = connection
+        .query_first(format!("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_{variable}'"))?;
+    let told = told.map(|(_, text)| text).unwrap_or_default();
+    match ordered {
+        Ok(()) => Ok(told),
+        Err(error) if told.is_empty() => Err(error.into()),
+        Err(_) => anyhow::bail!("{told}"),
     }
 }
 

@@ -11,9 +11,11 @@
 //! ```
 
 mod command;
+mod session;
 pub mod stats;
 
 pub use command::change_options;
+pub use session::Session;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
@@ -27,24 +29,30 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Carries out an order; its answer, if it has one, is for the status variable.
-pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, String> {
+/// Carries out an order; its answer is for the status variable.
+pub fn order(
+    provider: &Provider,
+    name: &str,
+    text: &str,
+    session: &Session,
+) -> Result<String, String> {
     let link = provider.link().ok_or("this node is not connected to its group")?;
     let group = provider.controls().ok_or("this node is not connected to its group")?;
+    let operator = group.operator(session.author());
     let said = |error: quorate_live::GroupError| error.to_string();
     match name {
         "quorate.member_set" => {
             let (member, alteration) = parse_alteration(text)?;
-            group.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
+            operator.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
             Ok(describe(&group.status().config))
         }
         "quorate.member_remove" => {
-            group.remove_member(text, TIMEOUT).map_err(said)?;
+            operator.remove_member(text, TIMEOUT).map_err(said)?;
             Ok(describe(&group.status().config))
         }
         "quorate.rules" => {
             let rules = parse_rules(text, group.status().config.rules)?;
-            group.set_rules(rules, TIMEOUT).map_err(said)?;
+            operator.set_rules(rules, TIMEOUT).map_err(said)?;
             Ok(describe_rules(&group.status().config.rules))
         }
         "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
@@ -53,7 +61,7 @@ pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, Stri
                 .split_once(':')
                 .filter(|(_, reason)| !reason.trim().is_empty())
                 .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
-            let done = group.force_quorum(&names(keep), reason.trim(), TIMEOUT);
+            let done = operator.force_quorum(&names(keep), reason.trim(), TIMEOUT);
             Ok(plan(&link, &done.map_err(said)?))
         }
         other => Err(format!("'{other}' is not an order (a bug)")),

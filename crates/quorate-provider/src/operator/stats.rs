@@ -15,13 +15,15 @@ pub enum Value {
 
 pub const PROTOCOL_APPLICATION: i64 = 4;
 
-/// All variables, in an order that stays: tools cut the list by position.
-pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
+/// All variables, in an order that stays: tools cut the list by position. `connection` is the number of the
+/// session that asks, if it is known.
+pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str, Value)> {
     let link = provider.link();
     let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
     let history = link.as_ref().map_or(0, |l| l.history);
     let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
     let c = provider.counters();
+    let told = provider.answers.lock().told(connection);
     let (queued, queued_max) = provider.queued();
     let text = |s: &str| Value::Text(s.to_string());
     let int = |v: u64| Value::Int(v as i64);
@@ -97,9 +99,9 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("gmcast_segment", Value::Int(provider.options.lock().integer("gmcast.segment"))),
         #[cfg(feature = "sync-points")]
         ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
-        ("quorate_last_answer", Value::Text(provider.counters().answer.lock().clone())),
+        ("quorate_last_answer", Value::Text(told.answer)),
         ("quorate_members", Value::Text(describe(&status.config))),
-        ("quorate_last_refusal", Value::Text(provider.counters().refusal.lock().clone())),
+        ("quorate_last_refusal", Value::Text(told.refusal)),
         ("quorate_role", text(role(&status))),
         ("quorate_leader", Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default())),
         ("quorate_member", uuid(status.member.0)),
