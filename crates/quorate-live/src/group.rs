@@ -11,7 +11,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
 use quorate_group::{
-    memory_fault, Author, Content, Done, Feed, ForcePlan, GroupStatus, Order, View, ViewMember,
+    memory_fault, Author, Content, Done, Feed, ForcePlan, GroupStatus, Notes, Order, OrderNote,
+    View, ViewMember,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -87,17 +88,18 @@ impl Group {
         }
         let (meta, content) = self.starting_point(accept)?;
         let index = meta.last.index;
-        let view = match content {
+        let (view, notes) = match content {
             Some(content) => {
                 let restored = machine.restore(index, content.machine);
                 restored
                     .map_err(|reason| GroupError::Snapshot { action: "continue from", reason })?;
-                content.view
+                (content.view, content.notes)
             }
-            None => View::default(),
+            None => (View::default(), Notes::default()),
         };
         let options = &self.live.options;
-        let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
+        let feed =
+            Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
         let feeder = Feeder::new(machine, feed);
         let live = self.live.clone();
         if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {
@@ -171,6 +173,13 @@ impl Group {
     /// The orders that `author` may give to this member; whether it may is for the caller to know.
     pub fn operator(&self, author: Author) -> Operator<'_> {
         Operator { live: &self.live, author }
+    }
+
+    /// What operators ordered of any member, and what came of it: the last [`quorate_group::NOTES_MAX`]
+    /// that this member's state machine has passed in the log, the oldest first. What a member took whose
+    /// process ended at once is in its error log alone.
+    pub fn orders(&self) -> Vec<OrderNote> {
+        self.live.hands.notes.lock().iter().cloned().collect()
     }
 
     pub fn status(&self) -> GroupStatus {

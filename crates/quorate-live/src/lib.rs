@@ -51,8 +51,8 @@ pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
-    ViewMember,
+    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
+    StartError, View, ViewMember,
 };
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ pub use table::Table;
 
 use crate::writers::{self, missing_since, Acks, Client, Door, Writers};
 use anyhow::{bail, ensure, Context, Result};
-use mysql::prelude::Queryable;
 use quorate_lab::disk::Loss;
 use quorate_lab::net::Topology;
 use quorate_lab::server::sql::order;

@@ -40,7 +40,8 @@ impl Member {
             keep_up(driver, &mut membership.votes, &status, out);
             self.follow_writes(&status, out);
         }
-        let Self { driver, membership, alone, .. } = self;
+        let Self { driver, membership, alone, audit, .. } = self;
+        audit.send(driver, out);
         membership.departures.serve(driver, &status, out);
         driver.retry_deferred(out);
         alone.go_on_if_allowed(driver, out);

@@ -19,9 +19,7 @@ pub use session::Session;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
-use quorate_consensus::{
-    Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules, PRIORITY_MAX,
-};
+use quorate_consensus::{Config, MemberInfo, PriorityRule, Rules, PRIORITY_MAX};
 use quorate_live::{Alteration, ForcePlan};
 use quorate_node::link::Link;
 use std::sync::Arc;
@@ -53,7 +51,7 @@ pub fn order(
         "quorate.rules" => {
             let rules = parse_rules(text, group.status().config.rules)?;
             operator.set_rules(rules, TIMEOUT).map_err(said)?;
-            Ok(describe_rules(&group.status().config.rules))
+            Ok(group.status().config.rules.to_string())
         }
         "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
         "quorate.force_quorum" => {
@@ -72,40 +70,13 @@ pub fn order(
 pub fn describe(config: &Config) -> String {
     let members = config.members.iter().map(|(id, info)| {
         let MemberInfo { priority, votes, joining, zone, addr, name, .. } = info;
-        let role = role_name(info.role);
+        let role = info.role;
         format!(
             "name={name} role={role} priority={priority} votes={votes} joining={joining} \
              zone={zone} addr={addr} id={id}"
         )
     });
     members.collect::<Vec<_>>().join("; ")
-}
-
-fn role_name(role: MemberRole) -> &'static str {
-    match role {
-        MemberRole::Voter => "voter",
-        MemberRole::Learner => "learner",
-        MemberRole::Logger => "logger",
-    }
-}
-
-/// As [`parse_rules`] reads them.
-pub fn describe_rules(rules: &Rules) -> String {
-    let priorities = match rules.priorities {
-        PriorityRule::Optimistic => "optimistic",
-        PriorityRule::Forced => "forced",
-    };
-    let mode = match rules.primaries {
-        Primaries::Multi => "multi",
-        Primaries::Single => "single",
-    };
-    let failover = if rules.failover_waits { "wait" } else { "serve" };
-    let follows = if rules.follows_writes { "yes" } else { "no" };
-    format!(
-        "zones={} priorities={priorities} primary_mode={mode} primary_failover={failover} \
-         leader_follows_writes={follows}",
-        rules.zones_min
-    )
 }
 
 fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
@@ -187,6 +158,7 @@ pub(crate) fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_consensus::{MemberRole, Primaries};
 
     #[test]
     fn orders_are_read_or_refused_with_the_form() {
@@ -205,7 +177,7 @@ mod tests {
         let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes";
         let all = parse_rules(text, rules).unwrap();
         assert_eq!(all.primaries, Primaries::Single);
-        assert_eq!(parse_rules(&describe_rules(&all), Rules::default()), Ok(all));
+        assert_eq!(parse_rules(&all.to_string(), Rules::default()), Ok(all));
         for bad in ["primary_mode=dual", "primary_failover=", "leader_follows_writes=maybe"] {
             assert!(parse_rules(bad, rules).is_err(), "{bad}");
         }

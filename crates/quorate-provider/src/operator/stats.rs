@@ -1,6 +1,6 @@
 //! Status variables, under Galera's names (the server adds `wsrep_`), and ours under `quorate_`.
 
-use crate::operator::{describe, describe_rules};
+use crate::operator::describe;
 use crate::provider::Provider;
 use quorate_consensus::MemberId;
 use quorate_node::node::LocalState;
@@ -118,7 +118,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
-        ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+        ("quorate_rules", Value::Text(status.config.rules.to_string())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
     ]
 }
