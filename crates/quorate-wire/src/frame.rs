@@ -198,7 +198,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(18), None);
+        assert_eq!(FrameType::from_u8(19), None);
     }
 
     #[test]

@@ -120,7 +120,14 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
         ("quorate_rules", Value::Text(status.config.rules.to_string())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
+        ("quorate_last_order", Value::Text(last_order(provider))),
     ]
+}
+
+/// What an operator ordered last, on any node, and what came of it.
+fn last_order(provider: &Provider) -> String {
+    let last = provider.controls().and_then(|group| group.orders().pop());
+    last.map(|note| note.to_string()).unwrap_or_default()
 }
 
 /// Until the node's certificate ends; empty without one.
