@@ -8,7 +8,7 @@ use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
-    Proposal, SnapshotMeta, Term,
+    Proposal, SnapshotMeta, Term, LEVEL,
 };
 use quorate_group::{Content, Input, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
-    SnapshotMeta, Term,
+    SnapshotMeta, Term, LEVEL,
 };
 use quorate_group::{Content, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};

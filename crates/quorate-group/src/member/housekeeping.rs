@@ -14,6 +14,7 @@ impl Member {
         self.driver.ignore_refusal(Event::Tick, out);
         self.expire_reads(out);
         self.look_at_orders(out);
+        self.driver.miss_leader(out);
         let now_ms = self.driver.now_ms;
         let pace_ms = self.driver.options.heartbeat_interval_ms() / 2;
         self.driver.due |= now_ms.saturating_sub(self.kept_house_ms) >= pace_ms;

@@ -53,7 +53,15 @@ pub fn order(
             operator.set_rules(rules, TIMEOUT).map_err(said)?;
             Ok(group.status().config.rules.to_string())
         }
-        "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
+        "quorate.force_plan" => {
+            let found = group.plan_force_quorum(&names(text));
+            match &found.refusal {
+                Some(refusal) => {
+                    Err(format!("force-quorum would be refused: {refusal}. Nothing was changed"))
+                }
+                None => Ok(plan(&link, &found)),
+            }
+        }
         "quorate.force_quorum" => {
             let (keep, reason) = text
                 .split_once(':')
@@ -80,7 +88,7 @@ pub fn describe(config: &Config) -> String {
 }
 
 fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
-    let after = format!(
+    format!(
         "keeps {}; gives up {}: their logs never come back. Kept is everything up to log index {} \
          (term {}), seqno {}; this node knows {} to be committed. What was acknowledged after that, if \
          anything, is lost",
@@ -90,11 +98,7 @@ fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
         plan.last.term,
         link.progress.seqno(),
         plan.commit,
-    );
-    match &plan.refusal {
-        Some(refusal) => format!("refused: {refusal}"),
-        None => after,
-    }
+    )
 }
 
 fn names(text: &str) -> Vec<&str> {
