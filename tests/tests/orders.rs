@@ -74,7 +74,8 @@ fn each_session_is_told_its_own_and_every_node_shows_the_last() -> Result<()> {
     };
     assert!(warnings.iter().any(says_why), "{warnings:?}");
 
-    let by = ["by=\"dba@127.0.0.1\"", "from=\"127.0.0.1\"", "what=\"member remove nobody\"", "done=no"];
+    let by =
+        ["by=\"dba@127.0.0.1\"", "from=\"127.0.0.1\"", "what=\"member remove nobody\"", "done=no"];
     await_last_order(&cluster, &by)?;
     let next = cluster.followers()?[0];
     order(&mut by_socket, "quorate.switchover", &format!("node{next}"))?;

@@ -54,6 +54,7 @@ pub use quorate_group::{
     Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
     StartError, View, ViewMember,
 };
+pub use quorate_wire::printable;
 
 #[cfg(test)]
 extern crate self as quorate_live;

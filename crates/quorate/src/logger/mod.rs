@@ -13,8 +13,8 @@ use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions, Security,
-    TlsOptions,
+    printable, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions,
+    Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -190,5 +190,6 @@ fn say(level: LogLevel, line: &str) {
         LogLevel::Warn => "Warning",
         LogLevel::Info | LogLevel::Debug => "Note",
     };
-    eprintln!("{} [{level}] {line}", humantime::format_rfc3339_millis(SystemTime::now()));
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    eprintln!("{now} [{level}] {}", printable(line));
 }
