@@ -13,13 +13,14 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "error options view",
-            "order snapshot",
+            "author error options view",
+            "note order",
+            "snapshot",
             "output input",
             "forward start status",
             "feed lineage",
             "driver opening",
-            "alone membership read watch",
+            "alone audit membership read watch",
             "orders",
             "member",
         ],
@@ -33,7 +34,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "core",
             "live",
             "threads syncs",
-            "open",
+            "open operator",
             "group",
             "tests",
         ],
@@ -56,7 +57,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "fuzzing",
         ],
     ),
-    ("quorate-provider", &["abi options", "provider", "connect", "operator", "ffi fuzzing"]),
+    (
+        "quorate-provider",
+        &["abi answers options", "provider", "connect", "operator", "ffi fuzzing"],
+    ),
 ];
 
 /// A crate, and a word that it does not know: what this means is kept out of it.

@@ -34,6 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", group::config),
     ("view", group::view),
     ("feed", feed::run),
+    ("note", group::note),
     ("write_set", certify::write_set),
     ("messages", certify::messages),
     ("entries", entries::run),

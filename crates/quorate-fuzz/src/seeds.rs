@@ -7,8 +7,11 @@ use crate::certify::LIMITS;
 use bytes::Bytes;
 use quorate_certify::votes::Ballot;
 use quorate_certify::{Sequenced, StateOutcome, StateRequest, VoteAct, VoteMessage};
-use quorate_consensus::{Config, MemberId, MemberInfo, MemberRole, SnapshotMeta};
-use quorate_group::{Content, Parcel, Stored, View, ViewMember};
+use quorate_consensus::{Config, MemberId, MemberInfo, MemberRole, SnapshotMeta, LEVEL};
+use quorate_group::{
+    Author, Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, Parcel, Stored, View,
+    ViewMember,
+};
 use quorate_node::start::isolated::action;
 use quorate_wire::{Fragmenter, FrameReader, FrameType, Packet};
 use std::path::{Path, PathBuf};
@@ -172,11 +175,30 @@ fn group(add: &mut impl FnMut(&'static str, &str, &[u8])) {
     for (name, primary) in [("multi", None), ("single", Some(MemberId(2)))] {
         let view = View { number: 4, members: vec![member(1), member(2)], primary };
         let machine = Sequenced::beginning(LIMITS, 3).snapshot();
-        let content = Content { view, machine }.encode();
+        let notes = Notes::default();
+        let content = Content { view, notes, machine }.encode(1);
         add("snapshot_content", name, &content);
         let length = u32::from_le_bytes([content[1], content[2], content[3], content[4]]);
         add("view", name, &content[5..5 + length as usize]);
     }
+    let order = |number, outcome| {
+        let id = NoteId { member: MemberId(1), incarnation: 2, number };
+        let author = Author { name: "root@localhost".into(), from: "10.0.0.9".into() };
+        let mandate = Mandate { author, given_ms: 1_764_018_300_123 };
+        OrderNote::new(OrderTaken::new(id, "n1", mandate, "switchover to n2"), outcome)
+    };
+    let mut notes = Notes::default();
+    for (name, note) in [
+        ("done", order(1, Ok("n2 leads".into()))),
+        ("refused", order(2, Err("it does not lead".into()))),
+    ] {
+        add("note", name, &note.encode());
+        notes.take(note);
+    }
+    add("note", "both", &notes.encode());
+    let machine = Sequenced::beginning(LIMITS, 3).snapshot();
+    let view = View { number: 4, members: vec![member(1)], primary: None };
+    add("snapshot_content", "notes", &Content { view, notes, machine }.encode(LEVEL));
     let last = quorate_consensus::LogPosition { term: 3, index: 70 };
     let meta = SnapshotMeta { last, config: three };
     let stored = Stored { meta: meta.clone(), received: true }.encode();

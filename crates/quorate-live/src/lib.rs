@@ -17,6 +17,7 @@
 //!
 //! ```text
 //!  group                 the handle
+//!  operator              orders, each with its author
 //!  open                  from a directory to a running member
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
@@ -33,6 +34,7 @@ mod host;
 mod live;
 mod net;
 mod open;
+mod operator;
 mod options;
 mod process;
 mod query;
@@ -46,13 +48,15 @@ pub use host::{Observer, StateMachine};
 pub use net::trust::{
     parse_bool, Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
 };
+pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
-    ViewMember,
+    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
+    StartError, View, ViewMember,
 };
+pub use quorate_wire::printable;
 
 #[cfg(test)]
 extern crate self as quorate_live;

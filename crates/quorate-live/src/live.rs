@@ -10,7 +10,9 @@ use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
-use quorate_group::{Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
+use quorate_group::{
+    Done, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
+};
 use quorate_wal::WalError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,10 +48,16 @@ impl Live {
     }
 
     /// Has an order carried out, and waits for the answer; it comes after `timeout` at the latest.
-    pub fn order(&self, order: Order, timeout: Duration) -> Result<Done, GroupError> {
+    /// An operator's has a mandate.
+    pub fn order(
+        &self,
+        order: Order,
+        timeout: Duration,
+        mandate: Option<Mandate>,
+    ) -> Result<Done, GroupError> {
         let id = self.hands.answers.expect();
         let timeout_ms = timeout.as_millis().min(u32::MAX.into()) as u64;
-        self.core.order(id, order, self.hands.now_ms() + timeout_ms);
+        self.core.order(id, order, self.hands.now_ms() + timeout_ms, mandate);
         match self.hands.answers.wait(id) {
             Some(answer) => Ok(answer?),
             None => Err(self.failure()),

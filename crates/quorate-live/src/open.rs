@@ -82,6 +82,7 @@ pub(crate) fn open(
             wal,
             snapshots,
             gate: Gate::default(),
+            notes: Mutex::default(),
             notices: Notices::default(),
             answers: Answers::default(),
             asks: Asks::default(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What the member at the group address `addr` says of itself: names and values, in the order to
 /// show them (see [`crate::GroupStatus::lines`], preceded by name, group, incarnation and
-/// addresses). Waits at most a few seconds for an answer.
+/// addresses, and followed by what an operator ordered last). Waits at most a few seconds for an answer.
 pub fn query_status(addr: &str, security: &Security) -> Result<Vec<(String, String)>, GroupError> {
     let connections = Connections::default();
     let identity = PeerIdentity::default();

@@ -154,6 +154,11 @@ fn finds_a_member_that_forgot_the_single_primary() {
 }
 
 #[test]
+fn finds_orders_that_a_member_forgot() {
+    assert_found(Plant::ForgottenNotes, 400, &[Rule::SameNotesEverywhere]);
+}
+
+#[test]
 fn finds_leadership_that_follows_every_write() {
     assert_found(Plant::RestlessFollow, 200, &[Rule::LeadershipRests]);
 }

@@ -113,7 +113,9 @@ impl BodyWriter {
     }
 }
 
-fn printable(text: &str) -> String {
+/// As it may stand in a line of a log, or on a screen: what would start a new line there, or command a terminal,
+/// is a question mark.
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
@@ -157,8 +159,7 @@ impl BodyReader {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
-    /// It may stand in somebody's log, or on a screen, as it is: what would start a new line there, or
-    /// command a terminal, is a question mark.
+    /// It may stand in somebody's log, or on a screen, as it is: see [`printable`].
     pub fn text(&mut self) -> Result<String, WireError> {
         let length = self.u16()? as usize;
         if length > TEXT_MAX {

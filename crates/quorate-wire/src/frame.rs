@@ -44,11 +44,12 @@ pub enum FrameType {
     StatusReport = 15,
     WantVotes = 16,
     Ping = 17,
+    Note = 18,
 }
 
 impl FrameType {
     /// By their codes, which begin at 1.
-    pub const ALL: [FrameType; 17] = [
+    pub const ALL: [FrameType; 18] = [
         FrameType::Hello,
         FrameType::Welcome,
         FrameType::Refuse,
@@ -66,6 +67,7 @@ impl FrameType {
         FrameType::StatusReport,
         FrameType::WantVotes,
         FrameType::Ping,
+        FrameType::Note,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -196,7 +198,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(18), None);
+        assert_eq!(FrameType::from_u8(19), None);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum Packet {
     StatusRequest,
     /// Names and values, in the order to show them.
     StatusReport(Vec<(String, String)>),
+    /// For the leader, from level `OPERATORS` on: what came of an order that the sender took.
+    Note(Proposal),
 }
 
 impl Packet {
@@ -64,6 +66,7 @@ impl Packet {
             Packet::Ping => FrameType::Ping,
             Packet::StatusRequest => FrameType::StatusRequest,
             Packet::StatusReport(_) => FrameType::StatusReport,
+            Packet::Note(_) => FrameType::Note,
         }
     }
 
@@ -111,8 +114,7 @@ impl Packet {
                 out.u32(batch.len() as u32);
                 for proposal in batch {
                     debug_assert_eq!(proposal.kind, EntryKind::Data);
-                    out.u32(proposal.sum);
-                    out.data(&proposal.data);
+                    write_proposal(proposal, &mut out);
                 }
             }
             Packet::JoinRequest(request) => request.encode(&mut out),
@@ -124,6 +126,10 @@ impl Packet {
             Packet::SnapshotBegin(begin) => begin.encode(&mut out),
             Packet::SnapshotData(data) => out.rest(data),
             Packet::SnapshotEnd { crc } => out.u32(*crc),
+            Packet::Note(note) => {
+                debug_assert_eq!(note.kind, EntryKind::Note);
+                write_proposal(note, &mut out);
+            }
             Packet::StatusReport(lines) => {
                 out.u32(lines.len() as u32);
                 for (name, value) in lines {
@@ -153,7 +159,7 @@ impl Packet {
             }
             FrameType::Forward => {
                 let count = body.count(8)?;
-                let proposals = (0..count).map(|_| read_proposal(&mut body));
+                let proposals = (0..count).map(|_| read_proposal(EntryKind::Data, &mut body));
                 Packet::Forward(proposals.collect::<Result<_, _>>()?)
             }
             FrameType::JoinRequest => Packet::JoinRequest(JoinRequest::decode(&mut body)?),
@@ -166,6 +172,7 @@ impl Packet {
             FrameType::SnapshotData => Packet::SnapshotData(body.rest()),
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
             FrameType::Ping => Packet::Ping,
+            FrameType::Note => Packet::Note(read_proposal(EntryKind::Note, &mut body)?),
             FrameType::StatusRequest => Packet::StatusRequest,
             FrameType::StatusReport => {
                 let count = body.count(4)?;
@@ -178,9 +185,14 @@ impl Packet {
     }
 }
 
-fn read_proposal(body: &mut BodyReader) -> Result<Proposal, WireError> {
+fn write_proposal(proposal: &Proposal, out: &mut BodyWriter) {
+    out.u32(proposal.sum);
+    out.data(&proposal.data);
+}
+
+fn read_proposal(kind: EntryKind, body: &mut BodyReader) -> Result<Proposal, WireError> {
     let (sum, data) = (body.u32()?, body.data()?);
-    let proposal = Proposal { kind: EntryKind::Data, data, sum };
+    let proposal = Proposal { kind, data, sum };
     match proposal.is_intact() {
         true => Ok(proposal),
         false => Err(WireError::ProposalAltered),
@@ -204,6 +216,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::SnapshotData => "snapshot data",
         FrameType::SnapshotEnd => "snapshot end",
         FrameType::Ping => "ping",
+        FrameType::Note => "note of an order",
         FrameType::StatusRequest => "status request",
         FrameType::StatusReport => "status report",
     }

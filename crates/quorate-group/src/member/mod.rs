@@ -13,6 +13,7 @@ mod snapshots;
 pub use greet::Greeting;
 
 use crate::alone::Alone;
+use crate::audit::{self, Audit};
 use crate::driver::{Driver, Own};
 use crate::error::{OrderError, StartError};
 use crate::forward::Intake;
@@ -37,6 +38,7 @@ pub struct Member {
     driver: Driver,
     membership: Membership,
     orders: Orders,
+    audit: Audit,
     reads: Reads,
     views: Views,
     alone: Alone,
@@ -85,6 +87,7 @@ impl Member {
                 votes: VoteWishes::default(),
             },
             orders: Orders::default(),
+            audit: Audit::default(),
             reads: Reads::default(),
             views: Views::default(),
             alone: Alone::default(),
@@ -136,6 +139,9 @@ impl Member {
             self.room(peer);
         }
         for order in intake.orders.drain(..) {
+            if let Some(mandate) = order.mandate {
+                self.audit.begin(order.id, &order.order, mandate, &self.driver, out);
+            }
             self.order((order.id, order.order, order.deadline_ms), out);
         }
         self.settle(out);
@@ -232,6 +238,7 @@ impl Member {
                 driver.due |= other_view || driver.applied.last.term != applied.last.term;
                 driver.applied = applied;
             }
+            Input::Noted(id) => self.audit.noted(id),
             Input::HostCommit(commit) => self.host_commit = commit,
             Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
             Input::ProcessIsolated(isolated) => {
@@ -270,6 +277,7 @@ impl Member {
                 membership.votes.asked(from, votes);
                 driver.due = true;
             }
+            Packet::Note(note) => audit::propose_for(from, note, driver, out),
             Packet::Ping => {}
             other => {
                 let kind = other.frame_type();
@@ -356,6 +364,7 @@ impl Member {
         if self.orders.is_due(&self.driver) {
             self.look_at_orders(out);
         }
+        self.audit.look(&mut self.driver, out);
         self.driver.send_pending(out);
     }
 

@@ -139,9 +139,10 @@ fn answer(
         }
         Some(Packet::StatusRequest) => {
             let figures = live.log_figures();
-            Packet::StatusReport(
-                live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures)),
-            )
+            let last_order = live.hands.notes.lock().iter().last().map(ToString::to_string);
+            let mut lines = live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures));
+            lines.push(("last_order".to_owned(), last_order.unwrap_or_default()));
+            Packet::StatusReport(lines)
         }
         _ => return Ok(()),
     };

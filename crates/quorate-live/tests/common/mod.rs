@@ -6,8 +6,8 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
-    Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    OrderError, Security, StateMachine, View,
+    Author, Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
+    Operator, OrderError, Security, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -350,6 +350,12 @@ impl Node {
 
     pub fn group(&self) -> &Arc<Group> {
         self.group.as_ref().expect("the node runs")
+    }
+
+    /// Somebody who may give orders here.
+    pub fn operator(&self) -> Operator<'_> {
+        let author = Author { name: "tester".into(), from: "socket".into() };
+        self.group().operator(author)
     }
 
     pub fn id(&self) -> MemberId {

@@ -1,6 +1,6 @@
 //! Status variables, under Galera's names (the server adds `wsrep_`), and ours under `quorate_`.
 
-use crate::operator::{describe, describe_rules};
+use crate::operator::describe;
 use crate::provider::Provider;
 use quorate_consensus::MemberId;
 use quorate_node::node::LocalState;
@@ -15,13 +15,15 @@ pub enum Value {
 
 pub const PROTOCOL_APPLICATION: i64 = 4;
 
-/// All variables, in an order that stays: tools cut the list by position.
-pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
+/// All variables, in an order that stays: tools cut the list by position. `connection` is the number of the
+/// session that asks, if it is known.
+pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str, Value)> {
     let link = provider.link();
     let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
     let history = link.as_ref().map_or(0, |l| l.history);
     let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
     let c = provider.counters();
+    let told = provider.answers.lock().told(connection);
     let (queued, queued_max) = provider.queued();
     let text = |s: &str| Value::Text(s.to_string());
     let int = |v: u64| Value::Int(v as i64);
@@ -97,9 +99,9 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("gmcast_segment", Value::Int(provider.options.lock().integer("gmcast.segment"))),
         #[cfg(feature = "sync-points")]
         ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
-        ("quorate_last_answer", Value::Text(provider.counters().answer.lock().clone())),
+        ("quorate_last_answer", Value::Text(told.answer)),
         ("quorate_members", Value::Text(describe(&status.config))),
-        ("quorate_last_refusal", Value::Text(provider.counters().refusal.lock().clone())),
+        ("quorate_last_refusal", Value::Text(told.refusal)),
         ("quorate_role", text(role(&status))),
         ("quorate_leader", Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default())),
         ("quorate_member", uuid(status.member.0)),
@@ -116,9 +118,16 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
-        ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+        ("quorate_rules", Value::Text(status.config.rules.to_string())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
+        ("quorate_last_order", Value::Text(last_order(provider))),
     ]
+}
+
+/// What an operator ordered last, on any node, and what came of it.
+fn last_order(provider: &Provider) -> String {
+    let last = provider.controls().and_then(|group| group.orders().pop());
+    last.map(|note| note.to_string()).unwrap_or_default()
 }
 
 /// Until the node's certificate ends; empty without one.

@@ -1,11 +1,11 @@
 //! `quorate member`: who belongs to the group, with which role and priority.
 
 use super::switchover::leader;
-use super::up;
+use super::{nobody_says, up};
 use crate::args::{Force, Member, MemberRole, MemberSet};
 use crate::cluster::{Cluster, Node};
-use crate::failure::{Failure, NO_PRIMARY, OK};
-use anyhow::{bail, Context, Result};
+use crate::failure::{Failure, OK, USAGE};
+use anyhow::{Context, Result};
 use quorate_lab::server::sql;
 use std::collections::HashMap;
 
@@ -26,12 +26,8 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
             code => Ok(code),
         },
         Member::SetRole { name, role } => {
-            let role = match role {
-                MemberRole::Voter => "voter",
-                MemberRole::Learner => "learner",
-            };
-            let role = Some(role.to_owned());
-            set(cluster, &MemberSet { name: name.clone(), role, priority: None, zone: None })
+            let (name, role) = (name.clone(), Some(*role));
+            set(cluster, &MemberSet { name, role, priority: None, zone: None })
         }
         Member::Set(args) => set(cluster, args),
         Member::Remove { name } => {
@@ -71,7 +67,10 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
 
 fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
     let mut words = vec![args.name.clone()];
-    words.extend(args.role.as_ref().map(|role| format!("role={role}")));
+    words.extend(args.role.map(|role| match role {
+        MemberRole::Voter => "role=voter".to_owned(),
+        MemberRole::Learner => "role=learner".to_owned(),
+    }));
     words.extend(args.priority.map(|priority| format!("priority={priority}")));
     words.extend(args.zone.as_ref().map(|zone| format!("zone={zone}")));
     let leader = leader(cluster)?;
@@ -79,7 +78,7 @@ fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
     list(cluster, Some(leader))
 }
 
-/// Shows what would be done; does it only if it is confirmed.
+/// Shows what would be done; does it only if it is confirmed. Where it would be refused, that is an error.
 fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
     let first = args.keep.first().context("name the nodes to keep: --keep NODE,NODE")?;
     let node = cluster.find_server(first)?;
@@ -112,8 +111,7 @@ fn known(cluster: &Cluster, by: Option<Node>, variable: &str) -> Result<String> 
         status.get(variable).filter(|text| !text.is_empty()).map(str::to_owned)
     });
     found.ok_or_else(|| {
-        let message = "no node answers, so nobody can say who belongs to the group";
-        Failure::new(NO_PRIMARY, message).into()
+        nobody_says(cluster, "no node answers, so nobody can say who belongs to the group")
     })
 }
 
@@ -141,11 +139,10 @@ fn table(text: &str) -> String {
 fn order(cluster: &Cluster, node: &Node, name: &str, text: &str) -> Result<String> {
     let user = cluster.account.database_user();
     if text.contains(['\'', '\\', ';']) {
-        bail!("{text:?} must not contain ' or \\ or ;");
+        let message = format!("'{text}' must not contain ' or \\ or ;");
+        return Err(Failure::new(USAGE, message).into());
     }
-    sql::command(&node.socket(), user, name, text)?;
-    let status = sql::wsrep_status(&node.socket(), user)?;
-    Ok(status.get("wsrep_quorate_last_answer").unwrap_or("").to_owned())
+    sql::command(&node.socket(), user, name, text)
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub use chaos::Loopback;
 
 use crate::args::{Cli, Command};
 use crate::cluster::{resolve_dir, Cluster, Lock, Node};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{Failure, NO_PERMISSION, NO_PRIMARY, USAGE};
+use crate::sql;
 use anyhow::{bail, Result};
 use std::io::{self, IsTerminal, Write};
 
@@ -68,6 +69,29 @@ fn lock(dir: &std::path::Path) -> Result<(Cluster, Lock)> {
     let lock = Lock::take(dir)?;
     // Read again: a command that held the lock may have changed it.
     Ok((Cluster::open(dir)?, lock))
+}
+
+/// Why no node says what was asked of all: `otherwise`, unless this account may not ask them.
+fn nobody_says(cluster: &Cluster, otherwise: &str) -> anyhow::Error {
+    let failure = no_permission(cluster);
+    failure.unwrap_or_else(|| Failure::new(NO_PRIMARY, otherwise)).into()
+}
+
+/// If a server refuses to be asked by this account.
+fn no_permission(cluster: &Cluster) -> Option<Failure> {
+    let user = cluster.account.database_user();
+    let refuses = |node: Node| {
+        let error = sql::wsrep_status(&node.socket(), user).err()?;
+        sql::is_denied(&error).then(|| {
+            let (name, account) = (node.name, &cluster.account.name);
+            let message = format!(
+                "this account may not ask {name} ({error}), so how the cluster is, is not known: run the \
+                 command as root, or as {account}, whose servers they are"
+            );
+            Failure::new(NO_PERMISSION, message)
+        })
+    };
+    cluster.servers().into_iter().find_map(refuses)
 }
 
 /// An error unless the node's process is there.

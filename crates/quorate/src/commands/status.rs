@@ -1,5 +1,6 @@
 //! `quorate status`
 
+use super::no_permission;
 use crate::args::Status;
 use crate::cluster::Cluster;
 use crate::failure::{FAILED, NO_PRIMARY, OK};
@@ -18,6 +19,9 @@ pub fn status(dir: &Path, args: &Status) -> Result<u8> {
     Ok(match report.health {
         Health::Synced => OK,
         Health::Degraded => FAILED,
-        Health::NoPrimary => NO_PRIMARY,
+        Health::NoPrimary => match no_permission(&cluster) {
+            Some(failure) => return Err(failure.into()),
+            None => NO_PRIMARY,
+        },
     })
 }

@@ -1,8 +1,9 @@
 //! `quorate switchover`
 
+use super::nobody_says;
 use crate::args::Switchover;
 use crate::cluster::{Cluster, Node};
-use crate::failure::{Failure, NO_PRIMARY, OK};
+use crate::failure::OK;
 use crate::sql;
 use anyhow::Result;
 use std::time::Instant;
@@ -32,6 +33,6 @@ pub fn leader(cluster: &Cluster) -> Result<Node> {
     cluster.servers().into_iter().find(leads).ok_or_else(|| {
         let message = "no node leads: fewer than a majority run, or an election is under way. See \
             `quorate status`; no data is affected";
-        Failure::new(NO_PRIMARY, message).into()
+        nobody_says(cluster, message)
     })
 }

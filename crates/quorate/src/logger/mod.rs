@@ -13,8 +13,8 @@ use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions, Security,
-    TlsOptions,
+    printable, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions,
+    Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two lines that say why the group was not joined yet.
@@ -43,7 +43,7 @@ pub fn run(args: &Logger) -> Result<u8> {
     watch_signals(ending.clone())?;
     let observer = Arc::new(Stderr { ending });
     if options.security == Security::Insecure {
-        say(&format!(
+        say(LogLevel::Warn, &format!(
             "--insecure: nothing protects the group port {}; whoever reaches it can read and change all \
              data",
             options.listen
@@ -55,7 +55,10 @@ pub fn run(args: &Logger) -> Result<u8> {
         None => {
             let constants = Constants::from_words(group.charter().0);
             group.start(Box::new(LogMachine::new(constants)), &mut |_, _| true)?;
-            say(&format!("{} keeps the log of group {}", args.name, args.cluster_name));
+            say(
+                LogLevel::Info,
+                &format!("{} keeps the log of group {}", args.name, args.cluster_name),
+            );
             endings.recv().context("nobody is left who could end this process")?
         }
     };
@@ -63,7 +66,7 @@ pub fn run(args: &Logger) -> Result<u8> {
         Ending::Failed => FAILED,
         Ending::Asked => {
             if let Err(error) = group.leave(LEAVE_TIMEOUT) {
-                say(&format!("stopped without taking leave: {error}"));
+                say(LogLevel::Warn, &format!("stopped without taking leave: {error}"));
             }
             OK
         }
@@ -78,7 +81,7 @@ fn joined(group: &Group, args: &Logger, endings: &Receiver<Ending>) -> Result<Op
         match group.wait_joined(PATIENCE) {
             Ok(()) => return Ok(None),
             Err(GroupError::Order(OrderError::NotJoined { reason, .. })) => {
-                say(&format!("{} is not in the group yet: {reason}", args.name));
+                say(LogLevel::Warn, &format!("{} is not in the group yet: {reason}", args.name));
             }
             Err(error) => return Err(error.into()),
         }
@@ -152,31 +155,41 @@ struct Stderr {
 impl Observer for Stderr {
     fn leader(&self, term: u64, leader: Option<MemberId>, _leads: bool) {
         if let Some(leader) = leader {
-            say(&format!("term {term}: member {leader} leads"));
+            say(LogLevel::Info, &format!("term {term}: member {leader} leads"));
         }
     }
 
     fn primary(&self, primary: bool) {
-        say(match primary {
-            true => "connected to a majority",
-            false => "not connected to a majority: nothing is acknowledged until it is",
-        });
+        match primary {
+            true => say(LogLevel::Info, "connected to a majority"),
+            false => say(
+                LogLevel::Warn,
+                "not connected to a majority: nothing is acknowledged until it is",
+            ),
+        }
     }
 
     fn fatal(&self, message: String) {
-        say(&format!("this logger stops, its log stays as it is: {message}"));
+        let line = format!("this logger stops, its log stays as it is: {message}");
+        say(LogLevel::Error, &line);
         // Nobody listens any more if the end has come already.
         let _ending = self.ending.send(Ending::Failed);
     }
 
     fn log(&self, level: LogLevel, message: String) {
         if level < LogLevel::Debug {
-            say(&format!("[{level:?}] {message}"));
+            say(level, &message);
         }
     }
 }
 
-fn say(line: &str) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    eprintln!("{}.{:03} {line}", now.as_secs(), now.subsec_millis());
+/// Time, level and line, in the words that servers have for levels.
+fn say(level: LogLevel, line: &str) {
+    let level = match level {
+        LogLevel::Error => "Error",
+        LogLevel::Warn => "Warning",
+        LogLevel::Info | LogLevel::Debug => "Note",
+    };
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    eprintln!("{now} [{level}] {}", printable(line));
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::thread;
 
 const LOGGER: &str = "Logger";
+const NO_ANSWER: &str = "No answer";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -39,7 +40,7 @@ pub struct NodeReport {
     /// `Leader`, `Follower`, `Learner`; none if the server is down or its provider has no roles.
     /// `Logger`, also while it is down.
     pub role: Option<String>,
-    /// wsrep's words, or `Down`, `Paused`, `No answer`.
+    /// wsrep's words, or `Down`, `Paused`, `No answer`, `No permission` (to ask it).
     pub state: String,
     /// It takes reads and writes, which a logger never does.
     pub ready: bool,
@@ -84,7 +85,12 @@ impl Report {
 
 impl NodeReport {
     fn of(node: &Node, activity: Activity, pid: Option<i32>, user: &str) -> NodeReport {
-        let status = ask(activity, || sql::wsrep_status(&node.socket(), user).ok());
+        let status = ask(activity, || {
+            sql::wsrep_status(&node.socket(), user).map_err(|error| match sql::is_denied(&error) {
+                true => "No permission",
+                false => NO_ANSWER,
+            })
+        });
         let state = status.as_ref().map_or_else(|why| *why, WsrepStatus::state).to_owned();
         let status = status.unwrap_or_default();
         let number = |name| status.number(name).filter(|value| *value >= 0);
@@ -109,7 +115,7 @@ impl NodeReport {
         activity: Activity,
         pid: Option<i32>,
     ) -> NodeReport {
-        let status = ask(activity, || LoggerStatus::ask(cluster, node));
+        let status = ask(activity, || LoggerStatus::ask(cluster, node).ok_or(NO_ANSWER));
         let state = status.as_ref().map_or_else(|why| *why, LoggerStatus::state).to_owned();
         let status = status.ok();
         let log_bytes = status.as_ref().and_then(|status| status.number("log_bytes"));
@@ -133,11 +139,14 @@ impl NodeReport {
 }
 
 /// A node's own status, or in a word why there is none.
-fn ask<S>(activity: Activity, status: impl FnOnce() -> Option<S>) -> Result<S, &'static str> {
+fn ask<S>(
+    activity: Activity,
+    status: impl FnOnce() -> Result<S, &'static str>,
+) -> Result<S, &'static str> {
     match activity {
         Activity::Gone => Err("Down"),
         Activity::Paused => Err("Paused"),
-        Activity::Running => status().ok_or("No answer"),
+        Activity::Running => status(),
     }
 }
 
