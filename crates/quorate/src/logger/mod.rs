@@ -193,3 +193,38 @@ fn say(level: LogLevel, line: &str) {
     let now = humantime::format_rfc3339_millis(SystemTime::now());
     eprintln!("{now} [{level}] {}", printable(line));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use quorate_lab::server::logger_arguments;
+    use std::ffi::OsString;
+
+    #[derive(Parser)]
+    struct Told {
+        #[command(flatten)]
+        logger: Logger,
+    }
+
+    const OTHERS: &str =
+        "logger --name l --cluster-name c --address h:1 --join h:2 --log-dir /var/lib/l";
+
+    #[test]
+    fn a_logger_does_all_that_the_servers_are_told_of_security() {
+        for options in [
+            "socket.ssl=no;socket.ssl_cert=/c",
+            "quorate.insecure=yes",
+            "quorate.secret_file=/s;socket.dynamic=yes",
+            "socket.ssl_cert=/c;socket.ssl_key=/k",
+            "socket.ssl_cert=/c;socket.ssl_key=/k;quorate.ssl_names=a.x, b.x;\
+             socket.ssl_cipher=TLS_AES_256_GCM_SHA384;socket.ssl_ca=/a;socket.dynamic=yes",
+        ] {
+            let wanted = Security::in_options(options).unwrap().unwrap();
+            let words = OTHERS.split(' ').map(OsString::from);
+            let told = Told::try_parse_from(words.chain(logger_arguments(&wanted)));
+            let told = told.unwrap_or_else(|error| panic!("{options}: {error}"));
+            assert_eq!(security(&told.logger), wanted, "{options}");
+        }
+    }
+}
