@@ -22,7 +22,8 @@ pub(crate) struct Audit {
     count: u64,
     /// Not answered yet, by the ids that they were handed in with.
     open: BTreeMap<u64, OrderTaken>,
-    /// Answered, and not seen in the log yet; as many as are shown of them at most.
+    /// Answered, and not seen in the log yet; as many as are shown of them at most. Older ones, of a member
+    /// that is cut off for long, are in its error log.
     waiting: VecDeque<OrderNote>,
     /// What they were sent after, last: see [`Driver::changes`]; and when that was.
     sent: Option<(u64, u64)>,
