@@ -14,13 +14,14 @@
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
 //!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
-//!  input  output  snapshot  order  view  options  error      what is said
+//!  input  output  snapshot  order  view  options  author  error      what is said
 //! ```
 //!
 //! Beside the machine, without its lock, run [`Feed`] (committed entries for the layer above),
 //! [`Assembly`] and [`Parcel`] (snapshots on their way).
 
 mod alone;
+mod author;
 mod driver;
 mod error;
 mod feed;
@@ -41,6 +42,7 @@ mod status;
 mod view;
 mod watch;
 
+pub use author::Author;
 pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed};
 pub use forward::{Intake, FORWARD_BYTES};
@@ -52,5 +54,5 @@ pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
-pub use status::{GroupStatus, LogFigures};
+pub use status::{GroupStatus, LogFigures, PeerLook};
 pub use view::{View, ViewMember};

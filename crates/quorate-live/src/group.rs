@@ -3,6 +3,7 @@
 use crate::error::GroupError;
 use crate::host::{Observer, StateMachine};
 use crate::live::Live;
+use crate::net::trust::Operators;
 use crate::open;
 use crate::options::{GroupOptions, OpenInfo};
 use crate::threads::Feeder;
@@ -163,6 +164,11 @@ impl Group {
     /// with them, at once. On an error the former ones stay in use, and connections stand.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         self.live.reload_security()
+    }
+
+    /// Takes these operators from now on, and no others. On an error the former list stays.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        self.live.set_operators(operators)
     }
 
     /// Whole days until this member's certificate ends; below 0 from then on. `None`: it has none.

@@ -21,6 +21,7 @@
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
+//!  port                  what operators say, and are answered
 //!  net  host  spawn ...  connections, the layer above, threads as such
 //! ```
 //!
@@ -34,6 +35,7 @@ mod live;
 mod net;
 mod open;
 mod options;
+pub mod port;
 mod process;
 mod query;
 mod spawn;
@@ -42,8 +44,11 @@ mod threads;
 
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{Observer, StateMachine};
-pub use net::trust::{Secret, SecretOptions, Security, TlsOptions};
+pub use host::{Observer, ServerReport, StateMachine};
+pub use net::trust::{
+    Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret, SecretOptions, Security,
+    TlsOptions,
+};
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;

@@ -4,13 +4,13 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::host::Observer;
 use crate::net::dial::Caller;
-use crate::net::trust::Trust;
+use crate::net::trust::{OperatorId, Operators, Security, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
-use quorate_group::{Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
+use quorate_group::{Author, Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
 use quorate_wal::WalError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ pub(crate) struct Live {
     pub core: Core,
     pub hands: Arc<Hands>,
     pub trust: RwLock<Arc<Trust>>,
+    /// Which operators this member takes now.
+    pub operators: RwLock<Operators>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     pub stopping: Mutex<bool>,
@@ -133,10 +135,42 @@ impl Live {
     /// Reads secret or certificates again. Who has connected by the former ones has to do so anew: this
     /// member's own connections are ended by the others, when they do the same.
     pub fn reload_security(&self) -> Result<(), GroupError> {
-        let loaded = Trust::load(&self.options.security, Some(&self.options.dir))?;
+        let operators = self.operators.read().clone();
+        let loaded = Trust::load(&self.options.security, &operators, Some(&self.options.dir))?;
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
         Ok(())
+    }
+
+    /// Takes these operators from now on, also on connections that stand. With certificates the list says
+    /// who is a member, too: so all connect anew.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        let former = std::mem::replace(&mut *self.operators.write(), operators.clone());
+        if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
+            return Ok(());
+        }
+        self.reload_security().inspect_err(|_| *self.operators.write() = former)
+    }
+
+    /// As [`Live::order`], by an operator: who gave it, and what came of it, is told in the log.
+    pub fn order_by(
+        &self,
+        author: &Author,
+        order: Order,
+        timeout: Duration,
+    ) -> Result<Done, GroupError> {
+        let what = format!("operator {} at {}: {order:?}", author.name, author.from);
+        let done = self.order(order, timeout);
+        match &done {
+            Ok(_) => self.log(LogLevel::Info, format!("{what}: done")),
+            Err(error) => self.log(LogLevel::Warn, format!("{what}: not done: {error}")),
+        }
+        done
+    }
+
+    /// What is left of the right of somebody who has shown this; `None`: it is not let in.
+    pub fn admit(&self, shown: &OperatorId) -> Option<OperatorId> {
+        self.operators.read().admit(shown)
     }
 
     pub fn caller(&self) -> Caller<'_> {

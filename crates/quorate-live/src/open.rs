@@ -31,7 +31,7 @@ pub(crate) fn open(
 ) -> Result<(Arc<Live>, OpenInfo), GroupError> {
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
     options.security.check_reach(&options.listen, &options.advertise)?;
-    Trust::load(&options.security, None)?;
+    Trust::load(&options.security, &options.operators, None)?;
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
@@ -42,7 +42,7 @@ pub(crate) fn open(
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
     keep_private(&options, &*observer);
-    let trust = Arc::new(Trust::load(&options.security, Some(&options.dir))?);
+    let trust = Arc::new(Trust::load(&options.security, &options.operators, Some(&options.dir))?);
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
     let settings = options.machine(random() as u64, trust.key());
@@ -90,6 +90,7 @@ pub(crate) fn open(
             failed: AtomicBool::new(false),
         });
         Live {
+            operators: RwLock::new(options.operators.clone()),
             options,
             id,
             tick_ms,

@@ -3,7 +3,7 @@
 use crate::error::GroupError;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError};
-use crate::net::trust::{Security, Trust};
+use crate::net::trust::{Operators, Security, Trust};
 use quorate_consensus::MemberId;
 use quorate_wire::{Packet, PeerIdentity, Want};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 pub fn query_status(addr: &str, security: &Security) -> Result<Vec<(String, String)>, GroupError> {
     let connections = Connections::default();
     let identity = PeerIdentity::default();
-    let trust = Arc::new(Trust::load(security, None)?);
+    let trust = Arc::new(Trust::load(security, &Operators::default(), None)?);
     let silence = Duration::from_secs(5);
     let caller = Caller { identity, silence, connections: &connections, trust };
     let failed = |error: DialError| GroupError::NoAnswer {

@@ -4,7 +4,8 @@
 //! - of those that have not introduced themselves, at most [`STRANGERS_MAX`] are open, and none for longer
 //!   than [`STRANGERS_TIME`] once another one comes;
 //! - who comes too often makes room for itself: the oldest of the address that has most of them goes. So
-//!   nobody can keep the members of the group out from one host.
+//!   nobody can keep the members of the group out from one host;
+//! - of operators at most [`OPERATORS_MAX`] are open.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 const STRANGERS_MAX: usize = 64;
 /// From the connection to the introduction, however slowly it comes.
 const STRANGERS_TIME: Duration = Duration::from_secs(10);
+
+const OPERATORS_MAX: usize = 16;
 
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -33,6 +36,8 @@ struct Connection {
     stream: TcpStream,
     /// Has not introduced itself: since when, and from where.
     stranger: Option<(Instant, IpAddr)>,
+    /// An operator's.
+    operator: bool,
 }
 
 /// Keeps a connection listed; dropping it takes it off the list.
@@ -67,13 +72,21 @@ impl Connections {
         state.next += 1;
         let number = state.next;
         let stream = stream.try_clone()?;
-        state.open.insert(number, Connection { stream, stranger });
+        state.open.insert(number, Connection { stream, stranger, operator: false });
         Ok(Listed { connections: self, number })
     }
 
     /// Ends every connection there is; others may follow.
     pub fn cut(&self) {
         self.state.lock().open.values().for_each(|connection| shut(&connection.stream));
+    }
+
+    /// Ends those with members, and with who may become one. An operator's stays: who has cut this member off
+    /// is to hear that it is, and may let it go on.
+    pub fn cut_members(&self) {
+        let state = self.state.lock();
+        let members = state.open.values().filter(|connection| !connection.operator);
+        members.for_each(|connection| shut(&connection.stream));
     }
 
     pub fn close(&self) {
@@ -93,6 +106,18 @@ impl Listed<'_> {
         if let Some(connection) = self.connections.state.lock().open.get_mut(&self.number) {
             connection.stranger = None;
         }
+    }
+
+    /// It has introduced itself as an operator. False if there are too many of them.
+    pub fn known_operator(&self) -> bool {
+        let mut state = self.connections.state.lock();
+        if state.open.values().filter(|connection| connection.operator).count() >= OPERATORS_MAX {
+            return false;
+        }
+        if let Some(connection) = state.open.get_mut(&self.number) {
+            (connection.stranger, connection.operator) = (None, true);
+        }
+        true
     }
 }
 
@@ -170,6 +195,24 @@ mod tests {
         assert!(is_open(&mut other) && is_open(&mut member));
         let open = flood.iter_mut().filter_map(|(dialled, ..)| is_open(dialled).then_some(()));
         assert_eq!(open.count(), STRANGERS_MAX - 1, "and the other stranger");
+    }
+
+    #[test]
+    fn operators_are_limited_and_hear_that_the_member_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let streams: Vec<_> = (0..=OPERATORS_MAX).map(|_| from(&listener, 1)).collect();
+        let listed: Vec<_> =
+            streams.iter().map(|(_, there)| connections.list_stranger(there).unwrap()).collect();
+        let (last, others) = listed.split_last().unwrap();
+        assert!(others.iter().all(Listed::known_operator) && !last.known_operator());
+        last.known();
+        connections.cut_members();
+        let mut dialled: Vec<_> = streams.into_iter().map(|(dialled, _)| dialled).collect();
+        assert!(!is_open(&mut dialled.pop().unwrap()), "a member's");
+        assert!(dialled.iter_mut().all(is_open));
+        connections.cut();
+        assert!(!dialled.iter_mut().any(is_open));
     }
 
     #[test]

@@ -12,19 +12,27 @@
 //! connections beside them, and dials one only to a peer that says it has no other.
 
 mod certificates;
+mod credential;
 mod expiry;
+mod hex;
+mod named;
+mod operators;
 mod own_key;
 mod proof;
 mod secret;
 mod verifier;
 
 pub use certificates::TlsOptions;
+pub use credential::Credential;
 pub(crate) use expiry::Expiry;
+pub use operators::{OperatorId, Operators, Privilege};
 pub use secret::Secret;
 
 use crate::error::GroupError;
 use graviola::hashing::{Hash, Sha256};
+use named::Named;
 use own_key::OwnKey;
+use proof::Shown;
 use quorate_consensus::KeyId;
 use rustls::{ClientConfig, ServerConfig};
 use secret::Secrets;
@@ -43,6 +51,16 @@ pub enum Security {
     Insecure,
     Secret(SecretOptions),
     Certificates(TlsOptions),
+}
+
+/// By what an operator is known to members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorIdentity {
+    /// Where connections are plain.
+    Anonymous,
+    Credential(Credential),
+    /// Its own certificate; `names` are those of the members that it believes.
+    Certificate(TlsOptions),
 }
 
 /// A secret that all members have, and nobody else.
@@ -68,34 +86,54 @@ pub(crate) struct Tls {
     pub client: Arc<ClientConfig>,
     pub server: Arc<ServerConfig>,
     pub proving: Option<Proving>,
+    /// Whose the certificates are, where there are any.
+    pub named: Option<Arc<Named>>,
 }
 
 /// What is to be proved on a connection before anything else is said.
 pub(crate) struct Proving {
-    pub secrets: Secrets,
-    /// The public key that this member shows.
+    pub shown: Shown,
+    /// The public key that this side shows.
     pub public_key: Vec<u8>,
 }
 
 impl Trust {
     /// Reads the files. With a secret, the member's own key is in `dir`, and is made there if it is
     /// missing; without a directory, it is one for this process.
-    pub fn load(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
+    pub fn load(
+        security: &Security,
+        operators: &Operators,
+        dir: Option<&Path>,
+    ) -> Result<Trust, GroupError> {
         let mut expiry = None;
         let (tls, dynamic) = match security {
             Security::ThisHost | Security::Insecure => (None, false),
             Security::Secret(options) => {
                 let secrets = Secrets::read(&options.file)?;
                 let key = dir.map_or_else(OwnKey::passing, OwnKey::of_directory)?;
-                (Some(key.tls(secrets)?), options.dynamic)
+                (Some(key.tls(Shown::Member(secrets))?), options.dynamic)
             }
             Security::Certificates(options) => {
-                let (tls, ends) = certificates::load(options)?;
+                let (tls, ends) = certificates::load(options, operators)?;
                 expiry = Some(ends);
                 (Some(tls), options.dynamic)
             }
         };
         Ok(Trust { tls, dynamic, expiry, this_host_only: *security == Security::ThisHost })
+    }
+
+    /// What an operator dials with.
+    pub fn of_operator(identity: &OperatorIdentity) -> Result<Trust, GroupError> {
+        let tls = match identity {
+            OperatorIdentity::Anonymous => None,
+            OperatorIdentity::Credential(credential) => {
+                Some(OwnKey::passing()?.tls(Shown::Operator(credential.clone()))?)
+            }
+            OperatorIdentity::Certificate(options) => {
+                Some(certificates::load(options, &Operators::default())?.0)
+            }
+        };
+        Ok(Trust { tls, dynamic: false, expiry: None, this_host_only: false })
     }
 
     /// What this member's connections show.
@@ -187,11 +225,11 @@ mod reach_tests {
 
     #[test]
     fn without_protection_only_this_host_is_talked_to() {
-        let trust = Trust::load(&Security::ThisHost, None).unwrap();
+        let trust = Trust::load(&Security::ThisHost, &Operators::default(), None).unwrap();
         let admits = |addr: &str| trust.admits(addr.parse().unwrap());
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));
         assert!(admits("::ffff:127.0.0.1"));
         assert!(!admits("10.0.0.1") && !admits("::ffff:10.0.0.1") && !admits("2001:db8::1"));
-        assert!(Trust::load(&Security::Insecure, None).unwrap().admits([10, 0, 0, 1].into()));
+        assert!(Trust::load(&Security::Insecure, &Operators::default(), None).unwrap().admits([10, 0, 0, 1].into()));
     }
 }
