@@ -166,7 +166,8 @@ impl Group {
         self.live.reload_security()
     }
 
-    /// Takes these operators from now on, and no others. On an error the former list stays.
+    /// Takes these operators from now on, and no others. With certificates their files are read again; on
+    /// an error only rights that are taken have gone.
     pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
         self.live.set_operators(operators)
     }

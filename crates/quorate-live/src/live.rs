@@ -12,6 +12,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
 use quorate_group::{Author, Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
 use quorate_wal::WalError;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -143,13 +144,14 @@ impl Live {
     }
 
     /// Takes these operators from now on, also on connections that stand. With certificates the list says
-    /// who is a member, too: so all connect anew.
+    /// who is no member, too: so all connect anew. Where their files cannot be read, whoever was taken off
+    /// the list has no right any more, and whoever was added has none yet.
     pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
-        let former = std::mem::replace(&mut *self.operators.write(), operators.clone());
+        let former = mem::replace(&mut *self.operators.write(), operators.clone());
         if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
             return Ok(());
         }
-        self.reload_security().inspect_err(|_| *self.operators.write() = former)
+        self.reload_security()
     }
 
     /// As [`Live::order`], by an operator: who gave it, and what came of it, is told in the log.

@@ -24,7 +24,7 @@ pub fn change_options(provider: &Provider, text: &str) -> Result<(), String> {
     let settings = options.settings();
     drop(options);
     provider.configure(settings);
-    options_changed(provider);
+    options_changed(provider).map_err(|error| error.to_string())?;
     commands.iter().try_for_each(|(name, value)| command(provider, name, value))
 }
 

@@ -51,6 +51,8 @@ pub enum OptionError {
          user alone, and remove the option; nothing was started"
     )]
     EncryptedKey,
+    #[error("wsrep_provider_options: quorate.operators is NAME[:read],NAME[:read],... or none: {reason}")]
+    BadOperators { reason: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -98,6 +100,7 @@ impl Options {
             }
         }
         next.security()?;
+        next.operators()?;
         *self = next;
         Ok(commands)
     }

@@ -2,7 +2,7 @@
 //! rules), or, on this host alone, everybody.
 
 use crate::options::{OptionError, Options};
-use quorate_live::{SecretOptions, Security, TlsOptions};
+use quorate_live::{Operators, SecretOptions, Security, TlsOptions};
 use std::path::PathBuf;
 
 impl Options {
@@ -18,6 +18,12 @@ impl Options {
             (None, None) if self.flag("quorate.insecure") => Ok(Security::Insecure),
             (None, None) => Ok(Security::ThisHost),
         }
+    }
+
+    /// Which operators are let in.
+    pub fn operators(&self) -> Result<Operators, OptionError> {
+        let text = self.text("quorate.operators");
+        text.parse().map_err(|reason| OptionError::BadOperators { reason })
     }
 
     fn certificates(&self, dynamic: bool) -> Result<Option<TlsOptions>, OptionError> {
@@ -91,6 +97,16 @@ mod tests {
         assert_eq!(security("quorate.insecure=yes"), Ok(Security::Insecure));
         let secret = security("quorate.insecure=yes;quorate.secret_file=/s");
         assert!(matches!(secret, Ok(Security::Secret(_))));
+    }
+
+    #[test]
+    fn a_list_of_operators_is_read_or_refused_when_it_is_set() {
+        let mut options = Options::default();
+        options.set("quorate.operators=ann,bob:read", false).unwrap();
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
+        let error = options.set("quorate.operators=a b", true).unwrap_err().to_string();
+        assert!(error.contains("quorate.operators") && error.contains("a b"), "{error}");
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
     }
 
     #[test]
