@@ -13,7 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "error options view",
+            "author error options view",
             "order snapshot",
             "output input",
             "forward start status",
@@ -29,13 +29,13 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "error host process spawn",
             "net",
-            "options query",
+            "options port query",
             "core",
             "live",
             "threads syncs",
             "open",
             "group",
-            "tests",
+            "fuzzing tests",
         ],
     ),
     (

@@ -5,8 +5,9 @@ use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError, Dialled};
 use crate::net::trust::{Operators, Trust};
 use crate::port::{Operating, Request};
-use crate::{Credential, OperatorIdentity, Privilege, Secret, SecretOptions, Security};
+
 use quorate_consensus::MemberId;
+use quorate_live::{Credential, OperatorIdentity, Privilege, Secret, SecretOptions, Security};
 use quorate_wire::{Packet, PeerIdentity, RefusalCode, Want};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -40,6 +40,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use proof::read_claim;
 pub(super) use proof::{demand, offer, Binding};
 
 /// What the connections of a member stand on.

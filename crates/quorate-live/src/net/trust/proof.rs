@@ -129,7 +129,7 @@ fn claim(operator: &OperatorId) -> Vec<u8> {
 }
 
 /// A stranger's words, at most 257 bytes of them; `None`: it is no operator's claim.
-fn read_claim<S: Read>(stream: &mut S) -> io::Result<Option<OperatorId>> {
+pub(crate) fn read_claim<S: Read>(stream: &mut S) -> io::Result<Option<OperatorId>> {
     let mut head = [0; 2];
     stream.read_exact(&mut head)?;
     let mut name = vec![0; head[1].into()];
