@@ -2,8 +2,7 @@
 
 use crate::args::Status;
 use crate::cluster::Cluster;
-use crate::failure::{FAILED, NO_PRIMARY, OK};
-use crate::view::{Health, Report};
+use crate::view::Report;
 use anyhow::Result;
 use std::path::Path;
 
@@ -15,9 +14,5 @@ pub fn status(dir: &Path, args: &Status) -> Result<u8> {
     } else {
         print!("{report}");
     }
-    Ok(match report.health {
-        Health::Synced => OK,
-        Health::Degraded => FAILED,
-        Health::NoPrimary => NO_PRIMARY,
-    })
+    Ok(report.health.exit_code())
 }
