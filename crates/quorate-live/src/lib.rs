@@ -48,8 +48,8 @@ pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{Observer, ServerReport, StateMachine};
 pub use net::trust::{
-    Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret, SecretOptions, Security,
-    TlsOptions,
+    Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret, SecretOptions,
+    Security, TlsOptions,
 };
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;

@@ -10,7 +10,9 @@ use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
-use quorate_group::{Author, Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
+use quorate_group::{
+    Author, Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output,
+};
 use quorate_wal::WalError;
 use std::mem;
 use std::sync::Arc;

@@ -21,7 +21,8 @@ struct Keeper(PathBuf);
 
 impl Keeper {
     fn new(name: &str) -> Keeper {
-        let file = std::env::temp_dir().join(format!("quorate-keeper-{name}-{}", std::process::id()));
+        let file =
+            std::env::temp_dir().join(format!("quorate-keeper-{name}-{}", std::process::id()));
         let _absent = fs::remove_file(&file);
         Secret::new().unwrap().write(&file).unwrap();
         Keeper(file)
@@ -109,7 +110,10 @@ fn only_who_has_a_credential_of_this_group_is_let_in() {
     node.wait("the complaint", |node| node.has_line("nor a credential made of it"));
     let error = theirs.operator("ann", Privilege::All).ask(&node.options.listen, &Request::Status);
     assert!(error.unwrap_err().to_string().contains("does not take this operator's credential"));
-    assert!(ours.operator("ann", Privilege::All).ask(&node.options.listen, &Request::Status).is_ok());
+    assert!(ours
+        .operator("ann", Privilege::All)
+        .ask(&node.options.listen, &Request::Status)
+        .is_ok());
 }
 
 #[test]
@@ -157,7 +161,10 @@ fn a_right_is_taken_by_the_list_at_once() {
     Secret::new().unwrap().write(&keeper.0).unwrap();
     node.group().reload_security().unwrap();
     assert!(ann.ask(&node.options.listen, &Request::Status).is_err());
-    assert!(keeper.operator("ann", Privilege::All).ask(&node.options.listen, &Request::Status).is_ok());
+    assert!(keeper
+        .operator("ann", Privilege::All)
+        .ask(&node.options.listen, &Request::Status)
+        .is_ok());
 }
 
 #[test]

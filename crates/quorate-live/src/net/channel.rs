@@ -89,10 +89,13 @@ impl Channel {
         let dialled = matches!(**session, Connection::Client(_));
         if let Some(named) = &tls.named {
             let shown = session.peer_certificates().and_then(<[_]>::first);
-            let shown = shown.ok_or_else(|| io::Error::other("the other side has no certificate"))?;
+            let shown =
+                shown.ok_or_else(|| io::Error::other("the other side has no certificate"))?;
             self.operator = named.operator(shown).map_err(io::Error::other)?;
             if dialled && self.operator.is_some() {
-                return Err(io::Error::other("it shows an operator's certificate, and no member's"));
+                return Err(io::Error::other(
+                    "it shows an operator's certificate, and no member's",
+                ));
             }
         }
         let Some(proving) = &tls.proving else { return Ok(self) };

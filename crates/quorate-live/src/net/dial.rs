@@ -7,8 +7,8 @@ use super::trust::{Tls, Trust};
 use quorate_consensus::MemberId;
 use quorate_group::refusal_proves_absence;
 use quorate_wire::{
-    Body, Fragmenter, FrameReader, FrameType, Hello, Packet, PeerIdentity, ReadFailure, Refusal, RefusalCode, Want,
-    Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
+    Body, Fragmenter, FrameReader, FrameType, Hello, Packet, PeerIdentity, ReadFailure, Refusal,
+    RefusalCode, Want, Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};

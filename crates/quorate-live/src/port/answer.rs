@@ -13,11 +13,16 @@ pub enum Answer {
     /// The order was carried out.
     Done,
     /// Leadership went to the member of this name.
-    Leads { name: String },
+    Leads {
+        name: String,
+    },
     /// What is, or would be, done by force.
     Plan(Plan),
     /// The leader carries it out, which is this one; nothing was done.
-    AskLeader { name: String, address: String },
+    AskLeader {
+        name: String,
+        address: String,
+    },
     Refused(Refused),
 }
 
@@ -104,7 +109,8 @@ mod tests {
         for answer in answers {
             assert_eq!(Answer::decode(&answer.encode().unwrap()), Ok(answer));
         }
-        let later = br#"{"version":1,"more":1,"body":{"refused":{"why":"mood","reason":"r","x":1}}}"#;
+        let later =
+            br#"{"version":1,"more":1,"body":{"refused":{"why":"mood","reason":"r","x":1}}}"#;
         assert_eq!(Answer::decode(later), Ok(Answer::refused(Why::Other, "r")));
     }
 }

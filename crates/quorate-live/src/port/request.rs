@@ -17,17 +17,28 @@ pub enum Request {
     /// Everything that a member knows.
     Status,
     /// Hand leadership to the member of this name (none: to whoever is furthest). The leader does it.
-    Switchover { to: Option<String> },
+    Switchover {
+        to: Option<String>,
+    },
     /// The leader does it, as the next two.
     MemberSet(MemberChange),
-    MemberRemove { name: String },
+    MemberRemove {
+        name: String,
+    },
     Rules(RulesChange),
     /// What `force_quorum` would do on the member that is asked. Changes nothing.
-    ForcePlan { keep: Vec<String> },
+    ForcePlan {
+        keep: Vec<String>,
+    },
     /// The member that is asked, and those it is to keep, go on without the others.
-    ForceQuorum { keep: Vec<String>, reason: String },
+    ForceQuorum {
+        keep: Vec<String>,
+        reason: String,
+    },
     /// Cuts the member that is asked off from the others, or lets it go on.
-    Isolate { isolated: bool },
+    Isolate {
+        isolated: bool,
+    },
 }
 
 /// What is to be different about a member; what is none stays.
@@ -186,9 +197,8 @@ impl RulesChange {
             ModeWord::Multi => Primaries::Multi,
             ModeWord::Single => Primaries::Single,
         });
-        rules.failover_waits = self
-            .primary_failover
-            .map_or(rules.failover_waits, |word| word == FailoverWord::Wait);
+        rules.failover_waits =
+            self.primary_failover.map_or(rules.failover_waits, |word| word == FailoverWord::Wait);
         rules.follows_writes = self.leader_follows_writes.unwrap_or(rules.follows_writes);
         rules
     }

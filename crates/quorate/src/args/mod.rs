@@ -173,12 +173,12 @@ pub enum Command {
         quorate member set node1 --priority 100\n  quorate member remove node4"
     )]
     Member {
-        #[command(flatten)]
-        target: Target,
-
         /// Print one JSON object
         #[arg(long, global = true)]
         json: bool,
+
+        #[command(flatten)]
+        target: Target,
 
         #[command(subcommand)]
         what: Member,

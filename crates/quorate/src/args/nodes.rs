@@ -83,12 +83,12 @@ pub struct Limit {
         quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
 )]
 pub struct Status {
-    #[command(flatten)]
-    pub target: Target,
-
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Args)]
@@ -148,9 +148,6 @@ pub struct Kill {
 
 #[derive(Args)]
 pub struct Switchover {
-    #[command(flatten)]
-    pub target: Target,
-
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -158,6 +155,9 @@ pub struct Switchover {
     /// The node that is to lead (node2, or just 2) [default: the one whose log is furthest]
     #[arg(long, value_name = "NODE")]
     pub to: Option<String>,
+
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Args)]

@@ -104,7 +104,8 @@ fn force(cluster: &Cluster, args: &Force, json: bool) -> Result<u8> {
     let last = match &done {
         Some(done) => format!("done: {done}\n"),
         None if refused => "Nothing was changed.\n".to_owned(),
-        None => "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".to_owned(),
+        None => "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n"
+            .to_owned(),
     };
     say(json, json!({ "plan": plan, "done": done }), || last)?;
     match (done, refused) {

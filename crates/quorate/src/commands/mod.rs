@@ -87,7 +87,10 @@ pub fn run(cli: Cli) -> Result<u8> {
 fn is_for_any_group(command: &Command) -> bool {
     matches!(
         command,
-        Command::Status(_) | Command::Switchover(_) | Command::Member { .. } | Command::Cluster { .. }
+        Command::Status(_)
+            | Command::Switchover(_)
+            | Command::Member { .. }
+            | Command::Cluster { .. }
     )
 }
 

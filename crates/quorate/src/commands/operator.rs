@@ -1,17 +1,24 @@
 //! `quorate operator`, `quorate cluster`: what an operator is known by, and the groups that it has named.
 
 use crate::args::{Clusters as ClustersWhat, Operator as What, Target};
-use crate::failure::OK;
+use crate::failure::{Failure, OK, USAGE};
 use crate::remote::{Clusters, Known};
 use crate::view::table::{or_dash, table};
 use anyhow::{Context, Result};
-use quorate_live::{Credential, Privilege};
+use quorate_live::{Credential, GroupError, Privilege};
+use std::fs::File;
 use std::path::absolute;
 
 pub fn operator(what: &What) -> Result<u8> {
     let What::New { name, read_only, secret_file, out } = what;
     let privilege = if *read_only { Privilege::Read } else { Privilege::All };
-    let credential = Credential::derive(name, privilege, secret_file)?;
+    // So that a file of another account's is told as such.
+    File::open(secret_file).with_context(|| format!("reading {}", secret_file.display()))?;
+    let credential =
+        Credential::derive(name, privilege, secret_file).map_err(|error| match error {
+            GroupError::OperatorName { .. } => Failure::new(USAGE, error.to_string()).into(),
+            other => anyhow::Error::from(other),
+        })?;
     let file = out.clone().unwrap_or_else(|| format!("{name}.operator").into());
     let file = absolute(file)?;
     credential.write(&file).with_context(|| format!("making {}", file.display()))?;

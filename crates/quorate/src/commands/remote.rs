@@ -158,7 +158,9 @@ fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
     let last = match (&done, &planned.refusal) {
         (Some(done), _) => format!("done: {}\n", shown(done)),
         (None, Some(_)) => "Nothing was changed.\n".to_owned(),
-        (None, None) => "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into(),
+        (None, None) => {
+            "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into()
+        }
     };
     say(json, json!({ "plan": planned, "done": done }), || last)?;
     Ok(if planned.refusal.is_some() { FAILED } else { OK })

@@ -96,7 +96,8 @@ impl Clusters {
 
     pub fn add(&mut self, name: &str, known: Known) -> Result<()> {
         if name.is_empty() || name.contains(char::is_whitespace) || known.seeds.is_empty() {
-            let message = "a cluster is kept under a name without spaces, with --seed HOST:PORT,...";
+            let message =
+                "a cluster is kept under a name without spaces, with --seed HOST:PORT,...";
             return Err(Failure::new(USAGE, message).into());
         }
         self.all.insert(name.to_owned(), known);
@@ -124,7 +125,8 @@ impl Clusters {
 fn path() -> Result<PathBuf> {
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    let folder = folder.context("neither XDG_CONFIG_HOME nor HOME says where configuration is kept")?;
+    let folder =
+        folder.context("neither XDG_CONFIG_HOME nor HOME says where configuration is kept")?;
     Ok(folder.join("quorate/clusters.json"))
 }
 

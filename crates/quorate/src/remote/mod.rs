@@ -16,7 +16,8 @@ use crate::failure::{Failure, FAILED, NO_PERMISSION, UNREACHABLE, USAGE};
 use anyhow::{Context, Result};
 use quorate_live::port::{Answer, Asked, Operating, Refused, Report, Request, Unanswered, Why};
 use quorate_live::{Credential, OperatorIdentity, TlsOptions};
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// From member to leader; leadership may move meanwhile.
@@ -71,12 +72,15 @@ impl Remote {
         let named = report.members.iter().find(|member| member.name == name);
         let Some(member) = named else {
             let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
-            let message =
-                format!("{by} knows no member {name}; there are {}. Nothing was done", names.join(", "));
+            let message = format!(
+                "{by} knows no member {name}; there are {}. Nothing was done",
+                names.join(", ")
+            );
             return Err(Failure::new(FAILED, message).into());
         };
         let address = member.address.clone();
-        let asked = self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
+        let asked =
+            self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
         self.follow(address, asked, request)
     }
 
@@ -102,7 +106,8 @@ impl Remote {
                 Err(error) => failures.push((address, error)),
             }
         }
-        let forbidden = |(_, error): &(&String, Unanswered)| matches!(error, Unanswered::Forbidden(_));
+        let forbidden =
+            |(_, error): &(&String, Unanswered)| matches!(error, Unanswered::Forbidden(_));
         let code = if failures.iter().any(forbidden) { NO_PERMISSION } else { UNREACHABLE };
         let lines: Vec<String> =
             failures.iter().map(|(address, error)| format!("{address}: {error}")).collect();
@@ -129,7 +134,8 @@ impl Remote {
                 answer => return Ok((address, Asked { answer, ..asked })),
             }
         }
-        let message = "leadership moves from member to member; nothing was done: see quorate status";
+        let message =
+            "leadership moves from member to member; nothing was done: see quorate status";
         Err(Failure::new(FAILED, message).into())
     }
 }
@@ -158,6 +164,8 @@ pub fn refused(node: &str, answer: Answer) -> anyhow::Error {
 
 fn identity(known: &Known) -> Result<OperatorIdentity> {
     if let Some(file) = &known.operator_file {
+        // So that a file of another account's is told as such.
+        File::open(file).with_context(|| format!("reading {}", file.display()))?;
         return Ok(OperatorIdentity::Credential(Credential::read(file)?));
     }
     let Some(cert) = &known.ssl_cert else { return Ok(OperatorIdentity::Anonymous) };
@@ -177,7 +185,8 @@ pub fn only_here(target: &Target) -> Result<()> {
     match target.is_given() {
         false => Ok(()),
         true => {
-            let message = "--seed and --cluster are for status, switchover, member and cluster: this \
+            let message =
+                "--seed and --cluster are for status, switchover, member and cluster: this \
                            command is for a cluster on this machine (--dir)";
             Err(Failure::new(USAGE, message).into())
         }
@@ -185,6 +194,6 @@ pub fn only_here(target: &Target) -> Result<()> {
 }
 
 /// As it is kept: wherever the command is run.
-fn absolute(path: &Path) -> Result<std::path::PathBuf> {
+fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("the path {}", path.display()))
 }

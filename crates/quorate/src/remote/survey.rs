@@ -185,7 +185,9 @@ fn ask_all(addresses: &[String], operating: &Arc<Operating>) -> Answers {
     let late = || Err(Unanswered::NotReached(format!("no answer within {PATIENCE:?}")));
     let mut all: Answers = addresses.iter().map(|address| (address.clone(), late())).collect();
     let end = Instant::now() + PATIENCE;
-    while let Ok((address, answer)) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+    while let Ok((address, answer)) =
+        answers.recv_timeout(end.saturating_duration_since(Instant::now()))
+    {
         let report = answer.and_then(|asked| match asked.answer {
             Answer::Status(report) => Ok(*report),
             Answer::Refused(refused) => Err(Unanswered::Forbidden(refused.reason)),
@@ -198,7 +200,8 @@ fn ask_all(addresses: &[String], operating: &Arc<Operating>) -> Answers {
 
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LAG", "LOG", "ZONE", "PRIO", "RELEASE"];
+        let head =
+            ["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LAG", "LOG", "ZONE", "PRIO", "RELEASE"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(self.nodes.iter().map(|node| {
             let number = |number: Option<i64>| or_dash(number.map(|number| number.to_string()));

@@ -28,7 +28,8 @@ pub(super) fn troubles(survey: &Survey) -> Vec<String> {
 }
 
 fn no_leader(survey: &Survey) -> String {
-    let voters = survey.nodes.iter().filter(|node| node.member.role != "learner" && !node.member.joining);
+    let voters =
+        survey.nodes.iter().filter(|node| node.member.role != "learner" && !node.member.joining);
     let votes = |node: &NodeSurvey| u32::from(node.member.votes);
     let all: u32 = voters.clone().map(votes).sum();
     let here: u32 = voters.filter(|node| node.own.is_some()).map(votes).sum();
@@ -69,10 +70,13 @@ fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
     if let Some(days) = own.certificate_days.filter(|days| *days <= CERTIFICATE_DAYS) {
         say(match days {
             ..0 => "has an expired certificate: renew it, and FLUSH SSL".into(),
-            days => format!("has a certificate that expires in {days} days: renew it, and FLUSH SSL"),
+            days => {
+                format!("has a certificate that expires in {days} days: renew it, and FLUSH SSL")
+            }
         });
     }
-    if let Some(fault) = own.last_fault.as_ref().filter(|fault| fault.seconds_ago <= FAULT_SECONDS) {
+    if let Some(fault) = own.last_fault.as_ref().filter(|fault| fault.seconds_ago <= FAULT_SECONDS)
+    {
         say(format!("had an error {} s ago: {}", fault.seconds_ago, fault.message));
     }
 }

@@ -32,7 +32,11 @@ pub struct Credential {
 
 impl Credential {
     /// Of the group with the secret in this file (the first, where there are two).
-    pub fn derive(name: &str, privilege: Privilege, secrets: &Path) -> Result<Credential, GroupError> {
+    pub fn derive(
+        name: &str,
+        privilege: Privilege,
+        secrets: &Path,
+    ) -> Result<Credential, GroupError> {
         check_name(name).map_err(|reason| GroupError::OperatorName { reason })?;
         super::check_processor()?;
         let operator = OperatorId { name: name.to_owned(), privilege };
@@ -84,7 +88,9 @@ impl Credential {
     pub fn parse(text: &str) -> Result<Credential, String> {
         let lines = text.lines().map(str::trim);
         let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let form = || "it is not a credential of an operator ('quorate operator new' makes one)".to_owned();
+        let form = || {
+            "it is not a credential of an operator ('quorate operator new' makes one)".to_owned()
+        };
         let (Some(line), None) = (lines.next(), lines.next()) else { return Err(form()) };
         let (said, check) = line.rsplit_once(' ').ok_or_else(form)?;
         let words: Vec<&str> = said.split(' ').collect();

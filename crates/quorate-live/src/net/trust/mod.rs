@@ -231,6 +231,8 @@ mod reach_tests {
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));
         assert!(admits("::ffff:127.0.0.1"));
         assert!(!admits("10.0.0.1") && !admits("::ffff:10.0.0.1") && !admits("2001:db8::1"));
-        assert!(Trust::load(&Security::Insecure, &Operators::default(), None).unwrap().admits([10, 0, 0, 1].into()));
+        assert!(Trust::load(&Security::Insecure, &Operators::default(), None)
+            .unwrap()
+            .admits([10, 0, 0, 1].into()));
     }
 }

@@ -47,7 +47,8 @@ impl Named {
 
     /// Whether the CA signed it for somebody who is to be talked to.
     pub fn check(&self, signed: &ParsedCertificate<'_>) -> Result<(), Error> {
-        if self.members.is_empty() || self.is_members(signed) || self.operator_of(signed).is_some() {
+        if self.members.is_empty() || self.is_members(signed) || self.operator_of(signed).is_some()
+        {
             return Ok(());
         }
         Err(Error::General(
@@ -79,7 +80,8 @@ impl Named {
 
     /// With the least of the rights, where it has the names of several.
     fn operator_of(&self, signed: &ParsedCertificate<'_>) -> Option<&OperatorId> {
-        let own = self.operators.iter().filter(|(name, _)| verify_server_name(signed, name).is_ok());
+        let own =
+            self.operators.iter().filter(|(name, _)| verify_server_name(signed, name).is_ok());
         own.map(|(_, operator)| operator).min_by_key(|operator| operator.privilege)
     }
 }

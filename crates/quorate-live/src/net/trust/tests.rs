@@ -164,7 +164,8 @@ fn a_key_in_a_directory_stays_the_same_and_is_its_owners_alone() {
     let dir = std::env::temp_dir().join(format!("quorate-own-key-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let secrets = || Secrets::of(vec![Secret::new().unwrap()]);
-    let public = |key: OwnKey| key.tls(Shown::Member(secrets())).unwrap().proving.unwrap().public_key;
+    let public =
+        |key: OwnKey| key.tls(Shown::Member(secrets())).unwrap().proving.unwrap().public_key;
     let first = public(OwnKey::of_directory(&dir).unwrap());
     assert_eq!(public(OwnKey::of_directory(&dir).unwrap()), first);
     assert_ne!(public(OwnKey::passing().unwrap()), first);

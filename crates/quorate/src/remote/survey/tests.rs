@@ -41,7 +41,8 @@ fn answers(reports: Vec<Report>) -> Answers {
         (format!("{id}:4567"), Err(error))
     });
     let mut answers: Answers = silent.into();
-    answers.extend(reports.into_iter().map(|report| (format!("{}:4567", report.own.id), Ok(report))));
+    answers
+        .extend(reports.into_iter().map(|report| (format!("{}:4567", report.own.id), Ok(report))));
     answers
 }
 
@@ -97,7 +98,10 @@ fn without_a_leader_the_votes_are_counted() {
     assert_eq!(lost.health, Health::NoPrimary);
     let troubles = lost.troubles.join("\n");
     assert!(troubles.contains("members with 1 of 3 votes answer, a majority is 2"), "{troubles}");
-    assert!(troubles.contains("force-quorum") && troubles.contains("node-b is not connected"), "{troubles}");
+    assert!(
+        troubles.contains("force-quorum") && troubles.contains("node-b is not connected"),
+        "{troubles}"
+    );
 }
 
 #[test]
