@@ -7,7 +7,7 @@ use crate::port::{Answer, Request};
 /// A stranger's claim to be an operator: the first bytes that are read of it.
 pub fn operator_claim(mut bytes: &[u8]) {
     if let Ok(Some(claimed)) = read_claim(&mut bytes) {
-        assert!(claimed.name.len() <= u8::MAX.into());
+        assert!(claimed.name.len() <= 64 && claimed.name.chars().all(|c| c.is_ascii_graphic()));
     }
 }
 

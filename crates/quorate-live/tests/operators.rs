@@ -105,7 +105,7 @@ fn only_who_has_a_credential_of_this_group_is_let_in() {
         Operating::new(&OperatorIdentity::Anonymous).unwrap(),
     ] {
         let answered = who.ask(&node.options.listen, &Request::Status);
-        assert!(matches!(answered, Err(Unanswered::NotReached(_))), "{answered:?}");
+        assert!(matches!(answered, Err(Unanswered::Forbidden(_))), "{answered:?}");
     }
     node.wait("the complaint", |node| node.has_line("nor a credential made of it"));
     let error = theirs.operator("ann", Privilege::All).ask(&node.options.listen, &Request::Status);
@@ -197,9 +197,9 @@ fn orders_are_carried_out_by_the_leader_and_others_say_who_that_is() {
     let Refused { why, reason } = refused(ask(&ann, leads, wrong));
     assert!(why == Why::Order && reason.contains("no member is called nobody"), "{reason}");
     let third = 3 - leader - other;
-    let to = Some(cluster.nodes[third].options.name.clone());
-    let handed = ask(&ann, leads, Request::Switchover { to: to.clone() });
-    assert_eq!(handed, Answer::Leads { name: to.unwrap() });
+    let name = cluster.nodes[third].options.name.clone();
+    let handed = ask(&ann, leads, Request::Switchover { to: Some(name.clone()) });
+    assert_eq!(handed, Answer::Leads { name });
     let remove = Request::MemberRemove { name: follows.options.name.clone() };
     assert_eq!(ask(&ann, &cluster.nodes[third], remove), Answer::Done);
 }

@@ -148,14 +148,19 @@ fn without_permission_nothing_is_done_and_the_exit_code_says_so() {
     Secret::new().unwrap().write(&office.folder.join("other")).unwrap();
     office.run(&["operator", "new", "bob", "--secret-file", "other"]);
     let stranger = office.by("bob", &["status"]);
-    assert_eq!(code(&stranger), 69);
+    assert_eq!(code(&stranger), 77);
     assert!(
         told(&stranger).contains("does not take this operator's credential"),
         "{}",
         told(&stranger)
     );
     let nothing = office.run(&["status", "--seed", &office.seed(0)]);
-    assert_eq!(code(&nothing), 69, "{}", told(&nothing));
+    assert!(
+        code(&nothing) == 77 && told(&nothing).contains("--operator-file"),
+        "{}",
+        told(&nothing)
+    );
+    assert_eq!(code(&office.run(&["status", "--seed", "127.0.0.1:1"])), 69);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Channel {
     /// Of the other side, if it has proved the group's secret.
     peer: KeyId,
     /// The other side has shown that it is no member, but this operator.
-    operator: Option<OperatorId>,
+    operator: Option<Box<OperatorId>>,
 }
 
 /// Why there is no channel.
@@ -91,7 +91,7 @@ impl Channel {
             let shown = session.peer_certificates().and_then(<[_]>::first);
             let shown =
                 shown.ok_or_else(|| io::Error::other("the other side has no certificate"))?;
-            self.operator = named.operator(shown).map_err(io::Error::other)?;
+            self.operator = named.operator(shown).map_err(io::Error::other)?.map(Box::new);
             if dialled && self.operator.is_some() {
                 return Err(io::Error::other(
                     "it shows an operator's certificate, and no member's",
@@ -103,7 +103,7 @@ impl Channel {
         let peer = binding.peer(session);
         match dialled {
             true => offer(&mut self, &binding, &proving.shown)?,
-            false => self.operator = demand(&mut self, &binding, &proving.shown)?,
+            false => self.operator = demand(&mut self, &binding, &proving.shown)?.map(Box::new),
         }
         self.peer = peer;
         Ok(self)
@@ -111,7 +111,7 @@ impl Channel {
 
     /// Which operator the other side has shown to be.
     pub fn operator(&self) -> Option<&OperatorId> {
-        self.operator.as_ref()
+        self.operator.as_deref()
     }
 
     pub fn is_plain(&self) -> bool {

@@ -5,7 +5,7 @@
 //!   than [`STRANGERS_TIME`] once another one comes;
 //! - who comes too often makes room for itself: the oldest of the address that has most of them goes. So
 //!   nobody can keep the members of the group out from one host;
-//! - of operators at most [`OPERATORS_MAX`] are open.
+//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ const STRANGERS_MAX: usize = 64;
 const STRANGERS_TIME: Duration = Duration::from_secs(10);
 
 const OPERATORS_MAX: usize = 16;
+const OF_ONE_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -36,8 +37,8 @@ struct Connection {
     stream: TcpStream,
     /// Has not introduced itself: since when, and from where.
     stranger: Option<(Instant, IpAddr)>,
-    /// An operator's.
-    operator: bool,
+    /// The operator's name whose it is.
+    operator: Option<String>,
 }
 
 /// Keeps a connection listed; dropping it takes it off the list.
@@ -72,7 +73,7 @@ impl Connections {
         state.next += 1;
         let number = state.next;
         let stream = stream.try_clone()?;
-        state.open.insert(number, Connection { stream, stranger, operator: false });
+        state.open.insert(number, Connection { stream, stranger, operator: None });
         Ok(Listed { connections: self, number })
     }
 
@@ -85,7 +86,7 @@ impl Connections {
     /// is to hear that it is, and may let it go on.
     pub fn cut_members(&self) {
         let state = self.state.lock();
-        let members = state.open.values().filter(|connection| !connection.operator);
+        let members = state.open.values().filter(|connection| connection.operator.is_none());
         members.for_each(|connection| shut(&connection.stream));
     }
 
@@ -108,14 +109,16 @@ impl Listed<'_> {
         }
     }
 
-    /// It has introduced itself as an operator. False if there are too many of them.
-    pub fn known_operator(&self) -> bool {
+    /// It has introduced itself as the operator of this name. False if too many of them are connected.
+    pub fn known_operator(&self, name: &str) -> bool {
         let mut state = self.connections.state.lock();
-        if state.open.values().filter(|connection| connection.operator).count() >= OPERATORS_MAX {
+        let operators = state.open.values().filter_map(|connection| connection.operator.as_deref());
+        let own = operators.clone().filter(|operator| *operator == name).count();
+        if operators.count() >= OPERATORS_MAX || own >= OF_ONE_MAX {
             return false;
         }
         if let Some(connection) = state.open.get_mut(&self.number) {
-            (connection.stranger, connection.operator) = (None, true);
+            (connection.stranger, connection.operator) = (None, Some(name.to_owned()));
         }
         true
     }
@@ -205,7 +208,11 @@ mod tests {
         let listed: Vec<_> =
             streams.iter().map(|(_, there)| connections.list_stranger(there).unwrap()).collect();
         let (last, others) = listed.split_last().unwrap();
-        assert!(others.iter().all(Listed::known_operator) && !last.known_operator());
+        let (of_ann, of_bob) = others.split_at(OF_ONE_MAX);
+        assert!(of_ann.iter().all(|listed| listed.known_operator("ann")));
+        assert!(!last.known_operator("ann"), "she has so many already");
+        assert!(of_bob.iter().all(|listed| listed.known_operator("bob")));
+        assert!(!last.known_operator("eve"), "there are so many already");
         last.known();
         connections.cut_members();
         let mut dialled: Vec<_> = streams.into_iter().map(|(dialled, _)| dialled).collect();

@@ -34,10 +34,10 @@ pub struct Asked {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// Nothing was asked: nobody is there, or it is not one to be believed.
+    /// Nothing was asked: nobody is there, or says what a member says.
     #[error("{0}")]
     NotReached(String),
-    /// The member does not let this operator in. Nothing was done.
+    /// It does not let this operator in, or is not to be believed itself. Nothing was done.
     #[error("{0}")]
     Forbidden(String),
     /// It was asked, and what became of that is not known.
@@ -93,6 +93,14 @@ fn not_reached(error: DialError) -> Unanswered {
     match error {
         DialError::Refused(refusal) if refusal.code == RefusalCode::Forbidden => {
             Unanswered::Forbidden(refusal.text)
+        }
+        DialError::Refused(refusal) if refusal.code == RefusalCode::Security => {
+            let what =
+                "it wants to know who asks, and nothing was shown (--operator-file, or --ssl-cert)";
+            Unanswered::Forbidden(what.to_owned())
+        }
+        DialError::Handshake(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Unanswered::Forbidden(error.to_string())
         }
         other => Unanswered::NotReached(other.to_string()),
     }

@@ -1,10 +1,11 @@
 //! Operators and members that want to be heard as the other.
 
 use super::common::{Cluster, Node};
+use super::fail_log;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError, Dialled};
 use crate::net::trust::{Operators, Trust};
-use crate::port::{Operating, Request};
+use crate::port::{Answer, Operating, Request};
 
 use quorate_consensus::MemberId;
 use quorate_live::{Credential, OperatorIdentity, Privilege, Secret, SecretOptions, Security};
@@ -84,4 +85,18 @@ fn the_secret_itself_makes_no_operator() {
     for file in [file, secret] {
         std::fs::remove_file(file).unwrap();
     }
+}
+
+#[test]
+fn a_member_that_is_out_of_service_says_so_and_why() {
+    let cluster = Cluster::started("operator-fault", 1);
+    let node = &cluster.nodes[0];
+    fail_log(node);
+    node.wait("the news", |node| !node.shared.fatal.lock().is_empty());
+    let who = Operating::new(&OperatorIdentity::Anonymous).unwrap();
+    let asked = who.ask(&node.options.listen, &Request::Status).unwrap();
+    let Answer::Status(report) = asked.answer else { panic!("{asked:?}") };
+    assert!(report.own.failed && report.leader.is_none());
+    let fault = report.own.last_fault.unwrap();
+    assert!(fault.message.contains("log") && fault.seconds_ago < 60, "{fault:?}");
 }

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant, SystemTime};
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const LIFE_MAX: Duration = Duration::from_secs(15 * 60);
 const REQUESTS_MAX: usize = 10_000;
+/// Between two answers on a connection: each takes the machine for a moment, which commits wait for.
+const PACE: Duration = Duration::from_millis(50);
 /// As for orders by SQL; the group gives up sooner by itself.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -80,7 +82,7 @@ fn welcome(
     if live.admit(&shown).is_none() {
         return Err(forbidden(not_admitted(live, &shown)));
     }
-    match listed.known_operator() {
+    match listed.known_operator(&shown.name) {
         true => Ok((version, shown)),
         false => {
             let text = format!("node {node}: too many operators are connected, try again");
@@ -130,6 +132,9 @@ impl Served<'_> {
             };
             let bytes = answer.encode().map_err(io::Error::other)?;
             write_frames(reader.stream_mut(), FrameType::OperatorAnswer, bytes.into())?;
+            if !self.live.pause(PACE) {
+                break;
+            }
         }
         Ok(())
     }
@@ -196,7 +201,7 @@ fn refused(error: &GroupError) -> Answer {
     Answer::refused(why, error.to_string())
 }
 
-/// From memory, but for the look at a file's date: also where the server, or the disk, hangs.
+/// From memory, but for the look at a file's date: a server that hangs does not matter.
 fn report(live: &Live, operator: &OperatorId) -> Report {
     let status = live.status();
     let (identity, isolated) =

@@ -45,11 +45,11 @@ impl Remote {
         Ok(Some(Remote { seeds, operating }))
     }
 
-    /// What the first member says that answers.
+    /// What the first member says that answers, and at which address it does.
     pub fn report(&self) -> Result<(String, Report)> {
-        let Asked { node, answer } = self.ask_any(&Request::Status)?.1;
+        let (address, Asked { node, answer }) = self.ask_any(&Request::Status)?;
         match answer {
-            Answer::Status(report) => Ok((node, *report)),
+            Answer::Status(report) => Ok((address, *report)),
             other => Err(refused(&node, other)),
         }
     }
@@ -68,7 +68,8 @@ impl Remote {
 
     /// As [`Remote::order`], on the member of this name.
     pub fn order_at(&self, name: &str, request: &Request) -> Result<(String, Asked)> {
-        let (by, report) = self.report()?;
+        let (reached, report) = self.report()?;
+        let by = &report.own.name;
         let named = report.members.iter().find(|member| member.name == name);
         let Some(member) = named else {
             let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
@@ -78,7 +79,8 @@ impl Remote {
             );
             return Err(Failure::new(FAILED, message).into());
         };
-        let address = member.address.clone();
+        // Where it was reached, if it was: an announced address may be for members alone.
+        let address = if by == name { reached } else { member.address.clone() };
         let asked =
             self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
         self.follow(address, asked, request)

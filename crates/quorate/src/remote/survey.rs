@@ -5,7 +5,9 @@ use crate::failure::{Failure, NO_PERMISSION, UNREACHABLE};
 use crate::view::table::{human_bytes, or_dash, table};
 use crate::view::Health;
 use anyhow::Result;
-use quorate_live::port::{Answer, MemberReport, Operating, OwnReport, Report, Request, Unanswered};
+use quorate_live::port::{
+    Answer, MemberReport, Operating, OwnReport, Report, Request, RulesReport, Unanswered,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +28,7 @@ pub struct Survey {
     pub level: u16,
     /// Name of the member that leads.
     pub leader: Option<String>,
+    pub rules: RulesReport,
     pub nodes: Vec<NodeSurvey>,
     /// What is wrong, in words.
     pub troubles: Vec<String>,
@@ -86,6 +89,7 @@ impl Survey {
             term: known.term,
             level: known.level,
             leader: known.leading().map(|member| member.name.clone()),
+            rules: known.rules.clone(),
             nodes,
             troubles: Vec::new(),
         };

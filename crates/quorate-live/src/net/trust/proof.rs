@@ -17,7 +17,7 @@
 
 use super::credential::Credential;
 use super::key_id;
-use super::operators::{OperatorId, Privilege};
+use super::operators::{check_name, OperatorId, Privilege};
 use super::secret::{Secret, Secrets};
 use graviola::hashing::hmac::Hmac;
 use graviola::hashing::Sha256;
@@ -134,7 +134,8 @@ pub(crate) fn read_claim<S: Read>(stream: &mut S) -> io::Result<Option<OperatorI
     stream.read_exact(&mut head)?;
     let mut name = vec![0; head[1].into()];
     stream.read_exact(&mut name)?;
-    let claimed = Privilege::of_code(head[0]).zip(String::from_utf8(name).ok());
+    let name = String::from_utf8(name).ok().filter(|name| check_name(name).is_ok());
+    let claimed = Privilege::of_code(head[0]).zip(name);
     Ok(claimed.map(|(privilege, name)| OperatorId { name, privilege }))
 }
 
