@@ -7,7 +7,7 @@ use quorate_tests::cluster::shown;
 use quorate_tests::TestCluster;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ impl Desk {
     }
 
     /// Asks this member first.
-    fn ask(&self, credential: &PathBuf, node: u16, arguments: &[&str]) -> Result<Output> {
+    fn ask(&self, credential: &Path, node: u16, arguments: &[&str]) -> Result<Output> {
         let (seed, file) = (self.seed(node), credential.display().to_string());
         let who = ["--seed", &seed, "--operator-file", &file];
         self.cluster.try_quorate(&[&who[..], arguments].concat())
