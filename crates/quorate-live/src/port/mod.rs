@@ -21,7 +21,7 @@ mod request;
 pub use answer::{Answer, Plan, Refused, Why};
 pub use client::{Asked, Operating, Unanswered};
 pub use document::{Unreadable, ANSWER_BYTES_MAX, PORT_VERSION, REQUEST_BYTES_MAX};
-pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
+pub use report::{role_word, Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
 pub use request::{
     FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord, RulesChange,
 };

@@ -10,6 +10,7 @@ use quorate_consensus::{
 use quorate_group::GroupStatus;
 use quorate_wire::PeerIdentity;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -194,7 +195,7 @@ impl OwnReport {
 }
 
 impl RulesReport {
-    fn of(rules: &Rules) -> RulesReport {
+    pub fn of(rules: &Rules) -> RulesReport {
         let priorities = match rules.priorities {
             PriorityRule::Optimistic => "optimistic",
             PriorityRule::Forced => "forced",
@@ -213,6 +214,29 @@ impl RulesReport {
     }
 }
 
+/// In one line, as the option `quorate.rules` takes them.
+impl fmt::Display for RulesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { zones, priorities, primary_mode, primary_failover, leader_follows_writes } =
+            self;
+        let follows = if *leader_follows_writes { "yes" } else { "no" };
+        write!(
+            f,
+            "zones={zones} priorities={priorities} primary_mode={primary_mode} \
+             primary_failover={primary_failover} leader_follows_writes={follows}"
+        )
+    }
+}
+
+/// How a role is written.
+pub fn role_word(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Voter => "voter",
+        MemberRole::Learner => "learner",
+        MemberRole::Logger => "logger",
+    }
+}
+
 fn members(own: &PeerIdentity, status: &GroupStatus) -> Vec<MemberReport> {
     let report = |(id, info): (&MemberId, &MemberInfo)| {
         let is_own = *id == status.member;
@@ -221,17 +245,12 @@ fn members(own: &PeerIdentity, status: &GroupStatus) -> Vec<MemberReport> {
             true => own.incoming.clone(),
             false => peer.map(|peer| peer.incoming.clone()).unwrap_or_default(),
         };
-        let role = match info.role {
-            MemberRole::Voter => "voter",
-            MemberRole::Learner => "learner",
-            MemberRole::Logger => "logger",
-        };
         MemberReport {
             id: id.to_string(),
             name: info.name.clone(),
             address: info.addr.clone(),
             client_address,
-            role: role.to_owned(),
+            role: role_word(info.role).to_owned(),
             joining: info.joining,
             priority: info.priority,
             votes: info.votes,

@@ -17,9 +17,8 @@ pub use command::change_options;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
-use quorate_consensus::{
-    Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules, PRIORITY_MAX,
-};
+use quorate_consensus::{Config, MemberInfo, PriorityRule, Rules, PRIORITY_MAX};
+use quorate_live::port::{role_word, RulesReport};
 use quorate_live::{Alteration, ForcePlan};
 use quorate_node::link::Link;
 use std::sync::Arc;
@@ -64,7 +63,7 @@ pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, Stri
 pub fn describe(config: &Config) -> String {
     let members = config.members.iter().map(|(id, info)| {
         let MemberInfo { priority, votes, joining, zone, addr, name, .. } = info;
-        let role = role_name(info.role);
+        let role = role_word(info.role);
         format!(
             "name={name} role={role} priority={priority} votes={votes} joining={joining} \
              zone={zone} addr={addr} id={id}"
@@ -73,31 +72,9 @@ pub fn describe(config: &Config) -> String {
     members.collect::<Vec<_>>().join("; ")
 }
 
-fn role_name(role: MemberRole) -> &'static str {
-    match role {
-        MemberRole::Voter => "voter",
-        MemberRole::Learner => "learner",
-        MemberRole::Logger => "logger",
-    }
-}
-
 /// As [`parse_rules`] reads them.
 pub fn describe_rules(rules: &Rules) -> String {
-    let priorities = match rules.priorities {
-        PriorityRule::Optimistic => "optimistic",
-        PriorityRule::Forced => "forced",
-    };
-    let mode = match rules.primaries {
-        Primaries::Multi => "multi",
-        Primaries::Single => "single",
-    };
-    let failover = if rules.failover_waits { "wait" } else { "serve" };
-    let follows = if rules.follows_writes { "yes" } else { "no" };
-    format!(
-        "zones={} priorities={priorities} primary_mode={mode} primary_failover={failover} \
-         leader_follows_writes={follows}",
-        rules.zones_min
-    )
+    RulesReport::of(rules).to_string()
 }
 
 fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
@@ -179,6 +156,7 @@ pub(crate) fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_consensus::{MemberRole, Primaries};
 
     #[test]
     fn orders_are_read_or_refused_with_the_form() {

@@ -8,7 +8,6 @@ use crate::view::table::table;
 use anyhow::{Context, Result};
 use quorate_live::port::{
     Answer, Asked, MemberChange, MemberReport, Plan, Report, Request, RoleWord, RulesChange,
-    RulesReport,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
@@ -130,15 +129,7 @@ fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {
             other => return Err(refused(&node, other)),
         }
     };
-    let RulesReport { zones, priorities, primary_mode, primary_failover, leader_follows_writes } =
-        &report.rules;
-    let follows = if *leader_follows_writes { "yes" } else { "no" };
-    say(json, json!({ "rules": report.rules }), || {
-        format!(
-            "zones={zones} priorities={priorities} primary_mode={primary_mode} \
-             primary_failover={primary_failover} leader_follows_writes={follows}\n"
-        )
-    })
+    say(json, json!({ "rules": report.rules }), || format!("{}\n", report.rules))
 }
 
 /// Shows what would be done; does it only if a reason is given, and where it is told.
