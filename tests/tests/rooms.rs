@@ -30,13 +30,13 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "error host process spawn",
             "net",
-            "options query",
+            "options port query",
             "core",
             "live",
             "threads syncs",
             "open operator",
             "group",
-            "tests",
+            "fuzzing tests",
         ],
     ),
     (

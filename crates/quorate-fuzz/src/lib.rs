@@ -30,6 +30,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("wire_packet", wire::packet),
     ("snapshot_packets", group::packets),
     ("peer", peer::run),
+    ("operator_claim", quorate_live::fuzzing::operator_claim),
+    ("operator_request", quorate_live::fuzzing::operator_request),
+    ("operator_answer", quorate_live::fuzzing::operator_answer),
     // From the log, and so from any member.
     ("config", group::config),
     ("view", group::view),
@@ -58,6 +61,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cluster_address", provider::cluster_address),
     ("options", provider::options),
     ("orders", provider::orders),
+    ("operator_texts", provider::operator_texts),
 ];
 
 /// Runs the target of this name.

@@ -12,6 +12,9 @@ use quorate_group::{
     Author, Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, Parcel, Stored, View,
     ViewMember,
 };
+use quorate_live::port::{
+    Answer, MemberChange, MemberReport, Plan, Report, Request, RulesChange, Why,
+};
 use quorate_node::start::isolated::action;
 use quorate_wire::{Fragmenter, FrameReader, FrameType, Packet};
 use std::path::{Path, PathBuf};
@@ -47,6 +50,7 @@ pub fn all() -> io::Result<Vec<Seed>> {
     files(&mut add)?;
     group(&mut add);
     texts(&mut add);
+    operators(&mut add);
     for (target, length, count) in STORIES {
         (1..=count)
             .for_each(|number| add(target, &format!("story-{number}"), &story(number, length)));
@@ -210,6 +214,35 @@ fn group(add: &mut impl FnMut(&'static str, &str, &[u8])) {
     let beginning = [&short(&stored)[..], &stored, &[0, 0, 4]].concat();
     let data = [0, 5, 0, 1, 2, 3, 4, 5, 0, 0];
     add("feed", "data", &[&beginning[..], &data, &data].concat());
+}
+
+fn operators(add: &mut impl FnMut(&'static str, &str, &[u8])) {
+    add("operator_claim", "ann", &[&[1, 3][..], b"ann", &[7; 32]].concat());
+    let change = MemberChange { name: "n1".into(), priority: Some(7), ..MemberChange::default() };
+    let requests = [
+        ("status", Request::Status),
+        ("switchover", Request::Switchover { to: Some("n2".into()) }),
+        ("member", Request::MemberSet(change)),
+        ("rules", Request::Rules(RulesChange { zones: Some(2), ..RulesChange::default() })),
+        ("force", Request::ForceQuorum { keep: vec!["n1".into()], reason: "fire".into() }),
+    ];
+    for (name, request) in requests {
+        add("operator_request", name, &request.encode().expect("a request"));
+    }
+    let members = vec![MemberReport { levels: Some((1, 2)), ..MemberReport::default() }];
+    let answers = [
+        ("status", Answer::Status(Box::new(Report { members, ..Report::default() }))),
+        ("plan", Answer::Plan(Plan { refusal: Some("no".into()), ..Plan::default() })),
+        ("leader", Answer::AskLeader { name: "n1".into(), address: "a:1".into() }),
+        ("refused", Answer::refused(Why::Permission, "no")),
+    ];
+    for (name, answer) in answers {
+        add("operator_answer", name, &answer.encode().expect("an answer"));
+    }
+    let credential = "# of a test\nquorate-operator-1 ann read \
+                      abababababababababababababababababababababababababababababababab 85357ed3";
+    add("operator_texts", "credential", credential.as_bytes());
+    add("operator_texts", "list", b"ann,bob:read, db1.example.com,::1:read");
 }
 
 fn texts(add: &mut impl FnMut(&'static str, &str, &[u8])) {

@@ -57,5 +57,5 @@ pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
-pub use status::{GroupStatus, LogFigures};
+pub use status::{GroupStatus, LogFigures, PeerLook};
 pub use view::{View, ViewMember};

@@ -34,10 +34,19 @@ pub enum GroupError {
          some of {there}, or take the option out; nothing was started"
     )]
     Ciphers { named: String, there: String },
+    #[error("'{name}' in {option} is neither a DNS name nor an IP address: correct it; nothing was changed")]
+    BadName { name: String, option: &'static str },
     #[error(
-        "'{name}' in quorate.ssl_names is neither a DNS name nor an IP address: correct it; nothing was started"
+        "{name} is a member by quorate.ssl_names, and an operator by quorate.operators: nobody is both. Take \
+         it out of one of them; nothing was changed"
     )]
-    BadName { name: String },
+    TwoRoles { name: String },
+    #[error("{reason}")]
+    OperatorName { reason: String },
+    #[error(
+        "the file {} cannot be used as an operator's credential: {reason}", .path.display()
+    )]
+    OperatorFile { path: PathBuf, reason: String },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(

@@ -3,6 +3,7 @@
 use crate::error::GroupError;
 use crate::host::{Observer, StateMachine};
 use crate::live::Live;
+use crate::net::trust::Operators;
 use crate::open;
 use crate::operator::{Operator, AT_ONCE};
 use crate::options::{GroupOptions, OpenInfo};
@@ -162,6 +163,12 @@ impl Group {
     /// with them, at once. On an error the former ones stay in use, and connections stand.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         self.live.reload_security()
+    }
+
+    /// Takes these operators from now on, and no others. With certificates their files are read again; on
+    /// an error only rights that are taken have gone.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        self.live.set_operators(operators)
     }
 
     /// Whole days until this member's certificate ends; below 0 from then on. `None`: it has none.

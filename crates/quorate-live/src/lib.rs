@@ -22,6 +22,7 @@
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
+//!  port                  what operators say, and are answered
 //!  net  host  spawn ...  connections, the layer above, threads as such
 //! ```
 //!
@@ -29,6 +30,8 @@
 
 mod core;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod host;
 mod live;
@@ -36,6 +39,7 @@ mod net;
 mod open;
 mod operator;
 mod options;
+pub mod port;
 mod process;
 mod query;
 mod spawn;
@@ -44,9 +48,10 @@ mod threads;
 
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{Observer, StateMachine};
+pub use host::{Observer, ServerReport, StateMachine};
 pub use net::trust::{
-    parse_bool, Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+    parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret,
+    SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo};

@@ -4,18 +4,19 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::host::Observer;
 use crate::net::dial::Caller;
-use crate::net::trust::{Credentials, Trust};
+use crate::net::trust::{Credentials, OperatorId, Operators, Security, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
 use quorate_group::{
-    Done, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
+    Author, Done, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
 };
 use quorate_wal::WalError;
+use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) struct Live {
     pub options: GroupOptions,
@@ -25,6 +26,8 @@ pub(crate) struct Live {
     pub core: Core,
     pub hands: Arc<Hands>,
     pub trust: RwLock<Arc<Trust>>,
+    /// Which operators this member takes now.
+    pub operators: RwLock<Operators>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     pub stopping: Mutex<bool>,
@@ -141,12 +144,40 @@ impl Live {
     /// Reads secret or certificates again. Who has connected by the former ones has to do so anew: this
     /// member's own connections are ended by the others, when they do the same.
     pub fn reload_security(&self) -> Result<(), GroupError> {
-        let options = &self.options;
-        let read = Credentials::read(&options.security)?;
+        let (options, operators) = (&self.options, self.operators.read().clone());
+        let read = Credentials::read(&options.security, &operators)?;
         let loaded = read.of_member(&options.dir, options.has_data())?;
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
         Ok(())
+    }
+
+    /// Takes these operators from now on, also on connections that stand. With certificates the list says
+    /// who is no member, too: so all connect anew. Where their files cannot be read, whoever was taken off
+    /// the list has no right any more, and whoever was added has none yet.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        let former = mem::replace(&mut *self.operators.write(), operators.clone());
+        if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
+            return Ok(());
+        }
+        self.reload_security()
+    }
+
+    /// As [`Live::order`], by an operator: noted, with its author and the time.
+    pub fn order_by(
+        &self,
+        author: Author,
+        order: Order,
+        timeout: Duration,
+    ) -> Result<Done, GroupError> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let given_ms = since_1970.as_millis() as u64;
+        self.order(order, timeout, Some(Mandate { author, given_ms }))
+    }
+
+    /// What is left of the right of somebody who has shown this; `None`: it is not let in.
+    pub fn admit(&self, shown: &OperatorId) -> Option<OperatorId> {
+        self.operators.read().admit(shown)
     }
 
     pub fn caller(&self) -> Caller<'_> {

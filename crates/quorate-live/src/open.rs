@@ -31,7 +31,7 @@ pub(crate) fn open(
 ) -> Result<(Arc<Live>, OpenInfo), GroupError> {
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
     options.security.check_reach(&options.listen, &options.advertise)?;
-    let credentials = Credentials::read(&options.security)?;
+    let credentials = Credentials::read(&options.security, &options.operators)?;
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
@@ -91,6 +91,7 @@ pub(crate) fn open(
             failed: AtomicBool::new(false),
         });
         Live {
+            operators: RwLock::new(options.operators.clone()),
             options,
             id,
             tick_ms,

@@ -4,8 +4,8 @@
 use crate::error::GroupError;
 use crate::live::Live;
 use quorate_consensus::Rules;
-use quorate_group::{Alteration, Author, Done, ForcePlan, Mandate, Order};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use quorate_group::{Alteration, Author, Done, ForcePlan, Order};
+use std::time::Duration;
 
 /// How long an order may take that is carried out at once: only the machine's own thread of events is
 /// waited for.
@@ -79,9 +79,6 @@ impl Operator<'_> {
     }
 
     fn order(&self, order: Order, timeout: Duration) -> Result<Done, GroupError> {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let given_ms = since_1970.as_millis() as u64;
-        let mandate = Mandate { author: self.author.clone(), given_ms };
-        self.live.order(order, timeout, Some(mandate))
+        self.live.order_by(self.author.clone(), order, timeout)
     }
 }

@@ -1,6 +1,6 @@
 //! What a member is opened with.
 
-use crate::net::trust::Security;
+use crate::net::trust::{Operators, Security};
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
     Charter, KeyId, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT,
@@ -59,6 +59,10 @@ pub struct GroupOptions {
     pub retain_bytes: u64,
     /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
     pub security: Security,
+    /// Which operators this member takes; later: [`Group::set_operators`].
+    ///
+    /// [`Group::set_operators`]: crate::Group::set_operators
+    pub operators: Operators,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -95,6 +99,7 @@ impl GroupOptions {
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
             security: Security::ThisHost,
+            operators: Operators::default(),
             proposal_bytes_max: 1 << 30,
             level: LEVEL,
         }

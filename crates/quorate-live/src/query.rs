@@ -3,7 +3,7 @@
 use crate::error::GroupError;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError};
-use crate::net::trust::{Credentials, Security};
+use crate::net::trust::{Credentials, Operators, Security};
 use quorate_consensus::MemberId;
 use quorate_wire::{Packet, PeerIdentity, Want};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use std::time::Duration;
 pub fn query_status(addr: &str, security: &Security) -> Result<Vec<(String, String)>, GroupError> {
     let connections = Connections::default();
     let identity = PeerIdentity::default();
-    let trust = Arc::new(Credentials::read(security)?.of_process()?);
+    let trust = Credentials::read(security, &Operators::default())?.of_process()?;
+    let trust = Arc::new(trust);
     let silence = Duration::from_secs(5);
     let caller = Caller { identity, silence, connections: &connections, trust };
     let failed = |error: DialError| GroupError::NoAnswer {

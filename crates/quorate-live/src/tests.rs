@@ -3,6 +3,7 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+mod operators;
 
 use bytes::Bytes;
 use common::{Cluster, Node};

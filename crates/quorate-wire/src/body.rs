@@ -39,6 +39,12 @@ impl Body {
     }
 }
 
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Body {
+        Body { len: bytes.len(), parts: vec![bytes.into()] }
+    }
+}
+
 /// Little-endian writer of a [`Body`].
 #[derive(Default)]
 pub struct BodyWriter {

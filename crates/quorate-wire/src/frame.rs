@@ -45,11 +45,14 @@ pub enum FrameType {
     WantVotes = 16,
     Ping = 17,
     Note = 18,
+    /// What an operator asks, and what it is answered: the layer above reads them, and no member says them.
+    OperatorRequest = 19,
+    OperatorAnswer = 20,
 }
 
 impl FrameType {
     /// By their codes, which begin at 1.
-    pub const ALL: [FrameType; 18] = [
+    pub const ALL: [FrameType; 20] = [
         FrameType::Hello,
         FrameType::Welcome,
         FrameType::Refuse,
@@ -68,6 +71,8 @@ impl FrameType {
         FrameType::WantVotes,
         FrameType::Ping,
         FrameType::Note,
+        FrameType::OperatorRequest,
+        FrameType::OperatorAnswer,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -198,7 +203,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(19), None);
+        assert_eq!(FrameType::from_u8(21), None);
     }
 
     #[test]

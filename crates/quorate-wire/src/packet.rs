@@ -179,6 +179,10 @@ impl Packet {
                 let line = |_| Ok::<_, WireError>((body.text()?, body.text()?));
                 Packet::StatusReport((0..count).map(line).collect::<Result<_, _>>()?)
             }
+            FrameType::OperatorRequest | FrameType::OperatorAnswer => {
+                let value = (frame_type as u8).into();
+                return Err(WireError::BadValue { what: "the type of a member's packet", value });
+            }
         };
         body.end()?;
         Ok(packet)
@@ -219,5 +223,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::Note => "note of an order",
         FrameType::StatusRequest => "status request",
         FrameType::StatusReport => "status report",
+        FrameType::OperatorRequest => "operator's request",
+        FrameType::OperatorAnswer => "answer to an operator",
     }
 }

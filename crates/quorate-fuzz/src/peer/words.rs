@@ -67,7 +67,7 @@ pub fn hello(source: &mut Source<'_>) -> Hello {
     let member = member(source);
     let mut hello = proper_hello(identity(source, member));
     if source.below(4) == 0 {
-        hello.want = source.one_of(&[Want::Peer, Want::Join, Want::Status]);
+        hello.want = source.one_of(&[Want::Peer, Want::Join, Want::Status, Want::Operator]);
         hello.versions = (source.below(4).into(), source.below(4).into());
         hello.expects = source.one_of(&[None, Some(VICTIM), Some(MemberId(9))]);
     }

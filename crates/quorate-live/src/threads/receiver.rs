@@ -1,6 +1,7 @@
 //! The receiver thread of one accepted connection: lets the machine say who is welcome, then hands it
 //! the packets.
 
+use super::operators;
 use crate::live::Live;
 use crate::net::channel::{Channel, NoChannel};
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
@@ -54,6 +55,9 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
         return Ok(());
     };
     hello.from.key = reader.stream().peer();
+    if hello.want == Want::Operator || reader.stream().operator().is_some() {
+        return operators::serve(live, reader, &hello, &listed);
+    }
     match greet(live, &hello) {
         Ok(Greeting { welcome, connection: Some(connection) }) => {
             listed.known();

@@ -7,7 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
     Author, Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    Operator, OrderError, Security, StateMachine, View,
+    Operator, OrderError, Security, ServerReport, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -37,6 +37,8 @@ pub struct Shared {
     panic: AtomicBool,
     /// What the host is said to be in the middle of; 0: nothing.
     pub commit: AtomicI64,
+    /// How the server is said to be that it is part of.
+    pub server: Mutex<Option<ServerReport>>,
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
@@ -112,6 +114,9 @@ struct Ear(Arc<Shared>);
 impl Observer for Ear {
     fn commit_under_way(&self) -> Option<i64> {
         Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
+    }
+    fn server(&self) -> Option<ServerReport> {
+        self.0.server.lock().clone()
     }
     fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
         self.0.leaders.lock().push((term, leader));

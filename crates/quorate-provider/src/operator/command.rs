@@ -37,7 +37,7 @@ fn change(provider: &Provider, text: &str, session: &Session) -> Result<(), Stri
         let operator = group.operator(session.author());
         operator.isolate(isolated).map_err(|error| error.to_string())?;
     }
-    options_changed(provider);
+    options_changed(provider).map_err(|error| error.to_string())?;
     commands.iter().try_for_each(|(name, value)| {
         let answer = command(provider, name, value, session)?;
         provider.answers.lock().answered(session.connection, answer);

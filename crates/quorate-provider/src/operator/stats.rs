@@ -3,7 +3,6 @@
 use crate::operator::describe;
 use crate::provider::Provider;
 use quorate_consensus::MemberId;
-use quorate_node::node::LocalState;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +81,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
             Value::Double((sequenced - provider.last_left_commit_order()).max(0) as f64),
         ),
         ("local_state", Value::Int(provider.local_state() as i64)),
-        ("local_state_comment", text(state_comment(provider))),
+        ("local_state_comment", text(provider.local_state().comment())),
         ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
         ("causal_reads", int(c.causal_reads.load(Relaxed))),
         ("cert_interval", Value::Double((sequenced - provider.last_applied()).max(0) as f64)),
@@ -147,18 +146,6 @@ fn votes(provider: &Provider, status: &quorate_live::GroupStatus) -> i64 {
         false => status.config.votes().filter(|voter| voter == id).count() as i64,
     };
     provider.counters().view_members.lock().iter().map(votes).sum()
-}
-
-/// `wsrep_local_state_comment`; tools look for these very words.
-fn state_comment(provider: &Provider) -> &'static str {
-    match provider.local_state() {
-        LocalState::Undefined => "Initialized",
-        LocalState::Joiner => "Joining: receiving State Transfer",
-        LocalState::Donor => "Donor/Desynced",
-        LocalState::Joined => "Joined",
-        LocalState::Synced => "Synced",
-        LocalState::Error => "Inconsistent",
-    }
 }
 
 fn incoming_addresses(provider: &Provider) -> String {

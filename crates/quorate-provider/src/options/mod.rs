@@ -16,7 +16,7 @@ use self::values::{
     parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
-use quorate_live::{Security, SecurityError};
+use quorate_live::{Operators, Security, SecurityError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
@@ -35,6 +35,8 @@ pub enum OptionError {
     NotAPair { text: String },
     #[error(transparent)]
     Security(#[from] SecurityError),
+    #[error("wsrep_provider_options: quorate.operators is NAME[:read],NAME[:read],... or none: {reason}")]
+    BadOperators { reason: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -82,6 +84,7 @@ impl Options {
             }
         }
         next.security()?;
+        next.operators()?;
         *self = next;
         Ok(commands)
     }
@@ -115,6 +118,12 @@ impl Options {
     /// Whom this node believes.
     pub fn security(&self) -> Result<Security, OptionError> {
         Ok(Security::named(|name| Some(self.text(name)).filter(|_| self.was_given(name)))?)
+    }
+
+    /// Which operators are let in.
+    pub fn operators(&self) -> Result<Operators, OptionError> {
+        let text = self.text("quorate.operators");
+        text.parse().map_err(|reason| OptionError::BadOperators { reason })
     }
 
     /// Whatever its value.
@@ -291,6 +300,16 @@ mod tests {
         let everything = o.render();
         assert_eq!(o.set(&everything, true).unwrap(), []);
         assert_eq!(o.security(), Ok(Security::ThisHost));
+    }
+
+    #[test]
+    fn a_list_of_operators_is_read_or_refused_when_it_is_set() {
+        let mut options = Options::default();
+        options.set("quorate.operators=ann,bob:read", false).unwrap();
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
+        let error = options.set("quorate.operators=a b", true).unwrap_err().to_string();
+        assert!(error.contains("quorate.operators") && error.contains("a b"), "{error}");
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
     }
 
     #[test]

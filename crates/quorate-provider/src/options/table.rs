@@ -135,6 +135,7 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.log_retain", Size, "1G", Start, "Group log kept for members that come back."),
     spec("quorate.member_remove", Text, "", Command, "Removes the member of this name; set it on the leader."),
     spec("quorate.member_set", Text, "", Command, "Changes a member (`NAME role=voter|learner priority=0..100 zone=ZONE`); set it on the leader."),
+    spec("quorate.operators", Text, "", Live, "Which operators this node lets in: `NAME[:read],...`, with `:read` to look only, or `none`. Default: with a secret, everybody with a credential of the group (`quorate operator new NAME`); with certificates, nobody, as the list names the certificates that are operators'."),
     spec("quorate.primary_failover", Text, "serve", Start, "A founder's choice, with a single primary: a new one takes writes at once (serve), or when it has applied its backlog (wait); later: quorate.rules."),
     spec("quorate.primary_mode", Text, "multi", Start, "A founder's choice: every node takes writes (multi), or the leader alone (single), the others are read_only; later: quorate.rules."),
     spec("quorate.primary_timeout", Period, "PT5S", Start, "Without a leader for this long, the node reports non-Primary."),

@@ -1,6 +1,7 @@
 //! What a logger is told.
 
 use clap::Args;
+use quorate_live::Operators;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -57,6 +58,11 @@ pub struct Logger {
     #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
     pub ssl_cipher: Option<String>,
 
+    /// Which operators are let in (quorate.operators): NAME[:read],... or none [default: with a secret, all
+    /// that have a credential]
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    pub operators: Operators,
+
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,
@@ -67,7 +73,7 @@ pub struct Logger {
 }
 
 /// `HOST:PORT`, or `[V6]:PORT`.
-fn address(text: &str) -> Result<String, String> {
+pub(super) fn address(text: &str) -> Result<String, String> {
     let form = || format!("{text:?} is not of the form HOST:PORT");
     let (host, port) = text.rsplit_once(':').ok_or_else(form)?;
     match host.is_empty() || port.parse::<u16>().is_err() {

@@ -102,6 +102,7 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         role: MemberRole::Logger,
         zone: args.zone.clone(),
         security: security(args),
+        operators: args.operators.clone(),
         proposal_bytes_max: 1 << 31,
         blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)

@@ -1,6 +1,8 @@
 //! The state of a cluster, as a table and as JSON.
 
+use super::table::{human_bytes, or_dash, table};
 use crate::cluster::{Cluster, Node};
+use crate::failure::{FAILED, NO_PRIMARY, OK};
 use crate::server::{Activity, LoggerStatus};
 use crate::sql::{self, WsrepStatus};
 use serde::Serialize;
@@ -28,6 +30,17 @@ pub enum Health {
     Degraded,
     /// No node accepts writes.
     NoPrimary,
+}
+
+impl Health {
+    /// Of `status`.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Health::Synced => OK,
+            Health::Degraded => FAILED,
+            Health::NoPrimary => NO_PRIMARY,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -154,7 +167,6 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LOG"].map(String::from)];
         rows.extend(self.nodes.iter().map(|node| {
-            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             [
                 node.name.clone(),
                 or_dash(node.address.clone()),
@@ -164,14 +176,7 @@ impl fmt::Display for Report {
                 or_dash(node.log_bytes.map(human_bytes)),
             ]
         }));
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: [usize; 6] = std::array::from_fn(width);
-        for row in &rows {
-            let cells: Vec<String> =
-                row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
-        Ok(())
+        f.write_str(&table(&rows))
     }
 }
 
@@ -185,31 +190,9 @@ fn folder_bytes(folder: &Path) -> Option<u64> {
     )
 }
 
-fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} B")
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_read_well() {
-        assert_eq!(human_bytes(17), "17 B");
-        assert_eq!(human_bytes(64 << 20), "64.0 MiB");
-        assert_eq!(human_bytes(1536), "1.5 KiB");
-    }
 
     #[test]
     fn the_table_lines_up() {

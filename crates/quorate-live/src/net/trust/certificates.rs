@@ -7,15 +7,17 @@
 //! member has which name is not compared: members move between addresses.
 
 use super::expiry::Expiry;
+use super::holders::Holders;
+use super::operators::Operators;
 use super::secret::shown_to_others;
 use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, Tls};
 use crate::error::GroupError;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::{verify_tls13_signature, CryptoProvider};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::version::TLS13;
 use rustls::{
@@ -45,7 +47,10 @@ pub struct TlsOptions {
 }
 
 /// With the time when this member's own certificate ends.
-pub(super) fn load(options: &TlsOptions) -> Result<(Tls, Expiry), GroupError> {
+pub(super) fn load(
+    options: &TlsOptions,
+    operators: &Operators,
+) -> Result<(Tls, Expiry), GroupError> {
     check_processor()?;
     let provider = Arc::new(provider(&options.ciphers)?);
     refuse_shown_key(&options.key)?;
@@ -65,11 +70,8 @@ pub(super) fn load(options: &TlsOptions) -> Result<(Tls, Expiry), GroupError> {
         PrivateKeyDer::from_pem_file(&options.key)
             .map_err(|error| bad_file(&options.key, error.to_string()))
     };
-    let names = options.names.iter().map(|name| {
-        ServerName::try_from(name.clone()).map_err(|_| GroupError::BadName { name: name.clone() })
-    });
-    let names = names.collect::<Result<_, _>>()?;
-    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted, names)));
+    let holders = Arc::new(Holders::new(&options.names, operators, trusted.clone())?);
+    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted, holders.clone())));
     let bad_pair = |error: Error| {
         let reason = format!("it does not fit {}: {error}", options.cert.display());
         bad_file(&options.key, reason)
@@ -87,7 +89,7 @@ pub(super) fn load(options: &TlsOptions) -> Result<(Tls, Expiry), GroupError> {
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key()?)
         .map_err(bad_pair)?;
-    Ok((finished(client, server, None), expiry))
+    Ok((Tls { holders: Some(holders), ..finished(client, server, None) }, expiry))
 }
 
 /// With the suites of TLS 1.3 that are named.
@@ -141,32 +143,19 @@ pub(super) fn bad_file(path: &Path, reason: String) -> GroupError {
 struct Certified {
     provider: Arc<CryptoProvider>,
     roots: RootCertStore,
-    trusted: Vec<CertificateDer<'static>>,
-    names: Vec<ServerName<'static>>,
+    holders: Arc<Holders>,
 }
 
 impl Certified {
     fn new(
         provider: Arc<CryptoProvider>,
         trusted: Vec<CertificateDer<'static>>,
-        names: Vec<ServerName<'static>>,
+        holders: Arc<Holders>,
     ) -> Self {
         let mut roots = RootCertStore::empty();
         // One that is no CA can still be trusted as itself.
-        roots.add_parsable_certificates(trusted.iter().cloned());
-        Self { provider, roots, trusted, names }
-    }
-
-    fn check_name(&self, signed: &ParsedCertificate<'_>) -> Result<(), Error> {
-        let named = |name: &ServerName<'_>| verify_server_name(signed, name).is_ok();
-        match self.names.is_empty() || self.names.iter().any(named) {
-            true => Ok(()),
-            false => Err(Error::General(
-                "the certificate is none of a member's: it has none of the names that quorate.ssl_names \
-                 lists"
-                    .into(),
-            )),
-        }
+        roots.add_parsable_certificates(trusted);
+        Self { provider, roots, holders }
     }
 }
 
@@ -196,8 +185,8 @@ impl Judge for Certified {
             // A certificate that is trusted as itself is no one's, so nobody signed it.
             Err(Error::InvalidCertificate(
                 CertificateError::UnknownIssuer | CertificateError::Other(_),
-            )) if self.trusted.iter().any(|each| each == shown) => Ok(()),
-            Ok(()) => self.check_name(&parsed),
+            )) if self.holders.trusts(shown) => Ok(()),
+            Ok(()) => self.holders.check(&parsed),
             other => other,
         }
     }

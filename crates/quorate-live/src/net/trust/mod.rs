@@ -12,8 +12,12 @@
 //! connections beside them, and dials one only to a peer that says it has no other.
 
 mod certificates;
+mod credential;
 mod expiry;
+mod hex;
+mod holders;
 mod named;
+mod operators;
 mod own_key;
 mod private_file;
 mod proof;
@@ -22,14 +26,18 @@ mod transfer;
 mod verifier;
 
 pub use certificates::TlsOptions;
+pub use credential::Credential;
 pub(crate) use expiry::Expiry;
 pub use named::{parse_bool, SecurityError};
+pub use operators::{OperatorId, Operators, Privilege};
 pub use secret::Secret;
 pub use transfer::TransferFiles;
 
 use crate::error::GroupError;
 use graviola::hashing::{Hash, Sha256};
+use holders::Holders;
 use own_key::OwnKey;
+use proof::Shown;
 use quorate_consensus::KeyId;
 use rustls::{ClientConfig, ServerConfig};
 use secret::Secrets;
@@ -37,6 +45,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use proof::read_claim;
 pub(super) use proof::{demand, offer, Binding};
 
 /// What the connections of a member stand on.
@@ -48,6 +57,16 @@ pub enum Security {
     Insecure,
     Secret(SecretOptions),
     Certificates(TlsOptions),
+}
+
+/// By what an operator is known to members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorIdentity {
+    /// Where connections are plain.
+    Anonymous,
+    Credential(Credential),
+    /// Its own certificate; `names` are those of the members that it believes.
+    Certificate(TlsOptions),
 }
 
 /// A secret that all members have, and nobody else.
@@ -73,12 +92,14 @@ pub(crate) struct Tls {
     pub client: Arc<ClientConfig>,
     pub server: Arc<ServerConfig>,
     pub proving: Option<Proving>,
+    /// Whose the certificates are, where there are any.
+    pub holders: Option<Arc<Holders>>,
 }
 
 /// What is to be proved on a connection before anything else is said.
 pub(crate) struct Proving {
-    pub secrets: Secrets,
-    /// The public key that this member shows.
+    pub shown: Shown,
+    /// The public key that this side shows.
     pub public_key: Vec<u8>,
 }
 
@@ -96,7 +117,7 @@ enum Material {
 }
 
 impl Credentials {
-    pub fn read(security: &Security) -> Result<Credentials, GroupError> {
+    pub fn read(security: &Security, operators: &Operators) -> Result<Credentials, GroupError> {
         let (material, dynamic) = match security {
             Security::ThisHost | Security::Insecure => (Material::None, false),
             Security::Secret(options) => {
@@ -104,7 +125,7 @@ impl Credentials {
                 (Material::Secrets(Secrets::read(&options.file)?), options.dynamic)
             }
             Security::Certificates(options) => {
-                let (tls, ends) = certificates::load(options)?;
+                let (tls, ends) = certificates::load(options, operators)?;
                 (Material::Certificates(tls, ends), options.dynamic)
             }
         };
@@ -131,7 +152,7 @@ impl Credentials {
     ) -> Result<Trust, GroupError> {
         let (tls, expiry) = match self.material {
             Material::None => (None, None),
-            Material::Secrets(secrets) => (Some(key()?.tls(secrets)?), None),
+            Material::Secrets(secrets) => (Some(key()?.tls(Shown::Member(secrets))?), None),
             Material::Certificates(tls, ends) => (Some(tls), Some(ends)),
         };
         Ok(Trust { tls, dynamic: self.dynamic, expiry, this_host_only: self.this_host_only })
@@ -139,6 +160,20 @@ impl Credentials {
 }
 
 impl Trust {
+    /// What an operator dials with.
+    pub fn of_operator(identity: &OperatorIdentity) -> Result<Trust, GroupError> {
+        let tls = match identity {
+            OperatorIdentity::Anonymous => None,
+            OperatorIdentity::Credential(credential) => {
+                Some(OwnKey::passing()?.tls(Shown::Operator(credential.clone()))?)
+            }
+            OperatorIdentity::Certificate(options) => {
+                Some(certificates::load(options, &Operators::default())?.0)
+            }
+        };
+        Ok(Trust { tls, dynamic: false, expiry: None, this_host_only: false })
+    }
+
     /// What this member's connections show.
     pub fn key(&self) -> KeyId {
         let proving = self.tls.as_ref().and_then(|tls| tls.proving.as_ref());
@@ -228,7 +263,8 @@ mod reach_tests {
 
     #[test]
     fn without_protection_only_this_host_is_talked_to() {
-        let trust = |security| Credentials::read(&security).unwrap().of_process().unwrap();
+        let read = |security| Credentials::read(&security, &Operators::default());
+        let trust = |security| read(security).unwrap().of_process().unwrap();
         let this_host = trust(Security::ThisHost);
         let admits = |addr: &str| this_host.admits(addr.parse().unwrap());
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));

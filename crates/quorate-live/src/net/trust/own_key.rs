@@ -6,7 +6,7 @@
 //!
 //! Invariant: a key that was shown to others is on disk, in the directory of the log, for its owner alone.
 
-use super::secret::Secrets;
+use super::proof::Shown;
 use super::verifier::{finished, Judge, Verifier};
 use super::{check_processor, private_file, Proving, Tls};
 use crate::error::GroupError;
@@ -69,7 +69,8 @@ impl OwnKey {
         Ok(OwnKey { key: Arc::new(CertifiedKey::new(vec![shown], key)), provider })
     }
 
-    pub fn tls(self, secrets: Secrets) -> Result<Tls, GroupError> {
+    /// `shown`: what is proved beside the key.
+    pub fn tls(self, shown: Shown) -> Result<Tls, GroupError> {
         let OwnKey { key, provider } = self;
         let public_key = key.cert.first().map(|shown| shown.as_ref().to_vec()).unwrap_or_default();
         let anybody = Arc::new(Verifier(Anybody(provider.clone())));
@@ -87,7 +88,7 @@ impl OwnKey {
             .map_err(unfit)?
             .with_client_cert_verifier(anybody)
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-        Ok(finished(client, server, Some(Proving { secrets, public_key })))
+        Ok(finished(client, server, Some(Proving { shown, public_key })))
     }
 }
 
