@@ -4,8 +4,7 @@
 use crate::host::ServerReport;
 use crate::net::trust::OperatorId;
 use quorate_consensus::{
-    Index, Level, MemberId, MemberInfo, MemberRole, Primaries, PriorityRule, Rules, Term, LEVEL,
-    LEVEL_MIN,
+    Index, Level, MemberId, MemberInfo, Primaries, PriorityRule, Rules, Term, LEVEL, LEVEL_MIN,
 };
 use quorate_group::GroupStatus;
 use quorate_wire::PeerIdentity;
