@@ -45,6 +45,7 @@ mod recovery;
 mod recycler;
 mod replay;
 mod scan;
+mod seal;
 mod segment;
 mod segment_files;
 mod shared;
@@ -63,5 +64,6 @@ mod writer;
 
 pub use error::{ReadError, WalError};
 pub use options::{Identity, Recovered, Room, WalOptions, WalStats};
+pub use seal::{DiskKeyId, DiskKeys};
 pub use snapshot_file::{SnapshotFile, SnapshotFiles};
 pub use wal::{OnSync, Wal};

@@ -1,5 +1,6 @@
 //! What a log is opened with, and what it says about itself.
 
+use crate::seal::DiskKeys;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId, Term};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub struct WalOptions {
     pub retain_age: Option<Duration>,
     /// Segments of room kept for a full disk (default 2).
     pub reserve_segments: usize,
+    /// What files are encrypted with (default: nothing, they are in the clear).
+    pub keys: DiskKeys,
 }
 
 impl WalOptions {
@@ -32,6 +35,7 @@ impl WalOptions {
             retain_bytes: 1 << 30,
             retain_age: None,
             reserve_segments: 2,
+            keys: DiskKeys::default(),
         }
     }
 }
