@@ -22,6 +22,8 @@
 //!   ([`supply`] says what is kept in reserve).
 //! * Appends wait for nothing but the sync before theirs: the next segment is prepared by the
 //!   recycler, and preallocated space never runs out.
+//! * With keys ([`DiskKeys`]) segments and snapshots are encrypted, and nothing is read that was not
+//!   written with them ([`seal`] says how). The meta file holds no rows, and is as it always is.
 //! * The threads decide nothing: simulations (feature `sim`) run the same steps without them.
 
 mod cache;
@@ -31,6 +33,8 @@ mod crash_tests;
 mod damage_tests;
 mod directory;
 mod disk;
+#[cfg(test)]
+mod encryption_tests;
 mod error;
 #[cfg(test)]
 mod full_tests;

@@ -1,7 +1,8 @@
 //! What a log is opened with, and what it says about itself.
 
-use crate::seal::DiskKeys;
+use crate::seal::{DiskKeyId, DiskKeys};
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId, Term};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,6 +74,9 @@ pub struct Recovered {
     /// The log was closed in order before: `last` is certainly all that was ever on disk. Otherwise
     /// the last batch before the end of the process is in doubt, as with `torn_bytes`.
     pub closed: bool,
+    /// How many files (segments, prepared ones too, and snapshots) are encrypted with which key, and how
+    /// many are in the clear. As long as there is one of a key, that is needed.
+    pub encryption: BTreeMap<Option<DiskKeyId>, u64>,
 }
 
 /// How the disk stands with room.

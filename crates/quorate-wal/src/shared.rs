@@ -9,6 +9,7 @@ use crate::options::{Identity, Recovered, Room, WalOptions};
 use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::replay::Replay;
+use crate::seal::DiskKeyId;
 use crate::segment::{file_name, shows_nothing, Segment, PAGE_BYTES};
 use crate::segment_files::{is_leftover_name, is_spare_name};
 use crate::snapshot_file::{self, TMP_NAME};
@@ -17,6 +18,7 @@ use crate::supply::Supply;
 use crate::tail::{End, Synced, Tail};
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -47,12 +49,13 @@ impl Shared {
         let (bytes, reserve) = (options.segment_bytes, options.reserve_segments);
         let keys = &options.keys;
         let supply = Supply::new(disk.clone(), member, keys.clone(), bytes, reserve);
-        snapshot_file::check_keys(&*disk, keys)?;
+        let snapshots = snapshot_file::check_keys(&*disk, keys)?;
         let mut found = match meta.content().first_segment {
             0 => create_log(&*disk, &supply)?,
             first => recover(&*disk, member, first, keys)?,
         };
         check_reaches(&meta.content(), &found)?;
+        let encryption = encryption(&found, snapshots);
         leave_outdated(&mut found, &supply);
 
         // From here on the directory is changed. The incarnation is durable before a record
@@ -85,6 +88,7 @@ impl Shared {
             special: std::mem::take(&mut replay.special),
             torn_bytes: found.torn_bytes,
             closed,
+            encryption,
         };
         let (synced, cache_bytes) = (tail.synced(), options.cache_bytes);
         let Replay { base, last, runs, .. } = replay;
@@ -317,6 +321,19 @@ fn is_clean(file: &dyn DiskFile) -> io::Result<bool> {
     let mut head = [0; PAGE_BYTES as usize];
     file.read_exact_at(&mut head, 0)?;
     Ok(shows_nothing(&head))
+}
+
+/// How many files there are of each key.
+fn encryption(
+    found: &Found,
+    snapshots: Vec<Option<DiskKeyId>>,
+) -> BTreeMap<Option<DiskKeyId>, u64> {
+    let segments = found.index.segments().iter().map(|s| &s.segment).chain(&found.next);
+    let mut files = BTreeMap::new();
+    for key in segments.map(|segment| segment.key()).chain(snapshots) {
+        *files.entry(key).or_default() += 1;
+    }
+    files
 }
 
 /// A segment that was prepared with another key, or with none, is not to be used.
