@@ -29,6 +29,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "error host process spawn",
             "net",
+            "at_rest",
             "options query",
             "core",
             "live",

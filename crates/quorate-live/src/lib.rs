@@ -21,11 +21,13 @@
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
+//!  at_rest              with what files are encrypted
 //!  net  host  spawn ...  connections, the layer above, threads as such
 //! ```
 //!
 //! Entry point: [`Group::open`].
 
+mod at_rest;
 mod core;
 mod error;
 mod group;
@@ -40,6 +42,7 @@ mod spawn;
 mod syncs;
 mod threads;
 
+pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{Observer, StateMachine};

@@ -1,5 +1,6 @@
 //! What a member is opened with.
 
+use crate::at_rest::AtRest;
 use crate::net::trust::Security;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
@@ -59,6 +60,8 @@ pub struct GroupOptions {
     pub retain_bytes: u64,
     /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
     pub security: Security,
+    /// With what the log and its snapshots are encrypted; by default they are not.
+    pub at_rest: AtRest,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -95,6 +98,7 @@ impl GroupOptions {
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
             security: Security::ThisHost,
+            at_rest: AtRest::default(),
             proposal_bytes_max: 1 << 30,
             level: LEVEL,
         }

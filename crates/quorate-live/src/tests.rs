@@ -12,7 +12,7 @@ use quorate_consensus::{
 };
 use quorate_group::{Content, Input, Stored};
 use quorate_live::{GroupError, StartError, View};
-use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
+use quorate_wal::{DiskKeys, SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -161,7 +161,7 @@ fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) 
     while synced.recv().unwrap().unwrap().index < 6 {}
     let content = Content { view: View::default(), machine: "new/2\nnew/3".into() };
     let stored = Stored { meta: SnapshotMeta { last: snapshot, config }, received };
-    SnapshotFiles::new(&node.options.dir)
+    SnapshotFiles::new(&node.options.dir, DiskKeys::default())
         .save(snapshot.index, &stored.encode(), &content.encode())
         .unwrap();
     if reset {
@@ -232,7 +232,7 @@ fn a_received_snapshot_of_a_majority_that_was_given_up_is_deleted() {
     let status = node.status();
     assert_eq!((status.last_index, status.voters.len()), (8, 2));
     node.kill();
-    assert!(SnapshotFiles::new(&node.options.dir).list().unwrap().is_empty());
+    assert!(SnapshotFiles::new(&node.options.dir, DiskKeys::default()).list().unwrap().is_empty());
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod verifier;
 pub use certificates::TlsOptions;
 pub(crate) use expiry::Expiry;
 pub use secret::Secret;
+pub(crate) use secret::{digits, random_bits, read_digits, write_private};
 
 use crate::error::GroupError;
 use graviola::hashing::{Hash, Sha256};
@@ -139,7 +140,7 @@ fn on_this_host(addr: &str, also: impl Fn(&SocketAddr) -> bool) -> bool {
 }
 
 /// The cryptography is written for processors of the last ten years.
-fn check_processor() -> Result<(), GroupError> {
+pub(crate) fn check_processor() -> Result<(), GroupError> {
     match missing_cpu_feature() {
         Some(feature) => Err(GroupError::TlsUnsupported { feature }),
         None => Ok(()),

@@ -28,18 +28,13 @@ pub struct Secret([u8; BYTES]);
 
 impl Secret {
     pub fn new() -> Result<Secret, GroupError> {
-        super::check_processor()?;
-        let mut bytes = [0; BYTES];
-        graviola::random::fill(&mut bytes).map_err(|_| GroupError::NoEntropy)?;
-        Ok(Secret(bytes))
+        random_bits().map(Secret)
     }
 
     /// Makes a file with this secret, for its owner alone. One that is there already stays as it is.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        writeln!(file, "# The secret of a Quorate group: the same file on all of its members.")?;
-        writeln!(file, "{}", self.digits())?;
-        file.sync_all()
+        let heading = "# The secret of a Quorate group: the same file on all of its members.";
+        write_private(path, heading, &self.0)
     }
 
     /// Adds it to a file, behind those that are there.
@@ -53,7 +48,7 @@ impl Secret {
             .append(true)
             .open(path)
             .and_then(|mut file| {
-                writeln!(file, "{}", self.digits())?;
+                writeln!(file, "{}", digits(&self.0))?;
                 file.sync_all()
             })
             .map_err(|error| bad(path, error.to_string()))
@@ -61,21 +56,6 @@ impl Secret {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
-    }
-
-    fn digits(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    fn parse(digits: &str) -> Option<Secret> {
-        let mut bytes = [0; BYTES];
-        if digits.len() != 2 * BYTES || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-        }
-        Some(Secret(bytes))
     }
 }
 
@@ -92,18 +72,7 @@ pub(crate) struct Secrets(Vec<Secret>);
 
 impl Secrets {
     pub fn read(path: &Path) -> Result<Secrets, GroupError> {
-        let read = || -> io::Result<(Metadata, String)> {
-            let metadata = fs::metadata(path)?;
-            if metadata.len() > FILE_BYTES_MAX {
-                return Err(io::Error::other("it is too long for a file of secrets"));
-            }
-            Ok((metadata, fs::read_to_string(path)?))
-        };
-        let (metadata, text) = read().map_err(|error| bad(path, error.to_string()))?;
-        if let Some(reason) = shown_to_others(&metadata) {
-            return Err(bad(path, reason));
-        }
-        Secrets::parse(&text).map_err(|reason| bad(path, reason))
+        read_digits(path).and_then(Secrets::new).map_err(|reason| bad(path, reason))
     }
 
     #[cfg(test)]
@@ -119,24 +88,71 @@ impl Secrets {
         &self.0
     }
 
-    fn parse(text: &str) -> Result<Secrets, String> {
-        let lines = text.lines().map(str::trim).enumerate();
-        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let secrets: Vec<Secret> = lines
-            .map(|(at, line)| {
-                let number = at + 1;
-                Secret::parse(line)
-                    .ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
-            })
-            .collect::<Result<_, _>>()?;
+    fn new(secrets: Vec<[u8; BYTES]>) -> Result<Secrets, String> {
         match secrets.len() {
             0 => Err("it holds no secret: make one with 'quorate secret new'".into()),
-            1..=SECRETS_MAX => Ok(Secrets(secrets)),
+            1..=SECRETS_MAX => Ok(Secrets(secrets.into_iter().map(Secret).collect())),
             more => {
                 Err(format!("it holds {more} secrets, at most {SECRETS_MAX} are valid at once"))
             }
         }
     }
+}
+
+/// For a secret or a key.
+pub(crate) fn random_bits() -> Result<[u8; BYTES], GroupError> {
+    super::check_processor()?;
+    let mut bytes = [0; BYTES];
+    graviola::random::fill(&mut bytes).map_err(|_| GroupError::NoEntropy)?;
+    Ok(bytes)
+}
+
+/// Makes a file of one secret or key, for its owner alone; `heading` is its first line. One that is there
+/// already stays as it is.
+pub(crate) fn write_private(path: &Path, heading: &str, bytes: &[u8; BYTES]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{heading}\n{}", digits(bytes))?;
+    file.sync_all()
+}
+
+/// The lines of a file of secrets or keys, which only its owner can read. `Err` says what is wrong.
+pub(crate) fn read_digits(path: &Path) -> Result<Vec<[u8; BYTES]>, String> {
+    let read = || -> io::Result<(Metadata, String)> {
+        let metadata = fs::metadata(path)?;
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(io::Error::other("it is too long for a file of secrets"));
+        }
+        Ok((metadata, fs::read_to_string(path)?))
+    };
+    let (metadata, text) = read().map_err(|error| error.to_string())?;
+    shown_to_others(&metadata).map_or(Ok(()), Err)?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<[u8; BYTES]>, String> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(at, line)| {
+            let number = at + 1;
+            parse_line(line).ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
+        })
+        .collect()
+}
+
+fn parse_line(digits: &str) -> Option<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    if digits.len() != 2 * BYTES || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+pub(crate) fn digits(bytes: &[u8; BYTES]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why a file is no secret any more. The rule that servers have for private keys: only its owner may read
@@ -215,8 +231,9 @@ mod tests {
     #[test]
     fn what_is_no_secret_is_refused_with_the_line() {
         let digits = "0".repeat(64);
-        let reason = |text: &str| Secrets::parse(text).unwrap_err();
-        assert!(Secrets::parse(&format!("# a\n\n  {digits} \r\n")).is_ok());
+        let parsed = |text: &str| parse(text).and_then(Secrets::new);
+        let reason = |text: &str| parsed(text).unwrap_err();
+        assert!(parsed(&format!("# a\n\n  {digits} \r\n")).is_ok());
         assert!(reason("# nothing\n").contains("quorate secret new"));
         assert!(reason(&format!("{digits}\n{digits}0")).starts_with("line 2"));
         assert!(reason(&"é".repeat(32)).starts_with("line 1"));
