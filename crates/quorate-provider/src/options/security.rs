@@ -39,7 +39,7 @@ impl Options {
         Ok(Some(TlsOptions { cert, key, ca, names, ciphers, dynamic }))
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.text(name)).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod client;
 mod down;
+mod key;
 mod member;
 mod secret;
 mod setup;
@@ -51,6 +52,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             down::kill(&cluster, &nodes)
         }
         Command::Member { what } => member::member(&Cluster::open(&dir)?, &what),
+        Command::Key { what } => key::key(&what),
         Command::Secret { what } => secret::secret(&what),
         Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),

@@ -13,8 +13,8 @@ use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions, Security,
-    TlsOptions,
+    AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions,
+    Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -99,6 +99,11 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         role: MemberRole::Logger,
         zone: args.zone.clone(),
         security: security(args),
+        at_rest: AtRest {
+            encrypts: args.encrypt_key_file.is_some(),
+            key_file: args.encrypt_key_file.clone(),
+            given: Vec::new(),
+        },
         proposal_bytes_max: 1 << 31,
         blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)

@@ -32,6 +32,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
             }
         }
     }
+    if let Some(file) = named_key_file(&cluster.state.provider_options) {
+        command.arg("--encrypt-key-file").arg(file);
+    }
     cluster.account.run_as(command);
     Ok(())
 }
@@ -86,15 +89,27 @@ fn security(cluster: &Cluster) -> Security {
     })
 }
 
+/// With what the servers' provider options have logs encrypted; loggers of the cluster do as they do.
+fn named_key_file(provider_options: &str) -> Option<PathBuf> {
+    let options = pairs(provider_options);
+    let file = options.get("quorate.encrypt_key_file").filter(|file| !file.is_empty())?;
+    (!is_off(&options, "quorate.encrypt")).then(|| PathBuf::from(file))
+}
+
+fn pairs(provider_options: &str) -> HashMap<&str, &str> {
+    let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.trim(), value.trim())).collect()
+}
+
+fn is_off(options: &HashMap<&str, &str>, name: &str) -> bool {
+    let off = ["no", "off", "false", "0"];
+    options.get(name).is_some_and(|value| off.contains(&value.to_lowercase().as_str()))
+}
+
 /// What the servers' provider options say of it.
 fn named_security(provider_options: &str) -> Option<Security> {
-    let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
-    let options: HashMap<&str, &str> =
-        pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
-    let is_off = |name: &str| {
-        let off = ["no", "off", "false", "0"];
-        options.get(name).is_some_and(|value| off.contains(&value.to_lowercase().as_str()))
-    };
+    let options = pairs(provider_options);
+    let is_off = |name| is_off(&options, name);
     let path = |name| options.get(name).map(PathBuf::from);
     if let Some(file) = path("quorate.secret_file") {
         return Some(Security::Secret(SecretOptions { file, dynamic: false }));
@@ -122,6 +137,14 @@ fn named_security(provider_options: &str) -> Option<Security> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_logger_encrypts_as_the_servers_do() {
+        let file = Some(PathBuf::from("/k"));
+        assert_eq!(named_key_file("quorate.encrypt_key_file=/k; base_port=1"), file);
+        assert_eq!(named_key_file("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
+        assert_eq!(named_key_file("quorate.encrypt_key_file="), None);
+    }
 
     #[test]
     fn a_logger_is_synced_when_it_has_a_vote_in_a_majority() {
