@@ -8,7 +8,7 @@ use crate::scan::{behind, walk, Behind, Chain};
 use crate::seal::{DataKey, DiskKeys, Envelope};
 use crate::segment::{SegmentHeader, HEADER_BYTES};
 use crate::snapshot_file::{self, Unreadable};
-use quorate_consensus::{checksum, EntryKind, LogPosition};
+use quorate_consensus::{checksum, EntryKind, LogPosition, MemberId};
 
 const NONCE: u64 = 7;
 const KEY: [u8; 32] = [7; 32];
@@ -47,6 +47,13 @@ fn records(input: &[u8], codec: &Codec) {
         }
     }
     read(&bytes, codec);
+}
+
+/// The head of a sealed segment, for the corpus.
+pub fn sealed_head() -> Vec<u8> {
+    let member = MemberId(3);
+    let envelope = Some(Envelope::of([7; Envelope::BYTES]));
+    SegmentHeader { sequence: 1, size: 16 << 10, nonce: NONCE, member, envelope }.encode()
 }
 
 /// The bytes as a slot of the meta file; and as the fields of one with a right checksum.
