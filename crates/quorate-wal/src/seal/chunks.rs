@@ -6,7 +6,7 @@
 
 use super::data_key::DataKey;
 
-/// Random bits of a nonce, drawn for one write.
+/// Random bits, drawn for one write: they make its key.
 pub(crate) type Salt = [u8; 16];
 
 /// As much as one chunk holds, without its tag.
@@ -32,7 +32,7 @@ impl DataKey {
     ) {
         debug_assert!(buf.len() - from <= CHUNK_BYTES);
         let mut tag = [0; TAG_BYTES];
-        self.cipher.encrypt(&nonce(salt, place), head, &mut buf[from..], &mut tag);
+        self.of_write(salt).encrypt(&nonce(place), head, &mut buf[from..], &mut tag);
         buf.extend_from_slice(&tag);
     }
 
@@ -45,12 +45,12 @@ impl DataKey {
         head: &[u8],
         bytes: &mut [u8],
     ) -> Option<usize> {
-        let (mut from, mut to) = (0, 0);
+        let (key, mut from, mut to) = (self.of_write(salt), 0, 0);
         loop {
             let end = bytes.len().min(from + CHUNK_BYTES + TAG_BYTES);
             let len = (end - from).checked_sub(TAG_BYTES)?;
             let (chunk, tag) = bytes[from..end].split_at_mut(len);
-            self.cipher.decrypt(&nonce(salt, place + from as u64), head, chunk, tag).ok()?;
+            key.decrypt(&nonce(place + from as u64), head, chunk, tag).ok()?;
             if from != to {
                 bytes.copy_within(from..from + len, to);
             }
@@ -62,9 +62,8 @@ impl DataKey {
     }
 }
 
-fn nonce(salt: &Salt, place: u64) -> [u8; 24] {
-    let mut nonce = [0; 24];
-    nonce[..16].copy_from_slice(salt);
-    nonce[16..].copy_from_slice(&place.to_le_bytes());
+fn nonce(place: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[..8].copy_from_slice(&place.to_le_bytes());
     nonce
 }

@@ -1,9 +1,11 @@
 //! Keys of single files, and how they lie in the heads of these.
 
-use super::chunks::TAG_BYTES;
+use super::chunks::{Salt, TAG_BYTES};
 use super::keys::{derive, DiskKeyId, DiskKeys};
 use crate::disk::Disk;
-use graviola::aead::XChaCha20Poly1305;
+use graviola::aead::{AesGcm, XChaCha20Poly1305};
+use graviola::hashing::hmac::Hmac;
+use graviola::hashing::Sha256;
 use std::io;
 use std::sync::Arc;
 
@@ -23,15 +25,23 @@ impl KeyOfKeys {
     }
 }
 
-/// The key of one life of one file. Wiped from memory with its last clone.
+/// The key of one life of one file.
 #[derive(Clone)]
 pub(crate) struct DataKey {
-    pub(super) cipher: Arc<XChaCha20Poly1305>,
+    /// Keyed with it.
+    mac: Arc<Hmac<Sha256>>,
 }
 
 impl DataKey {
     fn new(bytes: [u8; KEY_BYTES]) -> Self {
-        DataKey { cipher: Arc::new(XChaCha20Poly1305::new(bytes)) }
+        DataKey { mac: Arc::new(Hmac::new(bytes)) }
+    }
+
+    /// What one write to the file is sealed with.
+    pub(super) fn of_write(&self, salt: &Salt) -> AesGcm {
+        let mut mac = Hmac::clone(&self.mac);
+        mac.update(salt);
+        AesGcm::new(mac.finish().as_ref())
     }
 
     /// One that everybody knows.
