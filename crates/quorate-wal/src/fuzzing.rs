@@ -1,8 +1,9 @@
 //! Every decoder of this crate, for fuzzers: whatever the bytes are, nothing panics and what is
 //! accepted makes sense. Not part of the interface.
 
+use crate::codec::Codec;
 use crate::meta::{decode_slot, encode_slot, with_checksum};
-use crate::record::{Codec, Head, RecordKind};
+use crate::record::{Head, RecordKind};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
 use crate::seal::{DataKey, DiskKeys, Envelope};
@@ -121,7 +122,8 @@ fn put(bytes: &mut Vec<u8>, codec: &Codec, fields: &[u8], prev: u32) -> u32 {
         position: LogPosition { term: wide(fields[6]), index: wide(fields[7]) },
     };
     let data = &fields[8..8 + usize::from(fields[8] % 5)];
-    codec.encode(bytes, offset, &head, data, checksum(head.entry_kind, data), &[fields[9]; 16])
+    let (sum, key) = (checksum(head.entry_kind, data), codec.of_write(&[fields[9]; 16]));
+    codec.encode(bytes, offset, &head, data, sum, key.as_ref())
 }
 
 /// So many bytes let [`segment`] reach every kind of record.

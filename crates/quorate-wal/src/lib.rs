@@ -27,6 +27,7 @@
 //! * The threads decide nothing: simulations (feature `sim`) run the same steps without them.
 
 mod cache;
+mod codec;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]

@@ -19,7 +19,8 @@
 //! under load, and for the end of the one before, where both stand in the sector that is lost: that
 //! the tail was never acknowledged is then likely, not known.
 
-use crate::record::{Codec, Head, RecordKind};
+use crate::codec::Codec;
+use crate::record::{Head, RecordKind};
 use crate::segment::HEADER_BYTES;
 
 /// What the next record must follow.

@@ -16,9 +16,10 @@
 //! when its full size and its header are on disk: under that name a wrong header or size is
 //! damage, never an interrupted start.
 
+use crate::codec::Codec;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
-use crate::record::{Codec, Layout};
+use crate::record::Layout;
 use crate::seal::{DataKey, DiskKeyId, DiskKeys, Envelope, NotOpened, SEALED};
 use crc32c::crc32c;
 use quorate_consensus::level::NEWEST;

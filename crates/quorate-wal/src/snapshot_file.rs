@@ -34,7 +34,7 @@ const _: () = assert!(VERSION == NEWEST.snapshot_file);
 const SEALED_VERSION: u32 = SEALED + VERSION;
 const HEADER_BYTES: usize = 40;
 const SEALED_HEADER_BYTES: usize = HEADER_BYTES + Envelope::BYTES;
-/// Each file has a data key of its own, and is written once: places in it are nonces enough.
+/// Each file has a data key of its own, and is written once.
 const SALT: Salt = [0; 16];
 /// What an interrupted save leaves.
 pub(crate) const TMP_NAME: &str = "snap.tmp";
@@ -228,7 +228,7 @@ impl Header {
         meta: &[u8],
         payload: &[u8],
     ) -> io::Result<()> {
-        let fields = self.fields(SEALED_VERSION);
+        let (fields, write_key) = (self.fields(SEALED_VERSION), key.of_write(&SALT));
         let mut crc = crc32c_append(checksum_of_header(&fields), envelope.bytes());
         let (mut place, mut from) = (SEALED_HEADER_BYTES as u64, 0);
         let total = meta.len() + payload.len();
@@ -239,7 +239,7 @@ impl Header {
             chunk.extend_from_slice(&meta[from.min(meta.len())..to.min(meta.len())]);
             let behind = |at: usize| at.saturating_sub(meta.len());
             chunk.extend_from_slice(&payload[behind(from)..behind(to)]);
-            key.seal(&SALT, place, &fields, &mut chunk, 0);
+            write_key.seal(place, &fields, &mut chunk, 0);
             crc = crc32c_append(crc, &chunk);
             file.write_all_at(&chunk, place)?;
             place += chunk.len() as u64;

@@ -9,12 +9,13 @@
 //! segment exists. Nothing before `offset` is ever written again, except that the last page is
 //! filled up with zeros behind it.
 
+use crate::codec::LongData;
 use crate::disk::Disk;
 use crate::error::{IoContext, WalError};
 use crate::index::Placement;
 use crate::meta::Place;
-use crate::record::{Head, Layout, LongData, RecordKind};
-use crate::seal::{random_bytes, Salt};
+use crate::record::{Head, Layout, RecordKind};
+use crate::seal::{random_bytes, WriteKey};
 use crate::segment::{Segment, HEADER_BYTES, PAGE_BYTES};
 use crate::state::Op;
 use crate::supply::Supply;
@@ -63,8 +64,8 @@ pub(crate) struct Tail {
     buf: Vec<u8>,
     /// Data that follows `buf` and was too long for it, up to `offset`.
     long: Option<LongData>,
-    /// Of the records in `buf`, if the segment is sealed: nothing that was written has it.
-    salt: Option<Salt>,
+    /// Of the records in `buf`, if the segment is sealed: nothing that was written is sealed with it.
+    write_key: Option<Arc<WriteKey>>,
     /// Written since the last sync of whatever kind.
     unsynced: u64,
     /// The current segment is ended, this one is next.
@@ -104,7 +105,7 @@ impl Tail {
             synced: end.offset,
             buf: Vec::new(),
             long: None,
-            salt: None,
+            write_key: None,
             unsynced: 0,
             next: None,
             crc: end.crc,
@@ -205,38 +206,34 @@ impl Tail {
         sum: u32,
     ) -> Result<(), WalError> {
         debug_assert!(self.long.is_none() && self.next.is_none());
-        let (head, salt) = (self.head(kind, entry_kind), self.salt()?);
+        let (head, key) = (self.head(kind, entry_kind), self.write_key()?);
         let codec = &self.segment.codec;
-        self.crc = codec.encode(&mut self.buf, self.offset, &head, data, sum, &salt);
+        self.crc = codec.encode(&mut self.buf, self.offset, &head, data, sum, key.as_ref());
         self.offset += self.record_bytes(data.len());
         Ok(())
     }
 
     /// The same, but for data that is handed to the file part by part, from where it is.
     fn put_long(&mut self, entry: &Entry) -> Result<(), WalError> {
-        let (head, salt) = (self.head(RecordKind::Entry, entry.kind), self.salt()?);
+        let (head, key) = (self.head(RecordKind::Entry, entry.kind), self.write_key()?);
         let (codec, data) = (&self.segment.codec, entry.data.clone());
         let (long, crc) =
-            codec.encode_long(&mut self.buf, self.offset, &head, data, entry.sum, &salt);
+            codec.encode_long(&mut self.buf, self.offset, &head, data, entry.sum, key.as_ref());
         self.crc = crc;
         self.long = Some(long);
         self.offset += self.record_bytes(entry.data.len());
         Ok(())
     }
 
-    /// New random bits for each write: should the machine be set back, what is written to this place then
-    /// is sealed with others.
-    fn salt(&mut self) -> Result<Salt, WalError> {
-        if self.segment.layout() == Layout::Plain {
-            return Ok(Salt::default());
+    /// A new one for each write: should the machine be set back, what is written to this place then is sealed
+    /// with another.
+    fn write_key(&mut self) -> Result<Option<Arc<WriteKey>>, WalError> {
+        if self.write_key.is_none() && self.segment.layout() == Layout::Sealed {
+            let drawn = random_bytes(&*self.disk);
+            let salt = drawn.doing("draw random numbers for", self.segment.path())?;
+            self.write_key = self.segment.codec.of_write(&salt);
         }
-        if let Some(salt) = self.salt {
-            return Ok(salt);
-        }
-        let drawn = random_bytes(&*self.disk);
-        let salt = drawn.doing("draw random numbers for", self.segment.path())?;
-        self.salt = Some(salt);
-        Ok(salt)
+        Ok(self.write_key.clone())
     }
 
     fn record_bytes(&self, data_len: usize) -> u64 {
@@ -269,7 +266,7 @@ impl Tail {
             return;
         }
         let place = self.written + self.buf.len() as u64;
-        if !self.segment.codec.put_next(long, &mut self.buf, room, place) {
+        if !long.put_next(&mut self.buf, room, place) {
             self.long = None;
         }
     }
@@ -284,7 +281,7 @@ impl Tail {
         done?;
         self.written = end;
         self.unsynced += len as u64;
-        self.salt = None;
+        self.write_key = None;
         self.buf.clear();
         self.buf.shrink_to(2 * WRITE_BYTES);
         Ok(())
@@ -300,6 +297,7 @@ impl Tail {
         }
         self.synced = self.offset;
         if let Some(next) = self.next.take() {
+            debug_assert!(self.write_key.is_none());
             self.segment = next;
             (self.offset, self.written, self.synced) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
             self.put(RecordKind::Start, &[])?;

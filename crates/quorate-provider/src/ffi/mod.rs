@@ -209,8 +209,8 @@ unsafe extern "C" fn options_get(w: W) -> *mut c_char {
     })
 }
 
-/// MariaDB 10.11 and 11.8 have no encryption service for providers, and never call it; other servers of the
-/// interface do, between `init` and `connect`.
+/// MariaDB 10.11 gives wsrep-lib no encryption service, so it never calls this; servers that do call it between
+/// `init` and `connect`.
 unsafe extern "C" fn enc_set_key(w: W, key: *const wsrep_buf_t) -> wsrep_status_t {
     // SAFETY: a filled table and a buffer that lives through the call.
     let (Some(provider), key) = (unsafe { (provider(w), bytes(key)) }) else {

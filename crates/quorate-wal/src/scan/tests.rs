@@ -32,7 +32,7 @@ impl Written {
         let prev = self.crc;
         let head = Head { kind, entry_kind: EntryKind::Data, incarnation, prev, synced, position };
         let sum = checksum(head.entry_kind, data);
-        self.crc = codec().encode(&mut self.bytes, at, &head, data, sum, &[0; 16]);
+        self.crc = codec().encode(&mut self.bytes, at, &head, data, sum, None);
         at
     }
 

@@ -4,7 +4,7 @@
 //! file it stands (its nonce says so), and its file's or record's head (sealed in with it), which says how
 //! many there are: none can be moved, left out or put in.
 
-use super::data_key::DataKey;
+use super::data_key::{DataKey, WriteKey};
 
 /// Random bits, drawn for one write: they make its key.
 pub(crate) type Salt = [u8; 16];
@@ -19,23 +19,18 @@ pub(crate) const fn sealed_bytes(plain: usize) -> usize {
     plain + TAG_BYTES * if chunks == 0 { 1 } else { chunks }
 }
 
-impl DataKey {
+impl WriteKey {
     /// Seals what `buf` holds from `from` on, at most a chunk, and appends its tag. It will stand at `place`
     /// (bytes) of the file.
-    pub(crate) fn seal(
-        &self,
-        salt: &Salt,
-        place: u64,
-        head: &[u8],
-        buf: &mut Vec<u8>,
-        from: usize,
-    ) {
+    pub(crate) fn seal(&self, place: u64, head: &[u8], buf: &mut Vec<u8>, from: usize) {
         debug_assert!(buf.len() - from <= CHUNK_BYTES);
         let mut tag = [0; TAG_BYTES];
-        self.of_write(salt).encrypt(&nonce(place), head, &mut buf[from..], &mut tag);
+        self.cipher.encrypt(&nonce(place), head, &mut buf[from..], &mut tag);
         buf.extend_from_slice(&tag);
     }
+}
 
+impl DataKey {
     /// Opens the chunks that `bytes` consists of and that stand at `place` of the file. What they hold is
     /// at the beginning of `bytes` then, and so long. `None`: a tag does not fit; some bytes are zeros now.
     pub(crate) fn open(
@@ -45,7 +40,7 @@ impl DataKey {
         head: &[u8],
         bytes: &mut [u8],
     ) -> Option<usize> {
-        let (key, mut from, mut to) = (self.of_write(salt), 0, 0);
+        let (key, mut from, mut to) = (self.of_write(salt).cipher, 0, 0);
         loop {
             let end = bytes.len().min(from + CHUNK_BYTES + TAG_BYTES);
             let len = (end - from).checked_sub(TAG_BYTES)?;

@@ -38,16 +38,22 @@ impl DataKey {
     }
 
     /// What one write to the file is sealed with.
-    pub(super) fn of_write(&self, salt: &Salt) -> AesGcm {
+    pub(crate) fn of_write(&self, salt: &Salt) -> WriteKey {
         let mut mac = Hmac::clone(&self.mac);
         mac.update(salt);
-        AesGcm::new(mac.finish().as_ref())
+        WriteKey { salt: *salt, cipher: AesGcm::new(mac.finish().as_ref()) }
     }
 
     /// One that everybody knows.
     pub(crate) fn of_fuzzing(bytes: [u8; KEY_BYTES]) -> Self {
         Self::new(bytes)
     }
+}
+
+/// The key of one write to one file.
+pub(crate) struct WriteKey {
+    pub(crate) salt: Salt,
+    pub(super) cipher: AesGcm,
 }
 
 /// A wrapped data key:

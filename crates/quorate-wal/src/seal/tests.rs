@@ -14,7 +14,7 @@ fn sealed(key: &DataKey, place: u64, plain: &[u8]) -> Vec<u8> {
     for chunk in plain.chunks(CHUNK_BYTES) {
         let from = out.len();
         out.extend_from_slice(chunk);
-        key.seal(&[3; 16], place + from as u64, HEAD, &mut out, from);
+        key.of_write(&[3; 16]).seal(place + from as u64, HEAD, &mut out, from);
     }
     out
 }
