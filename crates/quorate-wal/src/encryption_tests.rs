@@ -120,7 +120,7 @@ fn a_log_in_the_clear_is_encrypted_from_the_next_start_on_and_what_it_showed_goe
     let disk = log.crash();
 
     let mut log = open(&disk, only(&[OLD])).unwrap();
-    let before: u64 = log.found.encryption.iter().map(|(_, files)| files).sum();
+    let before: u64 = log.found.encryption.values().sum();
     assert_eq!(log.found.encryption, [(None, before)].into());
     let first = log.rows();
     assert!(first > 0 && shows_rows(&disk), "what was there can be read, by everybody");
