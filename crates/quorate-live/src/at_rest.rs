@@ -96,7 +96,9 @@ impl DiskKey {
         name.push(".new");
         let new = path.with_file_name(name);
         let mode = metadata.mode() & 0o777;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
+        let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new);
+        let mut file =
+            made.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", new.display())))?;
         let done = fchown(&file, Some(metadata.uid()), Some(metadata.gid())).and_then(|()| {
             writeln!(file, "{}\n{}", digits(&self.0), text.trim_end())?;
             file.sync_all()?;
