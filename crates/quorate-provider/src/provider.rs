@@ -25,6 +25,10 @@ pub enum KeyRefused {
          of this node's own in quorate.encrypt_key_file, which can be changed (docs/security.md)"
     )]
     Running,
+    #[error(
+        "the server gives an encryption key of no bytes, which everybody has: it is not taken"
+    )]
+    Empty,
     #[error(transparent)]
     Key(#[from] GroupError),
 }
@@ -45,6 +49,9 @@ impl Provider {
     pub fn take_key(&self, key: &[u8]) -> Result<(), KeyRefused> {
         if self.controls().is_some() {
             return Err(KeyRefused::Running);
+        }
+        if key.is_empty() {
+            return Err(KeyRefused::Empty);
         }
         let key = DiskKey::of_server(key)?;
         self.encryption.lock().keys.insert(0, key);

@@ -115,6 +115,8 @@ fn a_key_of_the_servers_is_taken() {
     assert_eq!(table.init(""), status::OK);
     let w = table.ptr();
     assert_eq!(unsafe { ((*w).enc_set_key)(w, &key) }, status::OK);
+    let empty = wsrep_buf_t { ptr: std::ptr::null(), len: 0 };
+    assert_eq!(unsafe { ((*w).enc_set_key)(w, &empty) }, status::NOT_ALLOWED);
     table.free();
 }
 
