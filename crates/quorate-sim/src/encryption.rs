@@ -1,6 +1,7 @@
 //! With what the members of a run encrypt their disks: some runs do, with another key at some starts, and now
 //! and then a start with none. Every start has all keys, so whatever is on a disk can be read.
 
+use crate::plant::Plant;
 use quorate_seeds::mix;
 use quorate_wal::DiskKeys;
 
@@ -17,9 +18,10 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// Not drawn from the run's randomness: other seeds keep their meaning.
-    pub fn of_seed(seed: u64) -> Self {
-        Encryption { seed, on: mix(seed, SALT) % ONE_IN == 0 }
+    /// Not drawn from the run's randomness: other seeds keep their meaning. With a planted bug there is none,
+    /// so that the seeds which are known to show it still do.
+    pub fn of_run(seed: u64, plant: Option<Plant>) -> Self {
+        Encryption { seed, on: plant.is_none() && mix(seed, SALT) % ONE_IN == 0 }
     }
 
     /// Of the machine `m`, in this life of its process.
@@ -55,7 +57,8 @@ mod tests {
 
     #[test]
     fn some_runs_encrypt_with_keys_that_change() {
-        let on: Vec<_> = (0..100).map(Encryption::of_seed).filter(|e| e.on).collect();
+        let on: Vec<_> =
+            (0..100).map(|seed| Encryption::of_run(seed, None)).filter(|e| e.on).collect();
         assert!((10..40).contains(&on.len()));
         let lives = |e: &Encryption| (0..20).map(|life| e.keys(0, life)).collect::<Vec<_>>();
         let keys = lives(&on[0]);
@@ -69,7 +72,7 @@ mod tests {
     fn what_was_found_once_lay_on_disks_in_the_clear() {
         for line in include_str!("../tests/regressions.txt").lines() {
             let seed = line.split_whitespace().next().and_then(|word| word.parse().ok());
-            assert!(seed.is_none_or(|seed| !Encryption::of_seed(seed).on), "{line}");
+            assert!(seed.is_none_or(|seed| !Encryption::of_run(seed, None).on), "{line}");
         }
     }
 }

@@ -145,7 +145,7 @@ impl World {
             known: Known::default(),
             disaster: Disaster::default(),
             retries: Retries::draw(seed, profile),
-            encryption: Encryption::of_seed(seed),
+            encryption: Encryption::of_run(seed, plant),
             trace,
             digest: seed,
             coverage: Coverage::default(),
