@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, SnapshotMeta};
 use quorate_group::{Received, Stored};
-use quorate_wal::{SnapshotFiles, WalError};
+use quorate_wal::{DiskKeys, SnapshotFiles, WalError};
 use std::path::Path;
 
 pub(crate) struct Snapshots {
@@ -38,8 +38,10 @@ pub(crate) enum SnapshotError {
 }
 
 impl Snapshots {
-    pub fn new(dir: &Path) -> Self {
-        Self { files: SnapshotFiles::new(dir), jobs: Mutex::default(), work: Condvar::new() }
+    /// Those beside the log in `dir`, with the keys of that.
+    pub fn new(dir: &Path, keys: DiskKeys) -> Self {
+        let files = SnapshotFiles::new(dir, keys);
+        Self { files, jobs: Mutex::default(), work: Condvar::new() }
     }
 
     /// Hands a new snapshot to the thread. One that still waits is superseded.
