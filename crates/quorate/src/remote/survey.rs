@@ -77,10 +77,11 @@ impl Survey {
         let committed = servers.map(|server| server.committed).max();
         let node = |member: &MemberReport| NodeSurvey::of(member, known, answers, committed);
         let nodes: Vec<NodeSurvey> = known.members.iter().map(node).collect();
-        let health = match () {
-            () if nodes.iter().all(NodeSurvey::is_well) => Health::Synced,
-            () if nodes.iter().any(|node| node.ready) => Health::Degraded,
-            () => Health::NoPrimary,
+        // A server says that it takes writes until it has been without a leader for some seconds.
+        let health = match known.leading() {
+            Some(_) if nodes.iter().all(NodeSurvey::is_well) => Health::Synced,
+            Some(_) if nodes.iter().any(|node| node.ready) => Health::Degraded,
+            _ => Health::NoPrimary,
         };
         let mut survey = Survey {
             cluster: known.group_name.clone(),

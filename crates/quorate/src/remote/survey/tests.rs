@@ -90,6 +90,8 @@ fn who_does_not_answer_is_named_with_the_reason() {
 #[test]
 fn without_a_leader_the_votes_are_counted() {
     let mut alone = report("b", 9, false, Some(5));
+    let still_ready = survey(vec![alone.clone()]);
+    assert_eq!(still_ready.health, Health::NoPrimary);
     alone.own.primary = false;
     if let Some(server) = &mut alone.own.server {
         server.ready = false;
