@@ -30,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("wire_packet", wire::packet),
     ("snapshot_packets", group::packets),
     ("peer", peer::run),
+    ("certificate", quorate_live::fuzzing::certificate),
     // From the log, and so from any member.
     ("config", group::config),
     ("view", group::view),

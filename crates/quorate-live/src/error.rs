@@ -21,7 +21,7 @@ pub enum GroupError {
     Listen { addr: String, source: io::Error },
     #[error(
         "the file {} cannot be used for encryption: {reason}. Mend it, or the option that names it \
-         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca); no data is affected", .path.display()
+         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca, socket.ssl_crl); no data is affected", .path.display()
     )]
     TlsFile { path: PathBuf, reason: String },
     #[error(
@@ -38,6 +38,8 @@ pub enum GroupError {
         "'{name}' in quorate.ssl_names is neither a DNS name nor an IP address: correct it; nothing was started"
     )]
     BadName { name: String },
+    #[error("the others would not take this certificate: {reason}. The former one stays in use")]
+    OtherName { reason: String },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(

@@ -28,6 +28,8 @@
 
 mod core;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod host;
 mod live;

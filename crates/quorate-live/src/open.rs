@@ -45,7 +45,7 @@ pub(crate) fn open(
     let trust = Arc::new(Trust::load(&options.security, Some(&options.dir))?);
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
-    let settings = options.machine(random() as u64, trust.key());
+    let settings = options.machine(random() as u64, trust.key);
     let snapshots = Snapshots::new(&options.dir);
     let mut folder = Folder {
         options: &options,

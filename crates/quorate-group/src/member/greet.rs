@@ -3,6 +3,7 @@
 use super::Member;
 use crate::membership::check_key;
 use crate::output::{LogLevel, Output};
+use quorate_consensus::KeyId;
 use quorate_wire::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 
 /// How to answer a greeting that is welcome.
@@ -33,6 +34,18 @@ impl Member {
         self.driver.lineage.check(found)?;
         check_key(&self.driver.config, found)?;
         found.check_level(self.driver.config.level)
+    }
+
+    /// This member shows `key` on connections from now on. Refused if the others would not take it for this
+    /// member: the group knows it by another one.
+    pub fn show(&mut self, now_ms: u64, key: KeyId, out: &mut Output) -> Result<(), Refusal> {
+        self.at(now_ms);
+        let driver = &mut self.driver;
+        check_key(&driver.config, &PeerIdentity { key, ..driver.identity() })?;
+        driver.options.key = key;
+        driver.due = true;
+        self.settle(out);
+        Ok(())
     }
 
     fn welcome(&mut self, hello: &Hello, out: &mut Output) -> Result<Greeting, Refusal> {

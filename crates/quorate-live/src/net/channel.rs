@@ -20,7 +20,7 @@ const READ_BUFFER: usize = 64 << 10;
 pub(crate) struct Channel {
     socket: Socket,
     session: Option<Box<Connection>>,
-    /// Of the other side, if it has proved the group's secret.
+    /// Of the other side: its key, if it has proved the group's secret, or the name in its certificate.
     peer: KeyId,
 }
 
@@ -83,7 +83,12 @@ impl Channel {
     /// Encrypted, and the secret proved where one is to be.
     fn agreed(mut self, tls: &Tls, hint: &str) -> io::Result<Channel> {
         self.shake_hands().map_err(|error| explained(error, hint))?;
-        let (Some(proving), Some(session)) = (&tls.proving, &self.session) else { return Ok(self) };
+        let Some(session) = &self.session else { return Ok(self) };
+        if let Some(certified) = &tls.certified {
+            let shown = session.peer_certificates().and_then(<[_]>::first);
+            self.peer = shown.map(|shown| certified.key_of(shown)).unwrap_or_default();
+        }
+        let Some(proving) = &tls.proving else { return Ok(self) };
         let binding = Binding::of(session, &proving.public_key)?;
         let peer = binding.peer(session);
         match **session {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod authority;
+
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, MemberId, Term};
@@ -334,6 +336,13 @@ impl Node {
             matches!(refused, Err(GroupError::Order(OrderError::NotJoined { .. }))),
             "{refused:?}"
         );
+    }
+
+    /// In another security from now on.
+    pub fn restart_in(&mut self, security: Security) {
+        self.kill();
+        self.options.security = security;
+        self.start().unwrap();
     }
 
     pub fn kill(&mut self) {

@@ -36,7 +36,8 @@ impl Options {
         let (ca, ciphers) = (self.path("socket.ssl_ca"), self.text("socket.ssl_cipher").to_owned());
         let names = self.text("quorate.ssl_names").split(',').map(str::trim);
         let names = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Ok(Some(TlsOptions { cert, key, ca, names, ciphers, dynamic }))
+        let crl = self.path("socket.ssl_crl");
+        Ok(Some(TlsOptions { cert, key, ca, names, crl, ciphers, dynamic }))
     }
 
     fn path(&self, name: &str) -> Option<PathBuf> {
@@ -71,10 +72,12 @@ mod tests {
             "socket.ssl=1;socket.ssl_key=/k;socket.ssl_cert=/c;socket.ssl_ca=/a;socket.dynamic=1",
         );
         assert_eq!((on.ca, on.dynamic), (Some("/a".into()), true));
-        assert_eq!(on.names, Vec::<String>::new());
+        assert_eq!((on.names, on.crl), (Vec::new(), None));
         let on =
             certificates("socket.ssl_key=/k;socket.ssl_cert=/c;quorate.ssl_names=db1.x, 10.0.0.2");
         assert_eq!(on.names, ["db1.x", "10.0.0.2"]);
+        let on = certificates("socket.ssl_key=/k;socket.ssl_cert=/c;socket.ssl_crl=/l");
+        assert_eq!(on.crl, Some("/l".into()));
     }
 
     #[test]

@@ -53,6 +53,10 @@ pub struct Logger {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_ca")]
     pub ssl_names: Vec<String>,
 
+    /// Lists of members' certificates that were revoked (PEM; socket.ssl_crl)
+    #[arg(long, value_name = "FILE", requires = "ssl_ca")]
+    pub ssl_crl: Option<PathBuf>,
+
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,

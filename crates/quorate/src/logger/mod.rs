@@ -117,6 +117,7 @@ fn security(args: &Logger) -> Security {
                 key,
                 ca,
                 names: args.ssl_names.clone(),
+                crl: args.ssl_crl.clone(),
                 ciphers: String::new(),
                 dynamic,
             })

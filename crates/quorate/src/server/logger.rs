@@ -27,6 +27,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
             if let Some(ca) = tls.ca {
                 command.arg("--ssl-ca").arg(ca);
             }
+            if let Some(crl) = tls.crl {
+                command.arg("--ssl-crl").arg(crl);
+            }
             if !tls.names.is_empty() {
                 command.arg("--ssl-names").arg(tls.names.join(","));
             }
@@ -108,6 +111,7 @@ fn named_security(provider_options: &str) -> Option<Security> {
             key,
             ca: path("socket.ssl_ca"),
             names,
+            crl: path("socket.ssl_crl"),
             ciphers: String::new(),
             dynamic: false,
         };
@@ -147,6 +151,7 @@ mod tests {
             key,
             ca: None,
             names: Vec::new(),
+            crl: None,
             ciphers: String::new(),
             dynamic: false,
         };

@@ -3,7 +3,7 @@
 //! | security | connections | who is believed |
 //! |---|---|---|
 //! | a secret | TLS 1.3 | who proves that it has the group's secret (`proof`) |
-//! | certificates | TLS 1.3 | who has the key of a certificate that is trusted (`certificates`) |
+//! | certificates | TLS 1.3 | who has the key of a certificate that is trusted (`certified`) |
 //! | this host | plain, from and to this host alone | every process of this host |
 //! | none | plain | whoever reaches the port |
 //!
@@ -12,17 +12,23 @@
 //! connections beside them, and dials one only to a peer that says it has no other.
 
 mod certificates;
+mod certified;
 mod expiry;
+pub(crate) mod fuzzing;
+mod names;
 mod own_key;
 mod proof;
 mod secret;
 mod verifier;
+mod x509;
 
+use certificates::Loaded;
 pub use certificates::TlsOptions;
 pub(crate) use expiry::Expiry;
 pub use secret::Secret;
 
 use crate::error::GroupError;
+use certified::Certified;
 use graviola::hashing::{Hash, Sha256};
 use own_key::OwnKey;
 use quorate_consensus::KeyId;
@@ -60,6 +66,8 @@ pub(crate) struct Trust {
     pub dynamic: bool,
     /// When this member's certificate ends, if it has one.
     pub expiry: Option<Expiry>,
+    /// What this member's connections show.
+    pub key: KeyId,
     this_host_only: bool,
 }
 
@@ -68,6 +76,8 @@ pub(crate) struct Tls {
     pub client: Arc<ClientConfig>,
     pub server: Arc<ServerConfig>,
     pub proving: Option<Proving>,
+    /// By whose certificates members are known.
+    pub certified: Option<Arc<Certified>>,
 }
 
 /// What is to be proved on a connection before anything else is said.
@@ -81,27 +91,28 @@ impl Trust {
     /// Reads the files. With a secret, the member's own key is in `dir`, and is made there if it is
     /// missing; without a directory, it is one for this process.
     pub fn load(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
-        let mut expiry = None;
-        let (tls, dynamic) = match security {
-            Security::ThisHost | Security::Insecure => (None, false),
+        let this_host_only = *security == Security::ThisHost;
+        let plain = Trust {
+            tls: None,
+            dynamic: false,
+            expiry: None,
+            key: KeyId::default(),
+            this_host_only,
+        };
+        Ok(match security {
+            Security::ThisHost | Security::Insecure => plain,
             Security::Secret(options) => {
                 let secrets = Secrets::read(&options.file)?;
-                let key = dir.map_or_else(OwnKey::passing, OwnKey::of_directory)?;
-                (Some(key.tls(secrets)?), options.dynamic)
+                let own = dir.map_or_else(OwnKey::passing, OwnKey::of_directory)?;
+                let (key, tls) = (key_id(own.public()), own.tls(secrets)?);
+                Trust { tls: Some(tls), dynamic: options.dynamic, key, ..plain }
             }
             Security::Certificates(options) => {
-                let (tls, ends) = certificates::load(options)?;
-                expiry = Some(ends);
-                (Some(tls), options.dynamic)
+                let Loaded { tls, key, expiry } = certificates::load(options)?;
+                let (tls, expiry) = (Some(tls), Some(expiry));
+                Trust { tls, dynamic: options.dynamic, expiry, key, ..plain }
             }
-        };
-        Ok(Trust { tls, dynamic, expiry, this_host_only: *security == Security::ThisHost })
-    }
-
-    /// What this member's connections show.
-    pub fn key(&self) -> KeyId {
-        let proving = self.tls.as_ref().and_then(|tls| tls.proving.as_ref());
-        proving.map(|proving| key_id(&proving.public_key)).unwrap_or_default()
+        })
     }
 
     /// Whether a process at this address may be talked to at all.
