@@ -13,7 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "error options view",
+            "error options rejected view",
             "order snapshot",
             "output input",
             "forward start status",
@@ -35,7 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "threads syncs",
             "open",
             "group",
-            "tests",
+            "fuzzing tests",
         ],
     ),
     (

@@ -4,7 +4,8 @@
 //! here and go to whoever leads next, so that no client sees an error.
 
 use super::Driver;
-use crate::output::Output;
+use crate::output::{Link, Output};
+use crate::rejected::Cause;
 use quorate_consensus::{Event, MemberId, Proposal, StepError};
 use quorate_wire::Packet;
 
@@ -23,25 +24,31 @@ impl Driver {
     /// Proposals of other members. Dropped if this member does not lead: their origin sends them
     /// again to whoever does.
     pub fn propose_for_others(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
+        if !self.config.members.contains_key(&from) {
+            return self.reject(from, Cause::NoMember, out);
+        }
         self.writes.note(from, batch.len(), self.now_ms);
-        self.propose_or_defer(batch, out);
+        let event = Event::Propose(batch.clone());
+        if let Err(StepError::Transferring { .. }) = self.step(event, out) {
+            if !self.deferred.add(from, batch) {
+                // With a new connection it sends everything again that is not decided.
+                self.reject(from, Cause::TooMuch, out);
+                out.links.push(Link::Cut(from));
+            }
+        }
     }
 
     /// Tries again what a transfer of leadership held up.
     pub fn retry_deferred(&mut self, out: &mut Output) {
         if !self.deferred.is_empty() {
-            let batch = std::mem::take(&mut self.deferred);
-            self.propose_or_defer(batch, out);
+            let batch = self.deferred.take();
+            let event = Event::Propose(batch.clone());
+            if let Err(StepError::Transferring { .. }) = self.step(event, out) {
+                self.deferred.put_back(batch);
+            }
         }
         if self.leadership.is_leader {
             self.pending.retry();
-        }
-    }
-
-    fn propose_or_defer(&mut self, batch: Vec<Proposal>, out: &mut Output) {
-        let event = Event::Propose(batch.clone());
-        if let Err(StepError::Transferring { .. }) = self.step(event, out) {
-            self.deferred.extend(batch);
         }
     }
 

@@ -61,6 +61,12 @@ impl Member {
         let driver = &mut self.driver;
         let from = hello.from.member;
         driver.due = true;
+        if driver.is_member(from) {
+            driver.lineage.heard(from, hello.from.incarnation);
+        } else if driver.peers.is_crowded(&hello.from) {
+            let text = format!("node {} has too many guests: try again later", driver.options.name);
+            return Err(Refusal { code: RefusalCode::Busy, text });
+        }
         driver.peers.incoming_opened(hello.from.clone(), driver.now_ms, out).map_err(|other| {
             let text = format!(
                 "member {from} is connected from {other} already: two nodes must not run with \

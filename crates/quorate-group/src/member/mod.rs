@@ -24,6 +24,7 @@ use crate::order::{Done, Order};
 use crate::orders::Orders;
 use crate::output::{LogLevel, Output};
 use crate::read::Reads;
+use crate::rejected::Cause;
 use crate::snapshot::Releases;
 use crate::start::{restored, Directory};
 use crate::view::View;
@@ -77,6 +78,9 @@ impl Member {
         let consensus = Consensus::new(options.consensus(own.id), restored, now_ms);
         let mut driver = Driver::new(options, own, (consensus, commit), lineage, now_ms);
         driver.begin(config, out);
+        if let Some(line) = driver.used_up() {
+            out.log(LogLevel::Error, line);
+        }
         Ok(Member {
             driver,
             membership: Membership {
@@ -257,6 +261,12 @@ impl Member {
                 membership.departures.ask(from, driver.now_ms);
                 driver.due = true;
             }
+            Packet::ViewRefresh { .. } | Packet::WantVotes { .. } if !driver.is_member(from) => {
+                driver.reject(from, Cause::NoMember, out);
+            }
+            Packet::LeaveAnswer(_) if !driver.leaving || !driver.is_member(from) => {
+                driver.reject(from, Cause::Unasked, out);
+            }
             Packet::LeaveAnswer(LeaveAnswer::Done) => {
                 membership.departures.set_left();
                 driver.changes += 1;
@@ -271,11 +281,7 @@ impl Member {
                 driver.due = true;
             }
             Packet::Ping => {}
-            other => {
-                let kind = other.frame_type();
-                let line = format!("member {from} sent a packet of type {kind:?} out of place");
-                out.log(LogLevel::Warn, line);
-            }
+            _ => driver.reject(from, Cause::OutOfPlace, out),
         }
     }
 

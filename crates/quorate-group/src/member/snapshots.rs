@@ -2,6 +2,7 @@
 
 use super::Member;
 use crate::output::{LogLevel, Output};
+use crate::rejected::Cause;
 use crate::snapshot::Received;
 use quorate_consensus::{Event, Message, MessageBody};
 
@@ -11,6 +12,10 @@ impl Member {
     pub fn arrived(&mut self, received: &Received, out: &mut Output) -> bool {
         let Self { driver, .. } = self;
         if driver.failed {
+            return false;
+        }
+        if let Some(objection) = driver.objects_to_leader(received.from, received.term) {
+            driver.reject(received.from, Cause::Core(objection), out);
             return false;
         }
         let wanted = driver.arrivals.begin(received, driver.term());

@@ -117,6 +117,7 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
         ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+        ("quorate_rejected", Value::Text(status.rejections())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
     ]
 }
