@@ -35,7 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "threads syncs",
             "open",
             "group",
-            "fuzzing tests",
+            "fuzzing guest tests",
         ],
     ),
     (

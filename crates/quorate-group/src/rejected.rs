@@ -14,6 +14,8 @@ pub enum Cause {
     NoMember,
     /// It answers what was not asked.
     Unasked,
+    /// It proposes something in another member's name.
+    Forged,
     /// It has no place on a connection between members.
     OutOfPlace,
     /// More at a time than there is room for.
@@ -32,6 +34,7 @@ impl Cause {
             Cause::Core(Objection::NeverSent) => "never_sent",
             Cause::NoMember => "no_member",
             Cause::Unasked => "unasked",
+            Cause::Forged => "forged",
             Cause::OutOfPlace => "out_of_place",
             Cause::TooMuch => "too_much",
         }
@@ -51,6 +54,7 @@ impl Cause {
             Cause::Core(Objection::NeverSent) => "it acknowledges what was never sent",
             Cause::NoMember => "only members may say it, and it is none as far as is known here",
             Cause::Unasked => "it answers what was not asked",
+            Cause::Forged => "it proposes something in another member's name",
             Cause::OutOfPlace => "it has no place between members",
             Cause::TooMuch => "there is no room for more; it has to say it again",
         }

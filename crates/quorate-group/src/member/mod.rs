@@ -168,6 +168,7 @@ impl Member {
         match input {
             Input::Tick => self.tick(out),
             Input::Packet { from, packet } => self.packet(from, packet, out),
+            Input::Forged(peer) => driver.reject(peer, Cause::Forged, out),
             Input::Heard(peer) => {
                 driver.peers.heard(peer, driver.now_ms);
                 driver.ignore_refusal(Event::Heard(peer), out);
