@@ -5,8 +5,8 @@ use crate::net::connections::Connections;
 use crate::net::dial::{dial, write_packet, Caller, DialError, Dialled};
 use crate::net::trust::{Security, Trust};
 use quorate_consensus::MemberId;
-use quorate_wire::{Packet, PeerIdentity, Want};
-use std::io;
+use quorate_wire::{Fragmenter, Packet, PeerIdentity, Want};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,5 +35,18 @@ impl Guest {
 
     pub fn says(&mut self, packet: &Packet) -> io::Result<()> {
         write_packet(self.0.reader.stream_mut(), packet)
+    }
+
+    /// All of it but its last frame: the other side waits for the rest.
+    pub fn begins(&mut self, packet: &Packet) -> io::Result<()> {
+        // The last frame is in the last one.
+        let mut frames = vec![Vec::new()];
+        let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
+        while frames.last_mut().is_some_and(|frame| fragmenter.next_frame(frame)) {
+            frames.push(Vec::new());
+        }
+        let begun = frames[..frames.len() - 1].concat();
+        let stream = self.0.reader.stream_mut();
+        stream.write_all(&begun).and_then(|()| stream.flush())
     }
 }

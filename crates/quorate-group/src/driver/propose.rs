@@ -9,6 +9,11 @@ use crate::rejected::Cause;
 use quorate_consensus::{Event, MemberId, Proposal, StepError};
 use quorate_wire::Packet;
 
+/// Of one member. What it has in its outbox and in the sockets is less; its proposals wait for their fates.
+const DEFERRED_BYTES_MAX: usize = 64 << 20;
+/// Of one that is no member (yet).
+const GUESTS_BYTES_MAX: usize = 8 << 20;
+
 impl Driver {
     /// Proposes, or forwards to the leader, what waits.
     pub fn send_pending(&mut self, out: &mut Output) {
@@ -24,28 +29,35 @@ impl Driver {
     /// Proposals of other members. Dropped if this member does not lead: their origin sends them
     /// again to whoever does.
     pub fn propose_for_others(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
-        if !self.config.members.contains_key(&from) {
-            return self.reject(from, Cause::NoMember, out);
+        if self.config.members.contains_key(&from) {
+            self.writes.note(from, batch.len(), self.now_ms);
         }
-        self.writes.note(from, batch.len(), self.now_ms);
-        let event = Event::Propose(batch.clone());
-        if let Err(StepError::Transferring { .. }) = self.step(event, out) {
-            if !self.deferred.add(from, batch) {
-                // With a new connection it sends everything again that is not decided.
-                self.reject(from, Cause::TooMuch, out);
-                out.links.push(Link::Cut(from));
+        self.propose_or_defer(from, batch, out);
+    }
+
+    fn propose_or_defer(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
+        if !self.leadership.is_leader {
+            return;
+        }
+        let is_member = self.config.members.contains_key(&from);
+        if is_member {
+            let event = Event::Propose(batch.clone());
+            if !matches!(self.step(event, out), Err(StepError::Transferring { .. })) {
+                return;
             }
+        }
+        let bytes_max = if is_member { DEFERRED_BYTES_MAX } else { GUESTS_BYTES_MAX };
+        if !self.deferred.add(from, batch, bytes_max) {
+            // With a new connection it sends everything again that is not decided.
+            self.reject(from, Cause::TooMuch, out);
+            out.links.push(Link::Cut(from));
         }
     }
 
-    /// Tries again what a transfer of leadership held up.
+    /// Tries again what a transfer of leadership, or an admission, held up.
     pub fn retry_deferred(&mut self, out: &mut Output) {
-        if !self.deferred.is_empty() {
-            let batch = self.deferred.take();
-            let event = Event::Propose(batch.clone());
-            if let Err(StepError::Transferring { .. }) = self.step(event, out) {
-                self.deferred.put_back(batch);
-            }
+        for (from, batch) in self.deferred.take() {
+            self.propose_or_defer(from, batch, out);
         }
         if self.leadership.is_leader {
             self.pending.retry();

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorate_consensus::{
     EntryKind, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
-use quorate_group::{Input, Order, Received};
+use quorate_group::{Input, Order, Output, Received};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, RefusalCode};
 
 /// Else the next start puts it in the place of what is committed.
@@ -82,7 +82,10 @@ fn who_is_no_member_proposes_nothing_and_is_asked_for_nothing() {
     let after = world.status(leader);
     assert_eq!(after.last_index, before.last_index);
     assert_eq!(after.view_number, before.view_number);
-    assert_eq!(rejected(&mut world, leader, "no_member"), 3);
+    assert_eq!(rejected(&mut world, leader, "no_member"), 2);
+    let flood = vec![Proposal::new(EntryKind::Data, Bytes::from(vec![0; 1 << 20])); 8];
+    says(&mut world, leader, stranger, Packet::Forward(flood));
+    assert_eq!(rejected(&mut world, leader, "too_much"), 1);
 }
 
 #[test]
@@ -117,11 +120,21 @@ fn a_snapshot_of_who_does_not_lead_is_not_even_written() {
     for (from, term, kind) in
         [(liar, status.term, "second_leader"), (MemberId(99), status.term + 1, "no_voter")]
     {
+        let mut out = Output::default();
+        let machine = world.nodes[at].machine.as_mut().unwrap();
+        assert!(!machine.awaits((from, term), 1, None, &mut out), "nor is it awaited");
         let last = LogPosition { index: status.last_index + 9, term };
         let meta = SnapshotMeta { last, config: status.config.clone() };
         assert!(!world.snapshot_arrives(at, &Received { from, term, meta }));
-        assert_eq!(rejected(&mut world, at, kind), 1);
+        assert_eq!(rejected(&mut world, at, kind), 2);
     }
+    let machine = world.nodes[at].machine.as_mut().unwrap();
+    let mut awaits = |bytes, room| {
+        let leader = (status.member, status.term);
+        machine.awaits(leader, bytes, room, &mut Output::default())
+    };
+    assert!(awaits(1 << 30, None) && awaits(1 << 30, Some(2 << 30)));
+    assert!(!awaits(1 << 30, Some(1 << 30)), "there is no room for it");
 }
 
 #[test]
