@@ -1,9 +1,10 @@
 //! A CA and what it signs, made as an administrator would.
 
+use super::FORKS;
 use quorate_live::TlsOptions;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
 const VALID: [&str; 2] = ["-days", "3650"];
@@ -103,7 +104,13 @@ impl Authority {
     }
 
     fn openssl(&self, arguments: &[&str]) {
-        let done = Command::new("openssl").args(arguments).current_dir(&self.dir).output().unwrap();
+        let mut openssl = Command::new("openssl");
+        openssl.args(arguments).current_dir(&self.dir);
+        openssl.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let forked = FORKS.write();
+        let child = openssl.spawn().unwrap();
+        drop(forked);
+        let done = child.wait_with_output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 }

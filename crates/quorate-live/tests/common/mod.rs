@@ -5,7 +5,7 @@
 pub mod authority;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
     Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
@@ -17,6 +17,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A process that is being forked has all that is open, for a moment: a log directory that is let go of
+/// meanwhile stays in use.
+static FORKS: RwLock<()> = RwLock::new(());
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -346,6 +350,7 @@ impl Node {
     }
 
     pub fn kill(&mut self) {
+        let _no_fork = FORKS.read();
         if let Some(group) = self.group.take() {
             group.close();
             self.shared.group.lock().take();
