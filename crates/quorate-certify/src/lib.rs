@@ -55,6 +55,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_origin_of_a_proposal_is_seen_without_reading_it() {
+        let process = process_uuid(77, 3);
+        let mut builder = WriteSetBuilder::new();
+        builder.append_data(b"row");
+        let built = builder.finish(&Header::transaction(process, 1, 0));
+        assert_eq!(WriteSet::peek_origin(&built), Some(process));
+        assert_eq!(WriteSet::peek_origin(&built[..20]), None);
+    }
+
+    #[test]
     fn a_process_is_its_members_and_nobody_elses() {
         let member = u128::MAX - 5;
         for incarnation in [0, 1, u32::MAX] {

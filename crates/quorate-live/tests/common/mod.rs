@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod authority;
+pub mod scene;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -116,6 +117,9 @@ impl StateMachine for Machine {
 struct Ear(Arc<Shared>);
 
 impl Observer for Ear {
+    fn is_author(&self, _member: MemberId, proposal: &Bytes) -> bool {
+        !proposal.starts_with(b"forged")
+    }
     fn commit_under_way(&self) -> Option<i64> {
         Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
     }
