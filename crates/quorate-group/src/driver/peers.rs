@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 /// Connected peers that are in no configuration that is known here, each with its threads: those that are
 /// being admitted, or that were admitted while this member was away. And those of them with one key.
-const STRANGERS_MAX: usize = 16;
+const STRANGERS_MAX: usize = 64;
+/// Of certificates, all nodes may share one.
 const ALIKE_MAX: usize = 4;
 
 /// One other member.
@@ -220,7 +221,9 @@ impl Peers {
         for identity in identities {
             all += 1;
             alike += usize::from(
-                guest.key.is_known() && identity.is_some_and(|other| other.key == guest.key),
+                guest.key.is_known()
+                    && !guest.key.is_name()
+                    && identity.is_some_and(|other| other.key == guest.key),
             );
         }
         all >= STRANGERS_MAX || alike >= ALIKE_MAX

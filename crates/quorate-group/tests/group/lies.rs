@@ -3,7 +3,7 @@
 use crate::world::World;
 use bytes::Bytes;
 use quorate_consensus::{
-    EntryKind, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
+    EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
 use quorate_group::{Input, Order, Output, Received};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, RefusalCode};
@@ -201,6 +201,15 @@ fn guests_without_end_do_not_get_connections_without_end() {
         world.introduces_itself(leader, PeerIdentity { member, ..one.clone() }).is_ok()
     };
     let taken = (1_000..1_100).filter(|id| welcome(&mut world, *id)).count();
-    assert_eq!(taken, 16);
+    assert_eq!(taken, 64);
     assert!(welcome(&mut world, 1_000), "one that is there connects anew");
+
+    let mut world = World::started(2);
+    let with = |id, key| PeerIdentity { member: MemberId(id), key, ..one.clone() };
+    let name = KeyId::of_name([7; KeyId::NAME_BYTES]);
+    for (first, key, taken) in [(1_000, KeyId([7; 32]), 4), (2_000, name, 20)] {
+        let ids = first..first + 20;
+        let welcome = ids.filter(|id| world.introduces_itself(0, with(*id, key)).is_ok());
+        assert_eq!(welcome.count(), taken);
+    }
 }
