@@ -1,8 +1,8 @@
 # `make up` and you have a cluster; `make help` for the rest.
 
-RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat rsync iproute2 lsof procps
+RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat openssl rsync iproute2 lsof procps
 # chromium opens the reports; with what it needs, it takes 700 MB.
-TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime openssl chromium fonts-dejavu-core
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
 .PHONY: help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
@@ -84,9 +84,9 @@ deb: packages ## Debian packages of the library and the command, in target/deb
 deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 in target/, beside a server that runs (as root)
 	@scripts/deb-test
 
-fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) each; or FUZZ='wire_packet peer'
+fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) or FUZZ_RUNS each, with a table; or FUZZ='wire_packet peer'
 	@scripts/fuzz $(FUZZ)
 
 sim-million: ## Simulate a million histories of groups, and a quarter of that of nodes (two hours or so)
-	cargo run --profile sim -p quorate-sim -- run --seeds 0..1000000
-	cargo run --profile sim -p quorate-node-sim -- run --seeds 0..250000
+	cargo run --profile million -p quorate-sim -- run --seeds 0..1000000
+	cargo run --profile million -p quorate-node-sim -- run --seeds 0..250000

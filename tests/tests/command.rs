@@ -2,6 +2,7 @@
 
 use anyhow::{ensure, Result};
 use mysql::prelude::Queryable;
+use quorate_lab::server::sql::order;
 use quorate_tests::cluster::shown;
 use quorate_tests::TestCluster;
 use std::os::unix::fs::PermissionsExt;
@@ -89,12 +90,8 @@ fn leadership_is_handed_over_on_command() -> Result<()> {
 
     // Told by SQL: who does not lead refuses, and says who does.
     let (leader, other) = (cluster.leader()?, cluster.followers()?[0]);
-    let told = "SET GLOBAL wsrep_provider_options = 'quorate.switchover=any'";
-    assert!(cluster.sql(other, told).is_err());
-    let reason: Option<(String, String)> = cluster
-        .connect(other)?
-        .query_first("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_refusal'")?;
-    let reason = reason.map(|(_, text)| text).unwrap_or_default();
+    let refused = order(&mut cluster.connect(other)?, "quorate.switchover", "any");
+    let reason = refused.unwrap_err().to_string();
     assert!(reason.contains(&format!("node{leader}")), "{reason}");
     cluster.passed()
 }

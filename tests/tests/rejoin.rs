@@ -41,7 +41,9 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
     sysbench::prepare(&cluster, tables, 1)?;
     let node = cluster.followers()?[0];
     let name = node.to_string();
-    for method in ["mariabackup", "rsync"] {
+    for (method, encrypts) in
+        [("mariabackup", "Decrypting with cert='"), ("rsync", "Using stunnel for SSL encryption")]
+    {
         cluster.set_extra(&format!("wsrep_sst_method = {method}"))?;
         for other in cluster.all() {
             cluster.sql(other, &format!("SET GLOBAL wsrep_sst_method = '{method}'"))?;
@@ -59,6 +61,7 @@ fn an_emptied_node_is_filled_by_mariabackup_and_by_rsync() -> Result<()> {
         cluster.quorate(&["start", &name])?;
         let log = cluster.error_log(node)?.split_off(before);
         assert!(log.contains(&format!("{SCRIPT}{method}")), "no {method} in:\n{log}");
+        assert!(log.contains(encrypts), "the state came in the clear:\n{log}");
 
         let nodes = cluster.all();
         let load = Load { script: "oltp_write_only", clients: 6, seconds: 3, nodes: &nodes };

@@ -13,13 +13,14 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "error options rejected view",
-            "order snapshot",
+            "author error options rejected view",
+            "note order",
+            "snapshot",
             "output input",
             "forward start status",
             "feed lineage",
             "driver opening",
-            "alone membership read watch",
+            "alone audit membership read watch",
             "orders",
             "member",
         ],
@@ -29,11 +30,11 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "error host process spawn",
             "net",
-            "options query",
+            "options port query",
             "core",
             "live",
             "threads syncs",
-            "open",
+            "open operator",
             "group",
             "fuzzing guest tests",
         ],
@@ -56,7 +57,10 @@ const CRATES: &[(&str, &[&str])] = &[
             "fuzzing",
         ],
     ),
-    ("quorate-provider", &["abi options", "provider", "connect", "operator", "ffi fuzzing"]),
+    (
+        "quorate-provider",
+        &["abi answers options", "provider", "connect", "operator", "ffi fuzzing"],
+    ),
 ];
 
 /// A crate, and a word that it does not know: what this means is kept out of it.

@@ -33,6 +33,8 @@ pub struct Formats {
     pub view: u8,
     pub snapshot: u8,
     pub snapshot_meta: u8,
+    /// Notes of orders; 0: there are none.
+    pub note: u8,
     /// The layer above (`quorate-certify`): write sets, the state that follows from the log, and the
     /// certifier's part of it.
     pub write_set: u8,
@@ -53,16 +55,17 @@ const FIRST: Formats = Formats {
     view: 2,
     snapshot: 1,
     snapshot_meta: 2,
+    note: 0,
     write_set: 2,
     sequenced: 2,
     certifier: 3,
 };
 
-/// The same formats; what may be written at this level, and not before, is said by
-/// [`OPERATORS`] and [`NAMED_KEYS`].
-const SECOND: Formats = Formats { release: "0.2.0", ..FIRST };
+/// What else may be written at this level, and not before, is said by [`OPERATORS`] and [`NAMED_KEYS`].
+const SECOND: Formats = Formats { release: "0.2.0", note: 1, snapshot: 2, ..FIRST };
 
-/// From this level on, orders of operators are noted in the log.
+/// From this level on, orders of operators are noted in the log: by entries of their own kind, which members
+/// send to the leader in packets of their own type, and in snapshots.
 pub const OPERATORS: Level = 2;
 /// From this level on, a configuration has the names of the certificates that members show. Before it, who
 /// showed a certificate was known by nothing.

@@ -33,6 +33,7 @@ mod progress;
 mod quorum;
 mod rng;
 mod types;
+mod words;
 
 pub use crate::config::{
     Config, ConfigChange, ConfigDecodeError, MemberInfo, MemberRole, Primaries, PriorityRule,

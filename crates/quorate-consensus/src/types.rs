@@ -100,6 +100,9 @@ pub enum EntryKind {
     Data,
     /// A view of the group (who is here), proposed by the leader's driver.
     View,
+    /// What came of an operator's order, from [`crate::level::OPERATORS`] on. The state of the layer above
+    /// does not depend on it.
+    Note,
     /// Of a later release. It is carried like any other, for it may be committed; whoever is to
     /// apply it stops (see [`crate::level`]).
     Unknown(u8),
@@ -159,6 +162,7 @@ impl EntryKind {
             1 => Self::Config,
             2 => Self::Data,
             3 => Self::View,
+            4 => Self::Note,
             code => Self::Unknown(code),
         }
     }
@@ -170,6 +174,7 @@ impl EntryKind {
             Self::Config => 1,
             Self::Data => 2,
             Self::View => 3,
+            Self::Note => 4,
             Self::Unknown(code) => code,
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::source::Source;
 use bytes::Bytes;
+use quorate_consensus::level::OPERATORS;
 use quorate_consensus::{Config, Entry, EntryKind, LogPosition, SnapshotMeta, LEVEL};
-use quorate_group::{Committed, Content, Feed, Stored};
+use quorate_group::{Committed, Content, Feed, Stored, NOTES_MAX};
 
 pub fn run(input: &[u8]) {
     let mut source = Source::new(input);
@@ -23,6 +24,9 @@ pub fn run(input: &[u8]) {
             }
             Some(Committed::Data { .. }) | None => assert_eq!(*feed.view(), view),
         }
+        let noted = feed.take_noted();
+        assert!(noted.is_none_or(|noted| noted.index == position.index));
+        assert!(feed.notes().iter().count() <= NOTES_MAX);
         if feed.is_snapshot_due() {
             goes_on(&mut feed);
         }
@@ -36,9 +40,9 @@ fn beginning(source: &mut Source<'_>) -> Feed {
     // The core takes no later one.
     meta.last.index = meta.last.index.min(1 << 62);
     let content = Content::decode(Bytes::copy_from_slice(source.long_block()));
-    let view = content.map(|content| content.view).unwrap_or_default();
+    let (view, notes) = content.map(|c| (c.view, c.notes)).unwrap_or_default();
     let segment_bytes = 64 * u64::from(source.byte());
-    Feed::new("n1", LEVEL, segment_bytes, meta, view)
+    Feed::new("n1", LEVEL, segment_bytes, meta, view, notes)
 }
 
 /// Its snapshot is read, and says where it stands.
@@ -48,7 +52,11 @@ fn goes_on(feed: &mut Feed) {
     let meta = Stored::decode(stored.encode()).expect("its own").meta;
     let content = Content::decode(content).expect("its own");
     assert_eq!((meta.last, &content.view), (feed.position(), feed.view()));
-    feed.install(SnapshotMeta { ..meta }, content.view);
+    // Before their level there are no notes.
+    if meta.config.level >= OPERATORS {
+        assert_eq!(&content.notes, feed.notes());
+    }
+    feed.install(SnapshotMeta { ..meta }, content.view, content.notes);
 }
 
 fn entry(source: &mut Source<'_>, last: LogPosition) -> Entry {
@@ -57,6 +65,7 @@ fn entry(source: &mut Source<'_>, last: LogPosition) -> Entry {
         1 => EntryKind::View,
         2 => EntryKind::Config,
         3 => EntryKind::Noop,
+        4 => EntryKind::Note,
         _ => EntryKind::from_code(source.byte()),
     };
     let data = match kind {
@@ -64,6 +73,7 @@ fn entry(source: &mut Source<'_>, last: LogPosition) -> Entry {
             let rules = source.below(2);
             let mut config = Config::default();
             config.rules.zones_min = rules;
+            config.level = source.below(3).into();
             config.encode()
         }
         _ => Bytes::copy_from_slice(source.long_block()),

@@ -3,7 +3,7 @@
 use crate::source::Source;
 use bytes::Bytes;
 use quorate_consensus::{Config, MemberId, LEVEL};
-use quorate_group::{Assembly, Content, Stored};
+use quorate_group::{Assembly, Content, Notes, OrderNote, Stored, NOTES_MAX, NOTE_BYTES_MAX};
 use quorate_wire::{FrameType, Packet, SnapshotBegin};
 
 /// A membership: one that is read is written the same.
@@ -29,10 +29,25 @@ pub fn view(input: &[u8]) {
 pub fn content(input: &[u8]) {
     let bytes = Bytes::copy_from_slice(input);
     if let Ok(content) = Content::decode(bytes.clone()) {
-        assert_eq!(Content::decode(content.encode()), Ok(content));
+        assert_eq!(Content::decode(content.encode(LEVEL)), Ok(content));
     }
     if let Ok(stored) = Stored::decode(bytes) {
         assert_eq!(Stored::decode(stored.encode()), Ok(stored));
+    }
+}
+
+/// What came of an order, alone and as one of many.
+pub fn note(input: &[u8]) {
+    let bytes = Bytes::copy_from_slice(input);
+    if let Ok(note) = OrderNote::decode(bytes.clone()) {
+        assert_eq!(OrderNote::decode(note.encode()), Ok(note.clone()));
+        assert!(note.encode().len() <= NOTE_BYTES_MAX);
+        let shown = note.to_string();
+        assert!(shown.starts_with("id=") && !shown.contains(char::is_control));
+    }
+    if let Ok(notes) = Notes::decode(bytes) {
+        assert!(notes.iter().count() <= NOTES_MAX);
+        assert_eq!(Notes::decode(notes.encode()), Ok(notes));
     }
 }
 

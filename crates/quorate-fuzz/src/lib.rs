@@ -31,10 +31,14 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("snapshot_packets", group::packets),
     ("peer", peer::run),
     ("certificate", quorate_live::fuzzing::certificate),
+    ("operator_claim", quorate_live::fuzzing::operator_claim),
+    ("operator_request", quorate_live::fuzzing::operator_request),
+    ("operator_answer", quorate_live::fuzzing::operator_answer),
     // From the log, and so from any member.
     ("config", group::config),
     ("view", group::view),
     ("feed", feed::run),
+    ("note", group::note),
     ("write_set", certify::write_set),
     ("messages", certify::messages),
     ("entries", entries::run),
@@ -58,6 +62,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("cluster_address", provider::cluster_address),
     ("options", provider::options),
     ("orders", provider::orders),
+    ("operator_texts", provider::operator_texts),
 ];
 
 /// Runs the target of this name.

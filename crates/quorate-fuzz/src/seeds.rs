@@ -7,8 +7,14 @@ use crate::certify::LIMITS;
 use bytes::Bytes;
 use quorate_certify::votes::Ballot;
 use quorate_certify::{Sequenced, StateOutcome, StateRequest, VoteAct, VoteMessage};
-use quorate_consensus::{Config, MemberId, MemberInfo, MemberRole, SnapshotMeta};
-use quorate_group::{Content, Parcel, Stored, View, ViewMember};
+use quorate_consensus::{Config, MemberId, MemberInfo, MemberRole, SnapshotMeta, LEVEL};
+use quorate_group::{
+    Author, Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, Parcel, Stored, View,
+    ViewMember,
+};
+use quorate_live::port::{
+    Answer, MemberChange, MemberReport, Plan, Report, Request, RulesChange, Why,
+};
 use quorate_node::start::isolated::action;
 use quorate_wire::{Fragmenter, FrameReader, FrameType, Packet};
 use std::path::{Path, PathBuf};
@@ -45,6 +51,7 @@ pub fn all() -> io::Result<Vec<Seed>> {
     group(&mut add);
     certificates(&mut add);
     texts(&mut add);
+    operators(&mut add);
     for (target, length, count) in STORIES {
         (1..=count)
             .for_each(|number| add(target, &format!("story-{number}"), &story(number, length)));
@@ -173,11 +180,30 @@ fn group(add: &mut impl FnMut(&'static str, &str, &[u8])) {
     for (name, primary) in [("multi", None), ("single", Some(MemberId(2)))] {
         let view = View { number: 4, members: vec![member(1), member(2)], primary };
         let machine = Sequenced::beginning(LIMITS, 3).snapshot();
-        let content = Content { view, machine }.encode();
+        let notes = Notes::default();
+        let content = Content { view, notes, machine }.encode(1);
         add("snapshot_content", name, &content);
         let length = u32::from_le_bytes([content[1], content[2], content[3], content[4]]);
         add("view", name, &content[5..5 + length as usize]);
     }
+    let order = |number, outcome| {
+        let id = NoteId { member: MemberId(1), incarnation: 2, number };
+        let author = Author { name: "root@localhost".into(), from: "10.0.0.9".into() };
+        let mandate = Mandate { author, given_ms: 1_764_018_300_123 };
+        OrderNote::new(OrderTaken::new(id, "n1", mandate, "switchover to n2"), outcome)
+    };
+    let mut notes = Notes::default();
+    for (name, note) in [
+        ("done", order(1, Ok("n2 leads".into()))),
+        ("refused", order(2, Err("it does not lead".into()))),
+    ] {
+        add("note", name, &note.encode());
+        notes.take(note);
+    }
+    add("note", "both", &notes.encode());
+    let machine = Sequenced::beginning(LIMITS, 3).snapshot();
+    let view = View { number: 4, members: vec![member(1)], primary: None };
+    add("snapshot_content", "notes", &Content { view, notes, machine }.encode(LEVEL));
     let last = quorate_consensus::LogPosition { term: 3, index: 70 };
     let meta = SnapshotMeta { last, config: three };
     let stored = Stored { meta: meta.clone(), received: true }.encode();
@@ -228,6 +254,35 @@ fn certificates(add: &mut impl FnMut(&'static str, &str, &[u8])) {
         ]);
         add("certificate", kind, &sequence(&[&signed, &algorithm, &part(0x03, &[&[0, 1]])]));
     }
+}
+
+fn operators(add: &mut impl FnMut(&'static str, &str, &[u8])) {
+    add("operator_claim", "ann", &[&[1, 3][..], b"ann", &[7; 32]].concat());
+    let change = MemberChange { name: "n1".into(), priority: Some(7), ..MemberChange::default() };
+    let requests = [
+        ("status", Request::Status),
+        ("switchover", Request::Switchover { to: Some("n2".into()) }),
+        ("member", Request::MemberSet(change)),
+        ("rules", Request::Rules(RulesChange { zones: Some(2), ..RulesChange::default() })),
+        ("force", Request::ForceQuorum { keep: vec!["n1".into()], reason: "fire".into() }),
+    ];
+    for (name, request) in requests {
+        add("operator_request", name, &request.encode().expect("a request"));
+    }
+    let members = vec![MemberReport { levels: Some((1, 2)), ..MemberReport::default() }];
+    let answers = [
+        ("status", Answer::Status(Box::new(Report { members, ..Report::default() }))),
+        ("plan", Answer::Plan(Plan { refusal: Some("no".into()), ..Plan::default() })),
+        ("leader", Answer::AskLeader { name: "n1".into(), address: "a:1".into() }),
+        ("refused", Answer::refused(Why::Permission, "no")),
+    ];
+    for (name, answer) in answers {
+        add("operator_answer", name, &answer.encode().expect("an answer"));
+    }
+    let credential = "# of a test\nquorate-operator-1 ann read \
+                      abababababababababababababababababababababababababababababababab 85357ed3";
+    add("operator_texts", "credential", credential.as_bytes());
+    add("operator_texts", "list", b"ann,bob:read, db1.example.com,::1:read");
 }
 
 fn texts(add: &mut impl FnMut(&'static str, &str, &[u8])) {

@@ -1,23 +1,26 @@
 //! Committed entries in log order, as the layer above is to see them: the pure half of whoever feeds
 //! a state machine.
 //!
-//! Invariant: view, configuration and position after an index are the same on every member that got
+//! Invariant: view, notes, configuration and position after an index are the same on every member that got
 //! there, by entries or by a snapshot.
 
 use crate::error::{memory_fault, unreadable};
 use crate::input::Applied;
+use crate::note::{Notes, OrderNote};
 use crate::snapshot::Content;
 use crate::view::View;
 use bytes::Bytes;
+use quorate_consensus::level::OPERATORS;
 use quorate_consensus::{
     level, Config, Entry, EntryKind, Index, Level, LogPosition, Primaries, SnapshotMeta, Term,
 };
+use quorate_wire::WireError;
 
 /// What an entry is counted for beside its data when the growth of the log is estimated.
 const ENTRY_OVERHEAD: u64 = 64;
 
-/// A committed entry for the layer above. `Noop` and `Config` entries are not shown. Everything in
-/// it follows from the log.
+/// A committed entry for the layer above. `Noop`, `Config` and `Note` entries are not shown. Everything
+/// in it follows from the log.
 #[derive(Clone, Debug)]
 pub enum Committed {
     Data {
@@ -33,6 +36,15 @@ pub enum Committed {
     },
 }
 
+/// A note, as it was met in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    pub index: Index,
+    pub note: OrderNote,
+    /// It was in the log before, and counts for nothing here.
+    pub again: bool,
+}
+
 #[derive(Clone, Debug)]
 pub struct Feed {
     /// Names this member in errors.
@@ -40,6 +52,8 @@ pub struct Feed {
     applied: LogPosition,
     config: Config,
     view: View,
+    notes: Notes,
+    noted: Option<Noted>,
     /// The highest that this member knows.
     level: Level,
     /// Bytes of log since the last snapshot.
@@ -55,15 +69,17 @@ impl Feed {
         segment_bytes: u64,
         meta: SnapshotMeta,
         view: View,
+        notes: Notes,
     ) -> Self {
         let (node, applied, config) = (node.to_owned(), meta.last, meta.config);
-        Self { node, applied, config, view, level, grown: 0, segment_bytes }
+        Self { node, applied, config, view, notes, noted: None, level, grown: 0, segment_bytes }
     }
 
     /// The next entry: what the state machine is to see of it. `Err`: the state machine can see
     /// nothing more. What cannot be read is not passed over: others may be able to read it.
     pub fn entry(&mut self, entry: Entry) -> Result<Option<Committed>, String> {
         let index = entry.index;
+        self.noted = None;
         if index != self.applied.index + 1 {
             return Err(format!("the log gave index {index} next (a bug)"));
         }
@@ -92,6 +108,14 @@ impl Feed {
                     Committed::View { index, view }
                 })
             }
+            EntryKind::Note => {
+                let read = read_note(self.config.level, entry.data);
+                if let Some(note) = read.map_err(|error| stop(error.to_string()))? {
+                    let again = !self.notes.take(note.clone());
+                    self.noted = Some(Noted { index, note, again });
+                }
+                None
+            }
             EntryKind::Unknown(kind) => {
                 let upgrade = level::upgrade(self.level + 1);
                 return Err(stop(format!("it is of kind {kind}; {upgrade}")));
@@ -116,13 +140,24 @@ impl Feed {
     /// The snapshot of here, where the state machine's is `machine`.
     pub fn snapshot(&mut self, machine: Bytes) -> (SnapshotMeta, Bytes) {
         self.grown = 0;
-        let content = Content { view: self.view.clone(), machine };
-        (SnapshotMeta { last: self.applied, config: self.config.clone() }, content.encode())
+        let content = Content { view: self.view.clone(), notes: self.notes.clone(), machine };
+        let encoded = content.encode(self.config.level);
+        (SnapshotMeta { last: self.applied, config: self.config.clone() }, encoded)
     }
 
     /// Goes on after a snapshot of this, whose content the state machine has.
-    pub fn install(&mut self, meta: SnapshotMeta, view: View) {
-        *self = Self::new(&self.node, self.level, self.segment_bytes, meta, view);
+    pub fn install(&mut self, meta: SnapshotMeta, view: View, notes: Notes) {
+        *self = Self::new(&self.node, self.level, self.segment_bytes, meta, view, notes);
+    }
+
+    /// What the last entry was, if that was a note.
+    pub fn take_noted(&mut self) -> Option<Noted> {
+        self.noted.take()
+    }
+
+    /// What operators ordered, as far as that is kept.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     pub fn applied(&self) -> Applied {
@@ -135,5 +170,68 @@ impl Feed {
 
     pub fn view(&self) -> &View {
         &self.view
+    }
+}
+
+/// `None`: it counts for nothing. Before their level there are no notes; one that cannot be read is the same
+/// bytes to all, and passed over by all alike, unless a later release wrote it.
+fn read_note(level: Level, data: Bytes) -> Result<Option<OrderNote>, WireError> {
+    if level < OPERATORS {
+        return Ok(None);
+    }
+    match OrderNote::decode(data) {
+        Err(newer @ WireError::Newer(_)) => Err(newer),
+        read => Ok(read.ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::note::{NoteId, OrderTaken};
+    use quorate_consensus::LEVEL;
+
+    fn feed(level: Level) -> Feed {
+        let config = Config { level, ..Config::default() };
+        let meta = SnapshotMeta { config, ..SnapshotMeta::default() };
+        Feed::new("n1", LEVEL, 1, meta, View::default(), Notes::default())
+    }
+
+    fn note(number: u64) -> Bytes {
+        let taken =
+            OrderTaken { id: NoteId { number, ..NoteId::default() }, ..OrderTaken::default() };
+        OrderNote { taken, ..OrderNote::default() }.encode()
+    }
+
+    fn take(feed: &mut Feed, data: Bytes) -> Option<bool> {
+        let entry = Entry::new(feed.position().index + 1, 1, EntryKind::Note, data);
+        assert!(matches!(feed.entry(entry), Ok(None)));
+        feed.take_noted().map(|noted| noted.again)
+    }
+
+    #[test]
+    fn notes_are_kept_once_and_survive_a_snapshot() {
+        let mut first = feed(OPERATORS);
+        let taken = [note(1), note(2), note(1), Bytes::from_static(b"\x01no note")];
+        let taken = taken.map(|data| take(&mut first, data));
+        assert_eq!(taken, [Some(false), Some(false), Some(true), None]);
+        let (meta, content) = first.snapshot(Bytes::new());
+        let Content { view, notes, .. } = Content::decode(content).unwrap();
+        let mut second = feed(OPERATORS);
+        second.install(meta, view, notes);
+        assert_eq!(take(&mut second, note(2)), Some(true));
+        assert_eq!(second.notes(), first.notes());
+    }
+
+    #[test]
+    fn before_their_level_there_are_no_notes_and_later_ones_stop_the_member() {
+        let mut early = feed(OPERATORS - 1);
+        assert_eq!(take(&mut early, note(1)), None);
+        let (_, content) = early.snapshot(Bytes::from_static(b"machine"));
+        assert_eq!(content[0], 1, "the version that the first release reads");
+        let mut feed = feed(OPERATORS);
+        let later = Entry::new(1, 1, EntryKind::Note, Bytes::from_static(b"\xff"));
+        let stopped = feed.entry(later).unwrap_err();
+        assert!(stopped.contains("run a release on this node"), "{stopped}");
     }
 }

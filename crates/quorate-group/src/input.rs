@@ -1,5 +1,6 @@
 //! What a member can be told.
 
+use crate::note::NoteId;
 use crate::snapshot::Received;
 use crate::view::View;
 use quorate_consensus::{Config, Entry, Index, LogPosition, MemberId};
@@ -87,6 +88,8 @@ pub enum Input {
     Started(Applied),
     /// How far the state machine got: before each tick, and after each entry that is not data.
     Applied(Applied),
+    /// This note is in the log, and was applied.
+    Noted(NoteId),
     /// The commit that the host is in the middle of: before each tick.
     HostCommit(Option<i64>),
     /// The room on the log's disk, and what the log says of it: before each tick.

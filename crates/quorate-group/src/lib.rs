@@ -10,17 +10,19 @@
 //! ```text
 //!  member        the machine: which input goes where, housekeeping
 //!  orders        what an operator or the layer above asks for, until it is answered
-//!  membership  alone  read  watch            what a leader keeps right, and what a member asks for
+//!  membership  alone  read  watch  audit     what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
 //!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
-//!  input  output  snapshot  order  view  options  error  rejected   what is said
+//!  input  output  snapshot  order  view  options  note  author  error  rejected     what is said
 //! ```
 //!
 //! Beside the machine, without its lock, run [`Feed`] (committed entries for the layer above),
 //! [`Assembly`] and [`Parcel`] (snapshots on their way).
 
 mod alone;
+mod audit;
+mod author;
 mod driver;
 mod error;
 mod feed;
@@ -29,6 +31,7 @@ mod input;
 mod lineage;
 mod member;
 mod membership;
+mod note;
 mod opening;
 mod options;
 mod order;
@@ -42,16 +45,18 @@ mod status;
 mod view;
 mod watch;
 
+pub use author::{Author, Mandate};
 pub use error::{memory_fault, OrderError, StartError};
-pub use feed::{Committed, Feed};
+pub use feed::{Committed, Feed, Noted};
 pub use forward::{Intake, FORWARD_BYTES};
 pub use input::{refusal_proves_absence, Applied, AskAnswer, Input, LogRoom};
 pub use member::{Greeting, Member};
+pub use note::{NoteId, Notes, OrderNote, OrderTaken, NOTES_MAX, NOTE_BYTES_MAX};
 pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, SnapshotOrder};
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
-pub use status::{GroupStatus, LogFigures};
+pub use status::{GroupStatus, LogFigures, PeerLook};
 pub use view::{View, ViewMember};

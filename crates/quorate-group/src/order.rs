@@ -2,6 +2,7 @@
 
 use crate::error::OrderError;
 use quorate_consensus::{Index, LogPosition, MemberRole, Rules};
+use std::fmt;
 
 /// Each is answered once: when it is done, when it cannot be, or at its deadline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,4 +76,45 @@ pub struct ForcePlan {
     pub commit: Index,
     /// Why it cannot be done, if so.
     pub refusal: Option<String>,
+}
+
+/// As operators give it.
+impl fmt::Display for Order {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Order::AwaitJoined => out.write_str("join"),
+            Order::ReadPoint => out.write_str("read point"),
+            Order::Switchover { to: Some(to) } => write!(out, "switchover to {to}"),
+            Order::Switchover { to: None } => out.write_str("switchover to whoever is furthest"),
+            Order::Alter { name, alteration } => write!(out, "member set {name}{alteration}"),
+            Order::Remove { name } => write!(out, "member remove {name}"),
+            Order::SetRules(rules) => write!(out, "rules {rules}"),
+            Order::ForceQuorum { keep, reason } => {
+                write!(out, "force-quorum, keeping {}: {reason}", keep.join(", "))
+            }
+            Order::Leave => out.write_str("leave"),
+            Order::WantVotes(votes) => write!(out, "votes {votes}"),
+            Order::GoOnAlone => out.write_str("go on alone"),
+            Order::Isolate(true) => out.write_str("isolate"),
+            Order::Isolate(false) => out.write_str("end of isolation"),
+            Order::AllowAlone(allowed) => write!(out, "going on alone allowed: {allowed}"),
+            Order::RefreshView => out.write_str("view refresh"),
+            Order::SuspectAfter(ms) => write!(out, "suspect after {ms} ms"),
+        }
+    }
+}
+
+impl fmt::Display for Alteration {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(role) = self.role {
+            write!(out, " role={role}")?;
+        }
+        if let Some(priority) = self.priority {
+            write!(out, " priority={priority}")?;
+        }
+        if let Some(zone) = &self.zone {
+            write!(out, " zone={zone}")?;
+        }
+        Ok(())
+    }
 }

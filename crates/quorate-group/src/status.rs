@@ -1,6 +1,6 @@
 //! A look at a member.
 
-use quorate_consensus::{Config, Index, MemberId, Term};
+use quorate_consensus::{Config, Index, Level, MemberId, MemberInfo, Term};
 
 /// What the log says of itself.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,22 @@ pub struct LogFigures {
     pub sync_us_avg: f64,
     pub sync_us_max: u64,
     pub warning: Option<String>,
+}
+
+/// What this member knows of another one's process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerLook {
+    pub id: MemberId,
+    /// There is a connection, in one direction at least.
+    pub connected: bool,
+    /// The lowest and the highest feature level that it knows, if it has ever been connected.
+    pub levels: Option<(Level, Level)>,
+    /// Client address, as it said.
+    pub incoming: String,
+    /// Leader only: so much of the log it is known to have.
+    pub matched: Option<Index>,
+    /// Leader only: a snapshot is on its way there.
+    pub snapshotting: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -30,6 +46,8 @@ pub struct GroupStatus {
     pub loggers: Vec<MemberId>,
     /// The membership as this member knows it, with roles, priorities, zones and rules.
     pub config: Config,
+    /// The others, as far as they were ever heard of.
+    pub peers: Vec<PeerLook>,
     pub log_bytes: u64,
     pub first_index: Index,
     pub syncs: u64,
@@ -50,6 +68,11 @@ impl GroupStatus {
     pub fn rejections(&self) -> String {
         let kinds = self.rejected.iter().map(|(kind, count)| format!("{kind}={count}"));
         kinds.collect::<Vec<_>>().join(",")
+    }
+
+    /// Who leads, if that is another member: it carries out what this one cannot.
+    pub fn leads_elsewhere(&self) -> Option<&MemberInfo> {
+        self.leader.filter(|_| !self.is_leader).and_then(|leader| self.config.members.get(&leader))
     }
 
     /// Names and values, as `quorate status` asks them over the group port.

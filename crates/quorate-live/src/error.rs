@@ -34,12 +34,21 @@ pub enum GroupError {
          some of {there}, or take the option out; nothing was started"
     )]
     Ciphers { named: String, there: String },
+    #[error("'{name}' in {option} is neither a DNS name nor an IP address: correct it; nothing was changed")]
+    BadName { name: String, option: &'static str },
     #[error(
-        "'{name}' in quorate.ssl_names is neither a DNS name nor an IP address: correct it; nothing was started"
+        "{name} is a member by quorate.ssl_names, and an operator by quorate.operators: nobody is both. Take \
+         it out of one of them; nothing was changed"
     )]
-    BadName { name: String },
+    TwoRoles { name: String },
     #[error("the others would not take this certificate: {reason}. The former one stays in use")]
     OtherName { reason: String },
+    #[error("{reason}")]
+    OperatorName { reason: String },
+    #[error(
+        "the file {} cannot be used as an operator's credential: {reason}", .path.display()
+    )]
+    OperatorFile { path: PathBuf, reason: String },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(
@@ -68,6 +77,11 @@ pub enum GroupError {
          key that is damaged may be deleted, and a new one is made", .path.display()
     )]
     KeyFile { path: PathBuf, source: io::Error },
+    #[error(
+        "the file {} for state transfers cannot be read or written: {source}. Check the disk and its \
+         permissions; it is made from the group's secret, and may be deleted", .path.display()
+    )]
+    TransferFile { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]

@@ -3,21 +3,20 @@
 use crate::error::GroupError;
 use crate::host::{Observer, StateMachine};
 use crate::live::Live;
+use crate::net::trust::Operators;
 use crate::open;
+use crate::operator::{Operator, AT_ONCE};
 use crate::options::{GroupOptions, OpenInfo};
 use crate::threads::Feeder;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_consensus::{Charter, Index, LogPosition, Rules, SnapshotMeta, Term};
+use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
 use quorate_group::{
-    memory_fault, Alteration, Content, Done, Feed, ForcePlan, GroupStatus, Order, View, ViewMember,
+    memory_fault, Author, Content, Done, Feed, ForcePlan, GroupStatus, Notes, Order, OrderNote,
+    View, ViewMember,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-/// How long an order may take that is carried out at once: only the machine's own thread of events is
-/// waited for.
-const AT_ONCE: Duration = Duration::ZERO;
 
 /// A snapshot beside the log, or (index 0, no bytes) the empty state before its first entry.
 #[derive(Clone, Debug)]
@@ -90,17 +89,18 @@ impl Group {
         }
         let (meta, content) = self.starting_point(accept)?;
         let index = meta.last.index;
-        let view = match content {
+        let (view, notes) = match content {
             Some(content) => {
                 let restored = machine.restore(index, content.machine);
                 restored
                     .map_err(|reason| GroupError::Snapshot { action: "continue from", reason })?;
-                content.view
+                (content.view, content.notes)
             }
-            None => View::default(),
+            None => (View::default(), Notes::default()),
         };
         let options = &self.live.options;
-        let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
+        let feed =
+            Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
         let feeder = Feeder::new(machine, feed);
         let live = self.live.clone();
         if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {
@@ -128,7 +128,7 @@ impl Group {
     /// A linearizable read point: every entry committed before the call is at or below the
     /// returned index. Callers at the same time share one round.
     pub fn barrier(&self, timeout: Duration) -> Result<Index, GroupError> {
-        match self.live.order(Order::ReadPoint, timeout)? {
+        match self.live.order(Order::ReadPoint, timeout, None)? {
             Done::ReadPoint(index) => Ok(index),
             other => unreachable!("{other:?} is no read point"),
         }
@@ -165,24 +165,32 @@ impl Group {
         self.live.reload_security()
     }
 
+    /// Takes these operators from now on, and no others. With certificates their files are read again; on
+    /// an error only rights that are taken have gone.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        self.live.set_operators(operators)
+    }
+
     /// Whole days until this member's certificate ends; below 0 from then on. `None`: it has none.
     pub fn certificate_days(&self) -> Option<i64> {
         let trust = self.live.trust();
         trust.expiry.as_ref().map(|expiry| expiry.days_left(SystemTime::now()))
     }
 
-    pub fn status(&self) -> GroupStatus {
-        self.live.status()
+    /// The orders that `author` may give to this member; whether it may is for the caller to know.
+    pub fn operator(&self, author: Author) -> Operator<'_> {
+        Operator { live: &self.live, author }
     }
 
-    /// Hands leadership to the member of that name (`None`: to whoever is furthest), waits until it
-    /// leads and gives back its name. Proposals wait meanwhile; none is lost or refused. Only the
-    /// leader can: `OrderError::Switchover` says who that is.
-    pub fn switchover(&self, to: Option<&str>, timeout: Duration) -> Result<String, GroupError> {
-        match self.live.order(Order::Switchover { to: to.map(str::to_owned) }, timeout)? {
-            Done::Leader(name) => Ok(name),
-            other => unreachable!("{other:?} is no leader"),
-        }
+    /// What operators ordered of any member, and what came of it: the last [`quorate_group::NOTES_MAX`]
+    /// that this member's state machine has passed in the log, the oldest first. What a member took whose
+    /// process ended at once is in its error log alone.
+    pub fn orders(&self) -> Vec<OrderNote> {
+        self.live.hands.notes.lock().iter().cloned().collect()
+    }
+
+    pub fn status(&self) -> GroupStatus {
+        self.live.status()
     }
 
     /// Silence after which a member leaves the view, from now on.
@@ -194,10 +202,11 @@ impl Group {
     /// It goes on asking after that.
     pub fn want_votes(&self, votes: u8, patience: Duration) {
         // That it took longer, or that the member closes, is no failure.
-        let _asked = self.live.order(Order::WantVotes(votes), patience);
+        let _asked = self.live.order(Order::WantVotes(votes), patience, None);
     }
 
-    /// Cuts this member off from the others (`gmcast.isolate`), or lets it go on.
+    /// Cuts this member off from the others, or lets it go on, as its options say. An operator's word is
+    /// [`Operator::isolate`].
     pub fn isolate(&self, isolated: bool) {
         self.tell(Order::Isolate(isolated));
     }
@@ -208,54 +217,10 @@ impl Group {
         self.tell(Order::AllowAlone(allowed));
     }
 
-    /// Goes on alone now (`pc.bootstrap`), or says why that could lose acknowledged commits.
-    /// Fine if there is a quorum.
-    pub fn bootstrap(&self) -> Result<(), GroupError> {
-        self.order(Order::GoOnAlone, AT_ONCE)
-    }
-
-    /// Gives the member of this name another role, priority or zone. A learner that is to vote does so
-    /// when it has caught up. Returns when that is committed. Only the leader can.
-    pub fn alter_member(
-        &self,
-        name: &str,
-        alteration: &Alteration,
-        timeout: Duration,
-    ) -> Result<(), GroupError> {
-        let (name, alteration) = (name.to_owned(), alteration.clone());
-        self.order(Order::Alter { name, alteration }, timeout)
-    }
-
-    /// Removes the member of this name, running or not. Only the leader can.
-    pub fn remove_member(&self, name: &str, timeout: Duration) -> Result<(), GroupError> {
-        self.order(Order::Remove { name: name.to_owned() }, timeout)
-    }
-
-    /// Sets the rules of the group: zones a commit needs, how priorities count. Only the leader can.
-    pub fn set_rules(&self, rules: Rules, timeout: Duration) -> Result<(), GroupError> {
-        self.order(Order::SetRules(rules), timeout)
-    }
-
-    /// What [`Group::force_quorum`] would do, and what may be lost by it. Changes nothing.
+    /// What [`Operator::force_quorum`] would do, and what may be lost by it. Changes nothing.
     pub fn plan_force_quorum(&self, keep: &[&str]) -> ForcePlan {
-        let keep = owned(keep);
+        let keep: Vec<String> = keep.iter().map(|name| (*name).to_owned()).collect();
         self.live.with_machine(|machine, _, _| machine.plan_force(&keep))
-    }
-
-    /// A majority is lost for good: makes the members of these names (this one among them) the
-    /// group. Each must run and agree; if one has more in its log, it is the one to be told. The
-    /// others never come back with their logs. `reason` stands in the log with the change.
-    pub fn force_quorum(
-        &self,
-        keep: &[&str],
-        reason: &str,
-        timeout: Duration,
-    ) -> Result<ForcePlan, GroupError> {
-        let order = Order::ForceQuorum { keep: owned(keep), reason: reason.to_owned() };
-        match self.live.order(order, timeout)? {
-            Done::Forced(plan) => Ok(plan),
-            other => unreachable!("{other:?} is no plan"),
-        }
     }
 
     /// Leaves the group: removed from the voters (dead voters first, where the rest would have no
@@ -270,12 +235,12 @@ impl Group {
     }
 
     fn order(&self, order: Order, timeout: Duration) -> Result<(), GroupError> {
-        self.live.order(order, timeout).map(|_| ())
+        self.live.order(order, timeout, None).map(drop)
     }
 
     /// An order that cannot be refused, but by a member that is closed.
     fn tell(&self, order: Order) {
-        let told = self.live.order(order, AT_ONCE);
+        let told = self.live.order(order, AT_ONCE, None);
         debug_assert!(told.is_ok() || self.live.is_stopping() || self.live.has_failed());
     }
 
@@ -312,10 +277,6 @@ impl Group {
         };
         Ok(snapshots.chain([Ok((beginning, (SnapshotMeta::default(), None)))]))
     }
-}
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 impl Drop for Group {

@@ -3,7 +3,7 @@
 use crate::error::GroupError;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, write_packet, Caller, DialError, Dialled};
-use crate::net::trust::{Security, Trust};
+use crate::net::trust::{Credentials, Operators, Security};
 use quorate_consensus::MemberId;
 use quorate_wire::{Fragmenter, Packet, PeerIdentity, Want};
 use std::io::{self, Write};
@@ -22,7 +22,12 @@ impl Guest {
         security: &Security,
         dir: Option<&Path>,
     ) -> Result<Guest, GroupError> {
-        let trust = Arc::new(Trust::load(security, dir)?);
+        let read = Credentials::read(security, &Operators::default())?;
+        let trust = match dir {
+            Some(dir) => read.of_member(dir, false)?,
+            None => read.of_process()?,
+        };
+        let trust = Arc::new(trust);
         let connections = Connections::default();
         let silence = Duration::from_secs(5);
         let caller = Caller { identity, silence, connections: &connections, trust };

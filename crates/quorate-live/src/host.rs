@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
 use quorate_group::{Committed, LogLevel};
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// The layer above: everything is called on the one feeder thread, in log order.
@@ -26,6 +27,23 @@ pub trait StateMachine: Send {
     fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
 }
 
+/// How a server is. The names of the fields are those of the report that operators get.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerReport {
+    /// In the words of `wsrep_local_state_comment`.
+    pub state: String,
+    /// It takes reads and writes.
+    pub ready: bool,
+    /// Last applied, and the last that is committed in the group as far as this node knows; -1: none.
+    pub seqno: i64,
+    pub committed: i64,
+    /// Write sets that wait to be applied.
+    pub queued: u64,
+    /// Transactions of its clients that are under way in the group.
+    pub transactions: u64,
+}
+
 /// Local happenings, not part of the log; called on group threads, must not block, and must not
 /// close the group.
 pub trait Observer: Send + Sync {
@@ -34,7 +52,8 @@ pub trait Observer: Send + Sync {
     fn may_join(&self, _group: u128, _charter: Charter) -> Result<(), String> {
         Ok(())
     }
-    /// May somebody at this address connect? Asked for each connection that comes, on a thread of its own.
+    /// May somebody at this address connect? Asked before anything is read, on a thread of the connection's own;
+    /// the answer holds for a second.
     fn admits(&self, _addr: IpAddr) -> bool {
         true
     }
@@ -46,6 +65,11 @@ pub trait Observer: Send + Sync {
     /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
     /// for seconds means that the host hangs, and should not lead. Asked several times a second.
     fn commit_under_way(&self) -> Option<i64> {
+        None
+    }
+    /// How the server is that this member is part of; `None`: there is none, as of a logger. Asked by operators,
+    /// on threads of their own.
+    fn server(&self) -> Option<ServerReport> {
         None
     }
     /// Other rules hold for the group; also told at the start.

@@ -17,10 +17,12 @@
 //!
 //! ```text
 //!  group                 the handle
+//!  operator              orders, each with its author
 //!  open                  from a directory to a running member
 //!  threads  syncs        what each thread does
 //!  live                  what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
+//!  port                  what operators say, and are answered
 //!  net  host  spawn ...  connections, the layer above, threads as such
 //! ```
 //!
@@ -37,7 +39,9 @@ mod host;
 mod live;
 mod net;
 mod open;
+mod operator;
 mod options;
+pub mod port;
 mod process;
 mod query;
 mod spawn;
@@ -46,15 +50,20 @@ mod threads;
 
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{Observer, StateMachine};
-pub use net::trust::{Secret, SecretOptions, Security, TlsOptions};
+pub use host::{Observer, ServerReport, StateMachine};
+pub use net::trust::{
+    parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret,
+    SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+};
+pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, StartError, View,
-    ViewMember,
+    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
+    StartError, View, ViewMember,
 };
+pub use quorate_wire::printable;
 
 #[cfg(test)]
 extern crate self as quorate_live;

@@ -4,16 +4,19 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::host::Observer;
 use crate::net::dial::Caller;
-use crate::net::trust::Trust;
+use crate::net::trust::{Credentials, OperatorId, Operators, Security, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{LogPosition, MemberId};
-use quorate_group::{Done, GroupStatus, Input, LogFigures, LogLevel, Member, Order, Output};
+use quorate_group::{
+    Author, Done, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
+};
 use quorate_wal::WalError;
+use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub(crate) struct Live {
     pub options: GroupOptions,
@@ -23,6 +26,8 @@ pub(crate) struct Live {
     pub core: Core,
     pub hands: Arc<Hands>,
     pub trust: RwLock<Arc<Trust>>,
+    /// Which operators this member takes now.
+    pub operators: RwLock<Operators>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     pub stopping: Mutex<bool>,
@@ -46,10 +51,16 @@ impl Live {
     }
 
     /// Has an order carried out, and waits for the answer; it comes after `timeout` at the latest.
-    pub fn order(&self, order: Order, timeout: Duration) -> Result<Done, GroupError> {
+    /// An operator's has a mandate.
+    pub fn order(
+        &self,
+        order: Order,
+        timeout: Duration,
+        mandate: Option<Mandate>,
+    ) -> Result<Done, GroupError> {
         let id = self.hands.answers.expect();
         let timeout_ms = timeout.as_millis().min(u32::MAX.into()) as u64;
-        self.core.order(id, order, self.hands.now_ms() + timeout_ms);
+        self.core.order(id, order, self.hands.now_ms() + timeout_ms, mandate);
         match self.hands.answers.wait(id) {
             Some(answer) => Ok(answer?),
             None => Err(self.failure()),
@@ -133,13 +144,43 @@ impl Live {
     /// Reads secret or certificates again. All connections are made anew, in both directions: what they stood
     /// on may be revoked.
     pub fn reload_security(&self) -> Result<(), GroupError> {
-        let loaded = Trust::load(&self.options.security, Some(&self.options.dir))?;
+        let (options, operators) = (&self.options, self.operators.read().clone());
+        let read = Credentials::read(&options.security, &operators)?;
+        let loaded = read.of_member(&options.dir, options.has_data())?;
         self.with_machine(|machine, now_ms, out| machine.show(now_ms, loaded.key, out))
             .map_err(|refusal| GroupError::OtherName { reason: refusal.text })?;
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
         self.core.break_links();
         Ok(())
+    }
+
+    /// Takes these operators from now on, also on connections that stand. With certificates the list says
+    /// who is no member, too: so all connect anew. Where their files cannot be read, whoever was taken off
+    /// the list has no right any more, and whoever was added has none yet.
+    pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        let former = mem::replace(&mut *self.operators.write(), operators.clone());
+        if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
+            return Ok(());
+        }
+        self.reload_security()
+    }
+
+    /// As [`Live::order`], by an operator: noted, with its author and the time.
+    pub fn order_by(
+        &self,
+        author: Author,
+        order: Order,
+        timeout: Duration,
+    ) -> Result<Done, GroupError> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let given_ms = since_1970.as_millis() as u64;
+        self.order(order, timeout, Some(Mandate { author, given_ms }))
+    }
+
+    /// What is left of the right of somebody who has shown this; `None`: it is not let in.
+    pub fn admit(&self, shown: &OperatorId) -> Option<OperatorId> {
+        self.operators.read().admit(shown)
     }
 
     pub fn caller(&self) -> Caller<'_> {

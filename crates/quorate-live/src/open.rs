@@ -7,7 +7,7 @@ use crate::live::Live;
 use crate::net::dial::{dial, Caller, DialError};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
-use crate::net::trust::Trust;
+use crate::net::trust::{Credentials, Trust};
 use crate::options::{GroupOptions, OpenInfo};
 use crate::spawn::Threads;
 use crate::syncs::Syncs;
@@ -31,7 +31,7 @@ pub(crate) fn open(
 ) -> Result<(Arc<Live>, OpenInfo), GroupError> {
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
     options.security.check_reach(&options.listen, &options.advertise)?;
-    Trust::load(&options.security, None)?;
+    let credentials = Credentials::read(&options.security, &options.operators)?;
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
@@ -42,7 +42,7 @@ pub(crate) fn open(
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
     keep_private(&options, &*observer);
-    let trust = Arc::new(Trust::load(&options.security, Some(&options.dir))?);
+    let trust = Arc::new(credentials.of_member(&options.dir, options.has_data())?);
     report_recovery(&options, &recovered, &*observer);
     let fresh = recovered.last.index == 0;
     let settings = options.machine(random() as u64, trust.key);
@@ -82,6 +82,7 @@ pub(crate) fn open(
             wal,
             snapshots,
             gate: Gate::default(),
+            notes: Mutex::default(),
             notices: Notices::default(),
             answers: Answers::default(),
             asks: Asks::default(),
@@ -90,6 +91,7 @@ pub(crate) fn open(
             failed: AtomicBool::new(false),
         });
         Live {
+            operators: RwLock::new(options.operators.clone()),
             options,
             id,
             tick_ms,

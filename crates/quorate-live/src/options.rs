@@ -1,6 +1,6 @@
 //! What a member is opened with.
 
-use crate::net::trust::Security;
+use crate::net::trust::{Operators, Security};
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
     Charter, KeyId, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT,
@@ -59,6 +59,10 @@ pub struct GroupOptions {
     pub retain_bytes: u64,
     /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
     pub security: Security,
+    /// Which operators this member takes; later: [`Group::set_operators`].
+    ///
+    /// [`Group::set_operators`]: crate::Group::set_operators
+    pub operators: Operators,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -95,9 +99,15 @@ impl GroupOptions {
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
             security: Security::ThisHost,
+            operators: Operators::default(),
             proposal_bytes_max: 1 << 30,
             level: LEVEL,
         }
+    }
+
+    /// Whether there is a state that is transferred.
+    pub(crate) fn has_data(&self) -> bool {
+        self.role != MemberRole::Logger
     }
 
     /// What one record of the log and one field of a packet can hold is a little more than this.

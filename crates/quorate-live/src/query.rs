@@ -3,7 +3,7 @@
 use crate::error::GroupError;
 use crate::net::connections::Connections;
 use crate::net::dial::{dial, Caller, DialError};
-use crate::net::trust::{Security, Trust};
+use crate::net::trust::{Credentials, Operators, Security};
 use quorate_consensus::MemberId;
 use quorate_wire::{Packet, PeerIdentity, Want};
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 /// What the member at the group address `addr` says of itself: names and values, in the order to
 /// show them (see [`crate::GroupStatus::lines`], preceded by name, group, incarnation and
-/// addresses). Waits at most a few seconds for an answer.
+/// addresses, and followed by what an operator ordered last). Waits at most a few seconds for an answer.
 pub fn query_status(addr: &str, security: &Security) -> Result<Vec<(String, String)>, GroupError> {
     let connections = Connections::default();
     let identity = PeerIdentity::default();
-    let trust = Arc::new(Trust::load(security, None)?);
+    let trust = Credentials::read(security, &Operators::default())?.of_process()?;
+    let trust = Arc::new(trust);
     let silence = Duration::from_secs(5);
     let caller = Caller { identity, silence, connections: &connections, trust };
     let failed = |error: DialError| GroupError::NoAnswer {

@@ -3,14 +3,15 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+mod operators;
 
 use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
-    Proposal, SnapshotMeta, Term,
+    Proposal, SnapshotMeta, Term, LEVEL,
 };
-use quorate_group::{Content, Input, Stored};
+use quorate_group::{Content, Input, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
@@ -159,10 +160,11 @@ fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) 
     entries.extend((2..=6).map(|at| entry(at, EntryKind::Data, format!("old/{at}").into())));
     wal.append(&entries);
     while synced.recv().unwrap().unwrap().index < 6 {}
-    let content = Content { view: View::default(), machine: "new/2\nnew/3".into() };
+    let content =
+        Content { view: View::default(), notes: Notes::default(), machine: "new/2\nnew/3".into() };
     let stored = Stored { meta: SnapshotMeta { last: snapshot, config }, received };
     SnapshotFiles::new(&node.options.dir)
-        .save(snapshot.index, &stored.encode(), &content.encode())
+        .save(snapshot.index, &stored.encode(), &content.encode(LEVEL))
         .unwrap();
     if reset {
         wal.reset(snapshot);

@@ -2,11 +2,13 @@
 //! is measured.
 
 mod common;
+#[path = "common/scene.rs"]
+mod scene;
 
 use bytes::Bytes;
-use common::scene::{figure, Scene};
 use quorate_consensus::MemberRole;
 use quorate_wire::Packet;
+use scene::{figure, Scene};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;

@@ -1,14 +1,15 @@
 //! Directories of members of released versions are gone on with.
 //!
 //! `formats/RELEASE` is the directory of a group's only member, which has saved a snapshot and filled
-//! several segments. A release with other formats of files than the one before
+//! several segments; since 0.2.0 with a note of an order before the snapshot and one after it. A release with other formats of files than the one before
 //! (`quorate_consensus::level`) adds its own:
 //! `QUORATE_WRITE_FORMATS=1 cargo test -p quorate-live --test formats`
 
 mod common;
 
-use common::Cluster;
+use common::{Cluster, PATIENCE};
 use quorate_consensus::level::NEWEST;
+use quorate_consensus::Rules;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +27,9 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in fs::read_dir(from).unwrap() {
         let name = file.unwrap().file_name();
-        // Segments that are made ahead are empty.
-        if !name.to_string_lossy().starts_with("spare") {
+        // Segments that are made ahead are empty; the lock is the process's own.
+        let name_text = name.to_string_lossy();
+        if name_text != "lock" && !name_text.starts_with("spare") {
             fs::copy(from.join(&name), to.join(&name)).unwrap();
         }
     }
@@ -46,9 +48,19 @@ fn write(folder: &Path) {
     let node = &mut cluster.nodes[0];
     node.start().unwrap();
     node.joined();
+    // One order before the snapshot, and one after it.
+    let rules = Rules { follows_writes: true, ..Rules::default() };
+    node.wait("leadership", |node| node.status().is_leader);
+    node.operator().set_rules(rules, PATIENCE).unwrap();
+    node.wait("the note of it", |node| node.group().orders().len() == 1);
     let rows: Vec<String> = (0..ROWS).map(|_| node.propose_padded(ROW_BYTES)).collect();
     node.await_applied(&rows);
+    node.operator().remove_member("nobody", PATIENCE).unwrap_err();
+    node.wait("the note of it", |node| node.group().orders().len() == 2);
     node.kill();
+    if folder.exists() {
+        fs::remove_dir_all(folder).unwrap();
+    }
     copy(&node.options.dir, folder);
 }
 
@@ -70,5 +82,11 @@ fn a_member_of_an_earlier_release_goes_on() {
         rows.push(node.propose());
         node.await_applied(&rows);
         assert_eq!(node.shared.state.lock().applied, rows, "{}", release.display());
+        let orders = node.group().orders();
+        let done: Vec<bool> = orders.iter().map(|note| note.done).collect();
+        match release.ends_with("0.1.0") {
+            true => assert!(orders.is_empty(), "it did not note them"),
+            false => assert_eq!(done, [true, false], "{}", release.display()),
+        }
     }
 }

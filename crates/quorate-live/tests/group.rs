@@ -171,17 +171,17 @@ fn leadership_goes_where_it_is_told_to_and_proposals_go_with_it() {
         let (next, other) = ((leader + 1) % 3, (leader + 2) % 3);
         let name = cluster.nodes[next].options.name.clone();
         proposals.extend(cluster.nodes.iter().map(|node| node.propose()));
-        let group = cluster.nodes[leader].group();
-        assert_eq!(group.switchover(Some(&name), PATIENCE).unwrap(), name);
+        let operator = cluster.nodes[leader].operator();
+        assert_eq!(operator.switchover(Some(&name), PATIENCE).unwrap(), name);
         assert_eq!(cluster.leader(), next);
         proposals.extend(cluster.nodes.iter().map(|node| node.propose()));
         let id = cluster.nodes[next].id();
         cluster.nodes[other].wait("the new leader", |node| node.status().leader == Some(id));
-        let refusal = cluster.nodes[other].group().switchover(None, PATIENCE).unwrap_err();
+        let refusal = cluster.nodes[other].operator().switchover(None, PATIENCE).unwrap_err();
         assert!(refusal.to_string().contains(&name), "{refusal}");
     }
     cluster.await_applied(&proposals);
-    let leader = cluster.nodes[cluster.leader()].group();
+    let leader = cluster.nodes[cluster.leader()].operator();
     let refusal = leader.switchover(Some("nobody"), PATIENCE).unwrap_err();
     assert!(refusal.to_string().contains("nobody"), "{refusal}");
     assert_ne!(leader.switchover(None, PATIENCE).unwrap(), "");

@@ -2,10 +2,11 @@
 //! voted for; the group's commits go on as before; what it costs is bounded.
 
 mod common;
+#[path = "common/scene.rs"]
+mod scene;
 
 use bytes::Bytes;
 use common::authority::Authority;
-use common::scene::Scene;
 use common::Cluster;
 use quorate_consensus::{
     Entry, EntryKind, LogPosition, MemberId, MemberRole, Message, MessageBody, Proposal,
@@ -14,6 +15,7 @@ use quorate_consensus::{
 use quorate_live::guest::Guest;
 use quorate_live::{GroupStatus, Security};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, SnapshotBegin};
+use scene::Scene;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -99,7 +101,7 @@ fn a_removed_member_with_its_old_key_changes_nothing() {
     let mut scene = Scene::new("hostile-removed", MemberRole::Voter);
     let leader = scene.leader();
     let node = &scene.cluster.nodes[leader];
-    node.group().remove_member("n3", common::PATIENCE).unwrap();
+    node.operator().remove_member("n3", common::PATIENCE).unwrap();
     node.wait("its removal", |node| {
         let status = node.status();
         !status.config.is_joint() && status.voters.len() == 3

@@ -34,7 +34,7 @@ fn votes(node: &Node, of: &Node) -> bool {
 fn two_data_members_and_a_logger_lose_either_of_the_two() {
     let mut cluster = with_logger("logger");
     assert_eq!(cluster.nodes[0].status().loggers, [cluster.nodes[2].id()]);
-    let leader = cluster.nodes[cluster.leader()].group().clone();
+    let leader = cluster.nodes[cluster.leader()].operator();
     for (at, wanted) in [(2, MemberRole::Voter), (2, MemberRole::Learner), (1, MemberRole::Logger)]
     {
         let name = &cluster.nodes[at].options.name;
@@ -79,10 +79,10 @@ fn roles_and_priorities_change_while_the_group_works() {
     let cluster = Cluster::started("alter", 3);
     let leader = cluster.leader();
     let [first, second] = [1, 2].map(|step| (leader + step) % 3);
-    let lead = cluster.nodes[leader].group().clone();
+    let lead = cluster.nodes[leader].operator();
     let name = |at: usize| cluster.nodes[at].options.name.clone();
 
-    let asked = cluster.nodes[first].group().alter_member(
+    let asked = cluster.nodes[first].operator().alter_member(
         &name(second),
         &role(MemberRole::Learner),
         MINUTE,
@@ -120,11 +120,11 @@ fn a_leader_is_told_that_it_has_no_vote_any_more() {
     let cluster = Cluster::started("demoted", 3);
     let demoted = &cluster.nodes[cluster.leader()];
     let name = &demoted.options.name;
-    demoted.group().alter_member(name, &role(MemberRole::Learner), MINUTE).unwrap();
+    demoted.operator().alter_member(name, &role(MemberRole::Learner), MINUTE).unwrap();
     assert!(!votes(demoted, demoted));
     let next = &cluster.nodes[cluster.leader()];
     assert_ne!(next.id(), demoted.id());
-    next.group().alter_member(name, &role(MemberRole::Voter), MINUTE).unwrap();
+    next.operator().alter_member(name, &role(MemberRole::Voter), MINUTE).unwrap();
     next.wait("its vote", |node| votes(node, demoted));
 }
 
@@ -146,11 +146,11 @@ fn views_name_the_single_primary_wherever_leadership_goes() {
     };
     let leader = cluster.leader();
     named(Some(cluster.nodes[leader].id()));
-    cluster.nodes[leader].group().switchover(None, MINUTE).unwrap();
+    cluster.nodes[leader].operator().switchover(None, MINUTE).unwrap();
     let next = cluster.leader();
     assert_ne!(next, leader);
     named(Some(cluster.nodes[next].id()));
-    cluster.nodes[next].group().set_rules(Rules::default(), MINUTE).unwrap();
+    cluster.nodes[next].operator().set_rules(Rules::default(), MINUTE).unwrap();
     named(None);
 }
 
@@ -194,10 +194,10 @@ fn a_lost_majority_is_given_up_by_force_and_stays_out() {
     let node = &cluster.nodes[survivor];
     node.wait("no leader", |node| node.status().leader.is_none());
     let other = cluster.nodes[lost[0]].options.name.clone();
-    let refused = node.group().force_quorum(&[&other], "test", MINUTE);
+    let refused = node.operator().force_quorum(&[&other], "test", MINUTE);
     assert!(matches!(refused, Err(GroupError::Order(OrderError::Forced { .. }))), "{refused:?}");
     node.wait("their ends", |node| node.group().plan_force_quorum(&[&name]).refusal.is_none());
-    let plan = node.group().force_quorum(&[&name], "both disks burnt", MINUTE).unwrap();
+    let plan = node.operator().force_quorum(&[&name], "both disks burnt", MINUTE).unwrap();
     assert_eq!((plan.kept.len(), plan.lost.len()), (1, 2));
     let audit = node.status().config.audit;
     assert!(audit.contains("both disks burnt") && audit.contains(&other), "{audit}");

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use common::{Cluster, Node};
 use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
-    SnapshotMeta, Term,
+    SnapshotMeta, Term, LEVEL,
 };
-use quorate_group::{Content, Stored};
+use quorate_group::{Content, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{SnapshotFiles, Wal, WalOptions};
 use std::collections::BTreeSet;
@@ -166,9 +166,13 @@ fn make(node: &Node, log: Option<&Log>, snapshots: &[Snapshot], term: Term) {
     for snapshot in snapshots {
         let (last, received) = (snapshot.last, snapshot.received);
         let rows: Vec<String> = (2..=last.index).map(|index| text(committed(index))).collect();
-        let content = Content { view: View::default(), machine: Bytes::from(rows.join("\n")) };
+        let content = Content {
+            view: View::default(),
+            notes: Notes::default(),
+            machine: Bytes::from(rows.join("\n")),
+        };
         let stored = Stored { meta: SnapshotMeta { last, config: config.clone() }, received };
-        files.save(last.index, &stored.encode(), &content.encode()).unwrap();
+        files.save(last.index, &stored.encode(), &content.encode(LEVEL)).unwrap();
     }
     wal.close();
 }

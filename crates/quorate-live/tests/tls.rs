@@ -4,7 +4,8 @@ mod common;
 
 use common::authority::{text, Authority};
 use common::{Cluster, Node};
-use quorate_live::{Security, TlsOptions};
+use quorate_live::port::{Answer, Operating, Request, Unanswered};
+use quorate_live::{OperatorIdentity, Operators, Security, TlsOptions};
 use std::process::Command;
 
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
@@ -179,4 +180,51 @@ fn a_certificate_of_the_first_version_is_refused_with_the_remedy() {
         let error = cluster.nodes[0].start().unwrap_err();
         assert!(error.to_string().contains("-extfile"), "{error}");
     }
+}
+
+#[test]
+fn an_operators_certificate_makes_no_member_and_a_members_no_operator() {
+    let authority = Authority::new("operators");
+    let named = |name: &str| {
+        let extension = format!("basicConstraints=CA:FALSE\nsubjectAltName=DNS:{name}\n");
+        std::fs::write(authority.dir.join("named"), extension).unwrap();
+        authority.sign(name, &["-extfile", "named"])
+    };
+    let operators: Operators = "ops.example,look.example:read".parse().unwrap();
+    let mut cluster = Cluster::new("tls-operators", 2);
+    for (node, name) in cluster.nodes.iter_mut().zip(["db1.example", "ops.example"]) {
+        node.options.security = Security::Certificates(named(name));
+        node.options.operators = operators.clone();
+    }
+    let (member, address) = (named("db1.example"), cluster.nodes[0].options.listen.clone());
+    cluster.nodes[0].start().unwrap();
+    cluster.nodes[0].joined();
+    let ask = |tls: &TlsOptions| {
+        let who = Operating::new(&OperatorIdentity::Certificate(tls.clone())).unwrap();
+        who.ask(&address, &Request::Status)
+    };
+    for (name, may) in [("ops.example", "all"), ("look.example", "read")] {
+        match ask(&named(name)).unwrap().answer {
+            Answer::Status(report) => {
+                assert_eq!((&*report.operator, &*report.privilege), (name, may));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let answered = ask(&member);
+    assert!(matches!(answered, Err(Unanswered::Forbidden(_))), "{answered:?}");
+    cluster.nodes[1].start().unwrap();
+    cluster.nodes[1].cannot_join();
+    cluster.nodes[0].wait("the reason", |node| node.has_line("heard by nobody as a member"));
+    cluster.nodes[1].kill();
+
+    // Who is both is neither, and a list that makes somebody both is not taken.
+    let both = TlsOptions { names: vec!["ops.example".into()], ..member };
+    cluster.nodes[1].options.security = Security::Certificates(both);
+    let error = cluster.nodes[1].start().unwrap_err().to_string();
+    assert!(error.contains("ops.example") && error.contains("nobody is both"), "{error}");
+    // Taken off the list, it is a member's certificate like all others of this CA.
+    cluster.nodes[0].group().set_operators("look.example".parse().unwrap()).unwrap();
+    let answered = ask(&named("ops.example"));
+    assert!(matches!(answered, Err(Unanswered::Forbidden(_))), "{answered:?}");
 }

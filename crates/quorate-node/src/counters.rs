@@ -9,10 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub struct Counters {
     /// Client addresses of the members of the last view, comma-separated.
     pub incoming: Mutex<String>,
-    /// Why the last change of the options was refused; the server tells its client only that.
-    pub refusal: Mutex<String>,
-    /// What the last order of an operator was answered with.
-    pub answer: Mutex<String>,
     pub applier_threads: AtomicUsize,
     pub replicated: AtomicU64,
     pub replicated_bytes: AtomicU64,
@@ -42,8 +38,6 @@ impl Counters {
     pub(crate) fn new() -> Self {
         Self {
             incoming: Mutex::new(String::new()),
-            refusal: Mutex::new(String::new()),
-            answer: Mutex::new(String::new()),
             applier_threads: AtomicUsize::new(0),
             replicated: AtomicU64::new(0),
             replicated_bytes: AtomicU64::new(0),

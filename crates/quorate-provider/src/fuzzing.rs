@@ -3,7 +3,7 @@
 
 use crate::connect::address::{host_of, incoming, parse_url, with_port};
 use crate::connect::views_in;
-use crate::operator::{describe_rules, parse_alteration, parse_rules};
+use crate::operator::{parse_alteration, parse_rules};
 use quorate_consensus::{Rules, PRIORITY_MAX};
 use quorate_node::start::Position;
 use std::io::Cursor;
@@ -30,7 +30,7 @@ pub fn orders(text: &str) {
         assert!(!name.is_empty() && alteration.priority.is_none_or(|p| p <= PRIORITY_MAX));
     }
     if let Ok(rules) = parse_rules(text, Rules::default()) {
-        assert_eq!(parse_rules(&describe_rules(&rules), Rules::default()), Ok(rules));
+        assert_eq!(parse_rules(&rules.to_string(), Rules::default()), Ok(rules));
     }
 }
 

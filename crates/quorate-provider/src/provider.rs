@@ -1,6 +1,7 @@
 //! A node under a server that speaks wsrep: with the options that the server gives it, and the member of
 //! the group that it was connected by.
 
+use crate::answers::Answers;
 use crate::options::Options;
 use quorate_live::Group;
 use quorate_node::blocking::{Mutex, RwLock};
@@ -12,13 +13,19 @@ use std::sync::Arc;
 pub struct Provider {
     pub node: Arc<Node>,
     pub options: Mutex<Options>,
+    pub answers: Mutex<Answers>,
     controls: RwLock<Option<Arc<Group>>>,
 }
 
 impl Provider {
     pub fn new(host: Box<dyn Host>, config: NodeConfig, options: Options) -> Self {
         let node = Arc::new(Node::new(host, config, options.settings()));
-        Self { node, options: Mutex::new(options), controls: RwLock::new(None) }
+        Self {
+            node,
+            options: Mutex::new(options),
+            answers: Mutex::new(Answers::default()),
+            controls: RwLock::new(None),
+        }
     }
 
     /// The member of the group, to be told what to do.

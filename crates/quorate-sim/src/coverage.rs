@@ -13,7 +13,7 @@ quorate_seeds::marks! {
     // Snapshots.
     SnapshotTaken, SnapshotSent, SnapshotReceived, SnapshotInstalled,
     // Entries, as the first member applies them.
-    Noop, Config, JointConfig, View, Passed, Conflict, TooOld, Duplicate, Orphan, NotPrimary,
+    Noop, Config, JointConfig, View, Note, NotedAgain, Passed, Conflict, TooOld, Duplicate, Orphan, NotPrimary,
     FragmentPassed, LargeEntry,
     ZonedCommit,
     // Clients.

@@ -9,7 +9,7 @@ use quorate_consensus::{Config, Index, LogPosition, MemberId, MemberRole, Rules,
 use quorate_group::{Feed, Member, Output};
 use quorate_wal::sim::{Image, Next, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub struct Node {
     /// Of the member whose directory is on the disk; 0: of none yet.
@@ -59,6 +59,8 @@ pub struct Process {
     pub member: Member,
     pub out: Output,
     pub feed: Feed,
+    /// Digest of the notes that it shows.
+    pub notes: u64,
     pub database: Database,
     pub fed_to: Index,
     pub install: Option<Index>,
@@ -92,6 +94,8 @@ pub struct Process {
     pub asking: Option<(u64, String)>,
     /// Orders under way, by their ids.
     pub orders: BTreeMap<u64, &'static str>,
+    /// Those that have an author.
+    pub signed: BTreeSet<u64>,
     /// What the disk is at. A mark waits for nothing, and nothing for it.
     pub disk_at: Option<Next>,
     /// Counts what the disk was given to do: a wait for nothing urgent is taken back.

@@ -4,12 +4,17 @@
 //! the committed log, the leader of each term, the digest of the replicated state after each
 //! index) and holds each member's steps against it. Each check costs a constant per entry.
 
+mod digests;
+mod notes;
 mod primacy;
 pub mod rows;
 mod voice;
 
+pub use notes::digest as digest_of_notes;
+
 use crate::conflicts::Passed;
 use crate::database::Decision;
+use digests::Digests;
 use quorate_certify::Outcome;
 use quorate_consensus::{Entry, Index, LogPosition, MemberId, Term};
 use quorate_seeds::mix;
@@ -57,6 +62,10 @@ pub enum Rule {
     AloneWithAll,
     /// Who was given up for lost is never a member again.
     GivenUpStaysOut,
+    /// All that are at the same place of the log show the same notes of orders, each of which says what its
+    /// operator was told.
+    SameNotesEverywhere,
+    NotesAreTrue,
     Panic,
 }
 
@@ -96,7 +105,8 @@ pub struct Oracle {
     leaders: BTreeMap<Term, MemberId>,
     voices: BTreeMap<MemberId, Voice>,
     /// Digest of the replicated state after each index.
-    states: Vec<u64>,
+    states: Digests,
+    orders: notes::Orders,
     ops: Vec<OpFate>,
     passed: Passed,
     pub rows: Rows,
@@ -192,7 +202,8 @@ impl Oracle {
     /// operator's decision.
     pub fn forced(&mut self, upto: Index) {
         self.committed.truncate(upto as usize);
-        self.states.truncate(upto as usize + 1);
+        self.states.forget_after(upto);
+        self.forget_notes_after(upto);
         self.passed.forget_after(upto);
         self.rows.forget_after(upto);
         self.primary = None;
@@ -264,19 +275,17 @@ impl Oracle {
 
     /// The replicated state of `member` after `index` has this digest.
     pub fn state(&mut self, member: MemberId, index: Index, digest: u64) {
-        let at = index as usize;
-        if at == self.states.len() {
-            self.states.push(digest);
-        } else if self.states.get(at) != Some(&digest) {
-            self.fail(Rule::SameVerdictsEverywhere, || {
-                format!("after entry {index} {member:?} is in another state than the first to get there")
-            });
-        }
+        let agrees = self.states.agrees(index, digest);
+        self.fail_if(!agrees, Rule::SameVerdictsEverywhere, || {
+            format!(
+                "after entry {index} {member:?} is in another state than the first to get there"
+            )
+        });
     }
 
     /// True if nobody has applied this index before.
     pub fn is_news(&self, index: Index) -> bool {
-        index as usize >= self.states.len()
+        self.states.is_news(index)
     }
 
     pub fn new_op(&mut self, by: MemberId, term: Term) -> u32 {

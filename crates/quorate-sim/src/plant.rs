@@ -35,6 +35,8 @@ pub enum Plant {
     LongLease,
     /// A member that starts from a snapshot does not know that there is a single primary.
     ForgottenMode,
+    /// A member that goes on from a leader's snapshot does not know what operators ordered before it.
+    ForgottenNotes,
     /// Each start counts what it writes from one on, also where it was rolled back.
     SerialsFromOne,
     /// A client that does not know the outcome of its write writes it again without looking.

@@ -23,6 +23,8 @@ pub struct Staff {
     pub loses_commits: bool,
     /// Entries are read back so much later, at most.
     pub fetch_us: Micros,
+    /// Operators give their names with their orders.
+    pub signs: bool,
 }
 
 impl Staff {
@@ -47,6 +49,7 @@ impl Staff {
             disaster: operated && voters > 1 && r.chance(130),
             loses_commits: r.chance(600),
             fetch_us: r.one_of([2_000, election_us / 4, election_us, election_us * 2]),
+            signs: operated && r.chance(500),
         }
     }
 

@@ -10,8 +10,10 @@ use crate::state::State;
 use crate::threads;
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, Term};
+use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
 
 /// Called on the writer thread after each sync (`Ok`: on disk up to here) and once on failure
 /// (final: nothing is acknowledged afterwards). An entry that takes several syncs is reported after
@@ -176,6 +178,13 @@ impl Wal {
     /// it may then use its whole reserve; others leave half of it, and stop first.
     pub fn set_needed(&self, needed: bool) {
         self.inner.shared.supply.set_needed(needed);
+    }
+
+    /// When the oldest file of the log was last written to: the log reaches back to then at least. `None`: the
+    /// file system does not say.
+    pub fn oldest_write(&self) -> Option<SystemTime> {
+        let oldest = self.inner.shared.state().index.segments().front()?.segment.path().to_owned();
+        fs::metadata(oldest).and_then(|metadata| metadata.modified()).ok()
     }
 
     pub fn stats(&self) -> WalStats {

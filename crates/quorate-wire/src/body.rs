@@ -39,6 +39,12 @@ impl Body {
     }
 }
 
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Body {
+        Body { len: bytes.len(), parts: vec![bytes.into()] }
+    }
+}
+
 /// Little-endian writer of a [`Body`].
 #[derive(Default)]
 pub struct BodyWriter {
@@ -113,7 +119,9 @@ impl BodyWriter {
     }
 }
 
-fn printable(text: &str) -> String {
+/// As it may stand in a line of a log, or on a screen: what would start a new line there, or command a terminal,
+/// is a question mark.
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
@@ -157,8 +165,7 @@ impl BodyReader {
         Ok(u128::from_le_bytes(self.array()?))
     }
 
-    /// It may stand in somebody's log, or on a screen, as it is: what would start a new line there, or
-    /// command a terminal, is a question mark.
+    /// It may stand in somebody's log, or on a screen, as it is: see [`printable`].
     pub fn text(&mut self) -> Result<String, WireError> {
         let length = self.u16()? as usize;
         if length > TEXT_MAX {

@@ -44,11 +44,15 @@ pub enum FrameType {
     StatusReport = 15,
     WantVotes = 16,
     Ping = 17,
+    Note = 18,
+    /// What an operator asks, and what it is answered: the layer above reads them, and no member says them.
+    OperatorRequest = 19,
+    OperatorAnswer = 20,
 }
 
 impl FrameType {
     /// By their codes, which begin at 1.
-    pub const ALL: [FrameType; 17] = [
+    pub const ALL: [FrameType; 20] = [
         FrameType::Hello,
         FrameType::Welcome,
         FrameType::Refuse,
@@ -66,6 +70,9 @@ impl FrameType {
         FrameType::StatusReport,
         FrameType::WantVotes,
         FrameType::Ping,
+        FrameType::Note,
+        FrameType::OperatorRequest,
+        FrameType::OperatorAnswer,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {
@@ -196,7 +203,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(18), None);
+        assert_eq!(FrameType::from_u8(21), None);
     }
 
     #[test]

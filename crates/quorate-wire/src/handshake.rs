@@ -24,6 +24,9 @@ pub enum Want {
     Join = 1,
     /// Ask how this member is: one request, one answer. Needs no group.
     Status = 2,
+    /// Give orders, and ask how things are, as an operator: requests and answers, and nothing that a member
+    /// says. Needs no group.
+    Operator = 3,
 }
 
 /// One process of one member.
@@ -86,6 +89,9 @@ pub enum RefusalCode {
     /// One side encrypts its connections, the other one does not. It is said in the clear, so it proves
     /// nothing but that somebody is there.
     Security = 9,
+    /// Who dials is not let in as what it wants to be: an operator that has no right here, or one that wants
+    /// to be heard as a member.
+    Forbidden = 10,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,6 +131,7 @@ impl Hello {
             0 => Want::Peer,
             1 => Want::Join,
             2 => Want::Status,
+            3 => Want::Operator,
             value => return Err(WireError::BadValue { what: "hello", value: value.into() }),
         };
         let from = PeerIdentity::decode(body)?;
@@ -162,6 +169,7 @@ impl Refusal {
             7 => RefusalCode::Isolated,
             8 => RefusalCode::RolledBack,
             9 => RefusalCode::Security,
+            10 => RefusalCode::Forbidden,
             value => return Err(WireError::BadValue { what: "refusal", value: value.into() }),
         };
         Ok(Self { code, text: body.text()? })

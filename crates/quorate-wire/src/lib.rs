@@ -18,7 +18,7 @@ mod handshake;
 mod packet;
 mod reader;
 
-pub use body::{Body, BodyReader, BodyWriter};
+pub use body::{printable, Body, BodyReader, BodyWriter};
 pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin, Wish};
 pub use error::WireError;
 pub use frame::{Fragmenter, FrameType};

@@ -45,6 +45,8 @@ pub enum Packet {
     StatusRequest,
     /// Names and values, in the order to show them.
     StatusReport(Vec<(String, String)>),
+    /// For the leader, from level `OPERATORS` on: what came of an order that the sender took.
+    Note(Proposal),
 }
 
 impl Packet {
@@ -67,6 +69,7 @@ impl Packet {
             Packet::Ping => FrameType::Ping,
             Packet::StatusRequest => FrameType::StatusRequest,
             Packet::StatusReport(_) => FrameType::StatusReport,
+            Packet::Note(_) => FrameType::Note,
         }
     }
 
@@ -114,8 +117,7 @@ impl Packet {
                 out.u32(batch.len() as u32);
                 for proposal in batch {
                     debug_assert_eq!(proposal.kind, EntryKind::Data);
-                    out.u32(proposal.sum);
-                    out.data(&proposal.data);
+                    write_proposal(proposal, &mut out);
                 }
             }
             Packet::JoinRequest(request) => request.encode(&mut out),
@@ -127,6 +129,10 @@ impl Packet {
             Packet::SnapshotBegin(begin) => begin.encode(&mut out),
             Packet::SnapshotData(data) => out.rest(data),
             Packet::SnapshotEnd { crc } => out.u32(*crc),
+            Packet::Note(note) => {
+                debug_assert_eq!(note.kind, EntryKind::Note);
+                write_proposal(note, &mut out);
+            }
             Packet::StatusReport(lines) => {
                 out.u32(lines.len() as u32);
                 for (name, value) in lines {
@@ -160,7 +166,7 @@ impl Packet {
                     let value = count as u64;
                     return Err(WireError::BadValue { what: "the number of proposals", value });
                 }
-                let proposals = (0..count).map(|_| read_proposal(&mut body));
+                let proposals = (0..count).map(|_| read_proposal(EntryKind::Data, &mut body));
                 Packet::Forward(proposals.collect::<Result<_, _>>()?)
             }
             FrameType::JoinRequest => Packet::JoinRequest(JoinRequest::decode(&mut body)?),
@@ -173,11 +179,16 @@ impl Packet {
             FrameType::SnapshotData => Packet::SnapshotData(body.rest()),
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
             FrameType::Ping => Packet::Ping,
+            FrameType::Note => Packet::Note(read_proposal(EntryKind::Note, &mut body)?),
             FrameType::StatusRequest => Packet::StatusRequest,
             FrameType::StatusReport => {
                 let count = body.count(4)?;
                 let line = |_| Ok::<_, WireError>((body.text()?, body.text()?));
                 Packet::StatusReport((0..count).map(line).collect::<Result<_, _>>()?)
+            }
+            FrameType::OperatorRequest | FrameType::OperatorAnswer => {
+                let value = (frame_type as u8).into();
+                return Err(WireError::BadValue { what: "the type of a member's packet", value });
             }
         };
         body.end()?;
@@ -185,9 +196,14 @@ impl Packet {
     }
 }
 
-fn read_proposal(body: &mut BodyReader) -> Result<Proposal, WireError> {
+fn write_proposal(proposal: &Proposal, out: &mut BodyWriter) {
+    out.u32(proposal.sum);
+    out.data(&proposal.data);
+}
+
+fn read_proposal(kind: EntryKind, body: &mut BodyReader) -> Result<Proposal, WireError> {
     let (sum, data) = (body.u32()?, body.data()?);
-    let proposal = Proposal { kind: EntryKind::Data, data, sum };
+    let proposal = Proposal { kind, data, sum };
     match proposal.is_intact() {
         true => Ok(proposal),
         false => Err(WireError::ProposalAltered),
@@ -211,7 +227,10 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::SnapshotData => "snapshot data",
         FrameType::SnapshotEnd => "snapshot end",
         FrameType::Ping => "ping",
+        FrameType::Note => "note of an order",
         FrameType::StatusRequest => "status request",
         FrameType::StatusReport => "status report",
+        FrameType::OperatorRequest => "operator's request",
+        FrameType::OperatorAnswer => "answer to an operator",
     }
 }

@@ -16,9 +16,11 @@ pub const USAGE: u8 = 64;
 pub const NO_CLUSTER: u8 = 66;
 /// Software that must be installed first is missing.
 pub const MISSING_SOFTWARE: u8 = 69;
+/// No member of the group answers.
+pub const UNREACHABLE: u8 = 69;
 /// The time limit passed; servers may still be on their way.
 pub const TIMED_OUT: u8 = 75;
-/// The files belong to another account, or to root.
+/// The files belong to another account, or to root; or the members do not let this operator do that.
 pub const NO_PERMISSION: u8 = 77;
 
 /// An error with an exit code other than [`FAILED`].

@@ -11,16 +11,18 @@
 //! * [`commands`]: the subcommands, each a short story over the modules above.
 //! * [`logger`]: a member without a database.
 //! * [`setup`]: the configuration of a server that is installed on this machine.
+//! * [`remote`]: any group, asked as an operator on its own port.
 //! * [`failure`]: exit codes.
 //!
 //! Everything that is known about a cluster is in its directory; the command keeps nothing
-//! elsewhere and no daemon runs beside the servers.
+//! elsewhere (but for a list of other clusters, if it is told to) and no daemon runs beside the servers.
 
 pub mod args;
 pub mod cluster;
 pub mod commands;
 pub mod failure;
 pub mod logger;
+pub mod remote;
 pub mod server;
 pub mod setup;
 pub mod view;

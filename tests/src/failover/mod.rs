@@ -11,9 +11,9 @@ pub use table::Table;
 
 use crate::writers::{self, missing_since, Acks, Client, Door, Writers};
 use anyhow::{bail, ensure, Context, Result};
-use mysql::prelude::Queryable;
 use quorate_lab::disk::Loss;
 use quorate_lab::net::Topology;
+use quorate_lab::server::sql::order;
 use quorate_lab::target::Target;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -234,14 +234,9 @@ impl Failover {
     fn hand_over(&self, leader: usize) -> Result<()> {
         let target = self.homes.iter().find(|node| **node != leader).context("nobody to lead")?;
         let mut connection = self.target.connect(leader, READ_TIMEOUT)?;
-        let order = format!("quorate.switchover=node{}", target + 1);
-        let ordered =
-            connection.query_drop(format!("SET GLOBAL wsrep_provider_options = '{order}'"));
-        ordered.with_context(|| {
-            let status = self.target.status(leader).unwrap_or_default();
-            let reason = status.get("wsrep_quorate_last_refusal");
-            format!("node{} does not hand over to node{}: {reason:?}", leader + 1, target + 1)
-        })
+        let to = format!("node{}", target + 1);
+        let ordered = order(&mut connection, "quorate.switchover", &to);
+        ordered.with_context(|| format!("node{} does not hand over to {to}", leader + 1)).map(drop)
     }
 
     fn wait_synced(&self, node: usize) -> Result<Instant> {

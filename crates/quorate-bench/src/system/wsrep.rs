@@ -110,7 +110,7 @@ impl System for Wsrep {
             secret: Some(&secret),
             account: ground.account,
         };
-        let mut options = settings.options(&ground.nodes[member]);
+        let mut options = settings.options(&ground.nodes[member])?;
         for (name, value) in &mut options {
             if name == FLUSH {
                 *value = self.flush.to_owned();

@@ -92,7 +92,10 @@ impl World {
             let next = machine.applied().last.index + 1;
             let entry = self.disk.get(next).cloned();
             match machine.apply(entry.expect("what is not applied is in the log")) {
-                Ok(applied) => self.queue.extend(applied.map(Input::Applied)),
+                Ok(applied) => {
+                    let noted = machine.take_noted().map(Input::Noted);
+                    self.queue.extend(applied.map(Input::Applied).into_iter().chain(noted));
+                }
                 // It can see nothing more.
                 Err(_) => return,
             }

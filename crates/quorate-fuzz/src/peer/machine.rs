@@ -4,7 +4,7 @@ use super::disk::Disk;
 use crate::certify::LIMITS;
 use quorate_certify::Sequenced;
 use quorate_consensus::{Entry, EntryKind, Index, LEVEL};
-use quorate_group::{Applied, Committed, Content, Feed, Stored};
+use quorate_group::{Applied, Committed, Content, Feed, NoteId, Stored};
 
 pub struct Machine {
     feed: Feed,
@@ -14,12 +14,12 @@ pub struct Machine {
 impl Machine {
     /// From the newest snapshot; `None`: it cannot be read.
     pub fn begin(disk: &Disk, segment_bytes: u64) -> Option<Machine> {
+        let start = Default::default();
+        let (view, notes) = Default::default();
+        let feed = Feed::new("n1", LEVEL, segment_bytes, start, view, notes);
         let Some((index, _)) = disk.snapshots.last_key_value() else {
-            let feed =
-                Feed::new("n1", LEVEL, segment_bytes, Default::default(), Default::default());
             return Some(Machine { feed, state: Sequenced::beginning(LIMITS, 0) });
         };
-        let feed = Feed::new("n1", LEVEL, segment_bytes, Default::default(), Default::default());
         let mut machine = Machine { feed, state: Sequenced::beginning(LIMITS, 0) };
         machine.install(disk, *index).then_some(machine)
     }
@@ -28,15 +28,21 @@ impl Machine {
     pub fn install(&mut self, disk: &Disk, index: Index) -> bool {
         let Some((stored, content)) = disk.snapshots.get(&index) else { return false };
         let Ok(stored) = Stored::decode(stored.encode()) else { return false };
-        let Ok(Content { view, machine }) = Content::decode(content.clone()) else { return false };
+        let Ok(content) = Content::decode(content.clone()) else { return false };
+        let Content { view, notes, machine } = content;
         let state = match machine.is_empty() {
             true => Ok(Sequenced::beginning(LIMITS, 0)),
             false => Sequenced::restore(&machine),
         };
         let Ok(state) = state else { return false };
         self.state = state;
-        self.feed.install(stored.meta, view);
+        self.feed.install(stored.meta, view, notes);
         true
+    }
+
+    /// The note that the last entry was.
+    pub fn take_noted(&mut self) -> Option<NoteId> {
+        self.feed.take_noted().map(|noted| noted.note.id())
     }
 
     /// What the group is to be told of after it; an error stops the state machine.

@@ -19,8 +19,8 @@ use disk::Disk;
 use machine::Machine;
 use quorate_consensus::{EntryKind, Fetch, Index, MemberId, Message, Proposal, Rules};
 use quorate_group::{
-    Alteration, Ask, AskAnswer, Assembly, Input, Intake, LogFigures, LogRoom, Member, Options,
-    Order, Output, Parcel, Received,
+    Alteration, Ask, AskAnswer, Assembly, Input, Intake, LogFigures, LogRoom, Mandate, Member,
+    Options, Order, Output, Parcel, Received,
 };
 use quorate_wire::{Hello, Packet, Want};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -335,7 +335,10 @@ impl World {
             _ => Order::RefreshView,
         };
         let deadline_ms = self.now_ms + 10 * u64::from(source.byte());
-        self.intake.order(self.order, order, deadline_ms);
+        match source.flag() {
+            true => self.intake.order_by(self.order, order, deadline_ms, Mandate::default()),
+            false => self.intake.order(self.order, order, deadline_ms),
+        }
         self.take_in();
     }
 

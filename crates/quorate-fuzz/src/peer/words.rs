@@ -9,7 +9,7 @@ use quorate_consensus::{
     Charter, Config, Entry, EntryKind, KeyId, LogPosition, MemberId, MemberInfo, MemberRole,
     Message, MessageBody, Primaries, PriorityRule, Proposal, Rules, SnapshotMeta, Term,
 };
-use quorate_group::{Content, View, ViewMember};
+use quorate_group::{Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, View, ViewMember};
 use quorate_wire::{
     Admission, FrameType, Hello, JoinRequest, LeaveAnswer, Packet, PeerIdentity, Refusal,
     RefusalCode, Want, Wish,
@@ -67,7 +67,7 @@ pub fn hello(source: &mut Source<'_>) -> Hello {
     let member = member(source);
     let mut hello = proper_hello(identity(source, member));
     if source.below(4) == 0 {
-        hello.want = source.one_of(&[Want::Peer, Want::Join, Want::Status]);
+        hello.want = source.one_of(&[Want::Peer, Want::Join, Want::Status, Want::Operator]);
         hello.versions = (source.below(4).into(), source.below(4).into());
         hello.expects = source.one_of(&[None, Some(VICTIM), Some(MemberId(9))]);
     }
@@ -167,11 +167,23 @@ pub fn packet(source: &mut Source<'_>, from: MemberId, known: &Known) -> Option<
         },
         4 => Packet::ViewRefresh { number: source.near(known.view) },
         5 => Packet::WantVotes { votes: source.byte() },
+        6 => Packet::Note(Proposal::new(EntryKind::Note, note(source, from))),
         _ => {
             let term = term(source, known);
             Packet::Consensus(Message { from, to: VICTIM, term, body: body(source, known) })
         }
     })
+}
+
+/// What came of an order that `from` took, or anything.
+fn note(source: &mut Source<'_>, from: MemberId) -> Bytes {
+    if source.below(4) == 0 {
+        return source.block();
+    }
+    let number = source.byte().into();
+    let id = NoteId { member: from, incarnation: 1, number };
+    let taken = OrderTaken::new(id, "n2", Mandate::default(), &source.text());
+    OrderNote::new(taken, Ok(source.text())).encode()
 }
 
 fn raw(source: &mut Source<'_>, from: MemberId) -> Option<Packet> {
@@ -246,9 +258,10 @@ fn data(source: &mut Source<'_>, known: &Known) -> Proposal {
 
 /// The entry that makes a view, which is what a snapshot's content has of it.
 fn view_entry(source: &mut Source<'_>, known: &Known) -> Bytes {
-    let content = Content { view: view(source, known), machine: Bytes::new() };
+    let content =
+        Content { view: view(source, known), notes: Notes::default(), machine: Bytes::new() };
     // After its version and its length.
-    content.encode().slice(5..)
+    content.encode(1).slice(5..)
 }
 
 fn view(source: &mut Source<'_>, known: &Known) -> View {
@@ -300,7 +313,8 @@ pub fn snapshot(source: &mut Source<'_>, known: &Known) -> (SnapshotMeta, Bytes)
         1 => Bytes::new(),
         _ => Sequenced::beginning(LIMITS, source.below(9).into()).snapshot(),
     };
-    let content = Content { view: view(source, known), machine }.encode();
+    let notes = Notes::default();
+    let content = Content { view: view(source, known), notes, machine }.encode(meta.config.level);
     (meta, if source.byte() == 255 { source.block() } else { content })
 }
 

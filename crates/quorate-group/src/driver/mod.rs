@@ -39,6 +39,8 @@ pub(crate) struct Driver {
     pub peers: Peers,
     pub config: Config,
     pub leadership: Leadership,
+    /// Since when there is no leader, until that was said.
+    leaderless_ms: Option<u64>,
     /// Where the state machine stands, once it was started.
     pub applied: Applied,
     pub started: bool,
@@ -110,6 +112,7 @@ impl Driver {
             peers: Peers::default(),
             config: Config::default(),
             leadership,
+            leaderless_ms: None,
             applied: Applied::default(),
             started: false,
             now_ms,
@@ -385,6 +388,10 @@ impl Driver {
             return;
         }
         self.log_leader(term, leader, out);
+        self.leaderless_ms = match leader {
+            Some(_) => None,
+            None => self.leaderless_ms.or(before.leader.map(|_| self.now_ms)),
+        };
         self.leadership = Leadership { term, leader, is_leader, since_ms: self.now_ms };
         self.deferred = Deferred::default();
         self.writes = Writes::new(self.options.pace);
@@ -396,7 +403,7 @@ impl Driver {
         out.notices.push(Notice::Leader(term, leader));
     }
 
-    /// One line for each leader, and one when there is none any more.
+    /// One line for each leader.
     fn log_leader(&self, term: Term, leader: Option<MemberId>, out: &mut Output) {
         let line = match leader {
             Some(id) if id == self.id => format!("this node leads the group now (term {term})"),
@@ -406,12 +413,21 @@ impl Driver {
                 let name = configured.or_else(announced).unwrap_or_default();
                 format!("node {name} leads the group now (term {term}, member {id})")
             }
-            None if self.leadership.leader.is_some() => {
-                "the group has no leader at present: one is being elected".to_owned()
-            }
             None => return,
         };
         out.log(LogLevel::Info, line);
+    }
+
+    /// One line when there has been no leader for as long as a switchover may take at most, which is none of
+    /// anybody's business before.
+    pub fn miss_leader(&mut self, out: &mut Output) {
+        let patience_ms = self.options.election_timeout_ms;
+        let is_missed = |since_ms: &u64| self.now_ms.saturating_sub(*since_ms) >= patience_ms;
+        if self.leaderless_ms.filter(is_missed).is_some() && !self.closed {
+            self.leaderless_ms = None;
+            let line = "the group has no leader at present: one is being elected";
+            out.log(LogLevel::Info, line.to_owned());
+        }
     }
 
     /// Everything that a view tells of this member.

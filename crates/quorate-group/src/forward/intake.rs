@@ -1,6 +1,7 @@
 //! What other threads hand in for the machine. A shell keeps it behind a small lock of its own, so
 //! that nobody has to wait for the machine to propose; whoever holds the machine takes it in.
 
+use crate::author::Mandate;
 use crate::order::Order;
 use quorate_consensus::{MemberId, Proposal};
 
@@ -17,6 +18,8 @@ pub(crate) struct HandedIn {
     pub id: u64,
     pub order: Order,
     pub deadline_ms: u64,
+    /// Of an operator's.
+    pub mandate: Option<Mandate>,
 }
 
 impl Intake {
@@ -32,7 +35,12 @@ impl Intake {
 
     /// `id` is unique; `deadline_ms` a time of the machine's clock.
     pub fn order(&mut self, id: u64, order: Order, deadline_ms: u64) {
-        self.orders.push(HandedIn { id, order, deadline_ms });
+        self.orders.push(HandedIn { id, order, deadline_ms, mandate: None });
+    }
+
+    /// As [`Intake::order`], by an operator: who gave it, and what came of it, is noted.
+    pub fn order_by(&mut self, id: u64, order: Order, deadline_ms: u64, mandate: Mandate) {
+        self.orders.push(HandedIn { id, order, deadline_ms, mandate: Some(mandate) });
     }
 
     /// As [`crate::Input::Room`].

@@ -53,6 +53,10 @@ impl Member {
         let connection = match hello.want {
             Want::Peer => Some(self.open_incoming(hello, out)?),
             Want::Join | Want::Status => None,
+            Want::Operator => {
+                let text = "an operator is heard by nobody as a member".to_owned();
+                return Err(Refusal { code: RefusalCode::Forbidden, text });
+            }
         };
         Ok(Greeting { welcome: Welcome { version, from: self.driver.identity() }, connection })
     }

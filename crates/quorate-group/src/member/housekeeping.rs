@@ -14,6 +14,7 @@ impl Member {
         self.driver.ignore_refusal(Event::Tick, out);
         self.expire_reads(out);
         self.look_at_orders(out);
+        self.driver.miss_leader(out);
         let now_ms = self.driver.now_ms;
         let pace_ms = self.driver.options.heartbeat_interval_ms() / 2;
         self.driver.due |= now_ms.saturating_sub(self.kept_house_ms) >= pace_ms;
@@ -40,7 +41,8 @@ impl Member {
             keep_up(driver, &mut membership.votes, &status, out);
             self.follow_writes(&status, out);
         }
-        let Self { driver, membership, alone, .. } = self;
+        let Self { driver, membership, alone, audit, .. } = self;
+        audit.send(driver, out);
         membership.departures.serve(driver, &status, out);
         driver.retry_deferred(out);
         alone.go_on_if_allowed(driver, out);

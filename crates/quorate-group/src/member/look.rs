@@ -1,11 +1,12 @@
 //! Looks at a member, for its shell and for operators.
 
 use super::Member;
+use crate::driver::Peer;
 use crate::order::ForcePlan;
 use crate::orders;
-use crate::status::{GroupStatus, LogFigures};
+use crate::status::{GroupStatus, LogFigures, PeerLook};
 use crate::view::ViewMember;
-use quorate_consensus::{Charter, MemberId, MemberInfo, MemberRole};
+use quorate_consensus::{Charter, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::PeerIdentity;
 
 impl Member {
@@ -87,6 +88,7 @@ impl Member {
             learners: those(|info| !info.is_voter()),
             loggers: those(|info| info.role == MemberRole::Logger),
             config: core.config.clone(),
+            peers: self.peers(&core),
             log_bytes: log.bytes,
             first_index: log.first_index,
             syncs: log.syncs,
@@ -98,6 +100,21 @@ impl Member {
             rejected: driver.rejections.counts(),
             log_warning: log.warning,
         }
+    }
+
+    fn peers(&self, core: &Status) -> Vec<PeerLook> {
+        let look = |(id, peer): (&MemberId, &Peer)| {
+            let (identity, known) = (peer.identity.as_ref(), core.peer(*id));
+            PeerLook {
+                id: *id,
+                connected: peer.is_connected(),
+                levels: identity.map(|identity| identity.levels),
+                incoming: identity.map(|identity| identity.incoming.clone()).unwrap_or_default(),
+                matched: known.map(|known| known.matched),
+                snapshotting: known.is_some_and(|known| known.snapshotting),
+            }
+        };
+        self.driver.peers.iter().map(look).collect()
     }
 
     /// What a status request is answered with.

@@ -13,6 +13,7 @@ mod snapshots;
 pub use greet::Greeting;
 
 use crate::alone::Alone;
+use crate::audit::{self, Audit};
 use crate::driver::{Driver, Own};
 use crate::error::{OrderError, StartError};
 use crate::forward::Intake;
@@ -38,6 +39,7 @@ pub struct Member {
     driver: Driver,
     membership: Membership,
     orders: Orders,
+    audit: Audit,
     reads: Reads,
     views: Views,
     alone: Alone,
@@ -89,6 +91,7 @@ impl Member {
                 votes: VoteWishes::default(),
             },
             orders: Orders::default(),
+            audit: Audit::default(),
             reads: Reads::default(),
             views: Views::default(),
             alone: Alone::default(),
@@ -140,6 +143,9 @@ impl Member {
             self.room(peer);
         }
         for order in intake.orders.drain(..) {
+            if let Some(mandate) = order.mandate {
+                self.audit.begin(order.id, &order.order, mandate, &self.driver, out);
+            }
             self.order((order.id, order.order, order.deadline_ms), out);
         }
         self.settle(out);
@@ -237,6 +243,7 @@ impl Member {
                 driver.due |= other_view || driver.applied.last.term != applied.last.term;
                 driver.applied = applied;
             }
+            Input::Noted(id) => self.audit.noted(id),
             Input::HostCommit(commit) => self.host_commit = commit,
             Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
             Input::ProcessIsolated(isolated) => {
@@ -281,6 +288,7 @@ impl Member {
                 membership.votes.asked(from, votes);
                 driver.due = true;
             }
+            Packet::Note(note) => audit::propose_for(from, note, driver, out),
             Packet::Ping => {}
             _ => driver.reject(from, Cause::OutOfPlace, out),
         }
@@ -363,6 +371,7 @@ impl Member {
         if self.orders.is_due(&self.driver) {
             self.look_at_orders(out);
         }
+        self.audit.look(&mut self.driver, out);
         self.driver.send_pending(out);
     }
 

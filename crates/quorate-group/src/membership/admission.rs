@@ -55,7 +55,10 @@ pub(crate) fn admit(
         }
     };
     let PeerIdentity { member: id, name, addr, .. } = &guest;
-    let line = format!("node {name} at {addr} asks for admission as member {id}: {change:?}");
+    let line = format!(
+        "node {name} at {addr} asks for admission as member {id}: {}",
+        change.in_words(&driver.config)
+    );
     match driver.step(Event::ChangeMembership(change), out) {
         Ok(()) => {
             out.log(LogLevel::Info, line);

@@ -39,7 +39,7 @@ pub(crate) fn keep_up(
 }
 
 pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) {
-    let line = format!("membership: {change:?}");
+    let line = format!("membership: {}", change.in_words(&driver.config));
     match driver.step(Event::ChangeMembership(change), out) {
         Ok(()) => out.log(LogLevel::Info, line),
         Err(refusal) => out.log(LogLevel::Debug, format!("{line}: {refusal}")),

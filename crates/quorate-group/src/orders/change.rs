@@ -101,7 +101,10 @@ impl Change {
                     self.too_few = true;
                     return Ok(false);
                 }
-                let line = format!("an operator changes the membership: {change:?}");
+                let line = format!(
+                    "an operator changes the membership: {}",
+                    change.in_words(&status.config)
+                );
                 match context.driver.step(Event::ChangeMembership(change), context.out) {
                     Ok(()) => {
                         self.asked = Some((status.term, context.driver.status().config_index));

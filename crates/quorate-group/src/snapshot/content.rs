@@ -1,15 +1,19 @@
 //! What a snapshot's file holds.
 
+use crate::note::Notes;
 use crate::view::View;
 use bytes::Bytes;
-use quorate_consensus::level::{self, LEVEL, NEWEST};
+use quorate_consensus::level::{self, Level, LEVEL, NEWEST};
 use quorate_consensus::{Config, LogPosition, SnapshotMeta};
 use quorate_wire::{BodyReader, BodyWriter, WireError};
 
 const VERSION: u8 = 1;
-const _: () = assert!(VERSION == NEWEST.snapshot);
+/// With the notes of operators' orders, which there are from [`level::OPERATORS`] on.
+const VERSION_WITH_NOTES: u8 = 2;
+const _: () = assert!(VERSION_WITH_NOTES == NEWEST.snapshot);
 /// Of the meta: since 2 it says where the snapshot came from.
 const META_VERSION: u8 = 2;
+const META_VERSION_FIRST: u8 = 1;
 const _: () = assert!(META_VERSION == NEWEST.snapshot_meta);
 
 /// What the file of a snapshot says of it.
@@ -25,24 +29,36 @@ pub struct Stored {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Content {
     pub view: View,
+    pub notes: Notes,
     pub machine: Bytes,
 }
 
 impl Content {
-    pub fn encode(&self) -> Bytes {
+    /// As it stands in a group at this level.
+    pub fn encode(&self, level: Level) -> Bytes {
         let mut out = BodyWriter::default();
-        out.u8(VERSION);
+        let with_notes = level >= level::OPERATORS;
+        out.u8(if with_notes { VERSION_WITH_NOTES } else { VERSION });
         out.data(&self.view.encode());
+        if with_notes {
+            out.data(&self.notes.encode());
+        }
         out.rest(&self.machine);
         out.finish().to_bytes()
     }
 
     pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
         let mut body = BodyReader::new(bytes, "snapshot");
-        match body.u8()? {
-            VERSION => Ok(Self { view: View::decode(body.data()?)?, machine: body.rest() }),
-            other => Err(unknown_version(other)),
+        let version = body.u8()?;
+        if ![VERSION, VERSION_WITH_NOTES].contains(&version) {
+            return Err(unknown_version(version));
         }
+        let view = View::decode(body.data()?)?;
+        let notes = match version {
+            VERSION_WITH_NOTES => Notes::decode(body.data()?)?,
+            _ => Notes::default(),
+        };
+        Ok(Self { view, notes, machine: body.rest() })
     }
 }
 
@@ -60,7 +76,7 @@ impl Stored {
     pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
         let mut body = BodyReader::new(bytes, "snapshot meta");
         let version = body.u8()?;
-        if ![VERSION, META_VERSION].contains(&version) {
+        if ![META_VERSION_FIRST, META_VERSION].contains(&version) {
             return Err(unknown_version(version));
         }
         let last = LogPosition { term: body.u64()?, index: body.u64()? };

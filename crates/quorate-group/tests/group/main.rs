@@ -1,5 +1,6 @@
 //! Groups of machines in virtual time, joined by a little network in memory.
 
+mod audit;
 mod lies;
 mod membership;
 mod orders;

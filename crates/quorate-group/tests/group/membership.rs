@@ -1,7 +1,7 @@
 use crate::world::World;
 use quorate_consensus::{LogPosition, MemberId, Message, MessageBody, SnapshotMeta};
 use quorate_group::{Done, Input, Order, OrderError, Output, Received};
-use quorate_wire::{Hello, Packet, RefusalCode, Want};
+use quorate_wire::{Hello, Packet, PeerIdentity, RefusalCode, Want};
 
 #[test]
 fn members_are_admitted_one_after_the_other_and_apply_the_same() {
@@ -110,6 +110,18 @@ fn a_node_of_another_group_is_refused() {
     let machine = world.nodes[0].machine.as_mut().unwrap();
     let greeted = machine.greet(now_ms, &hello, &mut Output::default());
     assert_eq!(greeted.unwrap_err().code, RefusalCode::OtherGroup);
+}
+
+#[test]
+fn an_operator_is_greeted_by_no_machine() {
+    let mut world = World::started(1);
+    let from = world.nodes[0].machine.as_ref().unwrap().identity();
+    let from = PeerIdentity { member: MemberId(9), ..from };
+    let hello = Hello { versions: (1, u16::MAX), want: Want::Operator, from, expects: None };
+    let now_ms = world.now_ms;
+    let machine = world.nodes[0].machine.as_mut().unwrap();
+    let greeted = machine.greet(now_ms, &hello, &mut Output::default());
+    assert_eq!(greeted.unwrap_err().code, RefusalCode::Forbidden);
 }
 
 #[test]

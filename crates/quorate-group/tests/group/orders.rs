@@ -15,9 +15,16 @@ fn leadership_goes_where_it_is_told_to_and_proposals_go_with_it() {
     assert_eq!(world.nodes[leader].answers[&id], Ok(Done::Leader(format!("n{to}"))));
     assert_eq!(world.leader(), to);
     world.await_applied(&[0, 1, 2], &["before", "meanwhile", "elsewhere"]);
+    world.run_ms(2_000);
+    let missed = |world: &World, at: usize| {
+        world.nodes[at].lines.iter().any(|line| line.contains("has no leader at present"))
+    };
+    assert!((0..3).all(|at| !missed(&world, at)), "nobody missed a leader");
     let refused = world.order(leader, Order::Switchover { to: None }, 1_000);
     let Err(OrderError::Switchover { reason, .. }) = refused else { panic!("{refused:?}") };
     assert!(reason.contains(&format!("ask n{to}")), "{reason}");
+    [to, (leader + 2) % 3].into_iter().for_each(|at| world.kill(at));
+    world.until("a line", |world| missed(world, leader));
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use super::Seat;
 use crate::disk::{self, Disk};
 use crate::net::Network;
-use crate::server::{self, Account, Node, Ports, Start};
+use crate::server::{self, logger_arguments, Account, Node, Ports, Start};
 use anyhow::Result;
+use quorate_live::Security;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,7 +61,7 @@ impl Member {
         program: &Path,
         account: &Account,
         group: &[String],
-        secret: &Path,
+        security: &Security,
     ) -> Result<()> {
         let mut command = Command::new(program);
         command
@@ -68,8 +69,7 @@ impl Member {
             .args(["--address", &self.seat.node.group_address(), "--join", &group.join(",")])
             .arg("--log-dir")
             .arg(self.seat.node.log())
-            .arg("--secret-file")
-            .arg(secret);
+            .args(logger_arguments(security));
         self.seat.run(command, account)
     }
 

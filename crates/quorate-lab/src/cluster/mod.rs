@@ -390,7 +390,8 @@ impl Cluster {
     fn start_logger(&self, logger: usize) -> Result<()> {
         let (program, group) = (&self.plan.logger_program, self.group_addresses());
         let secret = server::make_secret(self.folder.path(), &self.account)?;
-        self.members[logger].start_logger(program, &self.account, &group, &secret)
+        let security = server::security(&self.plan.provider_options, Some(&secret))?;
+        self.members[logger].start_logger(program, &self.account, &group, &security)
     }
 
     fn beginning(&self, node: usize) -> Result<Start> {

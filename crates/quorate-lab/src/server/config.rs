@@ -1,7 +1,8 @@
 //! A node's `my.cnf`.
 
-use super::{names_security, Account, Node};
+use super::{security, transfer_options, Account, Node};
 use anyhow::{Context, Result};
+use quorate_live::Security;
 use std::fs;
 use std::path::Path;
 
@@ -44,12 +45,29 @@ impl Settings<'_> {
         let extra = extra.display();
         let head =
             format!("# Written by `quorate` at each start. Your own options belong in {extra}.\n");
-        let options = [common_options(node), self.options(node)].concat();
-        write_config(node, self.account, &head, &options, &format!("!include {extra}\n"))
+        let security = self.security()?;
+        let options = [common_options(node), self.own_options(node, security.as_ref())].concat();
+        let transfers = security.map(|security| transfer_options(&security, &node.log()));
+        let transfers = transfers.unwrap_or_default().into_iter();
+        let transfers: String =
+            transfers.map(|(name, value)| format!("{name} = {value}\n")).collect();
+        let tail = format!("[sst]\n{transfers}\n!include {extra}\n");
+        write_config(node, self.account, &head, &options, &tail)
     }
 
     /// What the node gets beside [`common_options`].
-    pub fn options(&self, node: &Node) -> Vec<(String, String)> {
+    pub fn options(&self, node: &Node) -> Result<Vec<(String, String)>> {
+        Ok(self.own_options(node, self.security()?.as_ref()))
+    }
+
+    /// By what the nodes know each other. Galera's have other rules.
+    fn security(&self) -> Result<Option<Security>> {
+        let file = self.provider.file_name().unwrap_or_default();
+        let ours = file.to_string_lossy().starts_with("libquorate");
+        Ok(ours.then(|| security(self.provider_options, self.secret)).transpose()?)
+    }
+
+    fn own_options(&self, node: &Node, security: Option<&Security>) -> Vec<(String, String)> {
         let (host, ports) = (node.host, node.ports);
         let own = [
             ("wsrep_provider", self.provider.display().to_string()),
@@ -58,7 +76,7 @@ impl Settings<'_> {
             ("wsrep_node_name", node.name.clone()),
             ("wsrep_node_address", format!("{host}:{}", ports.group)),
             ("wsrep_node_incoming_address", format!("{host}:{}", ports.client)),
-            ("wsrep_provider_options", format!("\"{}\"", self.provider_options(node))),
+            ("wsrep_provider_options", format!("\"{}\"", self.provider_options(node, security))),
             ("wsrep_sst_method", "mariabackup".to_owned()),
             ("wsrep_sst_receive_address", format!("{host}:{}", ports.sst)),
             ("wsrep_sst_auth", format!("{}:", self.account.name)),
@@ -68,7 +86,7 @@ impl Settings<'_> {
         named.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    fn provider_options(&self, node: &Node) -> String {
+    fn provider_options(&self, node: &Node, security: Option<&Security>) -> String {
         let mut options = vec![
             format!("base_host={}", node.host),
             format!("base_port={}", node.ports.group),
@@ -76,11 +94,15 @@ impl Settings<'_> {
             format!("ist.recv_addr={}:{}", node.host, node.ports.ist),
         ];
         // Galera refuses options that it does not know.
-        let file = self.provider.file_name().unwrap_or_default();
-        if file.to_string_lossy().starts_with("libquorate") {
+        if let Some(security) = security {
             options.push(format!("quorate.dir={}", node.log().display()));
-            let secret = self.secret.filter(|_| !names_security(self.provider_options));
-            options.extend(secret.map(|file| format!("quorate.secret_file={}", file.display())));
+            // Said once: the nodes' own options come below.
+            match (security, self.secret) {
+                (Security::Secret(used), Some(file)) if used.file == file => {
+                    options.push(format!("quorate.secret_file={}", file.display()));
+                }
+                _ => {}
+            }
         }
         let own = self.provider_options.trim_matches([';', ' ']);
         if !own.is_empty() {
@@ -152,6 +174,7 @@ mod tests {
     fn shown(document: &str) -> BTreeMap<&str, &str> {
         let (_, rest) = document.split_once("```ini\n[mariadbd]\n").expect("a my.cnf");
         let (block, _) = rest.split_once("```").expect("its end");
+        let block = block.split_once("[sst]").map_or(block, |(server, _)| server);
         let uncommented = |line| str::split(line, '#').next().unwrap_or_default();
         let lines = block.lines().map(uncommented).filter(|line| !line.trim().is_empty());
         let options = lines.map(|line| line.split_once('=').expect("name = value"));

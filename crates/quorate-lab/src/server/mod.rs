@@ -8,7 +8,7 @@ pub mod error_log;
 mod node;
 mod ports;
 mod recovery;
-mod secret;
+mod security;
 mod software;
 pub mod sql;
 
@@ -18,7 +18,7 @@ pub use datadir::{copy_datadirs, has_data, is_template, make_datadirs};
 pub use node::Node;
 pub use ports::{check_free, Ports, DEFAULT_BASE};
 pub use recovery::{allow_bootstrap, recovered_position};
-pub use secret::{make_secret, names_security, secret_in};
+pub use security::{logger_arguments, make_secret, secret_in, security, transfer_options};
 pub use software::{
     find_mariadbd, find_program, find_provider, missing, readable_provider, require_programs,
     runnable_program,

@@ -12,12 +12,14 @@ const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 const PROVIDER: &str = "libquorate.so";
 
 /// Programs that nodes need beside the server, with Debian's packages.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 7] = [
     ("mariadb-install-db", "mariadb-server-core"),
     ("mariadb", "mariadb-client-core"),
     ("mariadb-backup", "mariadb-backup"),
     ("wsrep_sst_mariabackup", "mariadb-server"),
     ("socat", "socat"),
+    // Scripts that check certificates read these with it.
+    ("openssl", "openssl"),
     ("setsid", "util-linux"),
 ];
 

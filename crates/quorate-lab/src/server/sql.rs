@@ -1,8 +1,9 @@
 //! Asking a running server, through its unix socket.
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder};
+use mysql::{Conn, DriverError, OptsBuilder};
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -30,17 +31,38 @@ pub fn wsrep_status(socket: &Path, user: &str) -> mysql::Result<WsrepStatus> {
     WsrepStatus::ask(&mut connect(socket, user, STATUS_TIMEOUT)?)
 }
 
-/// Gives the node a command by way of its provider options; the provider's own words if it refuses.
-pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Result<()> {
-    let mut connection = connect(socket, user, COMMAND_TIMEOUT)?;
+/// Gives the node a command by way of its provider options. Its answer; the provider's own words if it
+/// refuses.
+pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Result<String> {
+    order(&mut connect(socket, user, COMMAND_TIMEOUT)?, name, value)
+}
+
+/// As [`command`], in a session that is there: each is shown the answers to its own orders only.
+pub fn order(connection: &mut Conn, name: &str, value: &str) -> anyhow::Result<String> {
     let set = format!("SET GLOBAL wsrep_provider_options = '{name}={value}'");
-    let Err(error) = connection.query_drop(set) else { return Ok(()) };
-    let refusal: Option<(String, String)> =
-        connection.query_first("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_refusal'")?;
-    match refusal {
-        Some((_, reason)) if !reason.is_empty() => anyhow::bail!("{reason}"),
-        _ => Err(error.into()),
+    let ordered = connection.query_drop(set);
+    let variable = if ordered.is_ok() { "answer" } else { "refusal" };
+    let told: Option<(String, String)> = connection
+        .query_first(format!("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_{variable}'"))?;
+    let told = told.map(|(_, text)| text).unwrap_or_default();
+    match ordered {
+        Ok(()) => Ok(told),
+        Err(error) if told.is_empty() => Err(error.into()),
+        Err(_) => anyhow::bail!("{told}"),
     }
+}
+
+/// Whether this account may not ask the server: it cannot reach the socket, or has no database account.
+pub fn is_denied(error: &mysql::Error) -> bool {
+    /// `ER_DBACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_ERROR`, `ER_ACCESS_DENIED_NO_PASSWORD_ERROR`.
+    const DENIED: [u16; 3] = [1044, 1045, 1698];
+    let kind = match error {
+        mysql::Error::MySqlError(error) => return DENIED.contains(&error.code),
+        mysql::Error::IoError(error) => error.kind(),
+        mysql::Error::DriverError(DriverError::CouldNotConnect(Some((_, _, kind)))) => *kind,
+        _ => return false,
+    };
+    kind == io::ErrorKind::PermissionDenied
 }
 
 #[derive(Clone, Debug, Default)]
@@ -111,5 +133,25 @@ impl WsrepStatus {
             _ if comment.is_empty() => "Disconnected",
             _ => comment,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_ask_is_told_apart_from_who_gets_no_answer() {
+        let server = |code| {
+            let (state, message) = ("28000".to_owned(), String::new());
+            mysql::Error::MySqlError(mysql::error::MySqlError { state, message, code })
+        };
+        let socket = |kind| {
+            let place = Some((String::new(), String::new(), kind));
+            mysql::Error::DriverError(DriverError::CouldNotConnect(place))
+        };
+        assert!(is_denied(&server(1698)) && !is_denied(&server(1040)));
+        assert!(is_denied(&socket(io::ErrorKind::PermissionDenied)));
+        assert!(!is_denied(&socket(io::ErrorKind::ConnectionRefused)));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
             Link::Cut(peer) => links.cut(peer),
             Link::Break(peer) => links.break_off(peer),
             Link::Drop(peer) => links.remove(peer),
-            Link::CutAll => hands.acceptor.connections.cut(),
+            Link::CutAll => hands.acceptor.connections.cut_members(),
         }
     }
     if let Some(ask) = out.ask.take() {

@@ -3,6 +3,8 @@
 use super::{Answers, Asks, Gate, Notices, Snapshots};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
+use parking_lot::Mutex;
+use quorate_group::Notes;
 use quorate_wal::Wal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +23,8 @@ pub(crate) struct Hands {
     pub wal: Wal,
     pub snapshots: Snapshots,
     pub gate: Gate,
+    /// Of operators' orders, as the state machine has passed them.
+    pub notes: Mutex<Notes>,
     pub notices: Notices,
     pub answers: Answers,
     pub asks: Asks,

@@ -35,7 +35,7 @@ use carry::carry_out;
 use links::Links;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
-use quorate_group::{Intake, Member, Order, Output};
+use quorate_group::{Intake, Mandate, Member, Order, Output};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -116,8 +116,13 @@ impl Core {
         self.fresh.store(true, Ordering::Relaxed);
     }
 
-    pub fn order(&self, id: u64, order: Order, deadline_ms: u64) {
-        self.intake.lock().order(id, order, deadline_ms);
+    pub fn order(&self, id: u64, order: Order, deadline_ms: u64, mandate: Option<Mandate>) {
+        let mut intake = self.intake.lock();
+        match mandate {
+            Some(mandate) => intake.order_by(id, order, deadline_ms, mandate),
+            None => intake.order(id, order, deadline_ms),
+        }
+        drop(intake);
         self.set_fresh();
         self.kick();
     }

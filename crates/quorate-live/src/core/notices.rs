@@ -5,6 +5,7 @@ use crate::host::Observer;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::MemberId;
 use quorate_group::{LogLevel, Notice};
+use std::time::Instant;
 
 #[derive(Default)]
 pub(crate) struct Notices {
@@ -15,12 +16,19 @@ pub(crate) struct Notices {
 #[derive(Default)]
 struct State {
     queue: Vec<Notice>,
+    /// The last error, for operators who ask.
+    fault: Option<(Instant, String)>,
     stop: bool,
 }
 
 impl Notices {
     pub fn push(&self, notices: &mut Vec<Notice>) {
-        self.state.lock().queue.append(notices);
+        let mut state = self.state.lock();
+        if let Some(fault) = notices.iter().rev().find_map(fault_of) {
+            state.fault = Some((Instant::now(), fault.to_owned()));
+        }
+        state.queue.append(notices);
+        drop(state);
         self.bell.notify_one();
     }
 
@@ -30,6 +38,11 @@ impl Notices {
 
     pub fn fatal(&self, message: String) {
         self.push(&mut vec![Notice::Fatal(message)]);
+    }
+
+    /// The last error that was told, and when.
+    pub fn last_fault(&self) -> Option<(Instant, String)> {
+        self.state.lock().fault.clone()
     }
 
     pub fn stop(&self) {
@@ -63,5 +76,12 @@ impl Notices {
         }
         notices.append(&mut state.queue);
         !notices.is_empty()
+    }
+}
+
+fn fault_of(notice: &Notice) -> Option<&str> {
+    match notice {
+        Notice::Fatal(message) | Notice::Log(LogLevel::Error, message) => Some(message),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! A connection, plain or encrypted. After the greeting it is used one way: the side that dialled
 //! writes, the side that accepted reads.
 
-use super::trust::{demand, offer, Binding, Tls, Trust};
+use super::trust::{demand, offer, Binding, Holder, OperatorId, Tls, Trust};
 use quorate_consensus::KeyId;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
@@ -22,6 +22,8 @@ pub(crate) struct Channel {
     session: Option<Box<Connection>>,
     /// Of the other side: its key, if it has proved the group's secret, or the name in its certificate.
     peer: KeyId,
+    /// The other side has shown that it is no member, but this operator.
+    operator: Option<Box<OperatorId>>,
 }
 
 /// Why there is no channel.
@@ -84,19 +86,39 @@ impl Channel {
     fn agreed(mut self, tls: &Tls, hint: &str) -> io::Result<Channel> {
         self.shake_hands().map_err(|error| explained(error, hint))?;
         let Some(session) = &self.session else { return Ok(self) };
+        let dialled = matches!(**session, Connection::Client(_));
         if let Some(certified) = &tls.certified {
             let shown = session.peer_certificates().and_then(<[_]>::first);
-            self.peer = shown.map(|shown| certified.key_of(shown)).unwrap_or_default();
+            let shown =
+                shown.ok_or_else(|| io::Error::other("the other side has no certificate"))?;
+            match certified.holder(shown).map_err(io::Error::other)? {
+                Holder::Member(key) => self.peer = key,
+                Holder::Operator(_) if dialled => {
+                    return Err(io::Error::other(
+                        "it shows an operator's certificate, and no member's",
+                    ));
+                }
+                Holder::Operator(operator) => self.operator = Some(Box::new(operator)),
+            }
         }
         let Some(proving) = &tls.proving else { return Ok(self) };
         let binding = Binding::of(session, &proving.public_key)?;
         let peer = binding.peer(session);
-        match **session {
-            Connection::Client(_) => offer(&mut self, &binding, &proving.secrets)?,
-            Connection::Server(_) => demand(&mut self, &binding, &proving.secrets)?,
+        match dialled {
+            true => offer(&mut self, &binding, &proving.shown)?,
+            false => self.operator = demand(&mut self, &binding, &proving.shown)?.map(Box::new),
         }
         self.peer = peer;
         Ok(self)
+    }
+
+    /// Which operator the other side has shown to be.
+    pub fn operator(&self) -> Option<&OperatorId> {
+        self.operator.as_deref()
+    }
+
+    pub fn is_plain(&self) -> bool {
+        self.session.is_none()
     }
 
     /// What the other side is known by.
@@ -116,14 +138,14 @@ impl Channel {
     fn plain(stream: TcpStream) -> Channel {
         // Frames are read through a buffer of their own.
         let socket = Socket(BufReader::with_capacity(0, stream));
-        Channel { socket, session: None, peer: KeyId::default() }
+        Channel { socket, session: None, peer: KeyId::default(), operator: None }
     }
 
     fn beginning(stream: TcpStream, mut session: Connection) -> Channel {
         // What is written at once is bounded by the caller.
         session.set_buffer_limit(None);
         let socket = Socket(BufReader::with_capacity(READ_BUFFER, stream));
-        Channel { socket, session: Some(Box::new(session)), peer: KeyId::default() }
+        Channel { socket, session: Some(Box::new(session)), peer: KeyId::default(), operator: None }
     }
 
     fn shake_hands(&mut self) -> io::Result<()> {

@@ -4,7 +4,8 @@
 //! - of those that have not introduced themselves, at most [`STRANGERS_MAX`] are open, and none for longer
 //!   than [`STRANGERS_TIME`] once another one comes;
 //! - who comes too often makes room for itself: the oldest of the address that has most of them goes. So
-//!   nobody can keep the members of the group out from one host.
+//!   nobody can keep the members of the group out from one host;
+//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 const STRANGERS_MAX: usize = 64;
 /// From the connection to the introduction, however slowly it comes.
 const STRANGERS_TIME: Duration = Duration::from_secs(10);
+
+const OPERATORS_MAX: usize = 16;
+const OF_ONE_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -33,6 +37,8 @@ struct Connection {
     stream: TcpStream,
     /// Has not introduced itself: since when, and from where.
     stranger: Option<(Instant, IpAddr)>,
+    /// The operator's name whose it is.
+    operator: Option<String>,
 }
 
 /// Keeps a connection listed; dropping it takes it off the list.
@@ -67,13 +73,21 @@ impl Connections {
         state.next += 1;
         let number = state.next;
         let stream = stream.try_clone()?;
-        state.open.insert(number, Connection { stream, stranger });
+        state.open.insert(number, Connection { stream, stranger, operator: None });
         Ok(Listed { connections: self, number })
     }
 
     /// Ends every connection there is; others may follow.
     pub fn cut(&self) {
         self.state.lock().open.values().for_each(|connection| shut(&connection.stream));
+    }
+
+    /// Ends those with members, and with who may become one. An operator's stays: who has cut this member off
+    /// is to hear that it is, and may let it go on.
+    pub fn cut_members(&self) {
+        let state = self.state.lock();
+        let members = state.open.values().filter(|connection| connection.operator.is_none());
+        members.for_each(|connection| shut(&connection.stream));
     }
 
     pub fn close(&self) {
@@ -93,6 +107,20 @@ impl Listed<'_> {
         if let Some(connection) = self.connections.state.lock().open.get_mut(&self.number) {
             connection.stranger = None;
         }
+    }
+
+    /// It has introduced itself as the operator of this name. False if too many of them are connected.
+    pub fn known_operator(&self, name: &str) -> bool {
+        let mut state = self.connections.state.lock();
+        let operators = state.open.values().filter_map(|connection| connection.operator.as_deref());
+        let own = operators.clone().filter(|operator| *operator == name).count();
+        if operators.count() >= OPERATORS_MAX || own >= OF_ONE_MAX {
+            return false;
+        }
+        if let Some(connection) = state.open.get_mut(&self.number) {
+            (connection.stranger, connection.operator) = (None, Some(name.to_owned()));
+        }
+        true
     }
 }
 
@@ -170,6 +198,28 @@ mod tests {
         assert!(is_open(&mut other) && is_open(&mut member));
         let open = flood.iter_mut().filter_map(|(dialled, ..)| is_open(dialled).then_some(()));
         assert_eq!(open.count(), STRANGERS_MAX - 1, "and the other stranger");
+    }
+
+    #[test]
+    fn operators_are_limited_and_hear_that_the_member_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let streams: Vec<_> = (0..=OPERATORS_MAX).map(|_| from(&listener, 1)).collect();
+        let listed: Vec<_> =
+            streams.iter().map(|(_, there)| connections.list_stranger(there).unwrap()).collect();
+        let (last, others) = listed.split_last().unwrap();
+        let (of_ann, of_bob) = others.split_at(OF_ONE_MAX);
+        assert!(of_ann.iter().all(|listed| listed.known_operator("ann")));
+        assert!(!last.known_operator("ann"), "she has so many already");
+        assert!(of_bob.iter().all(|listed| listed.known_operator("bob")));
+        assert!(!last.known_operator("eve"), "there are so many already");
+        last.known();
+        connections.cut_members();
+        let mut dialled: Vec<_> = streams.into_iter().map(|(dialled, _)| dialled).collect();
+        assert!(!is_open(&mut dialled.pop().unwrap()), "a member's");
+        assert!(dialled.iter_mut().all(is_open));
+        connections.cut();
+        assert!(!dialled.iter_mut().any(is_open));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use super::trust::{Tls, Trust};
 use quorate_consensus::MemberId;
 use quorate_group::refusal_proves_absence;
 use quorate_wire::{
-    Fragmenter, FrameReader, Hello, Packet, PeerIdentity, ReadFailure, Refusal, RefusalCode, Want,
-    Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
+    Body, Fragmenter, FrameReader, FrameType, Hello, Packet, PeerIdentity, ReadFailure, Refusal,
+    RefusalCode, Want, Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
 };
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -151,8 +151,12 @@ fn unencrypted(plain: Channel, what: &str) -> DialError {
 }
 
 pub(crate) fn write_packet(channel: &mut Channel, packet: &Packet) -> io::Result<()> {
+    write_frames(channel, packet.frame_type(), packet.encode())
+}
+
+pub(crate) fn write_frames(channel: &mut Channel, kind: FrameType, body: Body) -> io::Result<()> {
     let mut frames = Vec::new();
-    let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
+    let mut fragmenter = Fragmenter::new(kind, body);
     while fragmenter.next_frame(&mut frames) {}
     channel.write_all(&frames).and_then(|()| channel.flush())
 }

@@ -1,6 +1,7 @@
 //! The group port: accepts connections, and keeps strangers from doing harm. Complaints about them
 //! are at most one line a second.
 
+use super::allowed::Allowed;
 use super::connections::Connections;
 use super::{dial, socket};
 use crate::error::GroupError;
@@ -18,6 +19,7 @@ pub(crate) struct Acceptor {
     listener: TcpListener,
     complaints: Mutex<Complaints>,
     pub connections: Connections,
+    pub allowed: Allowed,
 }
 
 #[derive(Default)]
@@ -34,8 +36,12 @@ impl Acceptor {
         });
         let listener =
             bound.map_err(|source| GroupError::Listen { addr: addr.to_owned(), source })?;
-        let (complaints, connections) = (Mutex::default(), Connections::default());
-        Ok(Self { listener, complaints, connections })
+        Ok(Self {
+            listener,
+            complaints: Mutex::default(),
+            connections: Connections::default(),
+            allowed: Allowed::default(),
+        })
     }
 
     /// Whether `addr` is this port under another name: a connection to it arrives here. For the

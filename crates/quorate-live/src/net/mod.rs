@@ -10,6 +10,7 @@
 //!  acceptor thread ──▶ receiver thread, one a connection: handshake, packets ──▶ machine
 //! ```
 
+pub(crate) mod allowed;
 pub(crate) mod channel;
 pub(crate) mod connections;
 pub(crate) mod dial;

@@ -8,7 +8,7 @@ use crate::core::Next;
 use crate::host::StateMachine;
 use crate::live::Live;
 use quorate_consensus::{Entry, EntryKind, Index};
-use quorate_group::{Committed, Content, Feed, Input, LogLevel};
+use quorate_group::{Committed, Content, Feed, Input, LogLevel, Noted};
 use quorate_wal::ReadError;
 
 /// Bytes of entries read at once.
@@ -79,6 +79,13 @@ impl Feeder {
         if kind != EntryKind::Data {
             live.step(Input::Applied(self.feed.applied()));
         }
+        if let Some(Noted { index, note, again }) = self.feed.take_noted() {
+            if !again {
+                *live.hands.notes.lock() = self.feed.notes().clone();
+                live.log(LogLevel::Info, format!("order: noted index={index} {note}"));
+            }
+            live.step(Input::Noted(note.id()));
+        }
         Ok(())
     }
 
@@ -87,7 +94,7 @@ impl Feeder {
             live.hands.snapshots.load(index).map_err(|error| error.to_string())?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
-        self.feed.install(stored.meta, content.view);
+        self.feed.install(stored.meta, content.view, content.notes);
         self.started(live);
         live.log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
         Ok(())
@@ -95,6 +102,7 @@ impl Feeder {
 
     fn started(&self, live: &Live) {
         live.hands.gate.start(self.feed.applied());
+        *live.hands.notes.lock() = self.feed.notes().clone();
         live.step(Input::Started(self.feed.applied()));
     }
 }

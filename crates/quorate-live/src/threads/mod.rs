@@ -4,6 +4,7 @@ pub(crate) mod acceptor;
 pub(crate) mod asker;
 pub(crate) mod clock;
 mod feeder;
+mod operators;
 mod receiver;
 pub(crate) mod sender;
 pub(crate) mod snapshots;

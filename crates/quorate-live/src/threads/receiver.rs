@@ -1,6 +1,7 @@
 //! The receiver thread of one accepted connection: lets the machine say who is welcome, then hands it
 //! the packets.
 
+use super::operators;
 use crate::live::Live;
 use crate::net::channel::{Channel, NoChannel};
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
@@ -30,7 +31,9 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
 /// `Ok` when the connection ended as connections do.
 fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
     let listed = live.hands.acceptor.connections.list_stranger(&stream)?;
-    if !live.observer.admits(stream.peer_addr()?.ip()) {
+    let addr = stream.peer_addr()?.ip();
+    let allowed = &live.hands.acceptor.allowed;
+    if !allowed.admits(addr, Instant::now(), || live.observer.admits(addr)) {
         let error =
             "the list of addresses that members may come from (wsrep_allowlist) does not have it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, error).into());
@@ -52,6 +55,9 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
         return Ok(());
     };
     hello.from.key = reader.stream().peer();
+    if hello.want == Want::Operator || reader.stream().operator().is_some() {
+        return operators::serve(live, reader, &hello, &listed);
+    }
     match greet(live, &hello) {
         Ok(Greeting { welcome, connection: Some(connection) }) => {
             listed.known();
@@ -137,9 +143,10 @@ fn answer(
         }
         Some(Packet::StatusRequest) => {
             let figures = live.log_figures();
-            Packet::StatusReport(
-                live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures)),
-            )
+            let last_order = live.hands.notes.lock().iter().last().map(ToString::to_string);
+            let mut lines = live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures));
+            lines.push(("last_order".to_owned(), last_order.unwrap_or_default()));
+            Packet::StatusReport(lines)
         }
         _ => return Ok(()),
     };

@@ -3,14 +3,13 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod authority;
-pub mod scene;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
-    Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    OrderError, Security, StateMachine, View,
+    Author, Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
+    Operator, OrderError, Security, ServerReport, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -44,6 +43,8 @@ pub struct Shared {
     panic: AtomicBool,
     /// What the host is said to be in the middle of; 0: nothing.
     pub commit: AtomicI64,
+    /// How the server is said to be that it is part of.
+    pub server: Mutex<Option<ServerReport>>,
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
@@ -122,6 +123,9 @@ impl Observer for Ear {
     }
     fn commit_under_way(&self) -> Option<i64> {
         Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
+    }
+    fn server(&self) -> Option<ServerReport> {
+        self.0.server.lock().clone()
     }
     fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
         self.0.leaders.lock().push((term, leader));
@@ -368,6 +372,12 @@ impl Node {
 
     pub fn group(&self) -> &Arc<Group> {
         self.group.as_ref().expect("the node runs")
+    }
+
+    /// Somebody who may give orders here.
+    pub fn operator(&self) -> Operator<'_> {
+        let author = Author { name: "tester".into(), from: "socket".into() };
+        self.group().operator(author)
     }
 
     pub fn id(&self) -> MemberId {

@@ -1,6 +1,6 @@
 //! A group under load, and somebody who has a way in.
 
-use super::{Cluster, Node};
+use crate::common::{Cluster, Node};
 use quorate_consensus::MemberRole;
 use quorate_live::guest::Guest;
 use quorate_live::{GroupStatus, Secret, SecretOptions, Security};

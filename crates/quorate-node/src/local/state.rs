@@ -23,6 +23,23 @@ impl LocalState {
         }
     }
 
+    /// As status variables and reports show it; tools look for these very words.
+    pub fn comment(self) -> &'static str {
+        match self {
+            LocalState::Undefined => "Initialized",
+            LocalState::Joiner => "Joining: receiving State Transfer",
+            LocalState::Donor => "Donor/Desynced",
+            LocalState::Joined => "Joined",
+            LocalState::Synced => "Synced",
+            LocalState::Error => "Inconsistent",
+        }
+    }
+
+    /// Clients are served, if there is a majority.
+    pub fn serves(self) -> bool {
+        matches!(self, LocalState::Synced | LocalState::Donor)
+    }
+
     /// As Galera writes it in its log lines, which people search for.
     pub(super) fn shift_name(self) -> &'static str {
         match self {

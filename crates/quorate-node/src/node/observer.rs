@@ -8,7 +8,7 @@ use crate::start::resume::Owner;
 use bytes::Bytes;
 use quorate_certify::{is_process_of, Constants, WriteSet};
 use quorate_consensus::{Charter, MemberId, Rules};
-use quorate_live::{LogLevel, Observer};
+use quorate_live::{LogLevel, Observer, ServerReport};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
@@ -57,6 +57,20 @@ impl Observer for NodeObserver {
         let node = self.node.upgrade()?;
         let undone = node.local.apply.last_left() + 1;
         node.local.commit.is_under_way(undone).then_some(undone)
+    }
+
+    fn server(&self) -> Option<ServerReport> {
+        let node = self.node.upgrade()?;
+        let (state, link) = (node.local_state(), node.link());
+        let primary = link.as_ref().is_some_and(|link| link.primary());
+        Some(ServerReport {
+            state: state.comment().to_owned(),
+            ready: primary && state.serves(),
+            seqno: node.last_applied(),
+            committed: link.as_ref().map_or(-1, |link| link.progress.seqno()),
+            queued: node.queued().0 as u64,
+            transactions: link.map_or(0, |link| link.open_transactions() as u64),
+        })
     }
 
     fn rules(&self, rules: Rules) {

@@ -83,7 +83,7 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
     let observer = Arc::new(NodeObserver::new(&provider.node));
     let (group, info) = Group::open(options, observer.clone())?;
     let group = Arc::new(group);
-    live::tell_group(provider, &group);
+    live::tell_group(provider, &group)?;
     provider.set_controls(Some(group.clone()));
     if let Err(e) = join_and_start(provider, &group, &info, wait, args.donor) {
         provider.abandon_connection();
@@ -214,6 +214,7 @@ fn group_options(
         segment_bytes: options.bytes("quorate.segment_size"),
         retain_bytes: options.bytes("quorate.log_retain"),
         security: options.security()?,
+        operators: options.operators()?,
         role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
         priority: options.integer("quorate.priority") as u8,
         zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),

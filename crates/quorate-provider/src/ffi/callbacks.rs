@@ -57,7 +57,8 @@ impl Host for Callbacks {
             Level::Warn => log_level::WARN,
             Level::Info => log_level::INFO,
         };
-        let text = CString::new(message.replace('\0', " ")).unwrap_or_default();
+        // What operators and others wrote is in it: one line stays one.
+        let text = CString::new(quorate_live::printable(message)).unwrap_or_default();
         // SAFETY: a NUL-terminated string that lives through the call; any thread may log.
         unsafe { logger(level, text.as_ptr()) }
     }

@@ -12,6 +12,7 @@ mod convert;
 mod gtid_domain;
 mod server;
 pub mod services;
+mod session;
 mod state;
 mod writes;
 
@@ -186,11 +187,11 @@ unsafe extern "C" fn options_set(w: W, conf: *const c_char) -> wsrep_status_t {
         return status::NODE_FAIL;
     };
     guard(Some(&provider.node), status::NODE_FAIL, || {
-        match operator::change_options(provider, &conf) {
+        match operator::change_options(provider, &conf, &session::current()) {
             Ok(()) => status::OK,
             Err(reason) => {
                 provider.error(&reason);
-                *provider.counters().refusal.lock() = reason;
+                session::warn(&reason);
                 status::NODE_FAIL
             }
         }

@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 const DEADLOCK: c_uint = 1213;
 /// `ER_ERROR_DURING_COMMIT`: the server overrides it with nothing else.
 const ERROR_DURING_COMMIT: c_uint = 1180;
+const AS_ERROR: c_ulong = 0;
 
 /// The server's `read_only`.
 #[derive(Clone, Copy)]
@@ -55,15 +56,16 @@ impl ReadOnly {
 /// Gives the statement that runs on this thread (a client's session) an error with this text, if the
 /// server can be told; otherwise it will have one of the server's own words.
 pub fn raise_deadlock(text: &str) {
-    raise(DEADLOCK, text);
+    message(DEADLOCK, AS_ERROR, text);
 }
 
 /// As [`raise_deadlock`], with the error of an outcome that nobody knows.
 pub fn raise_unknown(text: &str) {
-    raise(ERROR_DURING_COMMIT, text);
+    message(ERROR_DURING_COMMIT, AS_ERROR, text);
 }
 
-fn raise(code: c_uint, text: &str) {
+/// Tells the session on this thread; `flags` are the server's.
+pub(super) fn message(code: c_uint, flags: c_ulong, text: &str) {
     type Printf = unsafe extern "C" fn(c_uint, *const c_char, c_ulong, ...);
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     let Some(address) = function(c"my_printf_error") else { return };
@@ -71,7 +73,7 @@ fn raise(code: c_uint, text: &str) {
     // a session's, in a call that the server made.
     unsafe {
         let print: Printf = std::mem::transmute(address);
-        print(code, c"%s".as_ptr(), 0, text.as_ptr());
+        print(code, c"%s".as_ptr(), flags, text.as_ptr());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls about the node's state: positions, transfers, pauses, statistics.
 
 use super::convert::*;
+use super::session;
 use crate::abi::*;
 use crate::operator::stats::{self, Value};
 use libc::c_int;
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn stats_get(w: W) -> *mut wsrep_stats_var {
     let Some(provider) = (unsafe { provider(w) }) else { return std::ptr::null_mut() };
     guard(Some(&provider.node), std::ptr::null_mut(), || {
         let c = |s: &str| CString::new(s).unwrap_or_default().into_raw().cast_const();
-        let mut vars: Vec<wsrep_stats_var> = stats::stats(provider)
+        let mut vars: Vec<wsrep_stats_var> = stats::stats(provider, session::current().connection)
             .into_iter()
             .map(|(name, value)| {
                 let (kind, value) = match value {

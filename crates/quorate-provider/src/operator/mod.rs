@@ -11,15 +11,15 @@
 //! ```
 
 mod command;
+mod session;
 pub mod stats;
 
 pub use command::change_options;
+pub use session::Session;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
 use crate::provider::Provider;
-use quorate_consensus::{
-    Config, MemberInfo, MemberRole, Primaries, PriorityRule, Rules, PRIORITY_MAX,
-};
+use quorate_consensus::{Config, MemberInfo, PriorityRule, Rules, PRIORITY_MAX};
 use quorate_live::{Alteration, ForcePlan};
 use quorate_node::link::Link;
 use std::sync::Arc;
@@ -27,33 +27,47 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Carries out an order; its answer, if it has one, is for the status variable.
-pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, String> {
+/// Carries out an order; its answer is for the status variable.
+pub fn order(
+    provider: &Provider,
+    name: &str,
+    text: &str,
+    session: &Session,
+) -> Result<String, String> {
     let link = provider.link().ok_or("this node is not connected to its group")?;
     let group = provider.controls().ok_or("this node is not connected to its group")?;
+    let operator = group.operator(session.author());
     let said = |error: quorate_live::GroupError| error.to_string();
     match name {
         "quorate.member_set" => {
             let (member, alteration) = parse_alteration(text)?;
-            group.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
+            operator.alter_member(member, &alteration, TIMEOUT).map_err(said)?;
             Ok(describe(&group.status().config))
         }
         "quorate.member_remove" => {
-            group.remove_member(text, TIMEOUT).map_err(said)?;
+            operator.remove_member(text, TIMEOUT).map_err(said)?;
             Ok(describe(&group.status().config))
         }
         "quorate.rules" => {
             let rules = parse_rules(text, group.status().config.rules)?;
-            group.set_rules(rules, TIMEOUT).map_err(said)?;
-            Ok(describe_rules(&group.status().config.rules))
+            operator.set_rules(rules, TIMEOUT).map_err(said)?;
+            Ok(group.status().config.rules.to_string())
         }
-        "quorate.force_plan" => Ok(plan(&link, &group.plan_force_quorum(&names(text)))),
+        "quorate.force_plan" => {
+            let found = group.plan_force_quorum(&names(text));
+            match &found.refusal {
+                Some(refusal) => {
+                    Err(format!("force-quorum would be refused: {refusal}. Nothing was changed"))
+                }
+                None => Ok(plan(&link, &found)),
+            }
+        }
         "quorate.force_quorum" => {
             let (keep, reason) = text
                 .split_once(':')
                 .filter(|(_, reason)| !reason.trim().is_empty())
                 .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
-            let done = group.force_quorum(&names(keep), reason.trim(), TIMEOUT);
+            let done = operator.force_quorum(&names(keep), reason.trim(), TIMEOUT);
             Ok(plan(&link, &done.map_err(said)?))
         }
         other => Err(format!("'{other}' is not an order (a bug)")),
@@ -64,7 +78,7 @@ pub fn order(provider: &Provider, name: &str, text: &str) -> Result<String, Stri
 pub fn describe(config: &Config) -> String {
     let members = config.members.iter().map(|(id, info)| {
         let MemberInfo { priority, votes, joining, zone, addr, name, .. } = info;
-        let role = role_name(info.role);
+        let role = info.role;
         format!(
             "name={name} role={role} priority={priority} votes={votes} joining={joining} \
              zone={zone} addr={addr} id={id}"
@@ -73,35 +87,8 @@ pub fn describe(config: &Config) -> String {
     members.collect::<Vec<_>>().join("; ")
 }
 
-fn role_name(role: MemberRole) -> &'static str {
-    match role {
-        MemberRole::Voter => "voter",
-        MemberRole::Learner => "learner",
-        MemberRole::Logger => "logger",
-    }
-}
-
-/// As [`parse_rules`] reads them.
-pub fn describe_rules(rules: &Rules) -> String {
-    let priorities = match rules.priorities {
-        PriorityRule::Optimistic => "optimistic",
-        PriorityRule::Forced => "forced",
-    };
-    let mode = match rules.primaries {
-        Primaries::Multi => "multi",
-        Primaries::Single => "single",
-    };
-    let failover = if rules.failover_waits { "wait" } else { "serve" };
-    let follows = if rules.follows_writes { "yes" } else { "no" };
-    format!(
-        "zones={} priorities={priorities} primary_mode={mode} primary_failover={failover} \
-         leader_follows_writes={follows}",
-        rules.zones_min
-    )
-}
-
 fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
-    let after = format!(
+    format!(
         "keeps {}; gives up {}: their logs never come back. Kept is everything up to log index {} \
          (term {}), seqno {}; this node knows {} to be committed. What was acknowledged after that, if \
          anything, is lost",
@@ -111,11 +98,7 @@ fn plan(link: &Arc<Link>, plan: &ForcePlan) -> String {
         plan.last.term,
         link.progress.seqno(),
         plan.commit,
-    );
-    match &plan.refusal {
-        Some(refusal) => format!("refused: {refusal}"),
-        None => after,
-    }
+    )
 }
 
 fn names(text: &str) -> Vec<&str> {
@@ -179,6 +162,7 @@ pub(crate) fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_consensus::{MemberRole, Primaries};
 
     #[test]
     fn orders_are_read_or_refused_with_the_form() {
@@ -197,7 +181,7 @@ mod tests {
         let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes";
         let all = parse_rules(text, rules).unwrap();
         assert_eq!(all.primaries, Primaries::Single);
-        assert_eq!(parse_rules(&describe_rules(&all), Rules::default()), Ok(all));
+        assert_eq!(parse_rules(&all.to_string(), Rules::default()), Ok(all));
         for bad in ["primary_mode=dual", "primary_failover=", "leader_follows_writes=maybe"] {
             assert!(parse_rules(bad, rules).is_err(), "{bad}");
         }

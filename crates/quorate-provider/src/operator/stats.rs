@@ -1,9 +1,8 @@
 //! Status variables, under Galera's names (the server adds `wsrep_`), and ours under `quorate_`.
 
-use crate::operator::{describe, describe_rules};
+use crate::operator::describe;
 use crate::provider::Provider;
 use quorate_consensus::MemberId;
-use quorate_node::node::LocalState;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,13 +14,15 @@ pub enum Value {
 
 pub const PROTOCOL_APPLICATION: i64 = 4;
 
-/// All variables, in an order that stays: tools cut the list by position.
-pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
+/// All variables, in an order that stays: tools cut the list by position. `connection` is the number of the
+/// session that asks, if it is known.
+pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str, Value)> {
     let link = provider.link();
     let status = link.as_ref().map(|l| l.group.status()).unwrap_or_default();
     let history = link.as_ref().map_or(0, |l| l.history);
     let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
     let c = provider.counters();
+    let told = provider.answers.lock().told(connection);
     let (queued, queued_max) = provider.queued();
     let text = |s: &str| Value::Text(s.to_string());
     let int = |v: u64| Value::Int(v as i64);
@@ -80,7 +81,7 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
             Value::Double((sequenced - provider.last_left_commit_order()).max(0) as f64),
         ),
         ("local_state", Value::Int(provider.local_state() as i64)),
-        ("local_state_comment", text(state_comment(provider))),
+        ("local_state_comment", text(provider.local_state().comment())),
         ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
         ("causal_reads", int(c.causal_reads.load(Relaxed))),
         ("cert_interval", Value::Double((sequenced - provider.last_applied()).max(0) as f64)),
@@ -97,9 +98,9 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("gmcast_segment", Value::Int(provider.options.lock().integer("gmcast.segment"))),
         #[cfg(feature = "sync-points")]
         ("debug_sync_waiters", Value::Text(quorate_node::sync::waiters())),
-        ("quorate_last_answer", Value::Text(provider.counters().answer.lock().clone())),
+        ("quorate_last_answer", Value::Text(told.answer)),
         ("quorate_members", Value::Text(describe(&status.config))),
-        ("quorate_last_refusal", Value::Text(provider.counters().refusal.lock().clone())),
+        ("quorate_last_refusal", Value::Text(told.refusal)),
         ("quorate_role", text(role(&status))),
         ("quorate_leader", Value::Text(status.leader.map(|l| l.to_string()).unwrap_or_default())),
         ("quorate_member", uuid(status.member.0)),
@@ -116,10 +117,17 @@ pub fn stats(provider: &Provider) -> Vec<(&'static str, Value)> {
         ("quorate_fsync_seconds_max", Value::Double(status.sync_us_max as f64 / 1e6)),
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
-        ("quorate_rules", Value::Text(describe_rules(&status.config.rules))),
+        ("quorate_rules", Value::Text(status.config.rules.to_string())),
         ("quorate_rejected", Value::Text(status.rejections())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
+        ("quorate_last_order", Value::Text(last_order(provider))),
     ]
+}
+
+/// What an operator ordered last, on any node, and what came of it.
+fn last_order(provider: &Provider) -> String {
+    let last = provider.controls().and_then(|group| group.orders().pop());
+    last.map(|note| note.to_string()).unwrap_or_default()
 }
 
 /// Until the node's certificate ends; empty without one.
@@ -139,18 +147,6 @@ fn votes(provider: &Provider, status: &quorate_live::GroupStatus) -> i64 {
         false => status.config.votes().filter(|voter| voter == id).count() as i64,
     };
     provider.counters().view_members.lock().iter().map(votes).sum()
-}
-
-/// `wsrep_local_state_comment`; tools look for these very words.
-fn state_comment(provider: &Provider) -> &'static str {
-    match provider.local_state() {
-        LocalState::Undefined => "Initialized",
-        LocalState::Joiner => "Joining: receiving State Transfer",
-        LocalState::Donor => "Donor/Desynced",
-        LocalState::Joined => "Joined",
-        LocalState::Synced => "Synced",
-        LocalState::Error => "Inconsistent",
-    }
 }
 
 fn incoming_addresses(provider: &Provider) -> String {

@@ -4,7 +4,6 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
-mod security;
 mod settings;
 mod table;
 pub mod values;
@@ -17,6 +16,7 @@ use self::values::{
     parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
+use quorate_live::{Operators, Security, SecurityError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
@@ -33,24 +33,10 @@ pub enum OptionError {
     BadValue { name: String, value: String, expected: &'static str },
     #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
     NotAPair { text: String },
-    #[error(
-        "wsrep_provider_options: socket.ssl needs both socket.ssl_cert and socket.ssl_key. Nothing was \
-         started, so that nothing travels in the clear unexpectedly: add them, or have the nodes know each \
-         other by a secret (quorate.secret_file)"
-    )]
-    NoCertificate,
-    #[error(
-        "wsrep_provider_options: quorate.secret_file and certificates (socket.ssl_cert, socket.ssl_key) are \
-         given. Nodes know each other by the one or by the others: take one of them out, on all nodes \
-         alike; nothing was started"
-    )]
-    TwoSecurities,
-    #[error(
-        "wsrep_provider_options: socket.ssl_password_file is given, but encrypted private keys are not \
-         read. Store the key in the clear (openssl pkey -in KEY -out NEW), readable for the server's \
-         user alone, and remove the option; nothing was started"
-    )]
-    EncryptedKey,
+    #[error(transparent)]
+    Security(#[from] SecurityError),
+    #[error("wsrep_provider_options: quorate.operators is NAME[:read],NAME[:read],... or none: {reason}")]
+    BadOperators { reason: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
@@ -98,6 +84,7 @@ impl Options {
             }
         }
         next.security()?;
+        next.operators()?;
         *self = next;
         Ok(commands)
     }
@@ -126,6 +113,17 @@ impl Options {
         self.given.insert(spec.name);
         self.values.insert(spec.name, value.to_string());
         Ok(())
+    }
+
+    /// Whom this node believes.
+    pub fn security(&self) -> Result<Security, OptionError> {
+        Ok(Security::named(|name| Some(self.text(name)).filter(|_| self.was_given(name)))?)
+    }
+
+    /// Which operators are let in.
+    pub fn operators(&self) -> Result<Operators, OptionError> {
+        let text = self.text("quorate.operators");
+        text.parse().map_err(|reason| OptionError::BadOperators { reason })
     }
 
     /// Whatever its value.
@@ -192,9 +190,13 @@ fn find(name: &str) -> Option<&'static Spec> {
 }
 
 fn unknown(name: &str) -> OptionError {
-    let near = SPECS.iter().map(|s| (distance(s.name, name), s.name)).min();
+    const NEAR: usize = 3;
+    // The difference of lengths is part of the distance, and told at once.
+    let length = name.chars().count();
+    let alike = SPECS.iter().filter(|s| s.name.len().abs_diff(length) <= NEAR);
+    let near = alike.map(|s| (distance(s.name, name), s.name)).min();
     let hint = match near {
-        Some((d, best)) if d <= 3 => format!(" (did you mean '{best}'?)"),
+        Some((d, best)) if d <= NEAR => format!(" (did you mean '{best}'?)"),
         _ => " (docs/options.md lists them)".to_string(),
     };
     OptionError::Unknown { name: name.to_string(), hint }
@@ -297,6 +299,17 @@ mod tests {
         assert!(o.flag("debug"));
         let everything = o.render();
         assert_eq!(o.set(&everything, true).unwrap(), []);
+        assert_eq!(o.security(), Ok(Security::ThisHost));
+    }
+
+    #[test]
+    fn a_list_of_operators_is_read_or_refused_when_it_is_set() {
+        let mut options = Options::default();
+        options.set("quorate.operators=ann,bob:read", false).unwrap();
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
+        let error = options.set("quorate.operators=a b", true).unwrap_err().to_string();
+        assert!(error.contains("quorate.operators") && error.contains("a b"), "{error}");
+        assert_eq!(options.operators().unwrap().to_string(), "ann,bob:read");
     }
 
     #[test]

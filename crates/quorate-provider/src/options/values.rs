@@ -1,6 +1,7 @@
 //! Words and numbers as option values.
 
 use quorate_consensus::{MemberRole, Primaries};
+pub use quorate_live::parse_bool;
 use quorate_node::settings::ExitAction;
 use std::time::Duration;
 
@@ -35,14 +36,6 @@ pub fn parse_failover(text: &str) -> Option<bool> {
     match text {
         "serve" => Some(false),
         "wait" => Some(true),
-        _ => None,
-    }
-}
-
-pub fn parse_bool(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "yes" | "true" | "on" | "1" | "y" => Some(true),
-        "no" | "false" | "off" | "0" | "n" => Some(false),
         _ => None,
     }
 }

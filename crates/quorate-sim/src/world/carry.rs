@@ -28,7 +28,14 @@ impl World {
                 process.wants_votes = votes;
             }
         }
-        self.take_in(m, |intake| intake.order(id, order, deadline_ms));
+        let mandate = self.mandate(id, &order);
+        if let (Some(_), Some(process)) = (&mandate, &mut self.nodes[m].process) {
+            process.signed.insert(id);
+        }
+        self.take_in(m, |intake| match mandate {
+            Some(mandate) => intake.order_by(id, order, deadline_ms, mandate),
+            None => intake.order(id, order, deadline_ms),
+        });
         self.carry_out(m);
     }
 

@@ -154,6 +154,10 @@ impl World {
     pub(super) fn answered(&mut self, m: usize, id: u64, answer: Answer) {
         let Some(process) = &mut self.nodes[m].process else { return };
         let what = process.orders.remove(&id).unwrap_or("?");
+        if process.signed.remove(&id) {
+            self.oracle.told_order(id.to_string(), answer.is_ok());
+        }
+        let Some(process) = &mut self.nodes[m].process else { return };
         let Some(at) = process.reads.iter().position(|read| read.id == id) else {
             return self.order_answered(m, what, answer);
         };

@@ -3,9 +3,10 @@
 use super::start::load;
 use super::{show, Fault, Mark, Plant, Rule, World};
 use crate::database::{is_fragment, Database, Decision, Part};
+use crate::oracle::digest_of_notes;
 use quorate_certify::Outcome;
 use quorate_consensus::{Config, Entry, EntryKind, Index};
-use quorate_group::{Committed, Content, Input};
+use quorate_group::{Committed, Content, Input, Notes};
 use quorate_wal::ReadError;
 
 /// Entries a slow member applies at a time.
@@ -102,9 +103,14 @@ impl World {
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         process.database = Database::restore(&content.machine, self.retries.on)?;
         let digest = process.database.digest();
-        process.feed.install(stored.meta, content.view);
+        let forgets = self.plant == Some(Plant::ForgottenNotes);
+        let notes = if forgets { Notes::default() } else { content.notes };
+        process.feed.install(stored.meta, content.view, notes);
+        process.notes = digest_of_notes(process.feed.notes());
+        let notes = process.notes;
         let applied = process.feed.applied();
         self.oracle.state(id, index, digest);
+        self.oracle.notes(id, index, notes);
         // The state jumped over entries that may have decided what is pending here.
         self.give_up(m, |_| true);
         self.step(m, Input::Started(applied));
@@ -137,7 +143,13 @@ impl World {
             None => None,
         };
         let (digest, applied) = (process.database.digest(), process.feed.applied());
+        let noted = process.feed.take_noted();
+        if noted.is_some() {
+            process.notes = digest_of_notes(process.feed.notes());
+        }
+        let notes = process.notes;
         self.oracle.state(id, index, digest);
+        self.oracle.notes(id, index, notes);
         if kind == EntryKind::View {
             self.view_seen(m, index);
         }
@@ -149,6 +161,9 @@ impl World {
         } else {
             note!(self, "m{m} applies {} {kind:?}", show(position));
             self.step(m, Input::Applied(applied));
+        }
+        if let Some(noted) = noted {
+            self.noted(m, news, &noted);
         }
         Ok(())
     }
@@ -165,7 +180,7 @@ impl World {
                 }
             }
             EntryKind::Data if entry.data.len() >= LARGE => self.mark(Mark::LargeEntry),
-            EntryKind::Data | EntryKind::View | EntryKind::Unknown(_) => {}
+            EntryKind::Data | EntryKind::View | EntryKind::Note | EntryKind::Unknown(_) => {}
         }
     }
 

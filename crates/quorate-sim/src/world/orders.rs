@@ -3,7 +3,7 @@
 use super::{name, Mark, Process, World};
 use crate::scenario::draw_rules;
 use quorate_consensus::{MemberRole, Rules};
-use quorate_group::{Alteration, Answer, Order};
+use quorate_group::{Alteration, Answer, Author, Input, Mandate, Noted, Order};
 
 /// What may come of an order, for each kind of it that may be refused.
 const REFUSABLE: [(&str, Mark, Mark); 8] = [
@@ -72,6 +72,34 @@ impl World {
     fn draw_rules(&mut self) -> Rules {
         let rules = draw_rules(&mut self.rng, self.scenario.zones, true, true);
         self.scenario.modes.rules(&mut self.rng, rules)
+    }
+
+    /// Who gives this order, if operators say so.
+    pub(super) fn mandate(&self, id: u64, order: &Order) -> Option<Mandate> {
+        let is_operators = matches!(
+            order,
+            Order::Switchover { .. }
+                | Order::Alter { .. }
+                | Order::Remove { .. }
+                | Order::SetRules(_)
+                | Order::ForceQuorum { .. }
+                | Order::GoOnAlone
+                | Order::Isolate(_)
+        );
+        let author = Author { name: id.to_string(), from: "sim".into() };
+        let given_ms = self.schedule.now() / 1_000;
+        (self.scenario.staff.signs && is_operators).then_some(Mandate { author, given_ms })
+    }
+
+    /// `m` met a note of an order in the log; `news`: as the first one.
+    pub(super) fn noted(&mut self, m: usize, news: bool, noted: &Noted) {
+        let Noted { index, note, again } = noted;
+        note!(self, "m{m} notes at {index}, again: {again}: {note}");
+        if news {
+            self.mark(if *again { Mark::NotedAgain } else { Mark::Note });
+            self.oracle.noted(note);
+        }
+        self.step(m, Input::Noted(note.id()));
     }
 
     /// Whether an order is under way, which may change the membership yet.

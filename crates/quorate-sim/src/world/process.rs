@@ -3,8 +3,9 @@
 use super::start::{sync_all, NoStart};
 use super::{Damage, Fault, Mark, Micros, Node, Phase, Plant, Process, Rule, World};
 use crate::database::Database;
+use crate::oracle::digest_of_notes;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
-use quorate_group::{Input, LogRoom};
+use quorate_group::{Input, LogRoom, Notes};
 use quorate_wal::sim::{self, Crash, SimDisk, Steps};
 use quorate_wal::{Room, WalOptions};
 use std::collections::VecDeque;
@@ -42,6 +43,7 @@ impl World {
         }
         let empty = Database::new(self.scenario.window, self.retries.on).digest();
         self.oracle.state(MemberId::default(), 0, empty);
+        self.oracle.notes(MemberId::default(), 0, digest_of_notes(&Notes::default()));
         if self.scenario.founded {
             self.enter(Phase::Founding, 200);
         } else {

@@ -63,7 +63,7 @@ impl World {
     pub(super) fn check_caretaker(&mut self, m: usize, entry: &Entry) {
         let caretaker = self.nodes[m].process.as_ref().is_some_and(|p| p.caretaker);
         self.oracle.fail_if(
-            caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View),
+            caretaker && matches!(entry.kind, EntryKind::Data | EntryKind::View | EntryKind::Note),
             Rule::CaretakersOnlyHandOver,
             || {
                 let at = show(entry.position());

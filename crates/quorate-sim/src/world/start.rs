@@ -5,18 +5,19 @@ use super::{
     addr, name, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
 };
 use crate::database::Database;
+use crate::oracle::digest_of_notes;
 use bytes::Bytes;
 use quorate_certify::process_uuid;
 use quorate_consensus::{
     Charter, Entry, HardState, Index, KeyId, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
 };
 use quorate_group::{
-    prepare, Content, Directory, Feed, Input, LogLevel, Member, Opened, Opening, Options, Output,
-    SeedAnswer, Stored, View,
+    prepare, Content, Directory, Feed, Input, LogLevel, Member, Notes, Opened, Opening, Options,
+    Output, SeedAnswer, Stored, View,
 };
 use quorate_wal::sim::{self, Next, Steps};
 use quorate_wal::{Recovered, SnapshotFiles, Wal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a process did not come up.
 pub(super) struct NoStart(pub(super) String);
@@ -151,11 +152,12 @@ impl World {
         };
         let Opened { directory, newest, .. } =
             prepare(&options, directory(&recovered), group, &mut folder)?;
-        let (mut meta, view, database) = self.starting_point(m, &wal, &snapshots);
+        let (mut meta, (view, notes), database) = self.starting_point(m, &wal, &snapshots);
         if self.plant == Some(Plant::ForgottenMode) {
             meta.config.rules.primaries = Primaries::Multi;
         }
-        let feed = Feed::new(&options.name, options.level, options.segment_bytes, meta, view);
+        let feed =
+            Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
         let mut out = Output::default();
         let (id, incarnation) = (directory.member, directory.incarnation);
         let now_ms = self.now_ms(m);
@@ -176,6 +178,7 @@ impl World {
             snapshots,
             member,
             out,
+            notes: digest_of_notes(feed.notes()),
             feed,
             database,
             fed_to: 0,
@@ -200,6 +203,7 @@ impl World {
             sessions: Sessions::new(began_us),
             asking: None,
             orders: BTreeMap::new(),
+            signed: BTreeSet::new(),
             disk_at: None,
             disk_turn: 0,
             feed_due: false,
@@ -226,7 +230,7 @@ impl World {
         m: usize,
         wal: &Wal,
         snapshots: &SnapshotFiles,
-    ) -> (SnapshotMeta, View, Database) {
+    ) -> (SnapshotMeta, (View, Notes), Database) {
         let (base, stands_at) = (wal.base().index, self.nodes[m].database_at);
         let usable = |limit: Index| {
             let indexes = snapshots.list().unwrap_or_default();
@@ -239,7 +243,7 @@ impl World {
         };
         let Some((stored, content)) = found else {
             let empty = Database::new(self.scenario.window, self.retries.on);
-            return (SnapshotMeta::default(), View::default(), empty);
+            return (SnapshotMeta::default(), Default::default(), empty);
         };
         let content = Content::decode(content).expect("the checksum was right");
         let mut database =
@@ -251,8 +255,9 @@ impl World {
         let index = stored.meta.last.index;
         if self.plant != Some(Plant::PartialIndex) && self.nodes[m].damage.is_none() {
             self.oracle.state(id, index, database.digest());
+            self.oracle.notes(id, index, digest_of_notes(&content.notes));
         }
-        (stored.meta, content.view, database)
+        (stored.meta, (content.view, content.notes), database)
     }
 
     /// What a start finds, held against what was promised.

@@ -1,6 +1,7 @@
 //! What a logger is told.
 
 use clap::Args;
+use quorate_live::Operators;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -50,12 +51,21 @@ pub struct Logger {
     pub ssl_ca: Option<PathBuf>,
 
     /// The names that members' certificates are for (quorate.ssl_names)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_ca")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
     pub ssl_names: Vec<String>,
 
     /// Lists of members' certificates that were revoked (PEM; socket.ssl_crl)
     #[arg(long, value_name = "FILE", requires = "ssl_ca")]
     pub ssl_crl: Option<PathBuf>,
+
+    /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher) [default: all]
+    #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
+    pub ssl_cipher: Option<String>,
+
+    /// Which operators are let in (quorate.operators): NAME[:read],... or none [default: with a secret, all
+    /// that have a credential]
+    #[arg(long, value_name = "NAMES", default_value = "")]
+    pub operators: Operators,
 
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
@@ -67,7 +77,7 @@ pub struct Logger {
 }
 
 /// `HOST:PORT`, or `[V6]:PORT`.
-fn address(text: &str) -> Result<String, String> {
+pub(super) fn address(text: &str) -> Result<String, String> {
     let form = || format!("{text:?} is not of the form HOST:PORT");
     let (host, port) = text.rsplit_once(':').ok_or_else(form)?;
     match host.is_empty() || port.parse::<u16>().is_err() {

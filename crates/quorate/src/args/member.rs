@@ -47,21 +47,21 @@ pub enum Member {
 
         /// When a leader makes room for a member of higher priority: optimistic (once that has caught up) or
         /// forced (at once)
-        #[arg(long, value_name = "RULE")]
+        #[arg(long, value_name = "RULE", value_parser = ["optimistic", "forced"])]
         priorities: Option<String>,
 
         /// Who takes writes: every node (multi), or the leader alone (single), while the others are
         /// read_only
-        #[arg(long, value_name = "MODE")]
+        #[arg(long, value_name = "MODE", value_parser = ["multi", "single"])]
         primary_mode: Option<String>,
 
         /// With a single primary: whether a new one takes writes at once (serve), or when it has
         /// applied its backlog (wait)
-        #[arg(long, value_name = "RULE")]
+        #[arg(long, value_name = "RULE", value_parser = ["serve", "wait"])]
         primary_failover: Option<String>,
 
         /// Whether leadership goes to the node that all writes come from: yes or no
-        #[arg(long, value_name = "YES|NO")]
+        #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
         leader_follows_writes: Option<String>,
     },
     /// Go on without a majority that is lost for good; says first what may be lost
@@ -91,11 +91,11 @@ pub struct MemberSet {
     pub name: String,
 
     /// voter, or learner: has the data, and no vote
-    #[arg(long, value_name = "ROLE")]
-    pub role: Option<String>,
+    #[arg(long, value_enum, value_name = "ROLE")]
+    pub role: Option<MemberRole>,
 
     /// Who leads rather: 0 (never) to 100
-    #[arg(long, value_name = "PRIORITY")]
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub priority: Option<u8>,
 
     /// The data centre it stands in
@@ -112,4 +112,26 @@ pub struct Force {
     /// Why; does it
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::Parser;
+
+    #[test]
+    fn what_may_be_said_is_listed_when_something_else_is() {
+        for (arguments, listed) in [
+            (&["rules", "--priorities", "never"][..], "optimistic, forced"),
+            (&["rules", "--primary-mode", "dual"], "multi, single"),
+            (&["rules", "--primary-failover", "no"], "serve, wait"),
+            (&["rules", "--leader-follows-writes", "maybe"], "yes, no"),
+            (&["set", "node1", "--role", "logger"], "voter, learner"),
+            (&["set", "node1", "--priority", "101"], "0..=100"),
+        ] {
+            let words = [&["quorate", "member"], arguments].concat();
+            let refused = Cli::try_parse_from(words).err().expect("it is refused").to_string();
+            assert!(refused.contains(listed), "{refused}");
+        }
+    }
 }

@@ -5,16 +5,20 @@ mod chaos;
 mod logger;
 mod member;
 mod nodes;
+mod operator;
 mod secret;
 mod setup;
+mod target;
 
 pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
+pub use operator::{Clusters, Operator};
 pub use secret::Secret;
 pub use setup::Setup;
+pub use target::{Before, Target};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -45,9 +49,10 @@ use std::path::PathBuf;
         "  2   status: no node accepts writes; chaos: a promise was broken\n",
         "  64  wrong command line\n",
         "  66  there is no cluster where it was looked for\n",
-        "  69  software is missing (the message names the package)\n",
+        "  69  software is missing (the message names the package); --seed: no member answers\n",
         "  75  time limit passed; servers keep running\n",
-        "  77  no permission: other account's files, or root is needed\n\n",
+        "  77  no permission: other account's files, root is needed, or the members do not let this operator\n",
+        "      do that\n\n",
         "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
         "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
     )
@@ -56,12 +61,15 @@ pub struct Cli {
     #[command(flatten)]
     pub place: Place,
 
+    #[command(flatten)]
+    pub target: Before,
+
     #[command(subcommand)]
     pub command: Command,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or degraded, 2 no node accepts writes, \
-    64 usage, 66 no cluster there, 69 software missing, 75 time limit, 77 no permission. More: quorate --help, quorate COMMAND --help";
+    64 usage, 66 no cluster there, 69 software missing or nobody answers, 75 time limit, 77 no permission. More: quorate --help, quorate COMMAND --help";
 
 #[derive(Args, Clone)]
 pub struct Place {
@@ -118,6 +126,31 @@ pub enum Command {
         #[command(subcommand)]
         what: Secret,
     },
+    /// Make a credential for an operator, who may look at a group and give it orders, but is no member
+    #[command(
+        long_about = "Makes a credential for an operator, who may look at a group and give it orders, but is \
+        no member: it can be used with --operator-file from any machine that reaches the members' group port. \
+        It is made from the group's secret, so no member has to be told of it; nor does it tell the secret. \
+        It ends with the secret, or where quorate.operators does not list its name.\n\n\
+        Examples:\n  quorate operator new ann --secret-file /etc/mysql/quorate.secret\n  \
+        quorate operator new monitor --read-only --secret-file /etc/mysql/quorate.secret"
+    )]
+    Operator {
+        #[command(subcommand)]
+        what: Operator,
+    },
+    /// Keep addresses and credential of a group under a name, for --cluster
+    #[command(
+        long_about = "Keeps addresses and credential of a group under a name, for --cluster, in a file of \
+        your configuration folder (clusters.json in $XDG_CONFIG_HOME/quorate, or ~/.config/quorate). Of a \
+        credential only the place is kept.\n\n\
+        Examples:\n  quorate cluster add shop --seed 10.0.0.1:4567,10.0.0.2:4567 --operator-file ~/ann.operator\n  \
+        quorate status --cluster shop"
+    )]
+    Cluster {
+        #[command(subcommand)]
+        what: Clusters,
+    },
     /// Make the MariaDB server that is installed here a member of a group, or undo that
     #[command(
         long_about = "Makes the MariaDB server that is installed on this machine a member of a group: \
@@ -140,6 +173,13 @@ pub enum Command {
         quorate member set node1 --priority 100\n  quorate member remove node4"
     )]
     Member {
+        /// Print one JSON object
+        #[arg(long, global = true)]
+        json: bool,
+
+        #[command(flatten)]
+        target: Target,
+
         #[command(subcommand)]
         what: Member,
     },

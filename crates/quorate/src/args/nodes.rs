@@ -1,5 +1,6 @@
 //! What is done with the nodes of a cluster on this machine.
 
+use super::Target;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -75,12 +76,19 @@ pub struct Limit {
         clients and no seqno.\n\n\
         Exit code 0: every node is Synced. 1: degraded, writes are still accepted by some node. \
         2: no node accepts writes, or nothing runs.\n\n\
-        Example:\n  quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
+        With --seed or --cluster, it is another group that is asked, on its own port and without SQL: as an \
+        operator, by a credential or a certificate. All members are asked, those that do not answer within \
+        seconds are named. What is wrong stands at the end. Exit code 69: nobody answers.\n\n\
+        Examples:\n  quorate status --seed 10.0.0.1:4567 --operator-file ~/ann.operator\n  \
+        quorate status --json | jq '.nodes[] | select(.state != \"Synced\")'"
 )]
 pub struct Status {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Args)]
@@ -140,9 +148,16 @@ pub struct Kill {
 
 #[derive(Args)]
 pub struct Switchover {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
     /// The node that is to lead (node2, or just 2) [default: the one whose log is furthest]
     #[arg(long, value_name = "NODE")]
     pub to: Option<String>,
+
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Args)]

@@ -24,9 +24,9 @@ pub use directory::{prepare, resolve_dir, Lock};
 pub use quorate_lab::server::{check_free, Account, Node, Ports, DEFAULT_BASE};
 pub use state::{NodeState, Role, State};
 
-use crate::failure::{Failure, NO_CLUSTER};
+use crate::failure::{Failure, NO_CLUSTER, USAGE};
 use crate::server::ProcessId;
-use anyhow::{bail, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// An open cluster: its directory and what the state file says.
@@ -75,7 +75,9 @@ impl Cluster {
             Some(node) => Ok(self.node(node.number)),
             None => {
                 let names: Vec<&str> = self.state.nodes.iter().map(|n| n.name.as_str()).collect();
-                bail!("no node {name:?} in {}; it has {}", self.dir.display(), names.join(", "))
+                let (dir, names) = (self.dir.display(), names.join(", "));
+                let message = format!("no node '{name}' in {dir}; it has {names}");
+                Err(Failure::new(USAGE, message).into())
             }
         }
     }
@@ -85,11 +87,12 @@ impl Cluster {
         let node = self.find(name)?;
         if self.is_logger(&node) {
             let servers: Vec<String> = self.servers().into_iter().map(|node| node.name).collect();
-            bail!(
+            let message = format!(
                 "{} is a logger, which has a log and a vote but no database: name one of {}",
                 node.name,
                 servers.join(", ")
             );
+            return Err(Failure::new(USAGE, message).into());
         }
         Ok(node)
     }

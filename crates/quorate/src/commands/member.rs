@@ -1,13 +1,16 @@
 //! `quorate member`: who belongs to the group, with which role and priority.
 
+use super::say;
 use super::switchover::leader;
-use super::up;
+use super::{nobody_says, up};
 use crate::args::{Force, Member, MemberRole, MemberSet};
 use crate::cluster::{Cluster, Node};
-use crate::failure::{Failure, NO_PRIMARY, OK};
-use anyhow::{bail, Context, Result};
+use crate::failure::{Failure, OK, USAGE};
+use crate::view;
+use anyhow::{Context, Result};
 use quorate_lab::server::sql;
-use std::collections::HashMap;
+use serde_json::json;
+use std::collections::BTreeMap;
 
 const COLUMNS: [(&str, &str); 6] = [
     ("NAME", "name"),
@@ -18,26 +21,22 @@ const COLUMNS: [(&str, &str); 6] = [
     ("ADDRESS", "addr"),
 ];
 
-pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
+pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
     match what {
-        Member::List => list(cluster, None),
+        Member::List => list(cluster, None, json),
         Member::Add { role, limit } => match up::add(&cluster.dir, *role, *limit)? {
-            OK => list(&Cluster::open(&cluster.dir)?, None),
+            OK => list(&Cluster::open(&cluster.dir)?, None, json),
             code => Ok(code),
         },
         Member::SetRole { name, role } => {
-            let role = match role {
-                MemberRole::Voter => "voter",
-                MemberRole::Learner => "learner",
-            };
-            let role = Some(role.to_owned());
-            set(cluster, &MemberSet { name: name.clone(), role, priority: None, zone: None })
+            let (name, role) = (name.clone(), Some(*role));
+            set(cluster, &MemberSet { name, role, priority: None, zone: None }, json)
         }
-        Member::Set(args) => set(cluster, args),
+        Member::Set(args) => set(cluster, args, json),
         Member::Remove { name } => {
             let leader = leader(cluster)?;
             order(cluster, &leader, "quorate.member_remove", name)?;
-            list(cluster, Some(leader))
+            list(cluster, Some(leader), json)
         }
         Member::Rules {
             zones,
@@ -58,49 +57,69 @@ pub fn member(cluster: &Cluster, what: &Member) -> Result<u8> {
                 .iter()
                 .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
             let words: Vec<String> = words.collect();
-            if words.is_empty() {
-                println!("{}", known(cluster, None, "wsrep_quorate_rules")?);
-                return Ok(OK);
-            }
-            println!("{}", order(cluster, &leader(cluster)?, "quorate.rules", &words.join(" "))?);
-            Ok(OK)
+            let rules = match words.is_empty() {
+                true => known(cluster, None, "wsrep_quorate_rules")?,
+                false => order(cluster, &leader(cluster)?, "quorate.rules", &words.join(" "))?,
+            };
+            say(json, json!({ "rules": fields(&rules) }), || format!("{rules}\n"))
         }
-        Member::ForceQuorum(args) => force(cluster, args),
+        Member::ForceQuorum(args) => force(cluster, args, json),
     }
 }
 
-fn set(cluster: &Cluster, args: &MemberSet) -> Result<u8> {
+fn set(cluster: &Cluster, args: &MemberSet, json: bool) -> Result<u8> {
     let mut words = vec![args.name.clone()];
-    words.extend(args.role.as_ref().map(|role| format!("role={role}")));
+    words.extend(args.role.map(|role| match role {
+        MemberRole::Voter => "role=voter".to_owned(),
+        MemberRole::Learner => "role=learner".to_owned(),
+    }));
     words.extend(args.priority.map(|priority| format!("priority={priority}")));
     words.extend(args.zone.as_ref().map(|zone| format!("zone={zone}")));
     let leader = leader(cluster)?;
     order(cluster, &leader, "quorate.member_set", &words.join(" "))?;
-    list(cluster, Some(leader))
+    list(cluster, Some(leader), json)
 }
 
-/// Shows what would be done; does it only if it is confirmed.
-fn force(cluster: &Cluster, args: &Force) -> Result<u8> {
+/// Shows what would be done; does it only if it is confirmed. Where it would be refused, that is an error.
+fn force(cluster: &Cluster, args: &Force, json: bool) -> Result<u8> {
     let first = args.keep.first().context("name the nodes to keep: --keep NODE,NODE")?;
     let node = cluster.find_server(first)?;
     let names: Vec<String> =
         args.keep.iter().map(|name| Ok(cluster.find(name)?.name)).collect::<Result<_>>()?;
     let names = names.join(",");
     let plan = order(cluster, &node, "quorate.force_plan", &names)?;
-    println!("{}: {plan}", node.name);
-    let Some(reason) = &args.reason else {
-        println!("Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.");
-        return Ok(OK);
+    if !json {
+        println!("{}: {plan}", node.name);
+    }
+    let done = match &args.reason {
+        Some(reason) => {
+            let order_text = format!("{names}: {reason}");
+            Some(order(cluster, &node, "quorate.force_quorum", &order_text)?)
+        }
+        None => None,
     };
-    let done = order(cluster, &node, "quorate.force_quorum", &format!("{names}: {reason}"))?;
-    println!("done: {done}");
-    list(cluster, Some(node))
+    let last = match &done {
+        Some(done) => format!("done: {done}\n"),
+        None => "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n"
+            .to_owned(),
+    };
+    say(json, json!({ "plan": plan, "done": done }), || last)?;
+    match done {
+        Some(_) if !json => list(cluster, Some(node), json),
+        _ => Ok(OK),
+    }
 }
 
 /// As the node knows it that has just carried out an order: others may learn of it later.
-fn list(cluster: &Cluster, by: Option<Node>) -> Result<u8> {
-    print!("{}", table(&known(cluster, by, "wsrep_quorate_members")?));
-    Ok(OK)
+fn list(cluster: &Cluster, by: Option<Node>, json: bool) -> Result<u8> {
+    let text = known(cluster, by, "wsrep_quorate_members")?;
+    let each: Vec<_> = text.split("; ").map(fields).collect();
+    say(json, json!({ "members": each }), || members(&text))
+}
+
+/// `name=value name=value`
+fn fields(text: &str) -> BTreeMap<&str, &str> {
+    text.split(' ').filter_map(|field| field.split_once('=')).collect()
 }
 
 /// What a node knows of the group: this one, or the leader, or else the first that answers.
@@ -112,16 +131,14 @@ fn known(cluster: &Cluster, by: Option<Node>, variable: &str) -> Result<String> 
         status.get(variable).filter(|text| !text.is_empty()).map(str::to_owned)
     });
     found.ok_or_else(|| {
-        let message = "no node answers, so nobody can say who belongs to the group";
-        Failure::new(NO_PRIMARY, message).into()
+        nobody_says(cluster, "no node answers, so nobody can say who belongs to the group")
     })
 }
 
-fn table(text: &str) -> String {
+fn members(text: &str) -> String {
     let head = COLUMNS.map(|(title, _)| title.to_owned());
     let rows = text.split("; ").map(|member| {
-        let fields: HashMap<&str, &str> =
-            member.split(' ').filter_map(|field| field.split_once('=')).collect();
+        let fields = fields(member);
         let mut row = COLUMNS.map(|(_, name)| fields.get(name).copied().unwrap_or("").to_owned());
         if fields.get("joining") == Some(&"true") {
             row[1].push_str(" (joining)");
@@ -129,23 +146,17 @@ fn table(text: &str) -> String {
         row
     });
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].len()).max().unwrap_or(0);
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().enumerate().map(|(at, cell)| format!("{cell:<0$}", width(at)));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+    view::table::table(&rows)
 }
 
 /// The node's answer to an order.
 fn order(cluster: &Cluster, node: &Node, name: &str, text: &str) -> Result<String> {
     let user = cluster.account.database_user();
     if text.contains(['\'', '\\', ';']) {
-        bail!("{text:?} must not contain ' or \\ or ;");
+        let message = format!("'{text}' must not contain ' or \\ or ;");
+        return Err(Failure::new(USAGE, message).into());
     }
-    sql::command(&node.socket(), user, name, text)?;
-    let status = sql::wsrep_status(&node.socket(), user)?;
-    Ok(status.get("wsrep_quorate_last_answer").unwrap_or("").to_owned())
+    sql::command(&node.socket(), user, name, text)
 }
 
 #[cfg(test)]
@@ -157,7 +168,7 @@ mod tests {
         let text = "name=n1 role=voter priority=50 votes=1 joining=false zone= addr=a:1 id=x; \
                     name=long role=logger priority=0 votes=1 joining=true zone=eu addr=b:22 id=y";
         assert_eq!(
-            table(text),
+            members(text),
             "NAME  ROLE              PRIORITY  VOTES  ZONE  ADDRESS\n\
              n1    voter             50        1            a:1\n\
              long  logger (joining)  0         1      eu    b:22\n"

@@ -5,6 +5,8 @@ mod chaos;
 mod client;
 mod down;
 mod member;
+mod operator;
+mod remote;
 mod secret;
 mod setup;
 mod status;
@@ -13,18 +15,39 @@ mod up;
 
 pub use chaos::Loopback;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Target};
 use crate::cluster::{resolve_dir, Cluster, Lock, Node};
-use crate::failure::{Failure, USAGE};
+use crate::failure::{Failure, NO_PERMISSION, NO_PRIMARY, OK, USAGE};
+use crate::remote::{only_here, Remote};
+use crate::sql;
 use anyhow::{bail, Result};
+use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 /// Runs the command and returns its exit code.
 pub fn run(cli: Cli) -> Result<u8> {
     let dir = resolve_dir(cli.place.dir.as_deref())?;
+    let before = cli.target.0;
+    if !is_for_any_group(&cli.command) {
+        only_here(&before)?;
+    }
+    let elsewhere = |behind: &Target| Remote::of(&behind.clone().or(before.clone()));
     match cli.command {
+        Command::Status(args) => match elsewhere(&args.target)? {
+            Some(remote) => remote::status(&remote, args.json),
+            None => status::status(&dir, &args),
+        },
+        Command::Switchover(args) => match elsewhere(&args.target)? {
+            Some(remote) => remote::switchover(&remote, &args),
+            None => switchover::switchover(&Cluster::open(&dir)?, &args),
+        },
+        Command::Member { target, json, what } => match elsewhere(&target)? {
+            Some(remote) => remote::member(&remote, &what, json),
+            None => member::member(&Cluster::open(&dir)?, &what, json),
+        },
+        Command::Cluster { what } => operator::cluster(&what, &before),
         Command::Up(args) => up::up(&dir, &args),
-        Command::Status(args) => status::status(&dir, &args),
         Command::Down(args) => down::down(&dir, &args),
         Command::Start(args) => {
             let (mut cluster, lock) = lock(&dir)?;
@@ -40,7 +63,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             let (mut cluster, lock) = lock(&dir)?;
             let node = cluster.find(&args.node)?;
             match down::stop(&cluster, std::slice::from_ref(&node), args.limit.timeout, false)? {
-                crate::failure::OK => up::start(&mut cluster, lock, vec![node], args.limit),
+                OK => up::start(&mut cluster, lock, vec![node], args.limit),
                 code => Ok(code),
             }
         }
@@ -50,11 +73,10 @@ pub fn run(cli: Cli) -> Result<u8> {
                 args.nodes.iter().map(|name| cluster.find(name)).collect::<Result<_>>()?;
             down::kill(&cluster, &nodes)
         }
-        Command::Member { what } => member::member(&Cluster::open(&dir)?, &what),
+        Command::Operator { what } => operator::operator(&what),
         Command::Secret { what } => secret::secret(&what),
         Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),
-        Command::Switchover(args) => switchover::switchover(&Cluster::open(&dir)?, &args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
         Command::Chaos(args) => chaos::chaos(&args),
         Command::Bench(args) => bench::bench(&args),
@@ -62,12 +84,46 @@ pub fn run(cli: Cli) -> Result<u8> {
     }
 }
 
+/// Others are for a cluster in a directory of this machine, or for none.
+fn is_for_any_group(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Status(_)
+            | Command::Switchover(_)
+            | Command::Member { .. }
+            | Command::Cluster { .. }
+    )
+}
+
 /// Opens the cluster for starting or stopping its processes.
-fn lock(dir: &std::path::Path) -> Result<(Cluster, Lock)> {
+fn lock(dir: &Path) -> Result<(Cluster, Lock)> {
     Cluster::open(dir)?;
     let lock = Lock::take(dir)?;
     // Read again: a command that held the lock may have changed it.
     Ok((Cluster::open(dir)?, lock))
+}
+
+/// Why no node says what was asked of all: `otherwise`, unless this account may not ask them.
+fn nobody_says(cluster: &Cluster, otherwise: &str) -> anyhow::Error {
+    let failure = no_permission(cluster);
+    failure.unwrap_or_else(|| Failure::new(NO_PRIMARY, otherwise)).into()
+}
+
+/// If a server refuses to be asked by this account.
+fn no_permission(cluster: &Cluster) -> Option<Failure> {
+    let user = cluster.account.database_user();
+    let refuses = |node: Node| {
+        let error = sql::wsrep_status(&node.socket(), user).err()?;
+        sql::is_denied(&error).then(|| {
+            let (name, account) = (node.name, &cluster.account.name);
+            let message = format!(
+                "this account may not ask {name} ({error}), so how the cluster is, is not known: run the \
+                 command as root, or as {account}, whose servers they are"
+            );
+            Failure::new(NO_PERMISSION, message)
+        })
+    };
+    cluster.servers().into_iter().find_map(refuses)
 }
 
 /// An error unless the node's process is there.
@@ -95,4 +151,14 @@ fn agree(question: &str, yes: bool) -> Result<()> {
         "y" | "Y" | "yes" => Ok(()),
         _ => bail!("nothing was changed"),
     }
+}
+
+/// What came of an order, for a person or a script.
+fn say(json: bool, value: Value, text: impl FnOnce() -> String) -> Result<u8> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(&value)?);
+    } else {
+        print!("{}", text());
+    }
+    Ok(OK)
 }

@@ -1,8 +1,8 @@
 //! `quorate status`
 
+use super::no_permission;
 use crate::args::Status;
 use crate::cluster::Cluster;
-use crate::failure::{FAILED, NO_PRIMARY, OK};
 use crate::view::{Health, Report};
 use anyhow::Result;
 use std::path::Path;
@@ -15,9 +15,8 @@ pub fn status(dir: &Path, args: &Status) -> Result<u8> {
     } else {
         print!("{report}");
     }
-    Ok(match report.health {
-        Health::Synced => OK,
-        Health::Degraded => FAILED,
-        Health::NoPrimary => NO_PRIMARY,
-    })
+    match (report.health, no_permission(&cluster)) {
+        (Health::NoPrimary, Some(failure)) => Err(failure.into()),
+        (health, _) => Ok(health.exit_code()),
+    }
 }

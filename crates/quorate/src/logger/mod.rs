@@ -13,8 +13,8 @@ use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions, Security,
-    TlsOptions,
+    printable, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions,
+    Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two lines that say why the group was not joined yet.
@@ -43,7 +43,7 @@ pub fn run(args: &Logger) -> Result<u8> {
     watch_signals(ending.clone())?;
     let observer = Arc::new(Stderr { ending });
     if options.security == Security::Insecure {
-        say(&format!(
+        say(LogLevel::Warn, &format!(
             "--insecure: nothing protects the group port {}; whoever reaches it can read and change all \
              data",
             options.listen
@@ -55,7 +55,10 @@ pub fn run(args: &Logger) -> Result<u8> {
         None => {
             let constants = Constants::from_words(group.charter().0);
             group.start(Box::new(LogMachine::new(constants)), &mut |_, _| true)?;
-            say(&format!("{} keeps the log of group {}", args.name, args.cluster_name));
+            say(
+                LogLevel::Info,
+                &format!("{} keeps the log of group {}", args.name, args.cluster_name),
+            );
             endings.recv().context("nobody is left who could end this process")?
         }
     };
@@ -63,7 +66,7 @@ pub fn run(args: &Logger) -> Result<u8> {
         Ending::Failed => FAILED,
         Ending::Asked => {
             if let Err(error) = group.leave(LEAVE_TIMEOUT) {
-                say(&format!("stopped without taking leave: {error}"));
+                say(LogLevel::Warn, &format!("stopped without taking leave: {error}"));
             }
             OK
         }
@@ -78,7 +81,7 @@ fn joined(group: &Group, args: &Logger, endings: &Receiver<Ending>) -> Result<Op
         match group.wait_joined(PATIENCE) {
             Ok(()) => return Ok(None),
             Err(GroupError::Order(OrderError::NotJoined { reason, .. })) => {
-                say(&format!("{} is not in the group yet: {reason}", args.name));
+                say(LogLevel::Warn, &format!("{} is not in the group yet: {reason}", args.name));
             }
             Err(error) => return Err(error.into()),
         }
@@ -99,6 +102,7 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         role: MemberRole::Logger,
         zone: args.zone.clone(),
         security: security(args),
+        operators: args.operators.clone(),
         proposal_bytes_max: 1 << 31,
         blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)
@@ -118,7 +122,7 @@ fn security(args: &Logger) -> Security {
                 ca,
                 names: args.ssl_names.clone(),
                 crl: args.ssl_crl.clone(),
-                ciphers: String::new(),
+                ciphers: args.ssl_cipher.clone().unwrap_or_default(),
                 dynamic,
             })
         }
@@ -153,31 +157,76 @@ struct Stderr {
 impl Observer for Stderr {
     fn leader(&self, term: u64, leader: Option<MemberId>, _leads: bool) {
         if let Some(leader) = leader {
-            say(&format!("term {term}: member {leader} leads"));
+            say(LogLevel::Info, &format!("term {term}: member {leader} leads"));
         }
     }
 
     fn primary(&self, primary: bool) {
-        say(match primary {
-            true => "connected to a majority",
-            false => "not connected to a majority: nothing is acknowledged until it is",
-        });
+        match primary {
+            true => say(LogLevel::Info, "connected to a majority"),
+            false => say(
+                LogLevel::Warn,
+                "not connected to a majority: nothing is acknowledged until it is",
+            ),
+        }
     }
 
     fn fatal(&self, message: String) {
-        say(&format!("this logger stops, its log stays as it is: {message}"));
+        let line = format!("this logger stops, its log stays as it is: {message}");
+        say(LogLevel::Error, &line);
         // Nobody listens any more if the end has come already.
         let _ending = self.ending.send(Ending::Failed);
     }
 
     fn log(&self, level: LogLevel, message: String) {
         if level < LogLevel::Debug {
-            say(&format!("[{level:?}] {message}"));
+            say(level, &message);
         }
     }
 }
 
-fn say(line: &str) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    eprintln!("{}.{:03} {line}", now.as_secs(), now.subsec_millis());
+/// Time, level and line, in the words that servers have for levels.
+fn say(level: LogLevel, line: &str) {
+    let level = match level {
+        LogLevel::Error => "Error",
+        LogLevel::Warn => "Warning",
+        LogLevel::Info | LogLevel::Debug => "Note",
+    };
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    eprintln!("{now} [{level}] {}", printable(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use quorate_lab::server::logger_arguments;
+    use std::ffi::OsString;
+
+    #[derive(Parser)]
+    struct Told {
+        #[command(flatten)]
+        logger: Logger,
+    }
+
+    const OTHERS: &str =
+        "logger --name l --cluster-name c --address h:1 --join h:2 --log-dir /var/lib/l";
+
+    #[test]
+    fn a_logger_does_all_that_the_servers_are_told_of_security() {
+        for options in [
+            "socket.ssl=no;socket.ssl_cert=/c",
+            "quorate.insecure=yes",
+            "quorate.secret_file=/s;socket.dynamic=yes",
+            "socket.ssl_cert=/c;socket.ssl_key=/k",
+            "socket.ssl_cert=/c;socket.ssl_key=/k;quorate.ssl_names=a.x, b.x;\
+             socket.ssl_cipher=TLS_AES_256_GCM_SHA384;socket.ssl_ca=/a;socket.ssl_crl=/l;socket.dynamic=yes",
+        ] {
+            let wanted = Security::in_options(options).unwrap().unwrap();
+            let words = OTHERS.split(' ').map(OsString::from);
+            let told = Told::try_parse_from(words.chain(logger_arguments(&wanted)));
+            let told = told.unwrap_or_else(|error| panic!("{options}: {error}"));
+            assert_eq!(security(&told.logger), wanted, "{options}");
+        }
+    }
 }

@@ -2,10 +2,9 @@
 
 use crate::cluster::{Cluster, Node};
 use anyhow::Result;
-use quorate_lab::server::{names_security, runnable_program, secret_in};
-use quorate_live::{query_status, SecretOptions, Security, TlsOptions};
+use quorate_lab::server::{logger_arguments, runnable_program, secret_in};
+use quorate_live::{query_status, Security};
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Adds program, arguments and account of the node's logger.
@@ -18,23 +17,7 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .args(["--join", &cluster.group_addresses().join(",")])
         .arg("--log-dir")
         .arg(node.log());
-    match security(cluster) {
-        Security::ThisHost => {}
-        Security::Insecure => _ = command.arg("--insecure"),
-        Security::Secret(options) => _ = command.arg("--secret-file").arg(options.file),
-        Security::Certificates(tls) => {
-            command.arg("--ssl-cert").arg(tls.cert).arg("--ssl-key").arg(tls.key);
-            if let Some(ca) = tls.ca {
-                command.arg("--ssl-ca").arg(ca);
-            }
-            if let Some(crl) = tls.crl {
-                command.arg("--ssl-crl").arg(crl);
-            }
-            if !tls.names.is_empty() {
-                command.arg("--ssl-names").arg(tls.names.join(","));
-            }
-        }
-    }
+    command.args(logger_arguments(&security(cluster)?));
     cluster.account.run_as(command);
     Ok(())
 }
@@ -44,9 +27,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
 pub struct LoggerStatus(HashMap<String, String>);
 
 impl LoggerStatus {
-    /// `None`: it does not answer.
+    /// `None`: it does not answer, or is told what no logger starts with.
     pub fn ask(cluster: &Cluster, node: &Node) -> Option<LoggerStatus> {
-        let lines = query_status(&node.group_address(), &security(cluster)).ok()?;
+        let lines = query_status(&node.group_address(), &security(cluster).ok()?).ok()?;
         Some(LoggerStatus(lines.into_iter().collect()))
     }
 
@@ -81,46 +64,9 @@ impl LoggerStatus {
 }
 
 /// By what the members of the cluster know each other.
-fn security(cluster: &Cluster) -> Security {
-    named_security(&cluster.state.provider_options).unwrap_or_else(|| {
-        secret_in(&cluster.dir).map_or(Security::ThisHost, |file| {
-            Security::Secret(SecretOptions { file, dynamic: false })
-        })
-    })
-}
-
-/// What the servers' provider options say of it.
-fn named_security(provider_options: &str) -> Option<Security> {
-    let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
-    let options: HashMap<&str, &str> =
-        pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
-    let is_off = |name: &str| {
-        let off = ["no", "off", "false", "0"];
-        options.get(name).is_some_and(|value| off.contains(&value.to_lowercase().as_str()))
-    };
-    let path = |name| options.get(name).map(PathBuf::from);
-    if let Some(file) = path("quorate.secret_file") {
-        return Some(Security::Secret(SecretOptions { file, dynamic: false }));
-    }
-    let names = options.get("quorate.ssl_names").map(|names| names.split(',').map(str::trim));
-    let names: Vec<String> = names.into_iter().flatten().map(str::to_owned).collect();
-    let pair = (path("socket.ssl_cert"), path("socket.ssl_key"));
-    if let ((Some(cert), Some(key)), false) = (pair, is_off("socket.ssl")) {
-        let tls = TlsOptions {
-            cert,
-            key,
-            ca: path("socket.ssl_ca"),
-            names,
-            crl: path("socket.ssl_crl"),
-            ciphers: String::new(),
-            dynamic: false,
-        };
-        return Some(Security::Certificates(tls));
-    }
-    match options.contains_key("quorate.insecure") && !is_off("quorate.insecure") {
-        true => Some(Security::Insecure),
-        false => names_security(provider_options).then_some(Security::ThisHost),
-    }
+fn security(cluster: &Cluster) -> Result<Security> {
+    let secret = secret_in(&cluster.dir);
+    Ok(quorate_lab::server::security(&cluster.state.provider_options, secret.as_deref())?)
 }
 
 #[cfg(test)]
@@ -137,27 +83,5 @@ mod tests {
         assert_eq!(status("1,2,3", "false").state(), "Non-primary");
         assert_eq!(status("1,2,33", "true").state(), "Joining");
         assert_eq!(status("", "false").state(), "Joining");
-    }
-
-    #[test]
-    fn a_logger_is_secured_like_the_servers() {
-        assert_eq!(named_security("evs.suspect_timeout=PT1S"), None, "by the cluster's secret");
-        let off = "socket.ssl=NO; socket.ssl_cert=/c; socket.ssl_key=/k";
-        assert_eq!(named_security(off), Some(Security::ThisHost));
-        let on = named_security("a=b; socket.ssl_cert=/c;socket.ssl_key = /k");
-        let (cert, key) = ("/c".into(), "/k".into());
-        let tls = TlsOptions {
-            cert,
-            key,
-            ca: None,
-            names: Vec::new(),
-            crl: None,
-            ciphers: String::new(),
-            dynamic: false,
-        };
-        assert_eq!(on, Some(Security::Certificates(tls)));
-        let secret = SecretOptions { file: "/s".into(), dynamic: false };
-        assert_eq!(named_security("quorate.secret_file=/s"), Some(Security::Secret(secret)));
-        assert_eq!(named_security("quorate.insecure=yes"), Some(Security::Insecure));
     }
 }

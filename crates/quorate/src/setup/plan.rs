@@ -4,7 +4,8 @@ use super::Installed;
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Context, Result};
-use quorate_lab::server::{find_provider, SERVER_OPTIONS};
+use quorate_lab::server::{find_provider, transfer_options, SERVER_OPTIONS};
+use quorate_live::{SecretOptions, Security};
 use std::fs;
 use std::net::{IpAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -113,9 +114,16 @@ fn options(args: &Setup, own: &str, provider: &Path, log_dir: &Path, secret: &Pa
         ("wsrep_sst_auth", "mysql:".to_owned()),
         ("bind-address", "0.0.0.0".to_owned()),
     ];
+    let file = secret.to_owned();
+    let transfers =
+        transfer_options(&Security::Secret(SecretOptions { file, dynamic: false }), log_dir);
     let mut text = format!("{HEAD}[mariadbd]\n");
     let shared = SERVER_OPTIONS.iter().map(|(name, value)| (*name, (*value).to_owned()));
     for (name, value) in own_options.into_iter().chain(shared) {
+        text += &format!("{name:<30} = {value}\n");
+    }
+    text += "\n[sst]\n";
+    for (name, value) in transfers {
         text += &format!("{name:<30} = {value}\n");
     }
     text
@@ -167,6 +175,7 @@ fn host(member: &str) -> &str {
 mod tests {
     use super::*;
     use clap::Parser;
+    use std::collections::BTreeSet;
 
     #[derive(Parser)]
     struct Told {
@@ -213,13 +222,21 @@ mod tests {
             Path::new("/var/lib/mysql-quorate"),
             Path::new("/etc/mysql/quorate.secret"),
         );
+        // Of each group.
         let settings = |text: &str| {
-            let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
-            let pairs = lines.filter_map(|line| line.split_once('='));
-            let mut pairs: Vec<(String, String)> =
-                pairs.map(|(k, v)| (k.trim().to_owned(), v.trim().to_owned())).collect();
-            pairs.sort();
-            pairs
+            let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+            let mut group = "[mariadbd]";
+            let mut settings = BTreeSet::new();
+            for line in lines {
+                match line.split_once('=') {
+                    Some((name, value)) => {
+                        settings.insert([group, name.trim(), value.trim()].map(str::to_owned));
+                    }
+                    None if line.starts_with('[') => group = line,
+                    None => {}
+                }
+            }
+            settings
         };
         let readme = include_str!("../../../../README.md");
         let (_, block) = readme.split_once("```ini\n[mariadbd]\n").expect("a my.cnf");

@@ -2,6 +2,7 @@
 
 mod progress;
 mod report;
+pub mod table;
 
 pub use progress::{NodeLine, Progress};
 pub use report::{Health, NodeReport, Report};

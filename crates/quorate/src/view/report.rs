@@ -1,6 +1,8 @@
 //! The state of a cluster, as a table and as JSON.
 
+use super::table::{human_bytes, or_dash, table};
 use crate::cluster::{Cluster, Node};
+use crate::failure::{FAILED, NO_PRIMARY, OK};
 use crate::server::{Activity, LoggerStatus};
 use crate::sql::{self, WsrepStatus};
 use serde::Serialize;
@@ -9,6 +11,7 @@ use std::path::Path;
 use std::thread;
 
 const LOGGER: &str = "Logger";
+const NO_ANSWER: &str = "No answer";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -29,6 +32,17 @@ pub enum Health {
     NoPrimary,
 }
 
+impl Health {
+    /// Of `status`.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Health::Synced => OK,
+            Health::Degraded => FAILED,
+            Health::NoPrimary => NO_PRIMARY,
+        }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub struct NodeReport {
     pub name: String,
@@ -39,7 +53,7 @@ pub struct NodeReport {
     /// `Leader`, `Follower`, `Learner`; none if the server is down or its provider has no roles.
     /// `Logger`, also while it is down.
     pub role: Option<String>,
-    /// wsrep's words, or `Down`, `Paused`, `No answer`.
+    /// wsrep's words, or `Down`, `Paused`, `No answer`, `No permission` (to ask it).
     pub state: String,
     /// It takes reads and writes, which a logger never does.
     pub ready: bool,
@@ -84,7 +98,12 @@ impl Report {
 
 impl NodeReport {
     fn of(node: &Node, activity: Activity, pid: Option<i32>, user: &str) -> NodeReport {
-        let status = ask(activity, || sql::wsrep_status(&node.socket(), user).ok());
+        let status = ask(activity, || {
+            sql::wsrep_status(&node.socket(), user).map_err(|error| match sql::is_denied(&error) {
+                true => "No permission",
+                false => NO_ANSWER,
+            })
+        });
         let state = status.as_ref().map_or_else(|why| *why, WsrepStatus::state).to_owned();
         let status = status.unwrap_or_default();
         let number = |name| status.number(name).filter(|value| *value >= 0);
@@ -109,7 +128,7 @@ impl NodeReport {
         activity: Activity,
         pid: Option<i32>,
     ) -> NodeReport {
-        let status = ask(activity, || LoggerStatus::ask(cluster, node));
+        let status = ask(activity, || LoggerStatus::ask(cluster, node).ok_or(NO_ANSWER));
         let state = status.as_ref().map_or_else(|why| *why, LoggerStatus::state).to_owned();
         let status = status.ok();
         let log_bytes = status.as_ref().and_then(|status| status.number("log_bytes"));
@@ -133,11 +152,14 @@ impl NodeReport {
 }
 
 /// A node's own status, or in a word why there is none.
-fn ask<S>(activity: Activity, status: impl FnOnce() -> Option<S>) -> Result<S, &'static str> {
+fn ask<S>(
+    activity: Activity,
+    status: impl FnOnce() -> Result<S, &'static str>,
+) -> Result<S, &'static str> {
     match activity {
         Activity::Gone => Err("Down"),
         Activity::Paused => Err("Paused"),
-        Activity::Running => status().ok_or("No answer"),
+        Activity::Running => status(),
     }
 }
 
@@ -145,7 +167,6 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LOG"].map(String::from)];
         rows.extend(self.nodes.iter().map(|node| {
-            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             [
                 node.name.clone(),
                 or_dash(node.address.clone()),
@@ -155,14 +176,7 @@ impl fmt::Display for Report {
                 or_dash(node.log_bytes.map(human_bytes)),
             ]
         }));
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: [usize; 6] = std::array::from_fn(width);
-        for row in &rows {
-            let cells: Vec<String> =
-                row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            writeln!(f, "{}", cells.join("  ").trim_end())?;
-        }
-        Ok(())
+        f.write_str(&table(&rows))
     }
 }
 
@@ -176,31 +190,9 @@ fn folder_bytes(folder: &Path) -> Option<u64> {
     )
 }
 
-fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} B")
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_read_well() {
-        assert_eq!(human_bytes(17), "17 B");
-        assert_eq!(human_bytes(64 << 20), "64.0 MiB");
-        assert_eq!(human_bytes(1536), "1.5 KiB");
-    }
 
     #[test]
     fn the_table_lines_up() {

@@ -6,8 +6,8 @@ mod node;
 use node::Node;
 use quorate_consensus::{EntryKind, MemberId, Proposal};
 use quorate_group::{
-    Answer, Ask, AskAnswer, GroupStatus, Input, Link, LogFigures, Options, Order, Output, Received,
-    View,
+    Answer, Ask, AskAnswer, Author, GroupStatus, Input, Link, LogFigures, Mandate, Options, Order,
+    OrderNote, Output, Received, View,
 };
 use quorate_wire::{Hello, Packet, PeerIdentity, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +103,27 @@ impl World {
         self.nodes[at].intake.order(id, order, deadline_ms);
         self.take_in(at);
         id
+    }
+
+    /// Hands in an operator's order.
+    pub fn begin_by(&mut self, at: usize, author: &str, order: Order, timeout_ms: u64) -> u64 {
+        self.next_order += 1;
+        let (id, deadline_ms) = (self.next_order, self.now_ms + timeout_ms);
+        let author = Author { name: author.into(), from: "socket".into() };
+        let mandate = Mandate { author, given_ms: 1_000_000 + self.now_ms };
+        self.nodes[at].intake.order_by(id, order, deadline_ms, mandate);
+        self.take_in(at);
+        id
+    }
+
+    /// Waits until all of these have this many notes of orders, in the same order.
+    pub fn await_notes(&mut self, members: &[usize], count: usize) -> Vec<OrderNote> {
+        self.until("the notes", |world| {
+            members.iter().all(|at| world.nodes[*at].notes().len() == count)
+        });
+        let notes = self.nodes[members[0]].notes();
+        assert!(members.iter().all(|at| self.nodes[*at].notes() == notes));
+        notes
     }
 
     /// Hands in an order, and waits for the answer.

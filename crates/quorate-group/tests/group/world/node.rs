@@ -6,8 +6,8 @@ use quorate_consensus::{
     Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, LEVEL,
 };
 use quorate_group::{
-    prepare, Answer, Applied, Committed, Directory, Feed, Input, Intake, LogLevel, Member, Notice,
-    Opening, Options, Output, SeedAnswer, StartError, Stored, View,
+    prepare, Answer, Applied, Committed, Directory, Feed, Input, Intake, LogLevel, Member, Notes,
+    Notice, Opening, Options, OrderNote, Output, SeedAnswer, StartError, Stored, View,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub struct Node {
 /// Entries from index 1 on; all that was appended is on disk with the next sync.
 #[derive(Default)]
 pub struct Log {
-    entries: Vec<Entry>,
+    pub entries: Vec<Entry>,
     hard_state: HardState,
     group: (u128, Charter),
 }
@@ -203,8 +203,14 @@ impl Node {
         options.seed += 1_000 * u64::from(self.incarnation);
         let mut machine =
             Member::new(options, opened.directory, opened.newest, now_ms, &mut out).unwrap();
-        let feed =
-            Feed::new(&self.options.name, LEVEL, 1 << 20, SnapshotMeta::default(), View::default());
+        let feed = Feed::new(
+            &self.options.name,
+            LEVEL,
+            1 << 20,
+            SnapshotMeta::default(),
+            View::default(),
+            Notes::default(),
+        );
         machine.step(now_ms, Input::Started(feed.applied()), &mut out);
         (self.feed, self.machine) = (Some(feed), Some(machine));
         out
@@ -227,6 +233,12 @@ impl Node {
 
     pub fn applied(&self) -> Applied {
         self.feed.as_ref().map(Feed::applied).unwrap_or_default()
+    }
+
+    /// What it knows of operators' orders.
+    pub fn notes(&self) -> Vec<OrderNote> {
+        let notes = self.feed.iter().flat_map(|feed| feed.notes().iter());
+        notes.cloned().collect()
     }
 
     pub fn note(&mut self, notices: impl Iterator<Item = Notice>) {
@@ -255,6 +267,7 @@ impl Node {
                 None => {}
             }
             inputs.push(Input::Applied(feed.applied()));
+            inputs.extend(feed.take_noted().map(|noted| Input::Noted(noted.note.id())));
         }
         inputs
     }

@@ -8,6 +8,8 @@
 
 use super::certified::{why, Certified};
 use super::expiry::Expiry;
+use super::holders::Holders;
+use super::operators::Operators;
 use super::secret::shown_to_others;
 use super::verifier::{finished, Verifier};
 use super::x509::Contents;
@@ -16,7 +18,7 @@ use crate::error::GroupError;
 use quorate_consensus::KeyId;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, Error, ServerConfig, SupportedCipherSuite};
 use std::fs;
@@ -52,7 +54,7 @@ pub(super) struct Loaded {
     pub expiry: Expiry,
 }
 
-pub(super) fn load(options: &TlsOptions) -> Result<Loaded, GroupError> {
+pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded, GroupError> {
     check_processor()?;
     let provider = Arc::new(provider(&options.ciphers)?);
     refuse_shown_key(&options.key)?;
@@ -60,13 +62,11 @@ pub(super) fn load(options: &TlsOptions) -> Result<Loaded, GroupError> {
     let own =
         Contents::read(&chain[0]).map_err(|error| bad_file(&options.cert, error.to_string()))?;
     check_version(&options.cert, &chain)?;
-    let trusted = read_all(options.ca.as_ref().unwrap_or(&options.cert), "certificate")?;
-    let names = options.names.iter().map(|name| {
-        ServerName::try_from(name.clone()).map_err(|_| GroupError::BadName { name: name.clone() })
-    });
-    let names = names.collect::<Result<_, _>>()?;
+    let trusted: Vec<CertificateDer<'static>> =
+        read_all(options.ca.as_ref().unwrap_or(&options.cert), "certificate")?;
+    let holders = Holders::new(&options.names, operators, trusted.clone())?;
     let revoked = options.crl.as_deref().map_or(Ok(Vec::new()), revoked)?;
-    let certified = Arc::new(Certified::new(provider.clone(), trusted, names, revoked));
+    let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
     let (shown, between) = (&chain[0], &chain[1..]);
     certified.check_own(shown, between).map_err(|what| bad_file(&options.cert, what))?;
     let key = certified.key_of(shown);

@@ -1,11 +1,11 @@
 //! Whose certificate it may be that the other side of a connection shows.
 
-use super::names::key_of;
+use super::holders::{Holder, Holders};
 use super::verifier::Judge;
 use quorate_consensus::KeyId;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{verify_tls13_signature, CryptoProvider};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore};
 use std::sync::Arc;
 use webpki::{
@@ -17,8 +17,7 @@ use webpki::{
 pub(crate) struct Certified {
     provider: Arc<CryptoProvider>,
     roots: RootCertStore,
-    trusted: Vec<CertificateDer<'static>>,
-    names: Vec<ServerName<'static>>,
+    holders: Holders,
     revoked: Vec<CertRevocationList<'static>>,
 }
 
@@ -26,22 +25,23 @@ impl Certified {
     pub fn new(
         provider: Arc<CryptoProvider>,
         trusted: Vec<CertificateDer<'static>>,
-        names: Vec<ServerName<'static>>,
+        holders: Holders,
         revoked: Vec<CertRevocationList<'static>>,
     ) -> Self {
         let mut roots = RootCertStore::empty();
         // One that is no CA can still be trusted as itself.
-        roots.add_parsable_certificates(trusted.iter().cloned());
-        Self { provider, roots, trusted, names, revoked }
+        roots.add_parsable_certificates(trusted);
+        Self { provider, roots, holders, revoked }
     }
 
-    /// What is known of who shows this certificate, which was checked.
+    /// What a member is known by that shows this certificate, which was checked.
     pub fn key_of(&self, shown: &CertificateDer<'_>) -> KeyId {
-        match self.is_trusted_itself(shown) {
-            true => KeyId::default(),
-            // Whose cannot be read was not let in.
-            false => key_of(shown, &self.names).unwrap_or_default(),
-        }
+        self.holders.key_of(shown)
+    }
+
+    /// Whose it is, of one that was checked.
+    pub fn holder(&self, shown: &CertificateDer<'_>) -> Result<Holder, Error> {
+        self.holders.holder(shown)
     }
 
     /// Whether this member's own certificate is one that the revocation lists let pass; what the others will
@@ -58,10 +58,6 @@ impl Certified {
             (Err(error), Ok(())) => Err(why(&error)),
             _ => Ok(()),
         }
-    }
-
-    fn is_trusted_itself(&self, shown: &CertificateDer<'_>) -> bool {
-        self.trusted.iter().any(|each| each == shown)
     }
 
     fn check_signed(
@@ -88,26 +84,6 @@ impl Certified {
             )
             .map(drop)
     }
-
-    /// Somebody who is known by nothing would be told apart from nobody.
-    fn check_known(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        let unread =
-            |error| Error::General(format!("whom the certificate names cannot be read: {error}"));
-        key_of(shown, &self.names).map(drop).map_err(unread)
-    }
-
-    fn check_name(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        let parsed = EndEntityCert::try_from(shown).map_err(told)?;
-        let named = |name: &ServerName<'_>| parsed.verify_is_valid_for_subject_name(name).is_ok();
-        match self.names.is_empty() || self.names.iter().any(named) {
-            true => Ok(()),
-            false => Err(Error::General(
-                "the certificate is none of a member's: it has none of the names that quorate.ssl_names \
-                 lists"
-                    .into(),
-            )),
-        }
-    }
 }
 
 impl Judge for Certified {
@@ -126,11 +102,11 @@ impl Judge for Certified {
         match self.check_signed(shown, between, now, &self.revoked) {
             // A certificate that is trusted as itself is no one's, so nobody signed it.
             Err(webpki::Error::UnknownIssuer | webpki::Error::CaUsedAsEndEntity)
-                if self.is_trusted_itself(shown) =>
+                if self.holders.trusts(shown) =>
             {
                 Ok(())
             }
-            Ok(()) => self.check_name(shown).and_then(|()| self.check_known(shown)),
+            Ok(()) => self.holders.check(shown),
             Err(error) => Err(told(error)),
         }
     }

@@ -13,24 +13,37 @@
 
 mod certificates;
 mod certified;
+mod credential;
 mod expiry;
 pub(crate) mod fuzzing;
+mod hex;
+mod holders;
+mod named;
 mod names;
+mod operators;
 mod own_key;
+mod private_file;
 mod proof;
 mod secret;
+mod transfer;
 mod verifier;
 mod x509;
 
 use certificates::Loaded;
 pub use certificates::TlsOptions;
+pub use credential::Credential;
 pub(crate) use expiry::Expiry;
+pub(super) use holders::Holder;
+pub use named::{parse_bool, SecurityError};
+pub use operators::{OperatorId, Operators, Privilege};
 pub use secret::Secret;
+pub use transfer::TransferFiles;
 
 use crate::error::GroupError;
 use certified::Certified;
 use graviola::hashing::{Hash, Sha256};
 use own_key::OwnKey;
+use proof::Shown;
 use quorate_consensus::KeyId;
 use rustls::{ClientConfig, ServerConfig};
 use secret::Secrets;
@@ -38,6 +51,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use proof::read_claim;
 pub(super) use proof::{demand, offer, Binding};
 
 /// What the connections of a member stand on.
@@ -49,6 +63,16 @@ pub enum Security {
     Insecure,
     Secret(SecretOptions),
     Certificates(TlsOptions),
+}
+
+/// By what an operator is known to members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorIdentity {
+    /// Where connections are plain.
+    Anonymous,
+    Credential(Credential),
+    /// Its own certificate; `names` are those of the members that it believes.
+    Certificate(TlsOptions),
 }
 
 /// A secret that all members have, and nobody else.
@@ -76,43 +100,99 @@ pub(crate) struct Tls {
     pub client: Arc<ClientConfig>,
     pub server: Arc<ServerConfig>,
     pub proving: Option<Proving>,
-    /// By whose certificates members are known.
+    /// Whose the certificates are, where there are any.
     pub certified: Option<Arc<Certified>>,
 }
 
 /// What is to be proved on a connection before anything else is said.
 pub(crate) struct Proving {
-    pub secrets: Secrets,
-    /// The public key that this member shows.
+    pub shown: Shown,
+    /// The public key that this side shows.
     pub public_key: Vec<u8>,
 }
 
-impl Trust {
-    /// Reads the files. With a secret, the member's own key is in `dir`, and is made there if it is
-    /// missing; without a directory, it is one for this process.
-    pub fn load(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
-        let this_host_only = *security == Security::ThisHost;
-        let plain = Trust {
-            tls: None,
-            dynamic: false,
-            expiry: None,
-            key: KeyId::default(),
-            this_host_only,
-        };
-        Ok(match security {
-            Security::ThisHost | Security::Insecure => plain,
+/// What the files of a [`Security`] hold, read and found to be good. Nothing was written yet.
+pub(crate) struct Credentials {
+    material: Material,
+    dynamic: bool,
+    this_host_only: bool,
+}
+
+enum Material {
+    None,
+    Secrets(Secrets),
+    Certificates(Loaded),
+}
+
+impl Credentials {
+    pub fn read(security: &Security, operators: &Operators) -> Result<Credentials, GroupError> {
+        let (material, dynamic) = match security {
+            Security::ThisHost | Security::Insecure => (Material::None, false),
             Security::Secret(options) => {
-                let secrets = Secrets::read(&options.file)?;
-                let own = dir.map_or_else(OwnKey::passing, OwnKey::of_directory)?;
-                let (key, tls) = (key_id(own.public()), own.tls(secrets)?);
-                Trust { tls: Some(tls), dynamic: options.dynamic, key, ..plain }
+                check_processor()?;
+                (Material::Secrets(Secrets::read(&options.file)?), options.dynamic)
             }
             Security::Certificates(options) => {
-                let Loaded { tls, key, expiry } = certificates::load(options)?;
-                let (tls, expiry) = (Some(tls), Some(expiry));
-                Trust { tls, dynamic: options.dynamic, expiry, key, ..plain }
+                let loaded = certificates::load(options, operators)?;
+                (Material::Certificates(loaded), options.dynamic)
+            }
+        };
+        Ok(Credentials { material, dynamic, this_host_only: *security == Security::ThisHost })
+    }
+
+    /// Of a member whose log is in `dir`. With a secret, its own key is there, and is made if it is missing; if
+    /// it `has_data`, so is what it needs for state transfers.
+    pub fn of_member(self, dir: &Path, has_data: bool) -> Result<Trust, GroupError> {
+        if let (Material::Secrets(secrets), true) = (&self.material, has_data) {
+            TransferFiles::of(dir).write(secrets)?;
+        }
+        self.with_key(|| OwnKey::of_directory(dir))
+    }
+
+    /// Of one process, which nobody has to know again.
+    pub fn of_process(self) -> Result<Trust, GroupError> {
+        self.with_key(OwnKey::passing)
+    }
+
+    fn with_key(
+        self,
+        own: impl FnOnce() -> Result<OwnKey, GroupError>,
+    ) -> Result<Trust, GroupError> {
+        let plain = Trust {
+            tls: None,
+            dynamic: self.dynamic,
+            expiry: None,
+            key: KeyId::default(),
+            this_host_only: self.this_host_only,
+        };
+        Ok(match self.material {
+            Material::None => plain,
+            Material::Secrets(secrets) => {
+                let own = own()?;
+                let key = key_id(own.public());
+                Trust { tls: Some(own.tls(Shown::Member(secrets))?), key, ..plain }
+            }
+            Material::Certificates(Loaded { tls, key, expiry }) => {
+                Trust { tls: Some(tls), expiry: Some(expiry), key, ..plain }
             }
         })
+    }
+}
+
+impl Trust {
+    /// What an operator dials with.
+    pub fn of_operator(identity: &OperatorIdentity) -> Result<Trust, GroupError> {
+        let tls = match identity {
+            OperatorIdentity::Anonymous => None,
+            OperatorIdentity::Credential(credential) => {
+                Some(OwnKey::passing()?.tls(Shown::Operator(credential.clone()))?)
+            }
+            OperatorIdentity::Certificate(options) => {
+                Some(certificates::load(options, &Operators::default())?.tls)
+            }
+        };
+        let (expiry, key) = (None, KeyId::default());
+        Ok(Trust { tls, dynamic: false, expiry, key, this_host_only: false })
     }
 
     /// Whether a process at this address may be talked to at all.
@@ -198,11 +278,13 @@ mod reach_tests {
 
     #[test]
     fn without_protection_only_this_host_is_talked_to() {
-        let trust = Trust::load(&Security::ThisHost, None).unwrap();
-        let admits = |addr: &str| trust.admits(addr.parse().unwrap());
+        let read = |security| Credentials::read(&security, &Operators::default());
+        let trust = |security| read(security).unwrap().of_process().unwrap();
+        let this_host = trust(Security::ThisHost);
+        let admits = |addr: &str| this_host.admits(addr.parse().unwrap());
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));
         assert!(admits("::ffff:127.0.0.1"));
         assert!(!admits("10.0.0.1") && !admits("::ffff:10.0.0.1") && !admits("2001:db8::1"));
-        assert!(Trust::load(&Security::Insecure, None).unwrap().admits([10, 0, 0, 1].into()));
+        assert!(trust(Security::Insecure).admits([10, 0, 0, 1].into()));
     }
 }

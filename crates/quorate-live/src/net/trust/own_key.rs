@@ -6,9 +6,9 @@
 //!
 //! Invariant: a key that was shown to others is on disk, in the directory of the log, for its owner alone.
 
-use super::secret::Secrets;
+use super::proof::Shown;
 use super::verifier::{finished, Judge, Verifier};
-use super::{check_processor, Proving, Tls};
+use super::{check_processor, private_file, Proving, Tls};
 use crate::error::GroupError;
 use graviola::signing::eddsa::Ed25519SigningKey;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -21,9 +21,8 @@ use rustls::server::AlwaysResolvesServerRawPublicKeys;
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,7 +45,7 @@ impl OwnKey {
             Ok(pkcs8) => OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let pkcs8 = generate()?;
-                keep(dir, &path, &pkcs8).map_err(failed)?;
+                private_file::replace(&path, &pkcs8).map_err(failed)?;
                 OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error)))
             }
             Err(error) => Err(failed(error)),
@@ -75,7 +74,8 @@ impl OwnKey {
         self.key.cert.first().map(AsRef::as_ref).unwrap_or_default()
     }
 
-    pub fn tls(self, secrets: Secrets) -> Result<Tls, GroupError> {
+    /// `shown`: what is proved beside the key.
+    pub fn tls(self, shown: Shown) -> Result<Tls, GroupError> {
         let public_key = self.public().to_vec();
         let OwnKey { key, provider } = self;
         let anybody = Arc::new(Verifier(Arc::new(Anybody(provider.clone()))));
@@ -93,7 +93,7 @@ impl OwnKey {
             .map_err(unfit)?
             .with_client_cert_verifier(anybody)
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
-        Ok(finished(client, server, Some(Proving { secrets, public_key })))
+        Ok(finished(client, server, Some(Proving { shown, public_key })))
     }
 }
 
@@ -105,17 +105,6 @@ fn generate() -> Result<Vec<u8>, GroupError> {
         reason: format!("a new key cannot be written down: {error:?}"),
     })?;
     Ok(encoded.to_vec())
-}
-
-/// Whole or not at all.
-fn keep(dir: &Path, path: &Path, pkcs8: &[u8]) -> io::Result<()> {
-    let new = dir.join(format!("{NAME}.new"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(pkcs8)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    File::open(dir)?.sync_all()
 }
 
 /// Any key will do, if its holder shows that it has it.

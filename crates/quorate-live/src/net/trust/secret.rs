@@ -9,6 +9,7 @@
 //! The first is the one that a member proves itself with. So a secret is changed without a stop: the new
 //! one is first added as the second on all members, then put first, then left alone.
 
+use super::hex::{digits, parse_digits};
 use crate::error::GroupError;
 use std::fmt;
 use std::fs::{self, Metadata, OpenOptions};
@@ -36,10 +37,8 @@ impl Secret {
 
     /// Makes a file with this secret, for its owner alone. One that is there already stays as it is.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        writeln!(file, "# The secret of a Quorate group: the same file on all of its members.")?;
-        writeln!(file, "{}", self.digits())?;
-        file.sync_all()
+        let head = "# The secret of a Quorate group: the same file on all of its members.";
+        write_private(path, &format!("{head}\n{}\n", digits(&self.0)))
     }
 
     /// Adds it to a file, behind those that are there.
@@ -53,7 +52,7 @@ impl Secret {
             .append(true)
             .open(path)
             .and_then(|mut file| {
-                writeln!(file, "{}", self.digits())?;
+                writeln!(file, "{}", digits(&self.0))?;
                 file.sync_all()
             })
             .map_err(|error| bad(path, error.to_string()))
@@ -61,21 +60,6 @@ impl Secret {
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
-    }
-
-    fn digits(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    fn parse(digits: &str) -> Option<Secret> {
-        let mut bytes = [0; BYTES];
-        if digits.len() != 2 * BYTES || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-        }
-        Some(Secret(bytes))
     }
 }
 
@@ -92,17 +76,7 @@ pub(crate) struct Secrets(Vec<Secret>);
 
 impl Secrets {
     pub fn read(path: &Path) -> Result<Secrets, GroupError> {
-        let read = || -> io::Result<(Metadata, String)> {
-            let metadata = fs::metadata(path)?;
-            if metadata.len() > FILE_BYTES_MAX {
-                return Err(io::Error::other("it is too long for a file of secrets"));
-            }
-            Ok((metadata, fs::read_to_string(path)?))
-        };
-        let (metadata, text) = read().map_err(|error| bad(path, error.to_string()))?;
-        if let Some(reason) = shown_to_others(&metadata) {
-            return Err(bad(path, reason));
-        }
+        let text = read_private(path).map_err(|reason| bad(path, reason))?;
         Secrets::parse(&text).map_err(|reason| bad(path, reason))
     }
 
@@ -125,7 +99,8 @@ impl Secrets {
         let secrets: Vec<Secret> = lines
             .map(|(at, line)| {
                 let number = at + 1;
-                Secret::parse(line)
+                parse_digits(line)
+                    .map(Secret)
                     .ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
             })
             .collect::<Result<_, _>>()?;
@@ -137,6 +112,29 @@ impl Secrets {
             }
         }
     }
+}
+
+/// The text of a file that is for its owner alone; else why it cannot be used.
+pub(super) fn read_private(path: &Path) -> Result<String, String> {
+    let read = || -> io::Result<(Metadata, String)> {
+        let metadata = fs::metadata(path)?;
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(io::Error::other("it is too long to be one"));
+        }
+        Ok((metadata, fs::read_to_string(path)?))
+    };
+    let (metadata, text) = read().map_err(|error| error.to_string())?;
+    match shown_to_others(&metadata) {
+        Some(reason) => Err(reason),
+        None => Ok(text),
+    }
+}
+
+/// A new file with this text, for its owner alone.
+pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 /// Why a file is no secret any more. The rule that servers have for private keys: only its owner may read

@@ -1,6 +1,7 @@
 //! The secret's proof on real connections: whom it lets in, and who stands between two members.
 
 use super::own_key::OwnKey;
+use super::proof::Shown;
 use super::secret::{Secret, Secrets};
 use super::{Tls, Trust};
 use crate::net::channel::{Channel, NoChannel};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 fn trust(secrets: &[&Secret]) -> Trust {
     let secrets = Secrets::of(secrets.iter().map(|secret| (*secret).clone()).collect());
-    let tls = OwnKey::passing().unwrap().tls(secrets).unwrap();
+    let tls = OwnKey::passing().unwrap().tls(Shown::Member(secrets)).unwrap();
     Trust {
         tls: Some(tls),
         dynamic: false,
@@ -170,7 +171,8 @@ fn a_key_in_a_directory_stays_the_same_and_is_its_owners_alone() {
     let dir = std::env::temp_dir().join(format!("quorate-own-key-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let secrets = || Secrets::of(vec![Secret::new().unwrap()]);
-    let public = |key: OwnKey| key.tls(secrets()).unwrap().proving.unwrap().public_key;
+    let public =
+        |key: OwnKey| key.tls(Shown::Member(secrets())).unwrap().proving.unwrap().public_key;
     let first = public(OwnKey::of_directory(&dir).unwrap());
     assert_eq!(public(OwnKey::of_directory(&dir).unwrap()), first);
     assert_ne!(public(OwnKey::passing().unwrap()), first);

@@ -1,0 +1,53 @@
+//! One document: a version, and what is said in it.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Of requests and answers. Words may be added to it without another number.
+pub const PORT_VERSION: u16 = 1;
+/// Longest document of an operator, and of a member.
+pub const REQUEST_BYTES_MAX: usize = 64 << 10;
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// Why a document was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("it is said in version {theirs}, this release speaks {PORT_VERSION}: use a command of its release")]
+    Version { theirs: u16 },
+    #[error("{0}")]
+    Malformed(String),
+}
+
+#[derive(Serialize)]
+struct Said<'a, T> {
+    version: u16,
+    body: &'a T,
+}
+
+#[derive(Deserialize)]
+struct Heard<T> {
+    body: T,
+}
+
+/// Understood whatever the version of the rest.
+#[derive(Deserialize)]
+struct Head {
+    version: u16,
+}
+
+pub(super) fn encode<T: Serialize>(body: &T) -> Result<Vec<u8>, Unreadable> {
+    serde_json::to_vec(&Said { version: PORT_VERSION, body }).map_err(malformed)
+}
+
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+    let head: Head = serde_json::from_slice(bytes).map_err(malformed)?;
+    if head.version != PORT_VERSION {
+        return Err(Unreadable::Version { theirs: head.version });
+    }
+    let heard: Heard<T> = serde_json::from_slice(bytes).map_err(malformed)?;
+    Ok(heard.body)
+}
+
+fn malformed(error: serde_json::Error) -> Unreadable {
+    Unreadable::Malformed(error.to_string())
+}

@@ -1,0 +1,261 @@
+//! How a member, and the group as it knows it, is: the answer to a status request. The names of the fields are
+//! those of the JSON document, and stay.
+
+use crate::host::ServerReport;
+use crate::net::trust::OperatorId;
+use quorate_consensus::{
+    Index, Level, MemberId, MemberInfo, Primaries, PriorityRule, Rules, Term, LEVEL, LEVEL_MIN,
+};
+use quorate_group::GroupStatus;
+use quorate_wire::PeerIdentity;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// What the member that is asked runs.
+    pub release: String,
+    pub group_name: String,
+    /// Empty as long as the member belongs to none.
+    pub group: String,
+    pub level: Level,
+    pub term: Term,
+    /// Id of the member that leads.
+    pub leader: Option<String>,
+    pub rules: RulesReport,
+    pub members: Vec<MemberReport>,
+    pub own: OwnReport,
+    /// Whom the member takes the asking side for, and what that may do: `read` or `all`.
+    pub operator: String,
+    pub privilege: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RulesReport {
+    pub zones: u8,
+    /// `optimistic` or `forced`.
+    pub priorities: String,
+    /// `multi` or `single`.
+    pub primary_mode: String,
+    /// `serve` or `wait`.
+    pub primary_failover: String,
+    pub leader_follows_writes: bool,
+}
+
+/// A member, as the one that is asked knows it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemberReport {
+    pub id: String,
+    pub name: String,
+    /// Group address, `host:port`.
+    pub address: String,
+    /// Where its clients connect, if it said so.
+    pub client_address: String,
+    /// `voter`, `learner` or `logger`.
+    pub role: String,
+    /// It has not caught up yet, and no vote.
+    pub joining: bool,
+    pub priority: u8,
+    pub votes: u8,
+    pub zone: String,
+    /// To the member that is asked; that one itself is.
+    pub connected: bool,
+    /// The lowest and the highest feature level that it knows.
+    pub levels: Option<(Level, Level)>,
+    /// Of the leader's answer: so much of the log the member is known to have.
+    pub matched_index: Option<Index>,
+    /// Of the leader's answer: it receives a snapshot.
+    pub receives_snapshot: bool,
+}
+
+/// The member that is asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnReport {
+    pub id: String,
+    pub name: String,
+    pub incarnation: u32,
+    pub leads: bool,
+    /// It is connected to a majority.
+    pub primary: bool,
+    /// Its operator has cut it off.
+    pub isolated: bool,
+    /// It is out of service: its log failed, or a bug was met.
+    pub failed: bool,
+    pub last_index: Index,
+    pub persisted_index: Index,
+    pub commit_index: Index,
+    pub applied_index: Index,
+    pub view_number: u64,
+    pub proposals_pending: u64,
+    pub log: LogReport,
+    /// The last error that it had.
+    pub last_fault: Option<Fault>,
+    /// Until its certificate ends, if it has one.
+    pub certificate_days: Option<i64>,
+    /// None of a logger.
+    pub server: Option<ServerReport>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogReport {
+    pub bytes: u64,
+    pub first_index: Index,
+    /// How far back the log reaches at least, in seconds.
+    pub age_s: Option<u64>,
+    pub syncs: u64,
+    pub sync_us_avg: f64,
+    pub sync_us_max: u64,
+    /// What is wrong with its disk but not (yet) in the way.
+    pub warning: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    pub message: String,
+    pub seconds_ago: u64,
+}
+
+/// What a report is made of.
+pub(crate) struct Seen {
+    pub identity: PeerIdentity,
+    pub status: GroupStatus,
+    pub isolated: bool,
+    pub failed: bool,
+    pub log_age_s: Option<u64>,
+    pub last_fault: Option<Fault>,
+    pub certificate_days: Option<i64>,
+    pub server: Option<ServerReport>,
+}
+
+impl Report {
+    pub(crate) fn of(seen: Seen, asked_by: &OperatorId) -> Report {
+        let Seen { identity, status, .. } = &seen;
+        let group = match identity.group {
+            0 => String::new(),
+            group => MemberId(group).to_string(),
+        };
+        Report {
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            group_name: identity.group_name.clone(),
+            group,
+            level: status.config.level,
+            term: status.term,
+            leader: status.leader.map(|leader| leader.to_string()),
+            rules: RulesReport::of(&status.config.rules),
+            members: members(identity, status),
+            operator: asked_by.name.clone(),
+            privilege: asked_by.privilege.word().to_owned(),
+            own: OwnReport::of(seen),
+        }
+    }
+
+    /// The member that leads.
+    pub fn leading(&self) -> Option<&MemberReport> {
+        self.leader.as_ref().and_then(|id| self.members.iter().find(|member| member.id == *id))
+    }
+}
+
+impl OwnReport {
+    fn of(seen: Seen) -> OwnReport {
+        let Seen { identity, status, .. } = seen;
+        OwnReport {
+            id: status.member.to_string(),
+            name: identity.name,
+            incarnation: identity.incarnation,
+            leads: status.is_leader,
+            primary: status.primary,
+            isolated: seen.isolated,
+            failed: seen.failed,
+            last_index: status.last_index,
+            persisted_index: status.persisted_index,
+            commit_index: status.commit_index,
+            applied_index: status.applied_index,
+            view_number: status.view_number,
+            proposals_pending: status.proposals_pending as u64,
+            log: LogReport {
+                bytes: status.log_bytes,
+                first_index: status.first_index,
+                age_s: seen.log_age_s,
+                syncs: status.syncs,
+                sync_us_avg: status.sync_us_avg,
+                sync_us_max: status.sync_us_max,
+                warning: status.log_warning,
+            },
+            last_fault: seen.last_fault,
+            certificate_days: seen.certificate_days,
+            server: seen.server,
+        }
+    }
+}
+
+impl RulesReport {
+    pub fn of(rules: &Rules) -> RulesReport {
+        let priorities = match rules.priorities {
+            PriorityRule::Optimistic => "optimistic",
+            PriorityRule::Forced => "forced",
+        };
+        let mode = match rules.primaries {
+            Primaries::Multi => "multi",
+            Primaries::Single => "single",
+        };
+        RulesReport {
+            zones: rules.zones_min,
+            priorities: priorities.to_owned(),
+            primary_mode: mode.to_owned(),
+            primary_failover: if rules.failover_waits { "wait" } else { "serve" }.to_owned(),
+            leader_follows_writes: rules.follows_writes,
+        }
+    }
+}
+
+/// In one line, as the option `quorate.rules` takes them.
+impl fmt::Display for RulesReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { zones, priorities, primary_mode, primary_failover, leader_follows_writes } =
+            self;
+        let follows = if *leader_follows_writes { "yes" } else { "no" };
+        write!(
+            f,
+            "zones={zones} priorities={priorities} primary_mode={primary_mode} \
+             primary_failover={primary_failover} leader_follows_writes={follows}"
+        )
+    }
+}
+
+fn members(own: &PeerIdentity, status: &GroupStatus) -> Vec<MemberReport> {
+    let report = |(id, info): (&MemberId, &MemberInfo)| {
+        let is_own = *id == status.member;
+        let peer = status.peers.iter().find(|peer| peer.id == *id);
+        let client_address = match is_own {
+            true => own.incoming.clone(),
+            false => peer.map(|peer| peer.incoming.clone()).unwrap_or_default(),
+        };
+        MemberReport {
+            id: id.to_string(),
+            name: info.name.clone(),
+            address: info.addr.clone(),
+            client_address,
+            role: info.role.to_string(),
+            joining: info.joining,
+            priority: info.priority,
+            votes: info.votes,
+            zone: info.zone.clone(),
+            connected: is_own || peer.is_some_and(|peer| peer.connected),
+            levels: match is_own {
+                true => Some((LEVEL_MIN, LEVEL)),
+                false => peer.and_then(|peer| peer.levels),
+            },
+            matched_index: match is_own && status.is_leader {
+                true => Some(status.persisted_index),
+                false => peer.and_then(|peer| peer.matched),
+            },
+            receives_snapshot: peer.is_some_and(|peer| peer.snapshotting),
+        }
+    };
+    status.config.members.iter().map(report).collect()
+}

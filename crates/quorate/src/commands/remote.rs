@@ -1,0 +1,197 @@
+//! `status`, `switchover` and `member` of any group, asked on its own port.
+
+use super::say;
+use crate::args::{Force, Member, MemberRole, MemberSet, Switchover};
+use crate::failure::{Failure, FAILED, OK, USAGE};
+use crate::remote::{refused, Remote};
+use crate::view::table::table;
+use anyhow::{Context, Result};
+use quorate_live::port::{
+    Answer, Asked, MemberChange, MemberReport, Plan, Report, Request, RoleWord, RulesChange,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{json, Value};
+use std::time::Instant;
+
+pub fn status(remote: &Remote, json: bool) -> Result<u8> {
+    let survey = remote.survey()?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&survey)?);
+    } else {
+        print!("{survey}");
+    }
+    Ok(survey.health.exit_code())
+}
+
+pub fn switchover(remote: &Remote, args: &Switchover) -> Result<u8> {
+    let began = Instant::now();
+    let (_, asked) = remote.order(&Request::Switchover { to: args.to.clone() })?;
+    let Answer::Leads { name } = &asked.answer else {
+        return Err(refused(&asked.node, asked.answer));
+    };
+    let took_ms = began.elapsed().as_millis() as u64;
+    say(args.json, json!({ "leader": name, "former": asked.node, "took_ms": took_ms }), || {
+        match *name == asked.node {
+            true => format!("{name} leads already\n"),
+            false => format!("{name} leads now ({} did); it took {took_ms} ms\n", asked.node),
+        }
+    })
+}
+
+pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
+    match what {
+        Member::List => list(&remote.report()?.1, json),
+        Member::Add { .. } => {
+            let message = "a member joins by being started: a server with wsrep_cluster_address (see quorate \
+                           setup), a logger by quorate logger";
+            Err(Failure::new(USAGE, message).into())
+        }
+        Member::SetRole { name, role } => {
+            let role = Some(role_word(*role));
+            let change = MemberChange { name: name.clone(), role, ..MemberChange::default() };
+            alter(remote, Request::MemberSet(change), json)
+        }
+        Member::Set(MemberSet { name, role, priority, zone }) => {
+            let (name, priority, zone) = (name.clone(), *priority, zone.clone());
+            let role = role.map(role_word);
+            let change = MemberChange { name, role, priority, zone };
+            alter(remote, Request::MemberSet(change), json)
+        }
+        Member::Remove { name } => {
+            alter(remote, Request::MemberRemove { name: name.clone() }, json)
+        }
+        Member::Rules {
+            zones,
+            priorities,
+            primary_mode,
+            primary_failover,
+            leader_follows_writes,
+        } => {
+            let change = RulesChange {
+                zones: *zones,
+                priorities: given("--priorities", priorities)?,
+                primary_mode: given("--primary-mode", primary_mode)?,
+                primary_failover: given("--primary-failover", primary_failover)?,
+                leader_follows_writes: match leader_follows_writes.as_deref() {
+                    None => None,
+                    Some("yes") => Some(true),
+                    Some("no") => Some(false),
+                    Some(other) => return Err(unknown("--leader-follows-writes", other)),
+                },
+            };
+            rules(remote, change, json)
+        }
+        Member::ForceQuorum(args) => force(remote, args, json),
+    }
+}
+
+/// Has a change made, and shows the members as the leader knows them that made it: others may learn of it
+/// later.
+fn alter(remote: &Remote, request: Request, json: bool) -> Result<u8> {
+    let (address, Asked { node, answer }) = remote.order(&request)?;
+    match answer {
+        Answer::Done => list(&remote.report_of(&address)?, json),
+        other => Err(refused(&node, other)),
+    }
+}
+
+fn list(report: &Report, json: bool) -> Result<u8> {
+    say(json, json!({ "members": report.members }), || members(&report.members))
+}
+
+fn members(members: &[MemberReport]) -> String {
+    let head = ["NAME", "ROLE", "PRIORITY", "VOTES", "ZONE", "ADDRESS"];
+    let mut rows = vec![head.map(String::from)];
+    rows.extend(members.iter().map(|member| {
+        let joining = if member.joining { " (joining)" } else { "" };
+        [
+            member.name.clone(),
+            format!("{}{joining}", member.role),
+            member.priority.to_string(),
+            member.votes.to_string(),
+            member.zone.clone(),
+            member.address.clone(),
+        ]
+    }));
+    table(&rows)
+}
+
+fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {
+    let report = if change == RulesChange::default() {
+        remote.report()?.1
+    } else {
+        let (address, Asked { node, answer }) = remote.order(&Request::Rules(change))?;
+        match answer {
+            Answer::Done => remote.report_of(&address)?,
+            other => return Err(refused(&node, other)),
+        }
+    };
+    say(json, json!({ "rules": report.rules }), || format!("{}\n", report.rules))
+}
+
+/// Shows what would be done; does it only if a reason is given, and where it is told.
+fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
+    let first = args.keep.first().context("name the members to keep: --keep NAME,NAME")?;
+    let keep = args.keep.clone();
+    let planned = ask_plan(remote, first, Request::ForcePlan { keep: keep.clone() })?;
+    if !json {
+        println!("{first}: {}", shown(&planned));
+    }
+    let done = match &args.reason {
+        Some(reason) if planned.refusal.is_none() => {
+            Some(ask_plan(remote, first, Request::ForceQuorum { keep, reason: reason.clone() })?)
+        }
+        _ => None,
+    };
+    let last = match (&done, &planned.refusal) {
+        (Some(done), _) => format!("done: {}\n", shown(done)),
+        (None, Some(_)) => "Nothing was changed.\n".to_owned(),
+        (None, None) => {
+            "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into()
+        }
+    };
+    say(json, json!({ "plan": planned, "done": done }), || last)?;
+    Ok(if planned.refusal.is_some() { FAILED } else { OK })
+}
+
+fn ask_plan(remote: &Remote, name: &str, request: Request) -> Result<Plan> {
+    let (_, Asked { node, answer }) = remote.order_at(name, &request)?;
+    match answer {
+        Answer::Plan(plan) => Ok(plan),
+        other => Err(refused(&node, other)),
+    }
+}
+
+fn shown(plan: &Plan) -> String {
+    match &plan.refusal {
+        Some(refusal) => format!("refused: {refusal}"),
+        None => format!(
+            "keeps {}; gives up {}: their logs never come back. Kept is everything up to log index {} \
+             (term {}); this node knows {} to be committed. What was acknowledged after that, if anything, \
+             is lost",
+            plan.kept.join(", "),
+            plan.lost.join(", "),
+            plan.last_index,
+            plan.last_term,
+            plan.commit_index,
+        ),
+    }
+}
+
+fn role_word(role: MemberRole) -> RoleWord {
+    match role {
+        MemberRole::Voter => RoleWord::Voter,
+        MemberRole::Learner => RoleWord::Learner,
+    }
+}
+
+/// One of the words that the port has for it.
+fn given<T: DeserializeOwned>(option: &str, text: &Option<String>) -> Result<Option<T>> {
+    let word = |text: &String| serde_json::from_value(Value::String(text.clone()));
+    text.as_ref().map(|text| word(text).map_err(|_| unknown(option, text))).transpose()
+}
+
+fn unknown(option: &str, text: &str) -> anyhow::Error {
+    let message = format!("{text:?} is none of the values of {option}: see its help");
+    Failure::new(USAGE, message).into()
+}

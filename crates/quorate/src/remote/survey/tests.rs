@@ -1,0 +1,116 @@
+//! What is shown of members that say this and that.
+
+use super::*;
+use quorate_live::ServerReport;
+
+fn member(id: &str, role: &str) -> MemberReport {
+    MemberReport {
+        id: id.into(),
+        name: format!("node-{id}"),
+        address: format!("{id}:4567"),
+        role: role.into(),
+        priority: 50,
+        votes: 1,
+        ..MemberReport::default()
+    }
+}
+
+fn report(id: &str, term: u64, leads: bool, seqno: Option<i64>) -> Report {
+    let server = seqno.map(|seqno| ServerReport {
+        state: "Synced".into(),
+        ready: true,
+        seqno,
+        committed: seqno,
+        ..ServerReport::default()
+    });
+    Report {
+        release: "0.2.0".into(),
+        group_name: "shop".into(),
+        term,
+        level: 2,
+        leader: leads.then(|| id.to_owned()),
+        members: vec![member("a", "voter"), member("b", "voter"), member("c", "logger")],
+        own: OwnReport { id: id.into(), leads, primary: true, server, ..OwnReport::default() },
+        ..Report::default()
+    }
+}
+
+fn answers(reports: Vec<Report>) -> Answers {
+    let silent = ["a", "b", "c"].map(|id| {
+        let error = Unanswered::NotReached("connection refused".into());
+        (format!("{id}:4567"), Err(error))
+    });
+    let mut answers: Answers = silent.into();
+    answers
+        .extend(reports.into_iter().map(|report| (format!("{}:4567", report.own.id), Ok(report))));
+    answers
+}
+
+fn survey(reports: Vec<Report>) -> Survey {
+    let answers = answers(reports);
+    Survey::of(best(&answers).unwrap(), &answers)
+}
+
+#[test]
+fn a_group_that_is_well_says_so() {
+    let well = survey(vec![
+        report("a", 7, true, Some(12)),
+        report("b", 7, false, Some(10)),
+        report("c", 7, false, None),
+    ]);
+    assert_eq!((well.health, well.leader.as_deref()), (Health::Synced, Some("node-a")));
+    let shown = well.to_string();
+    assert_eq!(
+        shown,
+        "shop, term 7, level 2\n\
+         NODE    ADDRESS  ROLE      STATE   SEQNO  LAG  LOG  ZONE  PRIO  RELEASE\n\
+         node-a  a:4567   Leader    Synced  12     0    0 B  -     50    0.2.0\n\
+         node-b  b:4567   Follower  Synced  10     2    0 B  -     50    0.2.0\n\
+         node-c  c:4567   Logger    Synced  -      -    0 B  -     50    0.2.0\n\
+         \nNothing is wrong.\n"
+    );
+}
+
+#[test]
+fn who_does_not_answer_is_named_with_the_reason() {
+    let mut behind = report("a", 7, true, Some(12));
+    behind.own.certificate_days = Some(3);
+    let degraded = survey(vec![behind, report("b", 7, false, Some(5000))]);
+    assert_eq!(degraded.health, Health::Degraded);
+    let troubles = degraded.troubles.join("\n");
+    for part in [
+        "node-c does not answer at c:4567: connection refused",
+        "node-a is 4988 write sets behind",
+        "node-a has a certificate that expires in 3 days",
+    ] {
+        assert!(troubles.contains(part), "{troubles}");
+    }
+}
+
+#[test]
+fn without_a_leader_the_votes_are_counted() {
+    let mut alone = report("b", 9, false, Some(5));
+    alone.own.primary = false;
+    if let Some(server) = &mut alone.own.server {
+        server.ready = false;
+    }
+    let lost = survey(vec![alone]);
+    assert_eq!(lost.health, Health::NoPrimary);
+    let troubles = lost.troubles.join("\n");
+    assert!(troubles.contains("members with 1 of 3 votes answer, a majority is 2"), "{troubles}");
+    assert!(
+        troubles.contains("force-quorum") && troubles.contains("node-b is not connected"),
+        "{troubles}"
+    );
+}
+
+#[test]
+fn the_newest_term_is_believed_then_who_leads() {
+    let old_leader = report("a", 6, true, Some(1));
+    let mut new = report("b", 7, true, Some(2));
+    new.members.pop();
+    let follower = report("c", 7, false, None);
+    let seen = survey(vec![old_leader, new, follower]);
+    assert_eq!(seen.leader.as_deref(), Some("node-b"));
+    assert_eq!(seen.nodes.len(), 2);
+}

@@ -1,0 +1,208 @@
+//! The command as an operator types it, on members that run in this process: real ports, real credentials.
+
+#[path = "../../quorate-live/tests/common/mod.rs"]
+mod common;
+
+use common::Cluster;
+use quorate_live::{Secret, SecretOptions, Security, ServerReport};
+use serde_json::Value;
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// A group whose members have servers that are well, and a folder for an operator.
+struct Office {
+    cluster: Cluster,
+    folder: PathBuf,
+}
+
+impl Office {
+    fn open(name: &str) -> Office {
+        let folder =
+            std::env::temp_dir().join(format!("quorate-office-{name}-{}", std::process::id()));
+        let _absent = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("secret");
+        Secret::new().unwrap().write(&file).unwrap();
+        let options = SecretOptions { file, dynamic: false };
+        let cluster = Cluster::secured(name, 3, |_| Security::Secret(options.clone()));
+        for node in &cluster.nodes {
+            *node.shared.server.lock() = Some(ServerReport {
+                state: "Synced".into(),
+                ready: true,
+                seqno: 7,
+                committed: 9,
+                ..ServerReport::default()
+            });
+        }
+        let office = Office { cluster, folder };
+        for (name, more) in [("ann", &[][..]), ("eve", &["--read-only"])] {
+            let new = ["operator", "new", name, "--secret-file", "secret"];
+            assert_eq!(office.run(&[&new[..], more].concat()).status.code(), Some(0));
+        }
+        office
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_quorate"))
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env("XDG_CONFIG_HOME", self.folder.join("config"))
+            .env_remove("QUORATE_OPERATOR_FILE")
+            .output()
+            .unwrap()
+    }
+
+    fn seed(&self, node: usize) -> String {
+        self.cluster.nodes[node].options.listen.clone()
+    }
+
+    /// By the name under which the group is kept.
+    fn by(&self, operator: &str, arguments: &[&str]) -> Output {
+        let file = format!("{operator}.operator");
+        self.run(&[&["--cluster", "shop", "--operator-file", &file][..], arguments].concat())
+    }
+
+    fn keep(&self, seeds: &[usize]) {
+        let seeds: Vec<String> = seeds.iter().map(|at| self.seed(*at)).collect();
+        let add = self.run(&["cluster", "add", "shop", "--seed", &seeds.join(",")]);
+        assert!(add.status.success(), "{add:?}");
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.by("ann", arguments);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    }
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        let _left = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn any_member_tells_of_all_and_takes_orders_for_the_leader() {
+    let office = Office::open("office-orders");
+    let follower = office.cluster.follower();
+    office.keep(&[follower]);
+    let status = office.by("eve", &["status"]);
+    assert_eq!(code(&status), 0, "{}", told(&status));
+    assert!(told(&status).contains("Nothing is wrong."), "{}", told(&status));
+    let before = office.json(&["status", "--json"]);
+    assert_eq!(
+        (&before["health"], before["nodes"].as_array().unwrap().len()),
+        (&"synced".into(), 3)
+    );
+    assert_eq!((&before["nodes"][0]["seqno"], &before["nodes"][0]["lag"]), (&7.into(), &2.into()));
+
+    let set = office.by("ann", &["member", "set", "n2", "--priority", "70", "--zone", "eu"]);
+    assert!(
+        code(&set) == 0 && told(&set).contains("70") && told(&set).contains("eu"),
+        "{}",
+        told(&set)
+    );
+    let rules = office.json(&["member", "rules", "--primary-failover", "wait", "--json"]);
+    assert_eq!(rules["rules"]["primary_failover"], "wait");
+    let name = format!("n{follower}");
+    let handed = office.json(&["switchover", "--to", &name, "--json"]);
+    assert_eq!(handed["leader"], name.as_str());
+    assert_eq!(office.cluster.leader(), follower);
+
+    // What the group does not do, and what is no order.
+    let unknown = office.by("ann", &["member", "remove", "nobody"]);
+    assert!(code(&unknown) == 1 && told(&unknown).contains("nobody"), "{}", told(&unknown));
+    let alive = office.by("ann", &["member", "force-quorum", "--keep", "n0", "--reason", "no"]);
+    assert!(code(&alive) == 1 && told(&alive).contains("a majority lives"), "{}", told(&alive));
+    for wrong in [&["member", "set", "n1", "--role", "king"][..], &["member", "add"]] {
+        assert_eq!(code(&office.by("ann", wrong)), 64, "{wrong:?}");
+    }
+}
+
+#[test]
+fn without_permission_nothing_is_done_and_the_exit_code_says_so() {
+    let office = Office::open("office-permission");
+    office.keep(&[0, 1, 2]);
+    let leader = office.cluster.leader();
+    for order in [&["switchover"][..], &["member", "set", "n1", "--priority", "1"]] {
+        let refused = office.by("eve", order);
+        assert!(code(&refused) == 77 && told(&refused).contains("only look"), "{}", told(&refused));
+    }
+    assert_eq!(office.cluster.leader(), leader);
+    for node in &office.cluster.nodes {
+        node.group().set_operators("ann".parse().unwrap()).unwrap();
+    }
+    assert_eq!(code(&office.by("eve", &["status"])), 77);
+    assert_eq!(code(&office.by("ann", &["status"])), 0);
+    // Another group's credential is no credential.
+    Secret::new().unwrap().write(&office.folder.join("other")).unwrap();
+    office.run(&["operator", "new", "bob", "--secret-file", "other"]);
+    let stranger = office.by("bob", &["status"]);
+    assert_eq!(code(&stranger), 77);
+    assert!(
+        told(&stranger).contains("does not take this operator's credential"),
+        "{}",
+        told(&stranger)
+    );
+    let nothing = office.run(&["status", "--seed", &office.seed(0)]);
+    assert!(
+        code(&nothing) == 77 && told(&nothing).contains("--operator-file"),
+        "{}",
+        told(&nothing)
+    );
+    assert_eq!(code(&office.run(&["status", "--seed", "127.0.0.1:1"])), 69);
+}
+
+#[test]
+fn members_that_hang_or_are_gone_hold_nobody_up() {
+    let mut office = Office::open("office-gone");
+    // As a stopped process: the system takes connections, and nobody reads them.
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let seeds = format!("{},{}", hung.local_addr().unwrap(), office.seed(0));
+    let began = Instant::now();
+    let credential = ["--operator-file", "ann.operator"];
+    let status = office.run(&[&["status", "--seed", &seeds][..], &credential].concat());
+    assert_eq!(code(&status), 0, "{}", told(&status));
+    let switched = office.run(&[&["switchover", "--seed", &seeds][..], &credential].concat());
+    assert_eq!(code(&switched), 0, "{}", told(&switched));
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+
+    office.keep(&[0, 1, 2]);
+    let leader = office.cluster.leader();
+    office.cluster.nodes[leader].kill();
+    let rest: Vec<usize> = (0..3).filter(|at| *at != leader).collect();
+    office.cluster.nodes[rest[0]].wait("another leader", |node| {
+        node.status().leader.is_some_and(|id| id != office.cluster.nodes[leader].id())
+    });
+    let degraded = office.by("ann", &["status"]);
+    assert_eq!(code(&degraded), 1, "{}", told(&degraded));
+    let gone = format!("n{leader} does not answer");
+    assert!(told(&degraded).contains(&gone), "{}", told(&degraded));
+
+    // No quorum: who is left says so, and is told to go on alone.
+    office.cluster.nodes[rest[1]].kill();
+    let last = &office.cluster.nodes[rest[0]];
+    last.wait("to have no leader", |node| node.status().leader.is_none());
+    if let Some(server) = &mut *last.shared.server.lock() {
+        server.ready = false;
+    }
+    let lost = office.by("ann", &["status"]);
+    assert!(code(&lost) == 2 && told(&lost).contains("1 of 3 votes"), "{}", told(&lost));
+    let keep = format!("n{}", rest[0]);
+    let plan = office.by("eve", &["member", "force-quorum", "--keep", &keep]);
+    assert!(code(&plan) == 0 && told(&plan).contains("Nothing was changed"), "{}", told(&plan));
+    let forced =
+        office.by("ann", &["member", "force-quorum", "--keep", &keep, "--reason", "a test"]);
+    assert!(code(&forced) == 0 && told(&forced).contains("done: keeps"), "{}", told(&forced));
+    last.wait("to lead", |node| node.status().is_leader);
+}

@@ -1,0 +1,109 @@
+//! Orders by SQL on real servers: who may give them, what each session is told, and what all nodes show.
+
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use quorate_lab::server::sql::order;
+use quorate_tests::{await_that, TestCluster};
+use std::thread;
+
+/// Of a session, by its own status.
+fn told(session: &mut Conn, variable: &str) -> Result<String> {
+    let shown: Option<(String, String)> =
+        session.query_first(format!("SHOW STATUS LIKE 'wsrep_quorate_last_{variable}'"))?;
+    Ok(shown.context("the provider has this variable")?.1)
+}
+
+/// A session by TCP, of an account that is no administrator unless it is granted that.
+fn by_tcp(cluster: &TestCluster, node: u16, user: &str) -> Result<Conn> {
+    let port = cluster.base_port + 10 * node;
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(port)
+        .user(Some(user))
+        .pass(Some("secret"))
+        .prefer_socket(false);
+    Ok(Conn::new(options)?)
+}
+
+fn make_account(cluster: &TestCluster, node: u16, user: &str, privileges: &str) -> Result<()> {
+    cluster.sql(node, &format!("CREATE USER {user}@127.0.0.1 IDENTIFIED BY 'secret'"))?;
+    cluster.sql(node, &format!("GRANT {privileges} ON *.* TO {user}@127.0.0.1"))
+}
+
+/// Each node's last order has all of these words in it.
+fn await_last_order(cluster: &TestCluster, words: &[&str]) -> Result<()> {
+    for node in cluster.all() {
+        await_that(&format!("node{node} shows {words:?}"), || {
+            let shown = told(&mut cluster.connect(node)?, "order")?;
+            Ok(words.iter().all(|word| shown.contains(word)))
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn each_session_is_told_its_own_and_every_node_shows_the_last() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let leader = cluster.leader()?;
+    make_account(&cluster, leader, "dba", "SUPER")?;
+    let mut by_socket = cluster.connect(leader)?;
+    let mut by_network = by_tcp(&cluster, leader, "dba")?;
+    thread::scope(|scope| -> Result<()> {
+        let rules = scope.spawn(|| order(&mut by_socket, "quorate.rules", "priorities=optimistic"));
+        let refused = order(&mut by_network, "quorate.member_remove", "nobody");
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("no member is called nobody"), "{refused}");
+        let answer = rules.join().expect("no panic")?;
+        assert!(answer.contains("priorities=optimistic"), "{answer}");
+        Ok(())
+    })?;
+    assert!(told(&mut by_socket, "answer")?.contains("priorities=optimistic"));
+    assert_eq!(told(&mut by_socket, "refusal")?, "");
+    assert!(told(&mut by_network, "refusal")?.contains("no member is called nobody"));
+    assert_eq!(told(&mut by_network, "answer")?, "");
+    assert_eq!(told(&mut cluster.connect(leader)?, "answer")?, "", "another session has none");
+
+    // A refusal says why, beside the server's own words.
+    let told_nothing = "SET GLOBAL wsrep_provider_options = 'quorate.member_remove=nobody'";
+    let error = by_network.query_drop(told_nothing).unwrap_err().to_string();
+    assert!(error.contains("1210"), "{error}");
+    let warnings: Vec<(String, u16, String)> = by_network.query("SHOW WARNINGS")?;
+    let says_why = |(level, _, text): &(String, u16, String)| {
+        level == "Warning" && text.contains("no member is called nobody")
+    };
+    assert!(warnings.iter().any(says_why), "{warnings:?}");
+
+    let by =
+        ["by=\"dba@127.0.0.1\"", "from=\"127.0.0.1\"", "what=\"member remove nobody\"", "done=no"];
+    await_last_order(&cluster, &by)?;
+    let next = cluster.followers()?[0];
+    order(&mut by_socket, "quorate.switchover", &format!("node{next}"))?;
+    assert_eq!(told(&mut by_socket, "answer")?, format!("node{next} leads"));
+    let what = format!("what=\"switchover to node{next}\"");
+    let taken = format!("node=\"node{leader}\"");
+    await_last_order(&cluster, &["from=\"socket\"", &what, &taken, "done=yes"])?;
+    for node in cluster.all() {
+        let log = std::fs::read_to_string(cluster.node_dir(node).join("error.log"))?;
+        let noted = log.lines().filter(|line| line.contains("order: noted ")).count();
+        assert!(noted >= 4, "node{node} has a line for each: {noted}");
+        assert_eq!(log.contains("order: begins "), node == leader);
+        assert!(!log.contains("has no leader at present"), "a switchover is planned: node{node}");
+    }
+    cluster.quorate(&["restart", &format!("node{next}")])?;
+    await_last_order(&cluster, &["from=\"socket\"", &what, "done=yes"])?;
+    cluster.passed()
+}
+
+#[test]
+fn an_account_without_the_privilege_gives_no_orders() -> Result<()> {
+    let cluster = TestCluster::up(1, "")?;
+    make_account(&cluster, 1, "reader", "SELECT, PROCESS, RELOAD, CONNECTION ADMIN, BINLOG ADMIN")?;
+    let mut session = by_tcp(&cluster, 1, "reader")?;
+    let order = "SET GLOBAL wsrep_provider_options = 'quorate.rules=priorities=forced'";
+    let error = session.query_drop(order).unwrap_err().to_string();
+    assert!(error.contains("1227") && error.contains("SUPER"), "{error}");
+    assert_eq!(told(&mut session, "order")?, "", "nothing was given");
+    assert!(!cluster.quorate(&["member", "rules"])?.contains("forced"));
+    cluster.passed()
+}
