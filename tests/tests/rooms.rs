@@ -30,6 +30,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "error host process spawn",
             "net",
+            "at_rest",
             "options port query",
             "core",
             "live",

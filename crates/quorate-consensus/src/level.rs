@@ -24,7 +24,8 @@ pub struct Formats {
     pub release: &'static str,
     /// What members say to each other (`quorate-wire`).
     pub protocol: u16,
-    /// Segments of the log, the file of term and vote, and snapshot files (`quorate-wal`).
+    /// Segments of the log, the file of term and vote, and snapshot files (`quorate-wal`), in the clear.
+    /// Encrypted ones have 256 more: that is each node's own matter, whatever the level.
     pub segment: u32,
     pub term_file: u32,
     pub snapshot_file: u32,

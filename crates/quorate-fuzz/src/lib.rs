@@ -47,6 +47,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("action", node::action),
     // From the log's directory.
     ("wal_segment", quorate_wal::fuzzing::segment),
+    ("wal_sealed_segment", quorate_wal::fuzzing::sealed_segment),
     ("wal_meta", quorate_wal::fuzzing::meta),
     ("wal_snapshot", quorate_wal::fuzzing::snapshot),
     ("snapshot_content", group::content),

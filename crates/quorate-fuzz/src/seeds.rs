@@ -154,6 +154,10 @@ fn files(add: &mut impl FnMut(&'static str, &str, &[u8])) -> io::Result<()> {
     add("wal_segment", "entries", &records);
     let truncated = [&records[..], &[4, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0], &[20, 3]].concat();
     add("wal_segment", "truncated", &truncated);
+    add("wal_sealed_segment", "entries", &records);
+    add("wal_sealed_segment", "truncated", &truncated);
+    add("wal_sealed_segment", "head", &quorate_wal::fuzzing::sealed_head());
+    add("wal_snapshot", "sealed", &[&snapshot[..40], &[7; 80], &snapshot[40..], &[7; 16]].concat());
     add("wal_segment", "head", &format_of("quorate-live", "0.1.0/log-0000000000000001")?[..64]);
     Ok(())
 }

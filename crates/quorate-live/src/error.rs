@@ -25,8 +25,9 @@ pub enum GroupError {
     )]
     TlsFile { path: PathBuf, reason: String },
     #[error(
-        "this processor lacks '{feature}', which encryption needs here. Run the node on a newer one, or, \
-         inside a network of which every host is trusted, the group with quorate.insecure=yes"
+        "this processor lacks '{feature}', which encryption needs here. Run the node on a newer one. Or, \
+         inside a network of which every host is trusted, run the group with quorate.insecure=yes, and for its \
+         log take out quorate.encrypt_key_file; nothing was started"
     )]
     TlsUnsupported { feature: &'static str },
     #[error(
@@ -56,6 +57,18 @@ pub enum GroupError {
          quorate.secret_file, which names it; nothing was started or changed", .path.display()
     )]
     SecretFile { path: PathBuf, reason: String },
+    #[error(
+        "the file {} cannot be used for encryption of the log: {reason}. Mend it, or \
+         quorate.encrypt_key_file (of a logger: --encrypt-key-file), which names it; nothing was started or \
+         changed", .path.display()
+    )]
+    DiskKeyFile { path: PathBuf, reason: String },
+    #[error(
+        "the log is to be encrypted (quorate.encrypt=yes, or the server's encryption is on), and there is no key: \
+         make one ('quorate key new FILE') and name it in quorate.encrypt_key_file, or say quorate.encrypt=no. \
+         Nothing was started or changed"
+    )]
+    NoDiskKey,
     #[error("the system gives no random numbers, which keys and secrets are made of")]
     NoEntropy,
     #[error(

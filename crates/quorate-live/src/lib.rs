@@ -23,11 +23,13 @@
 //!  live                  what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
 //!  port                  what operators say, and are answered
+//!  at_rest              with what files are encrypted
 //!  net  host  spawn ...  connections, the layer above, threads as such
 //! ```
 //!
 //! Entry point: [`Group::open`].
 
+mod at_rest;
 mod core;
 mod error;
 #[doc(hidden)]
@@ -48,6 +50,7 @@ mod spawn;
 mod syncs;
 mod threads;
 
+pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{Observer, ServerReport, StateMachine};

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
 use quorate_group::{prepare, Directory, LogLevel, Member, Opening, Output, SeedAnswer, Stored};
-use quorate_wal::{Recovered, Wal, WalOptions};
+use quorate_wal::{DiskKeys, Recovered, Wal, WalOptions};
 use quorate_wire::{PeerIdentity, Want};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read};
@@ -32,21 +32,24 @@ pub(crate) fn open(
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
     options.security.check_reach(&options.listen, &options.advertise)?;
     let credentials = Credentials::read(&options.security, &options.operators)?;
+    let keys = options.at_rest.load()?;
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
     let wal_options = WalOptions {
         segment_bytes: options.segment_bytes,
         retain_bytes: options.retain_bytes,
+        keys: keys.clone(),
         ..WalOptions::new(&options.dir)
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
     keep_private(&options, &*observer);
     let trust = Arc::new(credentials.of_member(&options.dir, options.has_data())?);
     report_recovery(&options, &recovered, &*observer);
+    report_encryption(&options, &recovered, &keys, &*observer);
     let fresh = recovered.last.index == 0;
     let settings = options.machine(random() as u64, trust.key);
-    let snapshots = Snapshots::new(&options.dir);
+    let snapshots = Snapshots::new(&options.dir, keys);
     let mut folder = Folder {
         options: &options,
         acceptor: &acceptor,
@@ -273,6 +276,33 @@ fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn
              applications, and see what the kernel says of this disk"
         );
         observer.log(LogLevel::Warn, line);
+    }
+}
+
+/// Who changes keys, or begins to encrypt, is told what still needs the old ones.
+fn report_encryption(
+    options: &GroupOptions,
+    recovered: &Recovered,
+    keys: &DiskKeys,
+    observer: &dyn Observer,
+) {
+    let own = keys.encrypts_with();
+    let dir = options.dir.display();
+    if let Some(own) = own {
+        let line = format!("log {dir}: new files are encrypted, with the key {own}");
+        observer.log(LogLevel::Info, line);
+    }
+    for (key, files) in recovered.encryption.iter().filter(|(key, _)| **key != own) {
+        let how = match key {
+            Some(key) => {
+                format!("are encrypted with the key {key}, which is needed until they are gone")
+            }
+            None => "are in the clear".to_owned(),
+        };
+        let line = format!(
+            "log {dir}: {files} of its files {how}; they go with the part of the log that they hold"
+        );
+        observer.log(LogLevel::Info, line);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a member is opened with.
 
+use crate::at_rest::AtRest;
 use crate::net::trust::{Operators, Security};
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
@@ -63,6 +64,8 @@ pub struct GroupOptions {
     ///
     /// [`Group::set_operators`]: crate::Group::set_operators
     pub operators: Operators,
+    /// With what the log and its snapshots are encrypted; by default they are not.
+    pub at_rest: AtRest,
     /// Longest proposal, at most 2 GiB; the same on all members of a group.
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
@@ -100,6 +103,7 @@ impl GroupOptions {
             retain_bytes: 1 << 30,
             security: Security::ThisHost,
             operators: Operators::default(),
+            at_rest: AtRest::default(),
             proposal_bytes_max: 1 << 30,
             level: LEVEL,
         }

@@ -13,7 +13,7 @@ use quorate_consensus::{
 };
 use quorate_group::{Content, Input, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
-use quorate_wal::{SnapshotFiles, Wal, WalError, WalOptions};
+use quorate_wal::{DiskKeys, SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -163,7 +163,7 @@ fn left_behind(node: &Node, snapshot: LogPosition, received: bool, reset: bool) 
     let content =
         Content { view: View::default(), notes: Notes::default(), machine: "new/2\nnew/3".into() };
     let stored = Stored { meta: SnapshotMeta { last: snapshot, config }, received };
-    SnapshotFiles::new(&node.options.dir)
+    SnapshotFiles::new(&node.options.dir, DiskKeys::default())
         .save(snapshot.index, &stored.encode(), &content.encode(LEVEL))
         .unwrap();
     if reset {
@@ -234,7 +234,7 @@ fn a_received_snapshot_of_a_majority_that_was_given_up_is_deleted() {
     let status = node.status();
     assert_eq!((status.last_index, status.voters.len()), (8, 2));
     node.kill();
-    assert!(SnapshotFiles::new(&node.options.dir).list().unwrap().is_empty());
+    assert!(SnapshotFiles::new(&node.options.dir, DiskKeys::default()).list().unwrap().is_empty());
 }
 
 #[test]

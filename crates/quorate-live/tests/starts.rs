@@ -16,7 +16,7 @@ use quorate_consensus::{
 };
 use quorate_group::{Content, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
-use quorate_wal::{SnapshotFiles, Wal, WalOptions};
+use quorate_wal::{DiskKeys, SnapshotFiles, Wal, WalOptions};
 use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::thread;
@@ -162,7 +162,7 @@ fn make(node: &Node, log: Option<&Log>, snapshots: &[Snapshot], term: Term) {
     wal.append(&entries);
     let last = log.entries.last().copied().unwrap_or(log.base);
     while synced.recv().unwrap().unwrap() != last {}
-    let files = SnapshotFiles::new(&node.options.dir);
+    let files = SnapshotFiles::new(&node.options.dir, DiskKeys::default());
     for snapshot in snapshots {
         let (last, received) = (snapshot.last, snapshot.received);
         let rows: Vec<String> = (2..=last.index).map(|index| text(committed(index))).collect();

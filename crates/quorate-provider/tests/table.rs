@@ -105,6 +105,21 @@ fn options_and_statistics_live_from_init_to_free_and_free_may_come_twice() {
     table.free();
 }
 
+/// Before the node is connected; a server that calls it at another time is told no.
+#[test]
+fn a_key_of_the_servers_is_taken() {
+    let mut table = Table::load();
+    let key = wsrep_buf_t { ptr: b"a key".as_ptr().cast(), len: 5 };
+    let w = table.ptr();
+    assert_eq!(unsafe { ((*w).enc_set_key)(w, &key) }, status::NODE_FAIL, "there is no node");
+    assert_eq!(table.init(""), status::OK);
+    let w = table.ptr();
+    assert_eq!(unsafe { ((*w).enc_set_key)(w, &key) }, status::OK);
+    let empty = wsrep_buf_t { ptr: std::ptr::null(), len: 0 };
+    assert_eq!(unsafe { ((*w).enc_set_key)(w, &empty) }, status::NOT_ALLOWED);
+    table.free();
+}
+
 #[test]
 fn an_unknown_option_refuses_to_start_and_names_it() {
     let mut table = Table::load();

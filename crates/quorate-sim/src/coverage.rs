@@ -5,7 +5,7 @@ quorate_seeds::marks! {
     Kill, Stopped, PowerCut, PowerCutOfAll, CrashInsideWrite, Pause, Founded, Joined,
     // Disks.
     SyncFailure, DiskFull, LostDisk, TornTail, RolledBack, RolledBackRefused, Rot, RefusedToStart,
-    InstallFinished, SegmentReleased,
+    InstallFinished, SegmentReleased, Encrypted, KeyChanged,
     // The network.
     Dialled, NotThere, DialTimeout, Refused, Reset, LinkTimeout, Partition, OneWayCut,
     // The core.

@@ -10,6 +10,7 @@
 mod conflicts;
 mod coverage;
 mod database;
+mod encryption;
 mod modes;
 mod node;
 mod oracle;

@@ -37,6 +37,7 @@ mod start;
 mod storage;
 
 use crate::coverage::Mark;
+use crate::encryption::Encryption;
 use crate::node::{Client, Clock, Damage, Node, Outgoing, Pending, Process, Read};
 use crate::oracle::{show, Oracle, Rule, Violation};
 use crate::plant::Plant;
@@ -98,6 +99,7 @@ pub struct World {
     known: Known,
     disaster: Disaster,
     retries: Retries,
+    encryption: Encryption,
     trace: Trace,
     digest: u64,
     coverage: Coverage<Mark>,
@@ -143,6 +145,7 @@ impl World {
             known: Known::default(),
             disaster: Disaster::default(),
             retries: Retries::draw(seed, profile),
+            encryption: Encryption::of_run(seed, plant),
             trace,
             digest: seed,
             coverage: Coverage::default(),

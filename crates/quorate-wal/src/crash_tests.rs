@@ -2,13 +2,15 @@
 //!
 //! The log is one stream of operations (entries, truncations, resets), written strictly forward.
 //! So what a start finds must be exactly what some prefix of the stream adds up to, and that prefix
-//! must hold at least everything that was reported as synced.
+//! must hold at least everything that was reported as synced. Each history is run twice: in the clear, and
+//! encrypted, with the same key at each start or with others.
 
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::WalError;
 use crate::options::{Recovered, WalOptions};
 use crate::recycler;
+use crate::seal::DiskKeys;
 use crate::shared::Shared;
 use crate::writer::{Next, Writer};
 use bytes::Bytes;
@@ -17,6 +19,15 @@ use std::sync::Arc;
 
 /// By default; `QUORATE_WAL_SEEDS=N` runs so many, `QUORATE_WAL_SEED=N` that one.
 const SEEDS: u64 = 1_000;
+
+/// With what the starts of a history encrypt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Encryption {
+    Off,
+    On,
+    /// With any of some keys, or not at all: another one at each start.
+    Changing,
+}
 
 /// What a log holds, by the operations so far.
 #[derive(Clone, Default, Debug)]
@@ -65,6 +76,7 @@ impl Model {
 
 /// One member's disk through all its lives, and what must be on it.
 pub(crate) struct History {
+    encryption: Encryption,
     pub(crate) rng: fastrand::Rng,
     pub(crate) disk: Arc<SimDisk>,
     pub(crate) options: WalOptions,
@@ -91,14 +103,16 @@ pub(crate) struct Life {
 }
 
 impl History {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, encryption: Encryption) -> Self {
         let options = WalOptions {
             segment_bytes: 16 << 10,
             cache_bytes: 8 << 10,
             retain_bytes: 0,
+            keys: keys(encryption == Encryption::On),
             ..WalOptions::new("/sim")
         };
         History {
+            encryption,
             rng: fastrand::Rng::with_seed(seed),
             disk: Arc::new(SimDisk::new(seed)),
             options,
@@ -125,6 +139,11 @@ impl History {
     /// Opens, and checks what is found. `None` if the disk died meanwhile.
     pub(crate) fn open(&mut self) -> Option<Life> {
         let disk = self.disk.clone();
+        if self.encryption == Encryption::Changing {
+            let (own, encrypts) = (self.rng.u8(..3), self.rng.u8(..3) > 0);
+            let all = [own, (own + 1) % 3, (own + 2) % 3].map(|key| [key; 32]);
+            self.options.keys = DiskKeys::new(&all, encrypts);
+        }
         let (shared, writer, recovered) = match Shared::open(disk, self.options.clone(), true) {
             Ok(opened) => opened,
             Err(error) => {
@@ -330,6 +349,19 @@ impl Life {
     }
 }
 
+/// Each seed in the clear and encrypted.
+pub(crate) fn histories() -> impl Iterator<Item = (u64, Encryption)> {
+    seeds().flat_map(|seed| {
+        let encrypted = if seed % 2 == 0 { Encryption::On } else { Encryption::Changing };
+        [(seed, Encryption::Off), (seed, encrypted)]
+    })
+}
+
+/// Files of [`Encryption::On`] and [`Encryption::Off`].
+pub(crate) fn keys(encrypts: bool) -> DiskKeys {
+    DiskKeys::new(&[[1; 32]], encrypts)
+}
+
 pub(crate) fn seeds() -> impl Iterator<Item = u64> {
     let one = std::env::var("QUORATE_WAL_SEED").ok().map(|s| s.parse().expect("a number"));
     let many = std::env::var("QUORATE_WAL_SEEDS").ok().map(|s| s.parse().expect("a number"));
@@ -339,8 +371,8 @@ pub(crate) fn seeds() -> impl Iterator<Item = u64> {
 
 #[test]
 fn whatever_was_reported_survives_crashes_at_any_operation() {
-    for seed in seeds() {
-        let mut history = History::new(seed);
+    for (seed, encryption) in histories() {
+        let mut history = History::new(seed, encryption);
         for _ in 0..4 {
             let dies_after = Some(history.rng.u64(..250));
             history.disk.inject(Faults { dies_after, ..Faults::default() });
@@ -358,8 +390,8 @@ fn whatever_was_reported_survives_crashes_at_any_operation() {
 
 #[test]
 fn a_failed_sync_is_final_and_costs_nothing_reported() {
-    for seed in seeds() {
-        let mut history = History::new(seed);
+    for (seed, encryption) in histories() {
+        let mut history = History::new(seed, encryption);
         for _ in 0..3 {
             let sync_fails_after = Some(history.rng.u64(20..80));
             let mut life = history.open().expect("the syncs of an open work");

@@ -1,6 +1,7 @@
 //! Damage done to a closed log: it is refused, or it did not matter. Never is less found than was
-//! acknowledged.
+//! acknowledged. All of it is done to logs in the clear and to encrypted ones.
 
+use crate::crash_tests::keys;
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::disk::Disk;
 use crate::error::WalError;
@@ -15,14 +16,20 @@ use std::sync::Arc;
 const SEEDS: u64 = 600;
 const VOTE: HardState = HardState { term: 3, voted_for: Some(MemberId(5)) };
 
-fn options() -> WalOptions {
-    WalOptions { segment_bytes: 16 << 10, retain_bytes: 0, ..WalOptions::new("/sim") }
+fn options(encrypted: bool) -> WalOptions {
+    let keys = keys(encrypted);
+    WalOptions { segment_bytes: 16 << 10, retain_bytes: 0, keys, ..WalOptions::new("/sim") }
+}
+
+/// Every other one is encrypted.
+fn logs(seeds: u64) -> impl Iterator<Item = (u64, bool)> {
+    (0..seeds).map(|seed| (seed, seed % 2 == 1))
 }
 
 /// A log of about `bytes`, all synced and marked, with its entries.
-fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
+fn log(rng: &mut fastrand::Rng, encrypted: bool, bytes: usize) -> (SimDisk, Vec<Entry>) {
     let disk = Arc::new(SimDisk::new(rng.u64(..)));
-    let (shared, mut writer, _) = Shared::open(disk.clone(), options(), true).unwrap();
+    let (shared, mut writer, _) = Shared::open(disk.clone(), options(encrypted), true).unwrap();
     shared.save_meta(|meta| meta.hard_state = VOTE).unwrap();
     let mut entries = Vec::new();
     let mut written = 0;
@@ -50,7 +57,7 @@ fn log(rng: &mut fastrand::Rng, bytes: usize) -> (SimDisk, Vec<Entry>) {
 
 /// Opens the log again: the entries, the vote, or the refusal.
 fn reopen(disk: SimDisk) -> Result<(Vec<Entry>, HardState), WalError> {
-    let (shared, _, recovered) = Shared::open(Arc::new(disk), options(), false)?;
+    let (shared, _, recovered) = Shared::open(Arc::new(disk), options(false), false)?;
     let mut entries = Vec::new();
     while (entries.len() as u64) < recovered.last.index {
         shared.read(entries.len() as u64 + 1, 1 << 20, &mut entries).unwrap();
@@ -87,10 +94,10 @@ fn harmed(name: &str, disk: SimDisk, entries: &[Entry], harm: impl FnOnce(&mut V
 #[test]
 fn a_flipped_bit_is_refused_or_does_not_matter() {
     let mut refused = 0;
-    for seed in 0..SEEDS {
+    for (seed, encrypted) in logs(SEEDS) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let bytes = rng.usize(..60_000);
-        let (disk, entries) = log(&mut rng, bytes);
+        let (disk, entries) = log(&mut rng, encrypted, bytes);
         let names = segments(&disk);
         let name = &names[rng.usize(..names.len())];
         refused += u32::from(harmed(name, disk, &entries, |file| {
@@ -105,9 +112,9 @@ fn a_flipped_bit_is_refused_or_does_not_matter() {
 #[test]
 fn a_lost_sector_is_refused_or_does_not_matter() {
     let mut refused = 0;
-    for seed in 0..SEEDS {
+    for (seed, encrypted) in logs(SEEDS) {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (disk, entries) = log(&mut rng, 40_000);
+        let (disk, entries) = log(&mut rng, encrypted, 40_000);
         let names = segments(&disk);
         let name = &names[rng.usize(..names.len())];
         let sector = [512, 4096][rng.usize(..2)];
@@ -124,10 +131,10 @@ fn a_lost_sector_is_refused_or_does_not_matter() {
 /// snapshot, or when the log was closed.
 #[test]
 fn a_lost_end_that_the_term_file_knows_of_is_refused() {
-    for seed in 0..SEEDS {
+    for (seed, encrypted) in logs(SEEDS) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = Arc::new(SimDisk::new(seed));
-        let (shared, mut writer, _) = Shared::open(disk.clone(), options(), true).unwrap();
+        let (shared, mut writer, _) = Shared::open(disk.clone(), options(encrypted), true).unwrap();
         let count = rng.u64(2..30);
         for index in 1..=count {
             let data = Bytes::from(vec![7; rng.usize(..1500)]);
@@ -165,7 +172,7 @@ fn a_lost_end_that_the_term_file_knows_of_is_refused() {
 fn a_missing_last_segment_that_the_term_file_knows_of_is_refused() {
     let mut rng = fastrand::Rng::with_seed(1);
     let disk = Arc::new(SimDisk::new(1));
-    let (shared, mut writer, _) = Shared::open(disk.clone(), options(), true).unwrap();
+    let (shared, mut writer, _) = Shared::open(disk.clone(), options(true), true).unwrap();
     for index in 1..=30 {
         let data = Bytes::from(vec![7; rng.usize(1000..1500)]);
         shared.state().append(&[Entry::new(index, 1, EntryKind::Data, data)]).unwrap();
@@ -182,9 +189,9 @@ fn a_missing_last_segment_that_the_term_file_knows_of_is_refused() {
 
 #[test]
 fn a_cut_off_segment_is_refused() {
-    for seed in 0..SEEDS / 4 {
+    for (seed, encrypted) in logs(SEEDS / 4) {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (disk, entries) = log(&mut rng, 40_000);
+        let (disk, entries) = log(&mut rng, encrypted, 40_000);
         let names = segments(&disk);
         let name = &names[rng.usize(..names.len())];
         assert!(harmed(name, disk, &entries, |file| file.truncate(rng.usize(..file.len()))));
@@ -193,9 +200,9 @@ fn a_cut_off_segment_is_refused() {
 
 #[test]
 fn a_missing_segment_is_refused() {
-    for seed in 0..SEEDS / 4 {
+    for (seed, encrypted) in logs(SEEDS / 4) {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (disk, entries) = log(&mut rng, 40_000);
+        let (disk, entries) = log(&mut rng, encrypted, 40_000);
         let names = segments(&disk);
         let name = &names[rng.usize(..names.len())];
         disk.remove(name).unwrap();
@@ -213,7 +220,7 @@ fn a_missing_segment_is_refused() {
 #[test]
 fn one_damaged_copy_of_term_and_vote_is_mended_two_are_refused() {
     let mut rng = fastrand::Rng::with_seed(1);
-    let (disk, entries) = log(&mut rng, 1000);
+    let (disk, entries) = log(&mut rng, false, 1000);
     for slot in [0, 4096] {
         for bit in (0..160 * 8).step_by(7) {
             let disk = disk.crash(Crash::Kill);
@@ -240,7 +247,7 @@ fn one_damaged_copy_of_term_and_vote_is_mended_two_are_refused() {
 #[test]
 fn a_copy_of_term_and_vote_that_gives_an_error_is_mended_two_are_refused() {
     let mut rng = fastrand::Rng::with_seed(1);
-    let (disk, entries) = log(&mut rng, 1000);
+    let (disk, entries) = log(&mut rng, false, 1000);
     for slot in [0, 8] {
         let disk = disk.crash(Crash::Kill);
         assert!(disk.set_unreadable("meta", slot));
@@ -262,10 +269,11 @@ fn a_copy_of_term_and_vote_that_gives_an_error_is_mended_two_are_refused() {
 /// the vote that was answered, or the one that was not answered yet.
 #[test]
 fn one_copy_of_an_interrupted_vote_never_takes_an_answer_back() {
-    for seed in 0..SEEDS {
+    for (seed, encrypted) in logs(SEEDS) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = SimDisk::new(seed);
-        let (shared, _, _) = Shared::open(Arc::new(disk.clone()), options(), true).unwrap();
+        let (shared, _, _) =
+            Shared::open(Arc::new(disk.clone()), options(encrypted), true).unwrap();
         let vote = |term| HardState { term, voted_for: Some(MemberId(u128::from(term))) };
         let mut answered = 0;
         disk.inject(Faults { dies_after: Some(rng.u64(..20)), ..Faults::default() });
@@ -289,9 +297,15 @@ fn one_copy_of_an_interrupted_vote_never_takes_an_answer_back() {
 /// write. An open already ends that.
 #[test]
 fn only_the_last_batch_before_a_crash_is_in_doubt() {
+    only_the_last_batch_is_in_doubt(false, 48, 152);
+    only_the_last_batch_is_in_doubt(true, 88, 184);
+}
+
+/// `mark_bytes` and `entry_bytes`: what the records of the log's begin take, and those of its entries.
+fn only_the_last_batch_is_in_doubt(encrypted: bool, mark_bytes: usize, entry_bytes: usize) {
     let mut rng = fastrand::Rng::with_seed(1);
     let disk = Arc::new(SimDisk::new(1));
-    let (shared, mut writer, _) = Shared::open(disk.clone(), options(), true).unwrap();
+    let (shared, mut writer, _) = Shared::open(disk.clone(), options(encrypted), true).unwrap();
     let mut entries = Vec::new();
     let mut ends = Vec::new();
     for index in 1..=4 {
@@ -299,7 +313,7 @@ fn only_the_last_batch_before_a_crash_is_in_doubt() {
         entries.push(Entry::new(index, 1, EntryKind::Data, data));
         shared.state().append(&entries[entries.len() - 1..]).unwrap();
         assert_eq!(writer.write_batch().unwrap(), Some(LogPosition { term: 1, index }));
-        ends.push(2 * HEADER_BYTES as usize + 48 + index as usize * 152);
+        ends.push(2 * HEADER_BYTES as usize + mark_bytes + index as usize * entry_bytes);
     }
     let crashed = disk.crash(Crash::Power);
     let flip = |disk: &SimDisk, record: usize| {
@@ -315,7 +329,7 @@ fn only_the_last_batch_before_a_crash_is_in_doubt() {
     assert_eq!(reopen(disk).unwrap().0, entries[..3]);
 
     let disk = Arc::new(crashed.crash(Crash::Kill));
-    Shared::open(disk.clone(), options(), false).unwrap();
+    Shared::open(disk.clone(), options(encrypted), false).unwrap();
     let disk = disk.crash(Crash::Power);
     flip(&disk, 3);
     assert!(reopen(disk).is_err());

@@ -88,6 +88,15 @@ pub enum WalError {
         file = file.display()
     )]
     Version { file: PathBuf, found: u32, supported: u32 },
+    #[error(
+        "{file} is encrypted with the key {key}, which is not among those that this node was given \
+         ({known}). Nothing was changed, the data is not affected: put the key's line back into the file \
+         that quorate.encrypt_key_file (of a logger: --encrypt-key-file) names, behind the first one. If the \
+         key is lost, so is what it encrypts; the other members hold it: move the directory {dir} \
+         away and start the node again: it rejoins as a new member by state transfer",
+        file = file.display(), dir = parent(file).display()
+    )]
+    NoKey { file: PathBuf, key: String, known: String },
     #[error("{dir} holds no log, and creating one was not asked for", dir = dir.display())]
     NoLog { dir: PathBuf },
 

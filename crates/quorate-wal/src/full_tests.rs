@@ -1,6 +1,6 @@
 //! The log on a disk that runs full, and has room again.
 
-use crate::crash_tests::{seeds, History, Life};
+use crate::crash_tests::{histories, keys, Encryption, History, Life};
 use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::options::{Room, WalOptions};
 use crate::recycler;
@@ -38,8 +38,8 @@ impl History {
 #[test]
 fn a_full_disk_blocks_the_log_until_there_is_room() {
     let mut blocked = 0;
-    for seed in seeds().map(|s| s / 4) {
-        let mut history = History::new(seed);
+    for (seed, encryption) in histories() {
+        let mut history = History::new(seed / 4, encryption);
         let mut life = history.open().expect("there is room");
         for _ in 0..3 {
             let capacity = Some(history.rng.u64(40_000..200_000));
@@ -64,7 +64,8 @@ fn a_full_disk_blocks_the_log_until_there_is_room() {
 fn a_vote_takes_from_the_reserve_what_it_needs() {
     let disk = SimDisk::new(1);
     let (shared, mut writer, _) =
-        Shared::open(Arc::new(disk.clone()), History::new(1).options, true).unwrap();
+        Shared::open(Arc::new(disk.clone()), History::new(1, Encryption::On).options, true)
+            .unwrap();
     while let Some(job) = shared.supply.try_job() {
         recycler::carry_out(&shared, job).unwrap();
     }
@@ -78,17 +79,19 @@ fn a_vote_takes_from_the_reserve_what_it_needs() {
     writer.write_batch().unwrap();
     assert_eq!(shared.state().persisted.index, 1, "there is the rest of what was given up");
     let disk = Arc::new(disk.crash(Crash::Power));
-    let (_, _, found) = Shared::open(disk, WalOptions::new("/sim"), false).unwrap();
+    let (_, _, found) =
+        Shared::open(disk, WalOptions { keys: keys(true), ..WalOptions::new("/sim") }, false)
+            .unwrap();
     assert_eq!((found.hard_state, found.last.index), (vote, 1));
 }
 
 /// There, too, whatever is written waits for room, in any piece of it.
 #[test]
 fn a_write_that_finds_no_room_is_written_whole_later() {
-    for seed in seeds().take(25) {
+    for (seed, encryption) in histories().take(50) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = SimDisk::new(seed);
-        let options = WalOptions { reserve_segments: 0, ..History::new(seed).options };
+        let options = WalOptions { reserve_segments: 0, ..History::new(seed, encryption).options };
         let (shared, mut writer, _) =
             Shared::open(Arc::new(disk.clone()), options.clone(), true).unwrap();
         let mut entries = Vec::new();

@@ -1,38 +1,60 @@
 //! Every decoder of this crate, for fuzzers: whatever the bytes are, nothing panics and what is
 //! accepted makes sense. Not part of the interface.
 
+use crate::codec::Codec;
 use crate::meta::{decode_slot, encode_slot, with_checksum};
-use crate::record::{encode, Head, RecordKind, HEAD_BYTES};
+use crate::record::{Head, RecordKind};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
+use crate::seal::{DataKey, DiskKeys, Envelope};
 use crate::segment::{SegmentHeader, HEADER_BYTES};
-use crate::snapshot_file;
-use bytes::Bytes;
-use quorate_consensus::{checksum, EntryKind, LogPosition};
+use crate::snapshot_file::{self, Unreadable};
+use quorate_consensus::{checksum, EntryKind, LogPosition, MemberId};
 
 const NONCE: u64 = 7;
+const KEY: [u8; 32] = [7; 32];
 
 /// The bytes as a segment; and as the fields of records that are genuine by their checksums, with
 /// some bytes changed after that.
 pub fn segment(input: &[u8]) {
+    records(input, &Codec::new(NONCE, None));
+}
+
+/// The same in a sealed segment: what passes for a record was sealed there.
+pub fn sealed_segment(input: &[u8]) {
+    records(input, &Codec::new(NONCE, Some(DataKey::of_fuzzing(KEY))));
+    if let Some(envelope) = input.get(..Envelope::BYTES) {
+        let envelope = Envelope::of(envelope.try_into().expect("its length"));
+        assert!(envelope.open(&DiskKeys::new(&[KEY], true), input).is_err());
+    }
+}
+
+fn records(input: &[u8], codec: &Codec) {
     if let Ok(header) = SegmentHeader::decode(input) {
         assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
     }
-    read(input);
+    read(input, codec);
     let mut bytes = vec![0; HEADER_BYTES as usize];
     let mut chunks = input.chunks_exact(12);
     let mut prev = 0;
     for fields in &mut chunks {
-        prev = put(&mut bytes, fields, prev);
+        prev = put(&mut bytes, codec, fields, prev);
     }
-    read(&bytes);
+    read(&bytes, codec);
     for change in chunks.remainder() {
         let at = HEADER_BYTES as usize + usize::from(*change) * 3;
         if let Some(byte) = bytes.get_mut(at) {
             *byte ^= 1 << (change % 8);
         }
     }
-    read(&bytes);
+    read(&bytes, codec);
+}
+
+/// The head of a sealed segment, for the corpus.
+pub fn sealed_head() -> Vec<u8> {
+    let member = MemberId(3);
+    let envelope = Some(Envelope::of([7; Envelope::BYTES]));
+    SegmentHeader { sequence: 1, size: 16 << 10, nonce: NONCE, member, envelope }.encode()
 }
 
 /// The bytes as a slot of the meta file; and as the fields of one with a right checksum.
@@ -44,20 +66,24 @@ pub fn meta(input: &[u8]) {
     }
 }
 
-/// The bytes as a snapshot file.
+/// The bytes as a snapshot file; and the same as one that is sealed, with a right checksum.
 pub fn snapshot(input: &[u8]) {
-    if let Ok(snapshot) = snapshot_file::decode(Bytes::copy_from_slice(input)) {
+    let keys = DiskKeys::new(&[KEY], true);
+    if let Ok(snapshot) = snapshot_file::decode(input.to_vec(), &keys) {
         assert!(snapshot.meta.len() + snapshot.payload.len() < input.len());
     }
+    let genuine = snapshot_file::sealed_with_checksum(input);
+    let decoded = snapshot_file::decode(genuine, &keys);
+    assert!(matches!(decoded, Err(Unreadable::Damaged(_) | Unreadable::NoKey(_))));
 }
 
 /// What recovery does with a segment.
-fn read(bytes: &[u8]) {
+fn read(bytes: &[u8], codec: &Codec) {
+    // Sealed records are opened in place.
+    let bytes = &mut bytes.to_vec()[..];
     let mut chain = Chain::default();
     let mut replay = Replay::default();
-    let walked = walk(bytes, NONCE, &mut chain, |offset, head, data| {
-        replay.apply(offset, head, data).map(|_| ())
-    });
+    let walked = walk(bytes, codec, &mut chain, |record| replay.apply(record).map(|_| ()));
     assert!(replay.base.index <= replay.last.index);
     if replay.last.index > replay.base.index {
         assert_eq!(replay.runs.term_at(replay.last.index), Some(replay.last.term));
@@ -65,7 +91,7 @@ fn read(bytes: &[u8]) {
     let Ok(walked) = walked else { return };
     assert!(walked.end == HEADER_BYTES || walked.end <= bytes.len() as u64);
     assert!(walked.synced <= walked.end);
-    match behind(bytes, NONCE, walked.end, chain.incarnation) {
+    match behind(bytes, codec, walked.end, chain.incarnation) {
         Behind::Nothing => {}
         Behind::Torn { end } => assert!(end > walked.end && end <= bytes.len() as u64),
         Behind::Synced { offset } => assert!(offset > walked.end),
@@ -73,7 +99,7 @@ fn read(bytes: &[u8]) {
 }
 
 /// Appends the record that twelve bytes describe.
-fn put(bytes: &mut Vec<u8>, fields: &[u8], prev: u32) -> u32 {
+fn put(bytes: &mut Vec<u8>, codec: &Codec, fields: &[u8], prev: u32) -> u32 {
     const KINDS: [RecordKind; 8] = [
         RecordKind::Start,
         RecordKind::Entry,
@@ -96,11 +122,12 @@ fn put(bytes: &mut Vec<u8>, fields: &[u8], prev: u32) -> u32 {
         position: LogPosition { term: wide(fields[6]), index: wide(fields[7]) },
     };
     let data = &fields[8..8 + usize::from(fields[8] % 5)];
-    encode(bytes, NONCE, offset, &head, data, checksum(head.entry_kind, data))
+    let (sum, key) = (checksum(head.entry_kind, data), codec.of_write(&[fields[9]; 16]));
+    codec.encode(bytes, offset, &head, data, sum, key.as_ref())
 }
 
 /// So many bytes let [`segment`] reach every kind of record.
-pub const SEGMENT_INPUT_BYTES: usize = 8 * HEAD_BYTES;
+pub const SEGMENT_INPUT_BYTES: usize = 384;
 
 #[cfg(test)]
 mod tests {
@@ -119,6 +146,7 @@ mod tests {
             let len = rng.usize(..SEGMENT_INPUT_BYTES);
             let input = random(&mut rng, len);
             segment(&input);
+            sealed_segment(&input);
             meta(&input);
             snapshot(&input);
         }
@@ -139,6 +167,7 @@ mod tests {
             }
             input.extend((0..rng.usize(..11)).map(|_| rng.u8(..)));
             segment(&input);
+            sealed_segment(&input);
         }
     }
 }

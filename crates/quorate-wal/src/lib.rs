@@ -22,15 +22,20 @@
 //!   ([`supply`] says what is kept in reserve).
 //! * Appends wait for nothing but the sync before theirs: the next segment is prepared by the
 //!   recycler, and preallocated space never runs out.
+//! * With keys ([`DiskKeys`]) segments and snapshots are encrypted, and nothing is read that was not
+//!   written with them ([`seal`] says how). The meta file holds no rows, and is as it always is.
 //! * The threads decide nothing: simulations (feature `sim`) run the same steps without them.
 
 mod cache;
+mod codec;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod damage_tests;
 mod directory;
 mod disk;
+#[cfg(test)]
+mod encryption_tests;
 mod error;
 #[cfg(test)]
 mod full_tests;
@@ -45,6 +50,7 @@ mod recovery;
 mod recycler;
 mod replay;
 mod scan;
+mod seal;
 mod segment;
 mod segment_files;
 mod shared;
@@ -63,5 +69,6 @@ mod writer;
 
 pub use error::{ReadError, WalError};
 pub use options::{Identity, Recovered, Room, WalOptions, WalStats};
+pub use seal::{DiskKeyId, DiskKeys};
 pub use snapshot_file::{SnapshotFile, SnapshotFiles};
 pub use wal::{OnSync, Wal};

@@ -1,6 +1,8 @@
 //! What a log is opened with, and what it says about itself.
 
+use crate::seal::{DiskKeyId, DiskKeys};
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId, Term};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ pub struct WalOptions {
     pub retain_age: Option<Duration>,
     /// Segments of room kept for a full disk (default 2).
     pub reserve_segments: usize,
+    /// What files are encrypted with (default: nothing, they are in the clear).
+    pub keys: DiskKeys,
 }
 
 impl WalOptions {
@@ -32,6 +36,7 @@ impl WalOptions {
             retain_bytes: 1 << 30,
             retain_age: None,
             reserve_segments: 2,
+            keys: DiskKeys::default(),
         }
     }
 }
@@ -69,6 +74,9 @@ pub struct Recovered {
     /// The log was closed in order before: `last` is certainly all that was ever on disk. Otherwise
     /// the last batch before the end of the process is in doubt, as with `torn_bytes`.
     pub closed: bool,
+    /// How many files (segments, prepared ones too, and snapshots) are encrypted with which key, and how
+    /// many are in the clear. As long as there is one of a key, that is needed.
+    pub encryption: BTreeMap<Option<DiskKeyId>, u64>,
 }
 
 /// How the disk stands with room.

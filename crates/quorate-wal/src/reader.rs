@@ -2,7 +2,7 @@
 
 use crate::error::{ReadError, WalError};
 use crate::index::{Plan, Section};
-use crate::record::{decode_head, RecordKind};
+use crate::record::RecordKind;
 use bytes::Bytes;
 use quorate_consensus::{Entry, Index};
 use std::sync::Arc;
@@ -37,6 +37,17 @@ struct Budget {
     bytes_max: usize,
 }
 
+impl Budget {
+    /// Whether there is room for so much more; for something there always is.
+    fn takes(&mut self, bytes: usize) -> bool {
+        if self.bytes > 0 && self.bytes + bytes > self.bytes_max {
+            return false;
+        }
+        self.bytes += bytes.max(1);
+        true
+    }
+}
+
 /// Reads entries `*next..end`; true when the budget is spent.
 fn read_section(
     section: &Section,
@@ -47,34 +58,34 @@ fn read_section(
 ) -> Result<bool, WalError> {
     let mut buf = vec![0; section.bytes as usize];
     section.segment.read(&mut buf, section.offset)?;
-    let bytes = Bytes::from(buf);
-    let nonce = section.segment.header.nonce;
-    let mut at = 0;
-    while *next < end {
+    let codec = &section.segment.codec;
+    let (mut found_here, mut at, mut done) = (Vec::new(), 0, false);
+    while *next < end && !done {
         let offset = section.offset + at as u64;
         let damaged = || section.segment.damaged(offset, format!("entry {next} is unreadable"));
-        let rest = bytes.get(at..).ok_or_else(damaged)?;
-        let found = decode_head(rest, nonce, offset).ok_or_else(damaged)?;
+        let rest = buf.get_mut(at..).ok_or_else(damaged)?;
+        let found = codec.decode_head(rest, offset).ok_or_else(damaged)?;
         let head = &found.head;
         if head.kind == RecordKind::Entry && head.position.index >= *next {
-            let data = found.data(rest).ok_or_else(damaged)?;
             if head.position.index != *next {
                 return Err(damaged());
             }
-            if budget.bytes > 0 && budget.bytes + data.len() > budget.bytes_max {
-                return Ok(true);
+            done = !budget.takes(found.data_len);
+            if !done {
+                let (data, sum) = codec.open(&found, rest, offset).ok_or_else(damaged)?;
+                found_here.push((found.head, at + data.start..at + data.end, sum));
+                *next += 1;
             }
-            budget.bytes += data.len().max(1);
-            out.push(Entry {
-                index: head.position.index,
-                term: head.position.term,
-                kind: head.entry_kind,
-                data: bytes.slice_ref(data),
-                sum: found.data_crc,
-            });
-            *next += 1;
         }
-        at += found.record_bytes();
+        at += found.bytes;
     }
-    Ok(false)
+    let bytes = Bytes::from(buf);
+    out.extend(found_here.into_iter().map(|(head, data, sum)| Entry {
+        index: head.position.index,
+        term: head.position.term,
+        kind: head.entry_kind,
+        data: bytes.slice(data),
+        sum,
+    }));
+    Ok(done)
 }

@@ -9,6 +9,7 @@ use crate::error::{IoContext, WalError};
 use crate::index::{Placement, SparseIndex};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
+use crate::seal::DiskKeys;
 use crate::segment::{file_name, parse_file_name, Segment, HEADER_BYTES};
 use crate::segment_files::is_leftover_name;
 use crate::tail::End;
@@ -31,9 +32,14 @@ pub(crate) struct Found {
 }
 
 /// Reads the log that begins in segment `first`.
-pub(crate) fn recover(disk: &dyn Disk, member: MemberId, first: u64) -> Result<Found, WalError> {
+pub(crate) fn recover(
+    disk: &dyn Disk,
+    member: MemberId,
+    first: u64,
+    keys: &DiskKeys,
+) -> Result<Found, WalError> {
     let (sequences, mut leftovers) = inventory(disk, first)?;
-    let segments = open_all(disk, member, &sequences)?;
+    let segments = open_all(disk, member, &sequences, keys)?;
     let mut log = Log::default();
     let mut current = 0;
     let torn_bytes = loop {
@@ -75,9 +81,9 @@ impl Log {
         self.load(segment)?;
         self.index.apply(Placement::Segment(segment.clone()));
         let Log { replay, index, chain, bytes, .. } = self;
-        let walk = walk(bytes, segment.header.nonce, chain, |offset, head, data| {
+        let walk = walk(bytes, &segment.codec, chain, |record| {
             let placement =
-                replay.apply(offset, head, data).map_err(|what| segment.damaged(offset, what))?;
+                replay.apply(record).map_err(|what| segment.damaged(record.offset, what))?;
             if let Some(placement) = placement {
                 index.apply(placement);
             }
@@ -92,7 +98,7 @@ impl Log {
 
     /// Tells a torn tail (returning its bytes) from damage.
     fn judge(&self, segment: &Segment) -> Result<u64, WalError> {
-        match behind(&self.bytes, segment.header.nonce, self.end, self.chain.incarnation) {
+        match behind(&self.bytes, &segment.codec, self.end, self.chain.incarnation) {
             Behind::Nothing => Ok(0),
             Behind::Torn { end } => Ok(end - self.end),
             Behind::Synced { offset } => Err(segment.damaged(
@@ -105,7 +111,7 @@ impl Log {
     /// Records were written to `later` only when `ending` was synced up to its `End`.
     fn must_be_empty(&mut self, later: &Segment, ending: &Segment) -> Result<(), WalError> {
         self.load(later)?;
-        match behind(&self.bytes, later.header.nonce, HEADER_BYTES, self.chain.incarnation) {
+        match behind(&self.bytes, &later.codec, HEADER_BYTES, self.chain.incarnation) {
             Behind::Nothing => Ok(()),
             _ => Err(ending.damaged(
                 self.end,
@@ -148,8 +154,9 @@ fn open_all(
     disk: &dyn Disk,
     member: MemberId,
     sequences: &[u64],
+    keys: &DiskKeys,
 ) -> Result<Vec<Arc<Segment>>, WalError> {
-    sequences.iter().map(|&s| Segment::open(disk, s, member).map(Arc::new)).collect()
+    sequences.iter().map(|&s| Segment::open(disk, s, member, keys).map(Arc::new)).collect()
 }
 
 fn missing(disk: &dyn Disk, sequence: u64) -> WalError {

@@ -1,7 +1,8 @@
 //! What the records of a log add up to.
 
 use crate::index::Placement;
-use crate::record::{record_bytes, Head, RecordKind};
+use crate::record::{Head, RecordKind};
+use crate::scan::Record;
 use crate::segment::HEADER_BYTES;
 use crate::term_runs::TermRuns;
 use bytes::Bytes;
@@ -22,12 +23,8 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// Takes the next record. `Err` says why a record that is intact can not stand here.
-    pub(crate) fn apply(
-        &mut self,
-        offset: u64,
-        head: &Head,
-        data: &[u8],
-    ) -> Result<Option<Placement>, String> {
+    pub(crate) fn apply(&mut self, record: &Record<'_>) -> Result<Option<Placement>, String> {
+        let Record { offset, bytes, head, data } = *record;
         let position = head.position;
         if (offset == HEADER_BYTES) != (head.kind == RecordKind::Start) {
             return Err(format!("a record of kind {:?} can not stand here", head.kind));
@@ -51,16 +48,12 @@ impl Replay {
         }
         Ok(match head.kind {
             RecordKind::Start | RecordKind::Mark => None,
-            RecordKind::Entry => {
-                let bytes = record_bytes(data.len()) as u64;
-                Some(Placement::Entry { index: position.index, offset, bytes })
-            }
+            RecordKind::Entry => Some(Placement::Entry { index: position.index, offset, bytes }),
             RecordKind::Truncate => Some(Placement::Truncate { last: position.index }),
             RecordKind::Reset => Some(Placement::Reset),
             RecordKind::End => {
                 let at = data.try_into().map(u64::from_le_bytes).unwrap_or_default();
-                let used = offset + record_bytes(data.len()) as u64;
-                Some(Placement::Sealed { used, at: Duration::from_millis(at) })
+                Some(Placement::Sealed { used: offset + bytes, at: Duration::from_millis(at) })
             }
         })
     }

@@ -19,7 +19,8 @@
 //! under load, and for the end of the one before, where both stand in the sector that is lost: that
 //! the tail was never acknowledged is then likely, not known.
 
-use crate::record::{decode_head, Head, RecordKind, HEAD_BYTES};
+use crate::codec::Codec;
+use crate::record::{Head, RecordKind};
 use crate::segment::HEADER_BYTES;
 
 /// What the next record must follow.
@@ -41,27 +42,38 @@ pub(crate) struct Walk {
     pub(crate) sealed: bool,
 }
 
-/// Visits the good records of a segment in order, with offset and data.
+/// A good record, and where it stands.
+pub(crate) struct Record<'a> {
+    pub(crate) offset: u64,
+    /// All of it.
+    pub(crate) bytes: u64,
+    pub(crate) head: &'a Head,
+    pub(crate) data: &'a [u8],
+}
+
+/// Visits the good records of a segment in order. Sealed ones are opened in place.
 pub(crate) fn walk<E>(
-    bytes: &[u8],
-    nonce: u64,
+    bytes: &mut [u8],
+    codec: &Codec,
     chain: &mut Chain,
-    mut visit: impl FnMut(u64, &Head, &[u8]) -> Result<(), E>,
+    mut visit: impl FnMut(&Record<'_>) -> Result<(), E>,
 ) -> Result<Walk, E> {
     let mut walk = Walk { end: HEADER_BYTES, synced: HEADER_BYTES, sealed: false };
     while !walk.sealed {
-        let Some(rest) = bytes.get(walk.end as usize..) else { break };
-        let Some(found) = decode_head(rest, nonce, walk.end) else { break };
-        let Some(data) = found.data(rest) else { break };
+        let Some(rest) = bytes.get_mut(walk.end as usize..) else { break };
+        let Some(found) = codec.decode_head(rest, walk.end) else { break };
         let head = &found.head;
         if chain.crc.is_some_and(|crc| crc != head.prev) || head.incarnation < chain.incarnation {
             break;
         }
-        visit(walk.end, head, data)?;
+        // What cannot be opened is lost here, but `behind` looks at heads alone.
+        let Some((data, _)) = codec.open(&found, rest, walk.end) else { break };
+        let (offset, bytes) = (walk.end, found.bytes as u64);
+        visit(&Record { offset, bytes, head, data: &rest[data] })?;
         *chain = Chain { crc: Some(found.crc), incarnation: head.incarnation };
         walk.synced = walk.synced.max(head.synced);
         walk.sealed = head.kind == RecordKind::End;
-        walk.end += found.record_bytes() as u64;
+        walk.end += bytes;
     }
     Ok(walk)
 }
@@ -79,16 +91,16 @@ pub(crate) enum Behind {
 
 /// Looks at every place at and behind `bad` for genuine records that are not older than
 /// `incarnation`.
-pub(crate) fn behind(bytes: &[u8], nonce: u64, bad: u64, incarnation: u32) -> Behind {
+pub(crate) fn behind(bytes: &[u8], codec: &Codec, bad: u64, incarnation: u32) -> Behind {
     let mut result = Behind::Nothing;
     let mut at = bad as usize;
-    while at + HEAD_BYTES <= bytes.len() {
-        match decode_head(&bytes[at..], nonce, at as u64) {
+    while at < bytes.len() {
+        match codec.decode_head(&bytes[at..], at as u64) {
             Some(found) if found.head.incarnation >= incarnation => {
                 if found.head.synced > bad {
                     return Behind::Synced { offset: at as u64 };
                 }
-                let end = (at + found.record_bytes()).min(bytes.len());
+                let end = (at + found.bytes).min(bytes.len());
                 result = Behind::Torn { end: end as u64 };
                 at = end;
             }

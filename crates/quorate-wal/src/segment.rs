@@ -5,16 +5,26 @@
 //! 40 u128 member | 56 u32 zero | 60 u32 crc32c of 0..60
 //! ```
 //!
+//! A sealed segment has another version, and goes on with what its records are sealed with:
+//!
+//! ```text
+//! 64 its data key, wrapped (80 bytes) | 144 u32 crc32c of 0..144
+//! ```
+//!
 //! Records start at [`HEADER_BYTES`]. The nonce is drawn anew for each life of the file, so that
 //! what a recycled file held before means nothing. A file gets its name (`log-<sequence>`) only
 //! when its full size and its header are on disk: under that name a wrong header or size is
 //! damage, never an interrupted start.
 
+use crate::codec::Codec;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
+use crate::record::Layout;
+use crate::seal::{DataKey, DiskKeyId, DiskKeys, Envelope, NotOpened, SEALED};
 use crc32c::crc32c;
 use quorate_consensus::level::NEWEST;
 use quorate_consensus::MemberId;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +36,9 @@ pub(crate) const SEGMENT_BYTES_MAX: u64 = 32 << 30;
 const MAGIC: &[u8; 8] = b"QUORSEG1";
 pub(crate) const VERSION: u32 = 2;
 const _: () = assert!(VERSION == NEWEST.segment);
+const SEALED_VERSION: u32 = SEALED + VERSION;
 const LEN: usize = 64;
+const SEALED_LEN: usize = LEN + Envelope::BYTES + 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentHeader {
@@ -34,6 +46,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) size: u64,
     pub(crate) nonce: u64,
     pub(crate) member: MemberId,
+    /// Of a sealed segment.
+    pub(crate) envelope: Option<Envelope>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,10 +57,27 @@ pub(crate) enum HeaderError {
 }
 
 impl SegmentHeader {
-    pub(crate) fn encode(&self) -> [u8; LEN] {
+    /// Seals it: with a new data key, wrapped with the node's own.
+    pub(crate) fn seal(&mut self, keys: &DiskKeys, disk: &dyn Disk) -> io::Result<Option<DataKey>> {
+        let Some(own) = keys.own() else { return Ok(None) };
+        let (envelope, key) = Envelope::seal(own, disk, &self.fields(SEALED_VERSION))?;
+        self.envelope = Some(envelope);
+        Ok(Some(key))
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let Some(envelope) = &self.envelope else { return self.fields(VERSION).to_vec() };
+        let mut bytes = self.fields(SEALED_VERSION).to_vec();
+        bytes.extend_from_slice(envelope.bytes());
+        let crc = crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn fields(&self, version: u32) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         bytes[0..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.size.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.nonce.to_le_bytes());
@@ -56,23 +87,51 @@ impl SegmentHeader {
         bytes
     }
 
+    /// Never panics, whatever the bytes are.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
-        let bytes: &[u8; LEN] =
+        let fields: &[u8; LEN] =
             bytes.get(..LEN).and_then(|b| b.try_into().ok()).ok_or(HeaderError::NotASegment)?;
-        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
-        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
-        if &bytes[0..8] != MAGIC || crc32c(&bytes[..60]) != u32_at(60) {
+        let u64_at = |at: usize| u64::from_le_bytes(fields[at..at + 8].try_into().expect("eight"));
+        let u32_at = |at: usize| u32::from_le_bytes(fields[at..at + 4].try_into().expect("four"));
+        if &fields[0..8] != MAGIC || crc32c(&fields[..60]) != u32_at(60) {
             return Err(HeaderError::NotASegment);
         }
-        match u32_at(8) {
-            VERSION => Ok(SegmentHeader {
-                sequence: u64_at(16),
-                size: u64_at(24),
-                nonce: u64_at(32),
-                member: MemberId(u128::from_le_bytes(bytes[40..56].try_into().expect("sixteen"))),
-            }),
-            other => Err(HeaderError::Version(other)),
-        }
+        let envelope = match u32_at(8) {
+            VERSION => None,
+            SEALED_VERSION => Some(envelope_of(bytes).ok_or(HeaderError::NotASegment)?),
+            other => return Err(HeaderError::Version(other)),
+        };
+        Ok(SegmentHeader {
+            sequence: u64_at(16),
+            size: u64_at(24),
+            nonce: u64_at(32),
+            member: MemberId(u128::from_le_bytes(fields[40..56].try_into().expect("sixteen"))),
+            envelope,
+        })
+    }
+
+    /// What its records are read with.
+    fn codec(&self, keys: &DiskKeys) -> Result<Codec, NotOpened> {
+        let fields = self.fields(SEALED_VERSION);
+        let key = self.envelope.map(|envelope| envelope.open(keys, &fields)).transpose()?;
+        Ok(Codec::new(self.nonce, key))
+    }
+}
+
+/// What stands behind the fields of a sealed segment, if it is intact.
+fn envelope_of(bytes: &[u8]) -> Option<Envelope> {
+    let bytes: &[u8; SEALED_LEN] = bytes.get(..SEALED_LEN)?.try_into().ok()?;
+    let (covered, crc) = bytes.split_at(SEALED_LEN - 4);
+    let intact = crc32c(covered).to_le_bytes() == crc;
+    intact.then(|| Envelope::of(covered[LEN..].try_into().expect("its length")))
+}
+
+/// Whether the life of a file that begins like this left nothing in the clear: it is sealed, or was never
+/// begun.
+pub(crate) fn shows_nothing(head: &[u8]) -> bool {
+    match SegmentHeader::decode(head) {
+        Ok(header) => header.envelope.is_some(),
+        Err(_) => head.iter().all(|byte| *byte == 0),
     }
 }
 
@@ -80,17 +139,30 @@ impl SegmentHeader {
 /// recycled under it.
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
+    pub(crate) codec: Codec,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
 }
 
 impl Segment {
-    pub(crate) fn new(disk: &dyn Disk, header: SegmentHeader, file: Arc<dyn DiskFile>) -> Self {
-        Segment { header, path: disk.path(&file_name(header.sequence)), file }
+    /// `key` is the one in the header's envelope.
+    pub(crate) fn new(
+        disk: &dyn Disk,
+        header: SegmentHeader,
+        key: Option<DataKey>,
+        file: Arc<dyn DiskFile>,
+    ) -> Self {
+        let codec = Codec::new(header.nonce, key);
+        Segment { header, codec, path: disk.path(&file_name(header.sequence)), file }
     }
 
     /// Opens `log-<sequence>` and checks that it is what its name says.
-    pub(crate) fn open(disk: &dyn Disk, sequence: u64, member: MemberId) -> Result<Self, WalError> {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        sequence: u64,
+        member: MemberId,
+        keys: &DiskKeys,
+    ) -> Result<Self, WalError> {
         let name = file_name(sequence);
         let path = disk.path(&name);
         let damaged = |what: String| WalError::Damaged { file: path.clone(), offset: 0, what };
@@ -100,7 +172,7 @@ impl Segment {
             let what = format!("the file is cut off after {len} bytes");
             return Err(WalError::Damaged { file: path.clone(), offset: len, what });
         }
-        let mut bytes = [0; LEN];
+        let mut bytes = [0; SEALED_LEN];
         file.read_exact_at(&mut bytes, 0).doing("read", &path)?;
         let header = SegmentHeader::decode(&bytes).map_err(|e| match e {
             HeaderError::NotASegment => damaged("the segment header is not intact".into()),
@@ -119,7 +191,24 @@ impl Segment {
             let what = format!("the file has {len} bytes, its header says {}", header.size);
             return Err(WalError::Damaged { file: path, offset, what });
         }
-        Ok(Segment { header, path, file })
+        let codec = header.codec(keys).map_err(|e| match e {
+            NotOpened::NoKey(key) => WalError::NoKey {
+                file: path.clone(),
+                key: key.to_string(),
+                known: keys.to_string(),
+            },
+            NotOpened::Forged => damaged("the key in its header is not intact".into()),
+        })?;
+        Ok(Segment { header, codec, path, file })
+    }
+
+    /// With which of the node's keys it is encrypted; `None`: it is in the clear.
+    pub(crate) fn key(&self) -> Option<DiskKeyId> {
+        self.header.envelope.map(|envelope| envelope.key())
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.codec.layout()
     }
 
     pub(crate) fn sequence(&self) -> u64 {

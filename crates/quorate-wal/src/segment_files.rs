@@ -2,6 +2,7 @@
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
+use crate::seal::DiskKeys;
 use crate::segment::{file_name, Segment, SegmentHeader};
 use quorate_consensus::MemberId;
 use std::io;
@@ -14,6 +15,7 @@ const ZERO_STEP: usize = 256 << 10;
 pub(crate) struct SegmentFiles {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) member: MemberId,
+    pub(crate) keys: DiskKeys,
 }
 
 impl SegmentFiles {
@@ -32,12 +34,15 @@ impl SegmentFiles {
             None => self.new_file(&name, fill)?,
         };
         let nonce = self.disk.random().doing("draw a random number for", &path)? as u64;
-        let header = SegmentHeader { sequence, size, nonce, member: self.member };
+        let member = self.member;
+        let mut header = SegmentHeader { sequence, size, nonce, member, envelope: None };
+        let key = header.seal(&self.keys, &*self.disk);
+        let key = key.doing("draw random numbers for", &path)?;
         file.write_all_at(&header.encode(), 0).doing("write", &path)?;
         file.sync_data().doing("sync", &path)?;
         self.disk.rename(&name, &file_name(sequence)).doing("rename", &path)?;
         self.disk.sync_dir().doing("sync", self.disk.dir())?;
-        Ok(Arc::new(Segment::new(&*self.disk, header, file)))
+        Ok(Arc::new(Segment::new(&*self.disk, header, key, file)))
     }
 
     fn new_file(

@@ -1,7 +1,7 @@
 //! What the handle, the writer and the recycler share, and how a log is opened.
 
 use crate::directory::{classify, Contents};
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, ReadError, WalError};
 use crate::index::Placement;
 use crate::meta::{Meta, MetaFile, Place};
@@ -9,13 +9,17 @@ use crate::options::{Identity, Recovered, Room, WalOptions};
 use crate::reader::read_planned;
 use crate::recovery::{recover, Found};
 use crate::replay::Replay;
-use crate::segment::{file_name, Segment, PAGE_BYTES};
+use crate::seal::DiskKeyId;
+use crate::segment::{file_name, shows_nothing, Segment, PAGE_BYTES};
 use crate::segment_files::{is_leftover_name, is_spare_name};
+use crate::snapshot_file::{self, TMP_NAME};
 use crate::state::{Op, State};
 use crate::supply::Supply;
 use crate::tail::{End, Synced, Tail};
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
+use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -43,12 +47,16 @@ impl Shared {
         };
         let member = meta.content().identity.member;
         let (bytes, reserve) = (options.segment_bytes, options.reserve_segments);
-        let supply = Supply::new(disk.clone(), member, bytes, reserve);
-        let found = match meta.content().first_segment {
+        let keys = &options.keys;
+        let supply = Supply::new(disk.clone(), member, keys.clone(), bytes, reserve);
+        let snapshots = snapshot_file::check_keys(&*disk, keys)?;
+        let mut found = match meta.content().first_segment {
             0 => create_log(&*disk, &supply)?,
-            first => recover(&*disk, member, first)?,
+            first => recover(&*disk, member, first, keys)?,
         };
         check_reaches(&meta.content(), &found)?;
+        let encryption = encryption(&found, snapshots);
+        leave_outdated(&mut found, &supply);
 
         // From here on the directory is changed. The incarnation is durable before a record
         // carries it, and the log is proven to be on disk before a record says so.
@@ -62,7 +70,7 @@ impl Shared {
         }
         supply.restock(found.next, spares);
         let first = found.end.segment.sequence();
-        let mut tail = Tail::resume(found.end, content.identity.incarnation);
+        let mut tail = Tail::resume(disk.clone(), found.end, content.identity.incarnation)?;
         put_mark(&mut tail, &supply)?;
         if content.first_segment == 0 {
             content.first_segment = first;
@@ -80,6 +88,7 @@ impl Shared {
             special: std::mem::take(&mut replay.special),
             torn_bytes: found.torn_bytes,
             closed,
+            encryption,
         };
         let (synced, cache_bytes) = (tail.synced(), options.cache_bytes);
         let Replay { base, last, runs, .. } = replay;
@@ -288,16 +297,50 @@ fn tidy(disk: &dyn Disk, names: &[String], supply: &Supply) -> Result<Vec<String
         let path = disk.path(name);
         if spares.len() < supply.stock_max() && is_spare_name(name) {
             let file = disk.open(name).doing("open", &path)?;
-            if file.len().doing("look at", &path)? == supply.segment_bytes() {
+            let fits = file.len().doing("look at", &path)? == supply.segment_bytes();
+            if fits && (supply.key().is_none() || is_clean(&*file).doing("read", &path)?) {
                 spares.push(name.clone());
                 continue;
             }
         }
         disk.remove(name).doing("delete", &path)?;
     }
+    if supply.key().is_some()
+        && disk.list().doing("list", disk.dir())?.iter().any(|n| n == TMP_NAME)
+    {
+        // Half a snapshot, perhaps in the clear.
+        disk.remove(TMP_NAME).doing("delete", &disk.path(TMP_NAME))?;
+    }
     // Also makes durable whatever names the last start of the node left undecided.
     disk.sync_dir().doing("sync", disk.dir())?;
     Ok(spares)
+}
+
+/// Whether the last life of this file left nothing in the clear: only then are encrypted ones to follow.
+fn is_clean(file: &dyn DiskFile) -> io::Result<bool> {
+    let mut head = [0; PAGE_BYTES as usize];
+    file.read_exact_at(&mut head, 0)?;
+    Ok(shows_nothing(&head))
+}
+
+/// How many files there are of each key.
+fn encryption(
+    found: &Found,
+    snapshots: Vec<Option<DiskKeyId>>,
+) -> BTreeMap<Option<DiskKeyId>, u64> {
+    let segments = found.index.segments().iter().map(|s| &s.segment).chain(&found.next);
+    let mut files = BTreeMap::new();
+    for key in segments.map(|segment| segment.key()).chain(snapshots) {
+        *files.entry(key).or_default() += 1;
+    }
+    files
+}
+
+/// A segment that was prepared with another key, or with none, is not to be used.
+fn leave_outdated(found: &mut Found, supply: &Supply) {
+    if let Some(next) = found.next.take_if(|next| next.key() != supply.key()) {
+        found.leftovers.push(file_name(next.sequence()));
+    }
 }
 
 /// After a crash of the node alone, its last write may exist only in the kernel's memory, or (if

@@ -28,6 +28,7 @@ pub use crate::writer::Next;
 use crate::error::WalError;
 use crate::options::{Recovered, WalOptions};
 use crate::recycler;
+use crate::seal::DiskKeys;
 use crate::shared::Shared;
 use crate::snapshot_file::SnapshotFiles;
 use crate::wal::Wal;
@@ -51,8 +52,8 @@ pub fn open(
 }
 
 /// The snapshots beside that log.
-pub fn snapshot_files(disk: &SimDisk) -> SnapshotFiles {
-    SnapshotFiles::on(Arc::new(disk.clone()))
+pub fn snapshot_files(disk: &SimDisk, keys: DiskKeys) -> SnapshotFiles {
+    SnapshotFiles::on(Arc::new(disk.clone()), keys)
 }
 
 impl Steps {

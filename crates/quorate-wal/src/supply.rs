@@ -11,6 +11,8 @@
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
 use crate::options::Room;
+use crate::record::Layout;
+use crate::seal::{DiskKeyId, DiskKeys};
 use crate::segment::{file_name, Segment, HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_MAX};
 use crate::segment_files::{allocate, fill, spare_name, SegmentFiles};
 use crate::state::Released;
@@ -67,6 +69,7 @@ impl Supply {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
         member: MemberId,
+        keys: DiskKeys,
         segment_bytes: u64,
         reserve: usize,
     ) -> Self {
@@ -74,12 +77,24 @@ impl Supply {
         let segment_bytes = segment_bytes.clamp(4 * HEADER_BYTES, SEGMENT_BYTES_MAX);
         let segment_bytes = segment_bytes.next_multiple_of(PAGE_BYTES);
         let (state, changed) = Default::default();
-        let files = SegmentFiles { disk, member };
+        let files = SegmentFiles { disk, member, keys };
         Supply { files, segment_bytes, reserve, state, changed }
     }
 
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.segment_bytes
+    }
+
+    /// What new segments are encrypted with; `None`: they are in the clear.
+    pub(crate) fn key(&self) -> Option<DiskKeyId> {
+        self.files.keys.encrypts_with()
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        match self.key() {
+            None => Layout::Plain,
+            Some(_) => Layout::Sealed,
+        }
     }
 
     pub(crate) fn stock_max(&self) -> usize {
@@ -300,7 +315,11 @@ impl Supply {
     fn rename_or_delete(&self, segments: Vec<Arc<Segment>>) -> Result<Vec<String>, WalError> {
         let mut kept = Vec::new();
         for segment in segments {
-            let reusable = segment.size() == self.segment_bytes && Arc::strong_count(&segment) == 1;
+            // Where new segments are encrypted, nothing in the clear is to lie behind them.
+            let shows_rows = self.key().is_some() && segment.key().is_none();
+            let reusable = segment.size() == self.segment_bytes
+                && !shows_rows
+                && Arc::strong_count(&segment) == 1;
             let name = file_name(segment.sequence());
             if reusable && self.lock().stock.len() + kept.len() < self.stock_max() {
                 let spare = spare_name(segment.sequence());

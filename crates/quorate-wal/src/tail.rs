@@ -9,28 +9,32 @@
 //! segment exists. Nothing before `offset` is ever written again, except that the last page is
 //! filled up with zeros behind it.
 
-use crate::error::WalError;
+use crate::codec::LongData;
+use crate::disk::Disk;
+use crate::error::{IoContext, WalError};
 use crate::index::Placement;
 use crate::meta::Place;
-use crate::record::{encode, encode_head, padding, record_bytes, Head, RecordKind};
+use crate::record::{Head, Layout, RecordKind};
+use crate::seal::{random_bytes, WriteKey};
 use crate::segment::{Segment, HEADER_BYTES, PAGE_BYTES};
 use crate::state::Op;
 use crate::supply::Supply;
-use bytes::Bytes;
 use quorate_consensus::{checksum, Entry, EntryKind, LogPosition};
 use std::sync::Arc;
 
-/// Room that is kept for the `End` record.
-const END_BYTES: u64 = record_bytes_const(8);
-/// What every segment holds besides entries.
-pub(crate) const SEGMENT_OVERHEAD: u64 = HEADER_BYTES + record_bytes_const(0) + END_BYTES;
 /// Records are handed to the file when so much has been gathered.
 const WRITE_BYTES: usize = 1 << 20;
 /// Longer data is synced in pieces of this: a disk that gets on is to be seen to.
 pub(crate) const PIECE_BYTES: u64 = 16 << 20;
 
-const fn record_bytes_const(data_len: u64) -> u64 {
-    crate::record::HEAD_BYTES as u64 + data_len.next_multiple_of(8)
+/// Room that is kept for the `End` record.
+fn end_bytes(layout: Layout) -> u64 {
+    layout.record_bytes(8) as u64
+}
+
+/// What every segment holds besides entries.
+fn overhead(layout: Layout) -> u64 {
+    HEADER_BYTES + layout.record_bytes(0) as u64 + end_bytes(layout)
 }
 
 /// Where recovery found the end.
@@ -49,6 +53,7 @@ impl End {
 }
 
 pub(crate) struct Tail {
+    disk: Arc<dyn Disk>,
     segment: Arc<Segment>,
     /// Where the next record will stand.
     offset: u64,
@@ -58,7 +63,9 @@ pub(crate) struct Tail {
     /// What follows `written`.
     buf: Vec<u8>,
     /// Data that follows `buf` and was too long for it, up to `offset`.
-    long: Option<Bytes>,
+    long: Option<LongData>,
+    /// Of the records in `buf`, if the segment is sealed: nothing that was written is sealed with it.
+    write_key: Option<Arc<WriteKey>>,
     /// Written since the last sync of whatever kind.
     unsynced: u64,
     /// The current segment is ended, this one is next.
@@ -85,14 +92,20 @@ pub(crate) enum Synced {
 impl Tail {
     /// Continues at `end`, everything before which is synced. Nothing counts before the records
     /// of this incarnation: the caller has the first one, a mark, written and synced at once.
-    pub(crate) fn resume(end: End, incarnation: u32) -> Self {
+    pub(crate) fn resume(
+        disk: Arc<dyn Disk>,
+        end: End,
+        incarnation: u32,
+    ) -> Result<Self, WalError> {
         let mut tail = Tail {
+            disk,
             segment: end.segment,
             offset: end.offset,
             written: end.offset,
             synced: end.offset,
             buf: Vec::new(),
             long: None,
+            write_key: None,
             unsynced: 0,
             next: None,
             crc: end.crc,
@@ -101,75 +114,74 @@ impl Tail {
             placements: Vec::new(),
         };
         if tail.offset == HEADER_BYTES {
-            tail.put(RecordKind::Start, &[]);
+            tail.put(RecordKind::Start, &[])?;
         }
-        tail
+        Ok(tail)
     }
 
     /// Puts the record of `op`; false if the segment ends here and is to be synced first.
     pub(crate) fn put_op(&mut self, op: &Op, supply: &Supply) -> Result<bool, WalError> {
-        let need = match op {
-            Op::Append(entry) => entry_bytes(entry)?,
-            Op::Truncate(_) | Op::Reset(_) => record_bytes(0) as u64,
-            // Two records, the second at the begin of a page.
-            Op::Mark => 2 * record_bytes(0) as u64 + PAGE_BYTES,
-        };
-        if !self.has_room(need, supply)? {
+        if !self.has_room(op, supply)? {
             return Ok(false);
         }
         match op {
             Op::Append(entry) if !entry.is_intact() => {
                 return Err(WalError::EntryAltered { index: entry.index });
             }
-            Op::Append(entry) => self.append(entry),
+            Op::Append(entry) => self.append(entry)?,
             Op::Truncate(last) => {
                 self.placements.push(Placement::Truncate { last: last.index });
                 self.last = *last;
-                self.put(RecordKind::Truncate, &[]);
+                self.put(RecordKind::Truncate, &[])?;
             }
             Op::Reset(base) => {
                 self.placements.push(Placement::Reset);
                 self.last = *base;
-                self.put(RecordKind::Reset, &[]);
+                self.put(RecordKind::Reset, &[])?;
             }
-            Op::Mark => self.mark(),
+            Op::Mark => self.mark()?,
         }
         Ok(true)
     }
 
-    fn append(&mut self, entry: &Entry) {
-        let (index, bytes) = (entry.index, record_bytes(entry.data.len()) as u64);
+    fn append(&mut self, entry: &Entry) -> Result<(), WalError> {
+        let (index, bytes) = (entry.index, self.record_bytes(entry.data.len()));
         self.placements.push(Placement::Entry { index, offset: self.offset, bytes });
         self.last = entry.position();
         if entry.data.len() > WRITE_BYTES {
-            self.put_long(entry);
+            self.put_long(entry)
         } else {
-            self.put_with(RecordKind::Entry, entry.kind, &entry.data, entry.sum);
+            self.put_with(RecordKind::Entry, entry.kind, &entry.data, entry.sum)
         }
     }
 
     /// Says how far the log is synced, at the begin of a page: should the page before be lost, with
     /// the end of the last entry, the mark still tells.
-    fn mark(&mut self) {
+    fn mark(&mut self) -> Result<(), WalError> {
         let gap = self.offset.next_multiple_of(PAGE_BYTES) - self.offset;
         if gap > 0 {
-            let head = record_bytes(0) as u64;
-            let fill = if gap < head { gap + PAGE_BYTES - head } else { gap - head };
+            let fits = gap >= self.record_bytes(0);
+            let bytes = if fits { gap } else { gap + PAGE_BYTES };
+            let fill = self.segment.layout().data_len_of(bytes);
             let zeros = [0; PAGE_BYTES as usize];
-            self.put(RecordKind::Mark, &zeros[..fill as usize]);
+            self.put(RecordKind::Mark, &zeros[..fill as usize])?;
         }
-        self.put(RecordKind::Mark, &[]);
+        self.put(RecordKind::Mark, &[])
     }
 
-    /// Whether a record of `need` bytes fits. If not, the segment is ended here, as soon as there is
-    /// a next one.
-    fn has_room(&mut self, need: u64, supply: &Supply) -> Result<bool, WalError> {
-        if self.offset + need + END_BYTES <= self.segment.size() {
+    /// Whether the records of `op` fit, and may be written here at all: not if the segment is encrypted
+    /// with another key than new ones are. If not, it is ended here, as soon as there is a next one.
+    fn has_room(&mut self, op: &Op, supply: &Supply) -> Result<bool, WalError> {
+        let layout = self.segment.layout();
+        let need = op_bytes(op, layout)?;
+        let fits = self.offset + need + end_bytes(layout) <= self.segment.size();
+        if fits && self.segment.key() == supply.key() {
             return Ok(true);
         }
-        let next = supply.take(self.segment.sequence() + 1, need + SEGMENT_OVERHEAD)?;
+        let need = op_bytes(op, supply.layout())? + overhead(supply.layout());
+        let next = supply.take(self.segment.sequence() + 1, need)?;
         let now = supply.now();
-        self.put(RecordKind::End, &(now.as_millis() as u64).to_le_bytes());
+        self.put(RecordKind::End, &(now.as_millis() as u64).to_le_bytes())?;
         self.placements.push(Placement::Sealed { used: self.offset, at: now });
         self.placements.push(Placement::Segment(next.clone()));
         self.next = Some(next);
@@ -182,27 +194,50 @@ impl Tail {
     }
 
     /// One of the log's own records.
-    fn put(&mut self, kind: RecordKind, data: &[u8]) {
-        self.put_with(kind, EntryKind::Noop, data, checksum(EntryKind::Noop, data));
+    fn put(&mut self, kind: RecordKind, data: &[u8]) -> Result<(), WalError> {
+        self.put_with(kind, EntryKind::Noop, data, checksum(EntryKind::Noop, data))
     }
 
-    fn put_with(&mut self, kind: RecordKind, entry_kind: EntryKind, data: &[u8], sum: u32) {
+    fn put_with(
+        &mut self,
+        kind: RecordKind,
+        entry_kind: EntryKind,
+        data: &[u8],
+        sum: u32,
+    ) -> Result<(), WalError> {
         debug_assert!(self.long.is_none() && self.next.is_none());
-        let head = self.head(kind, entry_kind);
-        let nonce = self.segment.header.nonce;
-        self.crc = encode(&mut self.buf, nonce, self.offset, &head, data, sum);
-        self.offset += record_bytes(data.len()) as u64;
+        let (head, key) = (self.head(kind, entry_kind), self.write_key()?);
+        let codec = &self.segment.codec;
+        self.crc = codec.encode(&mut self.buf, self.offset, &head, data, sum, key.as_ref());
+        self.offset += self.record_bytes(data.len());
+        Ok(())
     }
 
-    /// The same, but for data that is handed to the file from where it is.
-    fn put_long(&mut self, entry: &Entry) {
-        let head = self.head(RecordKind::Entry, entry.kind);
-        let nonce = self.segment.header.nonce;
-        let (head, crc) = encode_head(nonce, self.offset, &head, entry.data.len(), entry.sum);
+    /// The same, but for data that is handed to the file part by part, from where it is.
+    fn put_long(&mut self, entry: &Entry) -> Result<(), WalError> {
+        let (head, key) = (self.head(RecordKind::Entry, entry.kind), self.write_key()?);
+        let (codec, data) = (&self.segment.codec, entry.data.clone());
+        let (long, crc) =
+            codec.encode_long(&mut self.buf, self.offset, &head, data, entry.sum, key.as_ref());
         self.crc = crc;
-        self.buf.extend_from_slice(&head);
-        self.long = Some(entry.data.clone());
-        self.offset += record_bytes(entry.data.len()) as u64;
+        self.long = Some(long);
+        self.offset += self.record_bytes(entry.data.len());
+        Ok(())
+    }
+
+    /// A new one for each write: should the machine be set back, what is written to this place then is sealed
+    /// with another.
+    fn write_key(&mut self) -> Result<Option<Arc<WriteKey>>, WalError> {
+        if self.write_key.is_none() && self.segment.layout() == Layout::Sealed {
+            let drawn = random_bytes(&*self.disk);
+            let salt = drawn.doing("draw random numbers for", self.segment.path())?;
+            self.write_key = self.segment.codec.of_write(&salt);
+        }
+        Ok(self.write_key.clone())
+    }
+
+    fn record_bytes(&self, data_len: usize) -> u64 {
+        self.segment.layout().record_bytes(data_len) as u64
     }
 
     /// So much was put that it should be flushed.
@@ -224,15 +259,15 @@ impl Tail {
 
     /// Moves a part of what is too long for `buf` there.
     fn fill_up(&mut self) {
-        let Some(mut data) = self.long.take() else { return };
+        let Some(long) = &mut self.long else { return };
         // After a write that found no room, there is nothing to move.
-        let part = data.split_to(data.len().min(WRITE_BYTES.saturating_sub(self.buf.len())));
-        self.buf.extend_from_slice(&part);
-        if data.is_empty() {
-            let unpadded = self.written + self.buf.len() as u64;
-            self.buf.extend_from_slice(padding(unpadded as usize));
-        } else {
-            self.long = Some(data);
+        let room = WRITE_BYTES.saturating_sub(self.buf.len());
+        if room == 0 {
+            return;
+        }
+        let place = self.written + self.buf.len() as u64;
+        if !long.put_next(&mut self.buf, room, place) {
+            self.long = None;
         }
     }
 
@@ -246,6 +281,7 @@ impl Tail {
         done?;
         self.written = end;
         self.unsynced += len as u64;
+        self.write_key = None;
         self.buf.clear();
         self.buf.shrink_to(2 * WRITE_BYTES);
         Ok(())
@@ -261,9 +297,10 @@ impl Tail {
         }
         self.synced = self.offset;
         if let Some(next) = self.next.take() {
+            debug_assert!(self.write_key.is_none());
             self.segment = next;
             (self.offset, self.written, self.synced) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
-            self.put(RecordKind::Start, &[]);
+            self.put(RecordKind::Start, &[])?;
             return Ok(Synced::Segment);
         }
         Ok(Synced::All)
@@ -283,9 +320,20 @@ impl Tail {
     }
 }
 
-fn entry_bytes(entry: &Entry) -> Result<u64, WalError> {
+/// What the records of `op` take at most.
+fn op_bytes(op: &Op, layout: Layout) -> Result<u64, WalError> {
+    let bare = layout.record_bytes(0) as u64;
+    Ok(match op {
+        Op::Append(entry) => entry_bytes(entry, layout)?,
+        Op::Truncate(_) | Op::Reset(_) => bare,
+        // Two records, the second at the begin of a page.
+        Op::Mark => 2 * bare + PAGE_BYTES,
+    })
+}
+
+fn entry_bytes(entry: &Entry, layout: Layout) -> Result<u64, WalError> {
     let len = entry.data.len();
-    match u32::try_from(record_bytes(len)) {
+    match u32::try_from(layout.record_bytes(len)) {
         Ok(bytes) => Ok(bytes.into()),
         Err(_) => Err(WalError::EntryTooLong { index: entry.index, bytes: len as u64 }),
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, SnapshotMeta};
 use quorate_group::{Received, Stored};
-use quorate_wal::{SnapshotFiles, WalError};
+use quorate_wal::{DiskKeys, SnapshotFiles, WalError};
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Snapshots {
@@ -39,10 +39,11 @@ pub(crate) enum SnapshotError {
 }
 
 impl Snapshots {
-    pub fn new(dir: &Path) -> Self {
+    /// Those beside the log in `dir`, with the keys of that.
+    pub fn new(dir: &Path, keys: DiskKeys) -> Self {
         Self {
             dir: dir.to_owned(),
-            files: SnapshotFiles::new(dir),
+            files: SnapshotFiles::new(dir, keys),
             jobs: Mutex::default(),
             work: Condvar::new(),
         }

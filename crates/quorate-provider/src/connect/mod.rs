@@ -215,6 +215,7 @@ fn group_options(
         retain_bytes: options.bytes("quorate.log_retain"),
         security: options.security()?,
         operators: options.operators()?,
+        at_rest: options.at_rest(&provider.encryption()),
         role: parse_role(options.text("quorate.role")).unwrap_or(MemberRole::Voter),
         priority: options.integer("quorate.priority") as u8,
         zone: zone_of(options.text("quorate.zone"), options.integer("gmcast.segment")),

@@ -159,7 +159,7 @@ unsafe extern "C" fn init(w: W, args: *const wsrep_init_args) -> wsrep_status_t 
                 start,
                 words: WORDS,
             };
-            let made = Provider::new(Box::new(host), config, options);
+            let made = Provider::new(Box::new(host), config, options, !args.encrypt_cb.is_null());
             (*w).ctx = Box::into_raw(Box::new(made)).cast();
             status::OK
         }
@@ -210,8 +210,20 @@ unsafe extern "C" fn options_get(w: W) -> *mut c_char {
     })
 }
 
-unsafe extern "C" fn enc_set_key(_w: W, _key: *const wsrep_buf_t) -> wsrep_status_t {
-    status::NOT_IMPLEMENTED
+/// MariaDB 10.11 gives wsrep-lib no encryption service, so it never calls this; servers that do call it between
+/// `init` and `connect`.
+unsafe extern "C" fn enc_set_key(w: W, key: *const wsrep_buf_t) -> wsrep_status_t {
+    // SAFETY: a filled table and a buffer that lives through the call.
+    let (Some(provider), key) = (unsafe { (provider(w), bytes(key)) }) else {
+        return status::NODE_FAIL;
+    };
+    guard(Some(&provider.node), status::NODE_FAIL, || match provider.take_key(key) {
+        Ok(()) => status::OK,
+        Err(e) => {
+            provider.error(&e.to_string());
+            status::NOT_ALLOWED
+        }
+    })
 }
 
 unsafe extern "C" fn connect(

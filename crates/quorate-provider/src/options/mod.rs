@@ -4,10 +4,12 @@
 //! they do not, so that a Galera command line works unchanged. A name that is in neither list is
 //! refused.
 
+mod at_rest;
 mod settings;
 mod table;
 pub mod values;
 
+pub use at_rest::ServerEncryption;
 pub use table::{Effect, Kind, SPECS};
 
 use self::table::Spec;
@@ -206,6 +208,7 @@ fn unknown(name: &str) -> OptionError {
 fn words_instead(name: &str, value: &str) -> Option<&'static str> {
     let (good, expected) = match name {
         "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
+        "quorate.encrypt" => (value == "auto" || parse_bool(value).is_some(), "yes, no or auto"),
         "quorate.exit_action" => {
             (parse_exit_action(value).is_some(), "read-only, offline or abort")
         }

@@ -126,6 +126,8 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.dir", Text, "", Start, "Directory of the group log; default: the data directory's name with '-quorate' appended, beside it. Never inside the data directory."),
     spec("quorate.disk_stall_timeout", Period, "PT1S", Start, "A leader whose log disk makes no progress for so long hands over."),
     spec("quorate.election_timeout", Period, "PT1S", Start, "Silence of the leader after which another is elected."),
+    spec("quorate.encrypt", Text, "auto", Start, "Whether the group log and its snapshots are encrypted on disk: yes, no, or auto (if quorate.encrypt_key_file is given, or the server's encryption is on and hands a key)."),
+    spec("quorate.encrypt_key_file", Text, "", Start, "This node's keys for the group log on its disk (`quorate key new FILE`), one a line: the first encrypts, all are tried for what is there."),
     spec("quorate.exit_action", Text, "read-only", Live, "What a node does that found no majority: read-only (stays non-Primary, looks on, returns by itself), offline (gives its connection and its vote up), abort (shuts the server down)."),
     spec("quorate.expel_timeout", Period, "PT0S", Start, "A voter gone for so long is removed, if the others have a majority without it; it is admitted again when it returns. 0: never."),
     spec("quorate.force_plan", Text, "", Command, "What quorate.force_quorum would do with these members (`NAME,NAME`): see wsrep_quorate_last_answer. Changes nothing."),

@@ -59,7 +59,10 @@ impl World {
         let opened: Vec<_> = self
             .nodes
             .iter()
-            .map(|node| sim::open(&node.disk, self.wal_options(), true).expect("an empty disk"))
+            .enumerate()
+            .map(|(m, node)| {
+                sim::open(&node.disk, self.wal_options(m), true).expect("an empty disk")
+            })
             .collect();
         let ids: Vec<_> = opened.iter().map(|(.., found)| found.identity.member).collect();
         let config = self.scenario.config(&mut self.rng, &ids);
@@ -80,11 +83,12 @@ impl World {
         }
     }
 
-    pub(super) fn wal_options(&self) -> WalOptions {
+    pub(super) fn wal_options(&self, m: usize) -> WalOptions {
         WalOptions {
             segment_bytes: self.scenario.segment_bytes,
             cache_bytes: 16 << 10,
             retain_bytes: 0,
+            keys: self.encryption.keys(m, self.nodes[m].run),
             ..WalOptions::new("/sim")
         }
     }

@@ -132,14 +132,23 @@ impl World {
         if let Some(mark) = &self.nodes[m].mark {
             return Err(NoStart(mark.clone()));
         }
-        let (wal, mut steps, recovered) = sim::open(&self.nodes[m].disk, self.wal_options(), true)?;
+        let wal_options = self.wal_options(m);
+        let keys = wal_options.keys.clone();
+        let (wal, mut steps, recovered) = sim::open(&self.nodes[m].disk, wal_options, true)?;
         self.check_found(m, &recovered);
         if recovered.torn_bytes > 0 {
             self.mark(Mark::TornTail);
         }
+        let own = keys.encrypts_with();
+        if own.is_some() {
+            self.mark(Mark::Encrypted);
+        }
+        if recovered.encryption.keys().any(|key| *key != own) {
+            self.mark(Mark::KeyChanged);
+        }
         let options = self.options(m, key_of(recovered.identity.member));
         let group = self.rng.u128();
-        let snapshots = sim::snapshot_files(&self.nodes[m].disk);
+        let snapshots = sim::snapshot_files(&self.nodes[m].disk, keys);
         let mut folder = Folder {
             last: recovered.last,
             wal: &wal,

@@ -1,8 +1,9 @@
 use super::*;
-use crate::record::encode;
 use quorate_consensus::{checksum, EntryKind, LogPosition};
 
-const NONCE: u64 = 5;
+fn codec() -> Codec {
+    Codec::new(5, None)
+}
 
 /// A segment being written, without its file.
 struct Written {
@@ -30,7 +31,8 @@ impl Written {
         let position = LogPosition { term: u64::from(index > 0), index };
         let prev = self.crc;
         let head = Head { kind, entry_kind: EntryKind::Data, incarnation, prev, synced, position };
-        self.crc = encode(&mut self.bytes, NONCE, at, &head, data, checksum(head.entry_kind, data));
+        let sum = checksum(head.entry_kind, data);
+        self.crc = codec().encode(&mut self.bytes, at, &head, data, sum, None);
         at
     }
 
@@ -38,9 +40,9 @@ impl Written {
         self.put(RecordKind::Entry, 1, index, synced, data)
     }
 
-    fn walk(&self) -> (Walk, Chain, usize) {
+    fn walk(&mut self) -> (Walk, Chain, usize) {
         let (mut chain, mut records) = (Chain::default(), 0);
-        let walked = walk(&self.bytes, NONCE, &mut chain, |_, _, _| {
+        let walked = walk(&mut self.bytes, &codec(), &mut chain, |_| {
             records += 1;
             Ok::<_, ()>(())
         });
@@ -48,7 +50,7 @@ impl Written {
     }
 
     fn behind(&self, bad: u64) -> Behind {
-        behind(&self.bytes, NONCE, bad, 1)
+        behind(&self.bytes, &codec(), bad, 1)
     }
 }
 
@@ -91,7 +93,7 @@ fn the_rest_of_a_torn_write_never_joins_what_is_written_later() {
     log.bytes.extend(&rest[end - torn as usize..]);
     let (walked, chain, records) = log.walk();
     assert_eq!((walked.end, records, chain.incarnation), (end as u64, 2, 2));
-    assert_eq!(behind(&log.bytes, NONCE, walked.end, chain.incarnation), Behind::Nothing);
+    assert_eq!(behind(&log.bytes, &codec(), walked.end, chain.incarnation), Behind::Nothing);
 }
 
 #[test]

@@ -67,6 +67,10 @@ pub struct Logger {
     #[arg(long, value_name = "NAMES", default_value = "")]
     pub operators: Operators,
 
+    /// This logger's keys (`quorate key new`): its log is encrypted on disk with the first of them
+    #[arg(long, value_name = "FILE")]
+    pub encrypt_key_file: Option<PathBuf>,
+
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod chaos;
+mod key;
 mod logger;
 mod member;
 mod nodes;
@@ -12,6 +13,7 @@ mod target;
 
 pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
+pub use key::Key;
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
@@ -150,6 +152,17 @@ pub enum Command {
     Cluster {
         #[command(subcommand)]
         what: Clusters,
+    },
+    /// Make the key with which a node encrypts its log
+    #[command(
+        long_about = "Makes the key with which a node encrypts the group log, and the snapshots beside it, on its \
+        disk: 256 random bits in a file. Each node, loggers too, has its own.\n\n\
+        Examples:\n  quorate key new /etc/mysql/quorate.key\n  \
+        quorate key add /etc/mysql/quorate.key"
+    )]
+    Key {
+        #[command(subcommand)]
+        what: Key,
     },
     /// Make the MariaDB server that is installed here a member of a group, or undo that
     #[command(

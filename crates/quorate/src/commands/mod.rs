@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod client;
 mod down;
+mod key;
 mod member;
 mod operator;
 mod remote;
@@ -74,6 +75,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             down::kill(&cluster, &nodes)
         }
         Command::Operator { what } => operator::operator(&what),
+        Command::Key { what } => key::key(&what),
         Command::Secret { what } => secret::secret(&what),
         Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),

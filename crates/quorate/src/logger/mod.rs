@@ -13,8 +13,8 @@ use machine::LogMachine;
 use quorate_certify::Constants;
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    printable, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError, SecretOptions,
-    Security, TlsOptions,
+    printable, AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError,
+    SecretOptions, Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -103,6 +103,11 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         zone: args.zone.clone(),
         security: security(args),
         operators: args.operators.clone(),
+        at_rest: AtRest {
+            encrypts: args.encrypt_key_file.is_some(),
+            key_file: args.encrypt_key_file.clone(),
+            given: Vec::new(),
+        },
         proposal_bytes_max: 1 << 31,
         blank: true,
         ..GroupOptions::new(&args.log_dir, &args.cluster_name, &args.address)

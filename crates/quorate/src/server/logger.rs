@@ -3,8 +3,9 @@
 use crate::cluster::{Cluster, Node};
 use anyhow::Result;
 use quorate_lab::server::{logger_arguments, runnable_program, secret_in};
-use quorate_live::{query_status, Security};
+use quorate_live::{parse_bool, query_status, Security};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Adds program, arguments and account of the node's logger.
@@ -18,6 +19,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .arg("--log-dir")
         .arg(node.log());
     command.args(logger_arguments(&security(cluster)?));
+    if let Some(file) = key_file(&cluster.state.provider_options) {
+        command.arg("--encrypt-key-file").arg(file);
+    }
     cluster.account.run_as(command);
     Ok(())
 }
@@ -69,9 +73,27 @@ fn security(cluster: &Cluster) -> Result<Security> {
     Ok(quorate_lab::server::security(&cluster.state.provider_options, secret.as_deref())?)
 }
 
+/// With what the servers' provider options have logs encrypted; loggers of the cluster do as they do.
+fn key_file(provider_options: &str) -> Option<PathBuf> {
+    let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
+    let options: HashMap<&str, &str> =
+        pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
+    let file = options.get("quorate.encrypt_key_file").filter(|file| !file.is_empty())?;
+    let is_off = options.get("quorate.encrypt").copied().and_then(parse_bool) == Some(false);
+    (!is_off).then(|| PathBuf::from(file))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_logger_encrypts_as_the_servers_do() {
+        let file = Some(PathBuf::from("/k"));
+        assert_eq!(key_file("quorate.encrypt_key_file=/k; base_port=1"), file);
+        assert_eq!(key_file("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
+        assert_eq!(key_file("quorate.encrypt_key_file="), None);
+    }
 
     #[test]
     fn a_logger_is_synced_when_it_has_a_vote_in_a_majority() {

@@ -1,6 +1,6 @@
 //! Keys and secrets as files carry them: hexadecimal digits.
 
-pub(super) fn digits(bytes: &[u8]) -> String {
+pub(crate) fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -33,10 +33,12 @@ use certificates::Loaded;
 pub use certificates::TlsOptions;
 pub use credential::Credential;
 pub(crate) use expiry::Expiry;
+pub(crate) use hex::digits;
 pub(super) use holders::Holder;
 pub use named::{parse_bool, SecurityError};
 pub use operators::{OperatorId, Operators, Privilege};
 pub use secret::Secret;
+pub(crate) use secret::{random_bits, read_digits, write_private};
 pub use transfer::TransferFiles;
 
 use crate::error::GroupError;
@@ -230,7 +232,7 @@ fn on_this_host(addr: &str, also: impl Fn(&SocketAddr) -> bool) -> bool {
 }
 
 /// The cryptography is written for processors of the last ten years.
-fn check_processor() -> Result<(), GroupError> {
+pub(crate) fn check_processor() -> Result<(), GroupError> {
     match missing_cpu_feature() {
         Some(feature) => Err(GroupError::TlsUnsupported { feature }),
         None => Ok(()),

@@ -29,10 +29,7 @@ pub struct Secret([u8; BYTES]);
 
 impl Secret {
     pub fn new() -> Result<Secret, GroupError> {
-        super::check_processor()?;
-        let mut bytes = [0; BYTES];
-        graviola::random::fill(&mut bytes).map_err(|_| GroupError::NoEntropy)?;
-        Ok(Secret(bytes))
+        random_bits().map(Secret)
     }
 
     /// Makes a file with this secret, for its owner alone. One that is there already stays as it is.
@@ -76,8 +73,7 @@ pub(crate) struct Secrets(Vec<Secret>);
 
 impl Secrets {
     pub fn read(path: &Path) -> Result<Secrets, GroupError> {
-        let text = read_private(path).map_err(|reason| bad(path, reason))?;
-        Secrets::parse(&text).map_err(|reason| bad(path, reason))
+        read_digits(path).and_then(Secrets::new).map_err(|reason| bad(path, reason))
     }
 
     #[cfg(test)]
@@ -93,25 +89,38 @@ impl Secrets {
         &self.0
     }
 
-    fn parse(text: &str) -> Result<Secrets, String> {
-        let lines = text.lines().map(str::trim).enumerate();
-        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let secrets: Vec<Secret> = lines
-            .map(|(at, line)| {
-                let number = at + 1;
-                parse_digits(line)
-                    .map(Secret)
-                    .ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
-            })
-            .collect::<Result<_, _>>()?;
+    fn new(secrets: Vec<[u8; BYTES]>) -> Result<Secrets, String> {
         match secrets.len() {
             0 => Err("it holds no secret: make one with 'quorate secret new'".into()),
-            1..=SECRETS_MAX => Ok(Secrets(secrets)),
+            1..=SECRETS_MAX => Ok(Secrets(secrets.into_iter().map(Secret).collect())),
             more => {
                 Err(format!("it holds {more} secrets, at most {SECRETS_MAX} are valid at once"))
             }
         }
     }
+}
+
+/// For a secret or a key.
+pub(crate) fn random_bits() -> Result<[u8; BYTES], GroupError> {
+    super::check_processor()?;
+    let mut bytes = [0; BYTES];
+    graviola::random::fill(&mut bytes).map_err(|_| GroupError::NoEntropy)?;
+    Ok(bytes)
+}
+
+/// The lines of a file of secrets or keys, which only its owner can read; else why it cannot be used.
+pub(crate) fn read_digits(path: &Path) -> Result<Vec<[u8; BYTES]>, String> {
+    read_private(path).and_then(|text| parse(&text))
+}
+
+fn parse(text: &str) -> Result<Vec<[u8; BYTES]>, String> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let numbered = lines.map(|(at, line)| {
+        let number = at + 1;
+        parse_digits(line).ok_or_else(|| format!("line {number} is not 64 hexadecimal digits"))
+    });
+    numbered.collect()
 }
 
 /// The text of a file that is for its owner alone; else why it cannot be used.
@@ -130,8 +139,8 @@ pub(super) fn read_private(path: &Path) -> Result<String, String> {
     }
 }
 
-/// A new file with this text, for its owner alone.
-pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+/// A new file with this text, for its owner alone. One that is there already stays as it is.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -213,8 +222,9 @@ mod tests {
     #[test]
     fn what_is_no_secret_is_refused_with_the_line() {
         let digits = "0".repeat(64);
-        let reason = |text: &str| Secrets::parse(text).unwrap_err();
-        assert!(Secrets::parse(&format!("# a\n\n  {digits} \r\n")).is_ok());
+        let parsed = |text: &str| parse(text).and_then(Secrets::new);
+        let reason = |text: &str| parsed(text).unwrap_err();
+        assert!(parsed(&format!("# a\n\n  {digits} \r\n")).is_ok());
         assert!(reason("# nothing\n").contains("quorate secret new"));
         assert!(reason(&format!("{digits}\n{digits}0")).starts_with("line 2"));
         assert!(reason(&"é".repeat(32)).starts_with("line 1"));
