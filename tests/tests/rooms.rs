@@ -13,7 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "author error options view",
+            "author error options rejected view",
             "note order",
             "snapshot",
             "output input",
@@ -37,7 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "threads syncs",
             "open operator",
             "group",
-            "fuzzing tests",
+            "fuzzing guest tests",
         ],
     ),
     (

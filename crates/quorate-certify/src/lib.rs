@@ -41,5 +41,38 @@ pub fn process_uuid(member: u128, incarnation: u32) -> u128 {
     member.wrapping_add(u128::from(incarnation) << 32)
 }
 
+/// Whether this is the identity of a process of that member.
+pub fn is_process_of(uuid: u128, member: u128) -> bool {
+    let starts = uuid.wrapping_sub(member);
+    starts & u128::from(u32::MAX) == 0 && starts >> 64 == 0
+}
+
 /// A wsrep sequence number. The first item of a group has 1; 0 is "before everything".
 pub type Seqno = i64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_of_a_proposal_is_seen_without_reading_it() {
+        let process = process_uuid(77, 3);
+        let mut builder = WriteSetBuilder::new();
+        builder.append_data(b"row");
+        let built = builder.finish(&Header::transaction(process, 1, 0));
+        assert_eq!(WriteSet::peek_origin(&built), Some(process));
+        assert_eq!(WriteSet::peek_origin(&built[..20]), None);
+    }
+
+    #[test]
+    fn a_process_is_its_members_and_nobody_elses() {
+        let member = u128::MAX - 5;
+        for incarnation in [0, 1, u32::MAX] {
+            let process = process_uuid(member, incarnation);
+            assert!(is_process_of(process, member));
+            for other in [member + 1, member - 1, member ^ (1 << 70), member ^ (1 << 127), 7] {
+                assert!(!is_process_of(process, other), "{incarnation} {other}");
+            }
+        }
+    }
+}

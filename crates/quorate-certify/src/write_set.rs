@@ -203,6 +203,11 @@ impl WriteSet {
         bytes.get(1).copied().map(Kind)
     }
 
+    /// The origin that a proposal names, whatever its kind is.
+    pub fn peek_origin(bytes: &[u8]) -> Option<u128> {
+        bytes.first_chunk::<HEADER_LEN>().map(|head| u128::from_le_bytes(field(head, 8)))
+    }
+
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -2,16 +2,17 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
+//! receiving), [`believed`] (from whom a message counts), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
 //! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
-//! - `hard` never goes back, and `Effects::hard_state` leaves with the first effects after a change.
+//! - `hard` never goes back (but for [`forced`]), and `Effects::hard_state` leaves with the first effects after a change.
 //! - `commit` never goes back and is at most the end of the log.
 //! - A member that was told to step down (`retired`) promises nothing any more: it sends neither
 //!   votes nor acknowledgements, so it need not remember terms either.
 
 mod alone;
+mod believed;
 mod commit;
 mod election;
 mod follower;
@@ -32,7 +33,7 @@ use crate::effects::{Effects, PeerStatus, RoleState, Status};
 use crate::event::{Event, Options, Restored, StepError};
 use crate::history::ConfigHistory;
 use crate::log::Log;
-use crate::message::{Message, MessageBody, TERM_JUMP_MAX, TERM_MAX};
+use crate::message::{Message, MessageBody, TERM_MAX};
 use crate::progress::{Progress, State};
 use crate::rng::Rng;
 use crate::types::{HardState, Index, LogPosition, MemberId, Term};
@@ -70,6 +71,8 @@ pub struct Consensus {
     verified: Index,
     /// The highest index acknowledged to this term's leader.
     acknowledged: Index,
+    /// Until when the leaps of others' terms that were taken over so far would last, one after each pause.
+    leaps_due_ms: u64,
     reads: ForwardedReads,
     transfers: Transfers,
     round_trips: RoundTrips,
@@ -131,6 +134,7 @@ impl Consensus {
             out_of_reach: false,
             verified: 0,
             acknowledged: 0,
+            leaps_due_ms: 0,
             reads,
             transfers: Transfers::new(now_ms),
             round_trips: RoundTrips::default(),
@@ -248,10 +252,7 @@ impl Consensus {
     /// Rules on terms that hold for every message, then the message itself.
     fn receive(&mut self, message: Message, fx: &mut Effects) {
         let me = self.options.id;
-        if self.retired || message.to != me || message.from == me || !message.is_sound() {
-            return;
-        }
-        if self.is_too_far(message.term) {
+        if self.retired || message.to != me || message.from == me || !self.believes(&message, fx) {
             return;
         }
         let Message { from, term, body, .. } = message;
@@ -269,9 +270,15 @@ impl Consensus {
             _ => {}
         }
         if term > self.hard.term {
+            self.note_leap(term);
             self.become_follower(term, None, fx);
         } else if term < self.hard.term {
-            return self.answer_stale(from, &body, fx);
+            match body {
+                MessageBody::ForcedVote { last } if self.goes_back_with(term, last) => {
+                    self.go_back_with(term, fx);
+                }
+                _ => return self.answer_stale(from, &body, fx),
+            }
         }
         match body {
             MessageBody::PreVote { .. } => {}
@@ -303,11 +310,6 @@ impl Consensus {
             }
             MessageBody::TimeoutNow => self.on_timeout_now(from, fx),
         }
-    }
-
-    /// A term that no election since this member's own can have led to.
-    fn is_too_far(&self, term: Term) -> bool {
-        term.saturating_sub(self.hard.term) > TERM_JUMP_MAX
     }
 
     /// A leader of a former term learns from the answer that it is one.

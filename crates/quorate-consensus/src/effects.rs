@@ -32,6 +32,8 @@ pub struct Effects {
     /// Members that have less on disk than they acknowledged to this leader in this term: what they
     /// are made of was rolled back or lost, and they must not vote.
     pub lost_entries: Vec<MemberId>,
+    /// What did not count, because of who said it, or because nobody can have said it.
+    pub rejected: Vec<Rejected>,
     /// Role, term or leader changed.
     pub role: Option<RoleState>,
     /// The configuration in force changed (appended, committed, or rolled back by truncation).
@@ -41,6 +43,30 @@ pub struct Effects {
     /// Proposals refused because leadership ended are simply lost: the driver proposes them again
     /// to the next leader. This only says that it happened.
     pub stepped_down: bool,
+}
+
+/// A message of a peer that did not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub from: MemberId,
+    pub objection: Objection,
+}
+
+/// Why a message did not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Objection {
+    /// No honest member can have said it.
+    Unsound,
+    /// Its term is so far ahead that nothing can have led to it.
+    Leap,
+    /// It begins another term while there is a leader, and its sender has no vote.
+    NoVoter,
+    /// The term has another leader.
+    SecondLeader,
+    /// It is an answer, and its sender is in no configuration that may be in force.
+    Stranger,
+    /// It acknowledges what was never sent.
+    NeverSent,
 }
 
 /// Why a member cannot go on.
@@ -153,6 +179,7 @@ impl Effects {
             && self.snapshots.is_empty()
             && self.reads.is_empty()
             && self.lost_entries.is_empty()
+            && self.rejected.is_empty()
             && self.role.is_none()
             && self.config.is_none()
             && self.fault.is_none()
@@ -171,6 +198,7 @@ impl Effects {
         self.snapshots.clear();
         self.reads.clear();
         self.lost_entries.clear();
+        self.rejected.clear();
         self.role = None;
         self.config = None;
         self.fault = None;

@@ -68,7 +68,8 @@ const SECOND: Formats = Formats { release: "0.2.0", note: 1, snapshot: 2, ..FIRS
 /// From this level on, orders of operators are noted in the log: by entries of their own kind, which members
 /// send to the leader in packets of their own type, and in snapshots.
 pub const OPERATORS: Level = 2;
-/// From this level on, members that show certificates are known by the names in them.
+/// From this level on, a configuration has the names of the certificates that members show. Before it, who
+/// showed a certificate was known by nothing.
 pub const NAMED_KEYS: Level = 2;
 
 /// Of the highest level.

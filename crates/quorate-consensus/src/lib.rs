@@ -40,7 +40,9 @@ pub use crate::config::{
     Rules, PRIORITY_DEFAULT, PRIORITY_MAX,
 };
 pub use crate::core::Consensus;
-pub use crate::effects::{Effects, Fault, Fetch, PeerStatus, ReadReady, RoleState, Status};
+pub use crate::effects::{
+    Effects, Fault, Fetch, Objection, PeerStatus, ReadReady, Rejected, RoleState, Status,
+};
 pub use crate::event::{Event, Options, Restored, StepError};
 pub use crate::level::{Level, LEVEL, LEVEL_MIN};
 pub use crate::message::{Message, MessageBody};

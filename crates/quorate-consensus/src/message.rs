@@ -88,11 +88,20 @@ pub enum MessageBody {
 /// hundred thousand years to get there. So arithmetic on what a peer sent cannot overflow.
 pub(crate) const TERM_MAX: Term = 1 << 62;
 pub(crate) const INDEX_MAX: Index = 1 << 62;
-/// Nobody is ahead by more terms: elections lead on by one, majorities given up by force (`core/forced.rs`) by
-/// a leap, and a member that was away misses some of these at most. Whoever says so is not honest, or damaged;
-/// taken for true, one such message, which every member saves and passes on, would bring the group to the last
-/// term there is, and end its elections for good.
+/// Nobody is ahead by more terms of a member that knows none yet: elections lead on by one, majorities given up
+/// by force (`core/forced.rs`) by a leap, and these are few. Whoever says so is not honest, or damaged; taken for
+/// true, one such message, which every member saves and passes on, would bring the group to the last term there
+/// is, and end its elections for good.
 pub(crate) const TERM_JUMP_MAX: Term = 1 << 48;
+/// Nor by more of one that is in the group: each leap asks every member that is kept, so it misses those at most
+/// that one candidate took in vain, one after the other.
+pub(crate) const TERM_LEAP_MAX: Term = 1 << 40;
+/// Elections alone do not lead on further while a member is away; and a leap is longer.
+pub(crate) const ELECTIONS_MAX: Term = 1 << 31;
+/// From one leap to the next, but for a few: an operator may try to give up a majority several times in a row.
+/// Leap by leap it would take a month to the last term.
+pub(crate) const LEAP_PAUSE_MS: u64 = 1_000;
+pub(crate) const LEAPS_AT_ONCE: u64 = 16;
 
 impl Message {
     /// Whether an honest member can have sent this. Everything else is ignored.

@@ -1,5 +1,6 @@
 //! The nouns that every part shares: terms, indexes, entries, positions.
 
+use crate::level::{Level, NAMED_KEYS};
 use bytes::Bytes;
 use std::fmt;
 
@@ -14,20 +15,63 @@ pub type Index = u64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MemberId(pub u128);
 
-/// What a member's key is known by: a hash of its public key. All zero: it has shown none, for nothing that
-/// it says is protected by a key of its own.
+/// What a member shows of itself is known by: a hash of its public key, or of the name in its certificate. All
+/// zero: it has shown nothing, for nothing that it says is protected by something of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyId(pub [u8; 32]);
 
 impl KeyId {
+    /// So much is left of the hash of a name.
+    pub const NAME_BYTES: usize = 16;
+    /// Before it. Nobody finds a key whose hash begins like that.
+    const NAME_MARK: [u8; 16] = *b"certificate name";
+
+    /// Of who shows a certificate for a name with this hash.
+    pub fn of_name(hash: [u8; Self::NAME_BYTES]) -> KeyId {
+        let mut id = KeyId::default();
+        id.0[..16].copy_from_slice(&Self::NAME_MARK);
+        id.0[16..].copy_from_slice(&hash);
+        id
+    }
+
+    pub fn is_name(self) -> bool {
+        self.0.starts_with(&Self::NAME_MARK)
+    }
+
     pub fn is_known(self) -> bool {
         self != Self::default()
     }
 
-    /// Whether a member that is known by this may show `other` now. Who shows none, or has shown none so
-    /// far, is not told apart by it.
+    /// Whether a member that is known by this may show `other` now. Who shows nothing, or has shown nothing so
+    /// far, is not told apart by it. Nor is a name compared with a key: the side that it is shown to chooses
+    /// which of the two it looks at, so such a pair is of a group that is being changed from one to the other,
+    /// and nobody can show the one to get around the other.
     pub fn admits(self, other: KeyId) -> bool {
-        self == other || !self.is_known() || !other.is_known()
+        self == other || !self.is_told_apart_from(other)
+    }
+
+    /// Whether both are known, and of the same kind.
+    fn is_told_apart_from(self, other: KeyId) -> bool {
+        self.is_known() && other.is_known() && self.is_name() == other.is_name()
+    }
+
+    /// What a group of this level notes of what a member shows: a release that knows no level from
+    /// [`NAMED_KEYS`] on would take the name of a certificate for a key, which nobody has.
+    pub fn noted_at(self, level: Level) -> KeyId {
+        match self.is_name() && level < NAMED_KEYS {
+            true => KeyId::default(),
+            false => self,
+        }
+    }
+
+    /// What a member that is known by this is to be known by, once it has shown `other`: the first of its kind
+    /// stays.
+    pub fn after(self, other: KeyId) -> KeyId {
+        if self.is_told_apart_from(other) || !other.is_known() {
+            self
+        } else {
+            other
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("wire_packet", wire::packet),
     ("snapshot_packets", group::packets),
     ("peer", peer::run),
+    ("certificate", quorate_live::fuzzing::certificate),
     ("operator_claim", quorate_live::fuzzing::operator_claim),
     ("operator_request", quorate_live::fuzzing::operator_request),
     ("operator_answer", quorate_live::fuzzing::operator_answer),

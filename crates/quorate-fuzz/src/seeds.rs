@@ -49,6 +49,7 @@ pub fn all() -> io::Result<Vec<Seed>> {
     proposals(&mut add)?;
     files(&mut add)?;
     group(&mut add);
+    certificates(&mut add);
     texts(&mut add);
     operators(&mut add);
     for (target, length, count) in STORIES {
@@ -218,6 +219,45 @@ fn group(add: &mut impl FnMut(&'static str, &str, &[u8])) {
     let beginning = [&short(&stored)[..], &stored, &[0, 0, 4]].concat();
     let data = [0, 5, 0, 1, 2, 3, 4, 5, 0, 0];
     add("feed", "data", &[&beginning[..], &data, &data].concat());
+}
+
+/// Without a signature of anybody's: the parts that are read, with and without names.
+fn certificates(add: &mut impl FnMut(&'static str, &str, &[u8])) {
+    fn part(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let content = parts.concat();
+        let length = match content.len() {
+            short @ ..128 => vec![short as u8],
+            long => vec![0x82, (long >> 8) as u8, long as u8],
+        };
+        [&[tag][..], &length, &content].concat()
+    }
+    const SEQUENCE: u8 = 0x30;
+    let sequence = |parts: &[&[u8]]| part(SEQUENCE, parts);
+    let algorithm = sequence(&[&part(0x06, &[&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]])]);
+    let name = sequence(&[&part(
+        0x31,
+        &[&sequence(&[&part(0x06, &[&[0x55, 4, 3]]), &part(0x0c, &[b"node"])])],
+    )]);
+    let validity = sequence(&[&part(0x17, &[b"250101000000Z"]), &part(0x17, &[b"350101000000Z"])]);
+    let names =
+        [part(0x82, &[b"db1.example"]), part(0x82, &[b"*.x"]), part(0x87, &[&[10, 0, 0, 1]])];
+    let names = sequence(&[&names.concat()]);
+    let extension = sequence(&[&part(0x06, &[&[0x55, 0x1d, 0x11]]), &part(0x04, &[&names])]);
+    let extensions = part(0xa3, &[&sequence(&[&extension])]);
+    let public = sequence(&[&algorithm, &part(0x03, &[&[0, 4]])]);
+    for (kind, extensions) in [("names", &extensions[..]), ("subject", &[])] {
+        let signed = sequence(&[
+            &part(0xa0, &[&part(0x02, &[&[2]])]),
+            &part(0x02, &[&[7]]),
+            &algorithm,
+            &name,
+            &validity,
+            &name,
+            &public,
+            extensions,
+        ]);
+        add("certificate", kind, &sequence(&[&signed, &algorithm, &part(0x03, &[&[0, 1]])]));
+    }
 }
 
 fn operators(add: &mut impl FnMut(&'static str, &str, &[u8])) {

@@ -11,6 +11,7 @@ use crate::driver::Driver;
 use crate::note::{NoteId, OrderNote, OrderTaken, NOTES_MAX, NOTE_BYTES_MAX};
 use crate::order::{Answer, Done, Order};
 use crate::output::{LogLevel, Output};
+use crate::rejected::Cause;
 use quorate_consensus::level::OPERATORS;
 use quorate_consensus::{EntryKind, Event, MemberId, Proposal};
 use quorate_wire::Packet;
@@ -113,12 +114,9 @@ pub(crate) fn propose_for(from: MemberId, note: Proposal, driver: &mut Driver, o
     let is_its_own = note.data.len() <= NOTE_BYTES_MAX
         && OrderNote::decode(note.data.clone()).is_ok_and(|note| note.id().member == from);
     match is_its_own {
+        _ if !driver.is_member(from) => driver.reject(from, Cause::NoMember, out),
         true => _ = propose(vec![note], driver, out),
-        false => {
-            let line =
-                format!("member {from} wants a note in the log that is not its own: left out");
-            out.log(LogLevel::Warn, line);
-        }
+        false => driver.reject(from, Cause::Forged, out),
     }
 }
 

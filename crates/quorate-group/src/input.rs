@@ -16,6 +16,8 @@ pub enum Input {
         from: MemberId,
         packet: Packet,
     },
+    /// A peer proposed something in another member's name.
+    Forged(MemberId),
     /// Something came from a peer that is no packet for the machine: a piece of a snapshot.
     Heard(MemberId),
     /// This member dialled the peer, and was welcomed.

@@ -14,7 +14,7 @@
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
 //!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
-//!  input  output  snapshot  order  view  options  note  author  error      what is said
+//!  input  output  snapshot  order  view  options  note  author  error  rejected     what is said
 //! ```
 //!
 //! Beside the machine, without its lock, run [`Feed`] (committed entries for the layer above),
@@ -38,6 +38,7 @@ mod order;
 mod orders;
 mod output;
 mod read;
+mod rejected;
 mod snapshot;
 mod start;
 mod status;

@@ -3,8 +3,8 @@
 //!
 //! Such a member does not remember what it acknowledged or whom it voted for, so it must not vote.
 //! Two things give it away:
-//! - it counts its starts, and views carry the count: whoever has seen a higher one than a member
-//!   names of itself refuses the connection;
+//! - it counts its starts, views carry the count, and it says it when it introduces itself: whoever has
+//!   seen a higher one than a member names of itself refuses the connection;
 //! - it has less on disk than it acknowledged to the leader in this term (the core notices).
 //!
 //! It is told, stops, and leaves a mark in its directory: with each further start its count would
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is known of the members' starts.
 #[derive(Default)]
 pub(crate) struct Lineage {
-    /// The highest count of starts that a view showed.
+    /// The highest count of starts that a view showed, or that a member said.
     starts: BTreeMap<MemberId, u32>,
     /// Those that lost what they had acknowledged.
     lost: BTreeSet<MemberId>,
@@ -41,9 +41,14 @@ impl Lineage {
 
     pub fn learn(&mut self, view: &View) {
         for member in &view.members {
-            let known = self.starts.entry(member.id).or_default();
-            *known = (*known).max(member.incarnation);
+            self.heard(member.id, member.incarnation);
         }
+    }
+
+    /// It introduced itself with this count.
+    pub fn heard(&mut self, member: MemberId, incarnation: u32) {
+        let known = self.starts.entry(member).or_default();
+        *known = (*known).max(incarnation);
     }
 
     /// It has less on disk than it had acknowledged. False if that was known.

@@ -57,11 +57,19 @@ pub struct GroupStatus {
     pub proposals_pending: usize,
     /// Number of the newest view the state machine was shown.
     pub view_number: u64,
+    /// What other members said that did not count: how often, by kind.
+    pub rejected: Vec<(&'static str, u64)>,
     /// What is wrong with the log's disk but not (yet) in the way.
     pub log_warning: Option<String>,
 }
 
 impl GroupStatus {
+    /// `KIND=COUNT` of what did not count, with commas between.
+    pub fn rejections(&self) -> String {
+        let kinds = self.rejected.iter().map(|(kind, count)| format!("{kind}={count}"));
+        kinds.collect::<Vec<_>>().join(",")
+    }
+
     /// Who leads, if that is another member: it carries out what this one cannot.
     pub fn leads_elsewhere(&self) -> Option<&MemberInfo> {
         self.leader.filter(|_| !self.is_leader).and_then(|leader| self.config.members.get(&leader))
@@ -89,6 +97,7 @@ impl GroupStatus {
             ("level", self.config.level.to_string()),
             ("primary", self.primary.to_string()),
             ("proposals_pending", self.proposals_pending.to_string()),
+            ("rejected", self.rejections()),
             ("log_bytes", self.log_bytes.to_string()),
             ("syncs", self.syncs.to_string()),
             ("sync_us_avg", format!("{:.1}", self.sync_us_avg)),

@@ -21,7 +21,7 @@ pub enum GroupError {
     Listen { addr: String, source: io::Error },
     #[error(
         "the file {} cannot be used for encryption: {reason}. Mend it, or the option that names it \
-         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca); no data is affected", .path.display()
+         (socket.ssl_cert, socket.ssl_key, socket.ssl_ca, socket.ssl_crl); no data is affected", .path.display()
     )]
     TlsFile { path: PathBuf, reason: String },
     #[error(
@@ -42,6 +42,8 @@ pub enum GroupError {
          it out of one of them; nothing was changed"
     )]
     TwoRoles { name: String },
+    #[error("the others would not take this certificate: {reason}. The former one stays in use")]
+    OtherName { reason: String },
     #[error("{reason}")]
     OperatorName { reason: String },
     #[error(

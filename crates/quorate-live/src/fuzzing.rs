@@ -1,8 +1,13 @@
-//! What operators and strangers say, for fuzzers: whatever it is, nothing panics, and what is accepted makes
-//! sense. Not part of the interface.
+//! What peers, operators and strangers say and show, for fuzzers: whatever it is, nothing panics, and what is
+//! accepted makes sense. Not part of the interface.
 
-use crate::net::trust::{read_claim, Credential, Operators};
+use crate::net::trust::{fuzzing, read_claim, Credential, Operators};
 use crate::port::{Answer, Request};
+
+/// What a peer shows as its certificate.
+pub fn certificate(bytes: &[u8]) {
+    fuzzing::certificate(bytes);
+}
 
 /// A stranger's claim to be an operator: the first bytes that are read of it.
 pub fn operator_claim(mut bytes: &[u8]) {

@@ -57,6 +57,11 @@ pub trait Observer: Send + Sync {
     fn admits(&self, _addr: IpAddr) -> bool {
         true
     }
+    /// Whether this proposal is this member's own, by what it says of its origin. Asked of each that another
+    /// member forwards, on its connection's thread.
+    fn is_author(&self, _member: MemberId, _proposal: &Bytes) -> bool {
+        true
+    }
     /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
     /// for seconds means that the host hangs, and should not lead. Asked several times a second.
     fn commit_under_way(&self) -> Option<i64> {

@@ -35,6 +35,8 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
+#[doc(hidden)]
+pub mod guest;
 mod host;
 mod live;
 mod net;

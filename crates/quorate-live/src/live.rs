@@ -141,14 +141,17 @@ impl Live {
         self.trust.read().clone()
     }
 
-    /// Reads secret or certificates again. Who has connected by the former ones has to do so anew: this
-    /// member's own connections are ended by the others, when they do the same.
+    /// Reads secret or certificates again. All connections are made anew, in both directions: what they stood
+    /// on may be revoked.
     pub fn reload_security(&self) -> Result<(), GroupError> {
         let (options, operators) = (&self.options, self.operators.read().clone());
         let read = Credentials::read(&options.security, &operators)?;
         let loaded = read.of_member(&options.dir, options.has_data())?;
+        self.with_machine(|machine, now_ms, out| machine.show(now_ms, loaded.key, out))
+            .map_err(|refusal| GroupError::OtherName { reason: refusal.text })?;
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
+        self.core.break_links();
         Ok(())
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn open(
     report_recovery(&options, &recovered, &*observer);
     report_encryption(&options, &recovered, &keys, &*observer);
     let fresh = recovered.last.index == 0;
-    let settings = options.machine(random() as u64, trust.key());
+    let settings = options.machine(random() as u64, trust.key);
     let snapshots = Snapshots::new(&options.dir, keys);
     let mut folder = Folder {
         options: &options,

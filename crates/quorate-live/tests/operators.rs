@@ -179,7 +179,7 @@ fn orders_are_carried_out_by_the_leader_and_others_say_who_that_is() {
     let (name, address) = (leads.options.name.clone(), leads.options.advertise.clone());
     assert_eq!(asked, Answer::AskLeader { name, address });
     assert_eq!(ask(&ann, leads, Request::MemberSet(change.clone())), Answer::Done);
-    leads.wait("the line of who ordered it", |node| node.has_line("operator ann at 127.0.0.1"));
+    leads.wait("the line of who ordered it", |node| node.has_line(r#"by="ann" from="127.0.0.1""#));
     let report = status(&ann, leads);
     let altered = report.members.iter().find(|member| member.name == change.name).unwrap();
     assert_eq!((&*altered.role, altered.priority, &*altered.zone), ("learner", 70, "eu"));

@@ -2,92 +2,11 @@
 
 mod common;
 
+use common::authority::{text, Authority};
 use common::{Cluster, Node};
 use quorate_live::port::{Answer, Operating, Request, Unanswered};
 use quorate_live::{OperatorIdentity, Operators, Security, TlsOptions};
-use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A directory with one CA and what it signs, made as an administrator would.
-struct Authority {
-    dir: PathBuf,
-}
-
-const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-const VALID: [&str; 2] = ["-days", "3650"];
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir()
-            .join(format!("quorate-certificates-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("extensions"), "basicConstraints=CA:FALSE\n").unwrap();
-        let made = Self { dir };
-        let own = ["req", "-x509", "-subj", "/CN=ca", "-keyout", "ca-key.pem", "-out", "ca.pem"];
-        made.openssl(&[&own[..], &NEW_KEY, &VALID].concat());
-        made
-    }
-
-    /// A new key and certificate, in files of this name.
-    fn issue(&self, name: &str) -> TlsOptions {
-        self.sign(name, &["-extfile", "extensions"])
-    }
-
-    fn sign(&self, name: &str, more: &[&str]) -> TlsOptions {
-        let tls = self.files(name, Some("ca.pem"));
-        self.request(&tls);
-        self.issue_for(&tls, &VALID, more);
-        tls
-    }
-
-    fn request(&self, tls: &TlsOptions) {
-        let key = text(&tls.key);
-        let request = ["req", "-subj", "/CN=node", "-keyout", key, "-out", "request.pem"];
-        self.openssl(&[&request[..], &NEW_KEY].concat());
-    }
-
-    fn issue_for(&self, tls: &TlsOptions, valid: &[&str], more: &[&str]) {
-        let sign = ["x509", "-req", "-in", "request.pem", "-CA", "ca.pem", "-CAkey", "ca-key.pem"];
-        let out = ["-CAcreateserial", "-out", text(&tls.cert)];
-        self.openssl(&[&sign[..], &out, valid, more].concat());
-    }
-
-    fn self_signed(&self) -> TlsOptions {
-        let tls = self.files("self", None);
-        let (cert, key) = (text(&tls.cert), text(&tls.key));
-        let own = ["req", "-x509", "-subj", "/CN=all", "-keyout", key, "-out", cert];
-        self.openssl(&[&own[..], &NEW_KEY, &VALID].concat());
-        tls
-    }
-
-    fn files(&self, name: &str, ca: Option<&str>) -> TlsOptions {
-        let path = |end: &str| self.dir.join(format!("{name}-{end}.pem"));
-        let ca = ca.map(|name| self.dir.join(name));
-        TlsOptions {
-            cert: path("cert"),
-            key: path("key"),
-            ca,
-            names: Vec::new(),
-            ciphers: String::new(),
-            dynamic: false,
-        }
-    }
-
-    fn openssl(&self, arguments: &[&str]) {
-        let done = Command::new("openssl").args(arguments).current_dir(&self.dir).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-impl Drop for Authority {
-    fn drop(&mut self) {
-        let _left = std::fs::remove_dir_all(&self.dir);
-    }
-}
 
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
     Cluster::secured(name, 3, |at| tls(at).map_or(Security::ThisHost, Security::Certificates))
@@ -135,7 +54,10 @@ fn a_running_group_is_switched_over_node_by_node() {
     let mut proposals = Vec::new();
     for (round, dynamic) in [true, false].into_iter().enumerate() {
         for at in 0..3 {
-            let tls = TlsOptions { dynamic, ..authority.issue(&format!("n{at}-{round}")) };
+            let tls = TlsOptions {
+                dynamic,
+                ..authority.issue_to(&format!("n{at}-{round}"), &format!("DNS:n{at}"))
+            };
             cluster.nodes[at].kill();
             cluster.nodes[at].options.security = Security::Certificates(tls);
             cluster.nodes[at].start().unwrap();
@@ -175,10 +97,8 @@ fn only_the_suites_that_are_named_are_spoken() {
 fn a_companys_ca_is_not_enough_where_members_are_named() {
     let authority = Authority::new("names");
     let issued = |at: usize, name: &str| {
-        let extension = format!("basicConstraints=CA:FALSE\nsubjectAltName=DNS:{name}\n");
-        std::fs::write(authority.dir.join("named"), extension).unwrap();
         let names = vec!["db1.example".to_owned(), "db2.example".to_owned()];
-        TlsOptions { names, ..authority.sign(&format!("n{at}"), &["-extfile", "named"]) }
+        TlsOptions { names, ..authority.issue_to(&format!("n{at}"), &format!("DNS:{name}")) }
     };
     let mut cluster = Cluster::new("tls-names", 4);
     let names = ["db1.example", "db2.example", "mail.example", ""];

@@ -9,6 +9,9 @@ use crate::handshake::{Hello, Refusal, Welcome};
 use bytes::Bytes;
 use quorate_consensus::{EntryKind, MemberId, Message, MessageBody, Proposal};
 
+/// Proposals in one packet. Each takes more room in memory and in the log than on the wire, if it is short.
+const FORWARDED_MAX: usize = 1 << 16;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet {
     Hello(Hello),
@@ -159,6 +162,10 @@ impl Packet {
             }
             FrameType::Forward => {
                 let count = body.count(8)?;
+                if count > FORWARDED_MAX {
+                    let value = count as u64;
+                    return Err(WireError::BadValue { what: "the number of proposals", value });
+                }
                 let proposals = (0..count).map(|_| read_proposal(EntryKind::Data, &mut body));
                 Packet::Forward(proposals.collect::<Result<_, _>>()?)
             }

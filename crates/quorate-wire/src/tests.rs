@@ -316,3 +316,15 @@ fn the_frame_reader_bears_random_streams() {
         let _outcome = decode_all(&stream, 4096);
     }
 }
+
+#[test]
+fn proposals_without_end_are_refused_before_they_are_made() {
+    let packets = |count: usize| {
+        let batch = vec![Proposal::new(EntryKind::Data, Bytes::new()); count];
+        let packet = Packet::Forward(batch);
+        let body = packet.encode().to_bytes();
+        Packet::decode(packet.frame_type(), body, MemberId(1), MemberId(2))
+    };
+    assert!(packets(1 << 16).is_ok());
+    assert!(matches!(packets((1 << 16) + 1), Err(WireError::BadValue { .. })));
+}

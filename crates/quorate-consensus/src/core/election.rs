@@ -16,7 +16,7 @@
 use super::{Consensus, Role};
 use crate::config::Config;
 use crate::effects::Effects;
-use crate::message::{MessageBody, TERM_MAX};
+use crate::message::MessageBody;
 use crate::quorum::{self, Tally};
 use crate::types::{HardState, LogPosition, MemberId, Term};
 use std::collections::BTreeMap;
@@ -214,7 +214,7 @@ impl Consensus {
 
     fn may_stand(&self) -> bool {
         !self.retired
-            && self.hard.term < TERM_MAX
+            && !self.terms_are_used_up()
             && !self.is_leader()
             && self.configs.possible(self.commit).any(|c| c.is_voter(self.options.id))
     }

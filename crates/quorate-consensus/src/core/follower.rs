@@ -6,7 +6,7 @@
 
 use super::Consensus;
 use crate::config::Config;
-use crate::effects::{Effects, Fault};
+use crate::effects::{Effects, Fault, Rejected};
 use crate::history::ConfigHistory;
 use crate::level;
 use crate::message::{MessageBody, INDEX_MAX, TERM_MAX};
@@ -79,11 +79,15 @@ impl Consensus {
     ) {
         let last = meta.last;
         let sound = last.term <= term && last.index <= INDEX_MAX && term <= TERM_MAX;
-        let fits = sound && term >= self.hard.term && !self.is_too_far(term);
-        if self.retired || !fits || from == self.options.id {
+        if self.retired || !sound || term < self.hard.term || from == self.options.id {
+            return;
+        }
+        if let Some(objection) = self.objects_to_leader(from, term) {
+            fx.rejected.push(Rejected { from, objection });
             return;
         }
         if term > self.hard.term {
+            self.note_leap(term);
             self.become_follower(term, Some(from), fx);
         }
         if self.is_leader() {

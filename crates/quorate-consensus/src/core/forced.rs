@@ -16,6 +16,11 @@
 //! - Nobody is given up who is not named: whoever belongs to a configuration that may be in force is
 //!   kept or given up. Not to the newest one alone: that may be a change that was never committed, and
 //!   those whom it removes decide by the one before it, and may have what those kept have not.
+//! - Where the terms of a member are used up (its file of term and vote says so; from the network such a term is
+//!   not taken over), the forced election begins them anew, above those in its log and in no term that anybody can
+//!   have voted in. Only so does a term ever go back, and only by a new membership that each member kept agrees to,
+//!   or that nobody hears of: so it cannot meet those who voted in the terms that are forgotten. Members kept whose
+//!   terms are used up go back with it, if they can vote for it.
 //! - A log given up never comes back into the group (`Config::lost`): it may hold what the others
 //!   lost. A member whose disk was emptied has another id.
 //!
@@ -32,12 +37,15 @@ use crate::config::{Config, MemberInfo, MemberRole};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::message::{MessageBody, TERM_MAX};
-use crate::types::{HardState, LogPosition, MemberId};
+use crate::types::{HardState, LogPosition, MemberId, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A forced term is so far beyond the last one (at least, and up to twice that, at random) that
 /// neither those given up nor another forced election get there.
 const TERM_LEAP: u64 = 1 << 32;
+/// Beyond it there is no room for another leap. Nobody stands there, lest the log gets such terms, too; and a
+/// member whose file says one waits for an operator.
+pub(super) const TERM_USED_UP: Term = TERM_MAX - 4 * TERM_LEAP;
 
 impl Consensus {
     pub(super) fn force_quorum(
@@ -48,7 +56,15 @@ impl Consensus {
     ) -> Result<(), StepError> {
         let config = self.forced_config(keep, audit).map_err(StepError::BadChange)?;
         let (own, now_ms) = (self.options.id, self.now_ms);
-        let term = self.hard.term + self.rng.between(TERM_LEAP, 2 * TERM_LEAP);
+        let leap = self.rng.between(TERM_LEAP, 2 * TERM_LEAP);
+        let term = match self.terms_are_used_up() {
+            true => {
+                let term = self.log.last().term + leap;
+                self.go_back(term);
+                term
+            }
+            false => self.hard.term + leap,
+        };
         self.become_follower(term, None, fx);
         self.hard = HardState { term, voted_for: Some(own) };
         let last = self.log.last();
@@ -58,6 +74,29 @@ impl Consensus {
         self.role = Role::Candidate(Poll::open(own, now_ms).about(config));
         self.count_forced_votes(fx);
         Ok(())
+    }
+
+    /// Whether no leader can be elected in the terms that are left.
+    pub fn terms_are_used_up(&self) -> bool {
+        self.hard.term > TERM_USED_UP
+    }
+
+    /// Begins terms anew with one that nobody has voted in.
+    fn go_back(&mut self, term: Term) {
+        self.hard = HardState { term, voted_for: None };
+        (self.verified, self.acknowledged) = (0, 0);
+    }
+
+    /// Somebody whose terms were used up, too, begins them anew, with a log that is as good.
+    pub(super) fn goes_back_with(&self, term: Term, last: LogPosition) -> bool {
+        self.terms_are_used_up()
+            && (self.log.last().term + 1..self.hard.term).contains(&term)
+            && last >= self.log.last()
+    }
+
+    pub(super) fn go_back_with(&mut self, term: Term, fx: &mut Effects) {
+        self.go_back(term);
+        self.become_follower(term, None, fx);
     }
 
     pub(super) fn on_forced_vote(&mut self, from: MemberId, last: LogPosition, fx: &mut Effects) {
@@ -129,11 +168,13 @@ impl Consensus {
         if let Some(stranger) = keep.iter().find(|id| !known(id)) {
             return Err(format!("{stranger} cannot be kept: it is not a member"));
         }
-        if current.is_quorum(|id| keep.contains(&id)) {
+        if current.is_quorum(|id| keep.contains(&id)) && !self.terms_are_used_up() {
             return Err("those kept are a majority and elect a leader by themselves".into());
         }
-        if self.hard.term > TERM_MAX - 2 * TERM_LEAP {
-            return Err("there are no terms left".into());
+        if self.log.last().term > TERM_USED_UP {
+            return Err("there are no terms left, and the log itself has the last of them: found a new group \
+                        on the database of the node that has most of it"
+                .into());
         }
         let mut config = Config { audit, outgoing: Vec::new(), ..current.clone() };
         let info = |id: &MemberId| Some((*id, members.get(id).copied()??.clone()));
@@ -165,3 +206,6 @@ fn enable_those_kept(config: &mut Config) {
         servers(config, |info| info.votes = 1);
     }
 }
+
+#[cfg(test)]
+mod tests;

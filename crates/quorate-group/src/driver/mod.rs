@@ -6,10 +6,13 @@
 //!   goes back: what the layer above has seen, the own log can show again after a crash;
 //! - a member whose log has failed steps its core no more.
 
+mod deferred;
 mod peers;
 mod propose;
 
 pub(crate) use peers::{Peer, Peers};
+
+use deferred::Deferred;
 
 use crate::error::{memory_fault, unreadable, StartError};
 use crate::forward::Pending;
@@ -17,11 +20,12 @@ use crate::input::Applied;
 use crate::lineage::Lineage;
 use crate::options::Options;
 use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
+use crate::rejected::{Cause, Rejections};
 use crate::snapshot::Arrivals;
 use crate::view::ViewMember;
 use quorate_consensus::placement::Writes;
 use quorate_consensus::{
-    Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Proposal,
+    Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Objection,
     ReadReady, RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
 };
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
@@ -60,12 +64,14 @@ pub(crate) struct Driver {
     pub lineage: Lineage,
     /// Leaders' snapshots that are being written.
     pub arrivals: Arrivals,
+    /// What others said that did not count.
+    pub rejections: Rejections,
     consensus: Consensus,
     commit: Index,
     apply_limit: Index,
     /// Others' proposals that came while leadership was on its way to somebody who may not take
     /// it: proposed as soon as that is settled.
-    deferred: Vec<Proposal>,
+    deferred: Deferred,
     pub writes: Writes,
     /// What the observer knows.
     rules_known: Option<Rules>,
@@ -121,10 +127,11 @@ impl Driver {
             pending: Pending::default(),
             lineage,
             arrivals: Arrivals::default(),
+            rejections: Rejections::default(),
             consensus,
             commit,
             apply_limit: 0,
-            deferred: Vec::new(),
+            deferred: Deferred::default(),
             writes,
             rules_known: None,
         }
@@ -305,6 +312,9 @@ impl Driver {
         out.snapshots.extend(orders);
         self.read_points.append(&mut out.effects.reads);
         self.refuse_losers(out);
+        for rejected in std::mem::take(&mut out.effects.rejected) {
+            self.reject(rejected.from, Cause::Core(rejected.objection), out);
+        }
         match out.effects.fault.take() {
             Some(Fault::Altered { index }) => self.altered(&format!("log index {index}"), out),
             Some(Fault::Unreadable { index, reason }) => {
@@ -320,6 +330,37 @@ impl Driver {
         if let Some(role) = out.effects.role.take() {
             self.role_changed(role, out);
         }
+    }
+
+    /// Something of `from` does not count.
+    pub fn reject(&mut self, from: MemberId, cause: Cause, out: &mut Output) {
+        if let Some(line) = self.rejections.note(from, cause, self.now_ms) {
+            out.log(LogLevel::Warn, line);
+        }
+    }
+
+    /// Whether this is a member, in the configuration in force or, while that changes, in the one before.
+    pub fn is_member(&self, id: MemberId) -> bool {
+        self.config.members.contains_key(&id) || self.config.is_voter(id)
+    }
+
+    /// What to do where the terms of this member are used up.
+    pub fn used_up(&self) -> Option<String> {
+        let (node, term) = (&self.options.name, self.term());
+        self.consensus.terms_are_used_up().then(|| {
+            format!(
+                "the file of term and vote of node {node} says term {term}, which is so near the last one that \
+                 nobody can be elected any more: the file was damaged, or written by somebody. No data is \
+                 affected. If the other nodes have a leader, stop this one, empty its log directory, and start \
+                 it: it joins anew. If they have none, order a forced quorum (force-quorum) that keeps all of \
+                 them, on the node with the longest log: it begins the terms anew"
+            )
+        })
+    }
+
+    /// See [`Consensus::objects_to_leader`].
+    pub fn objects_to_leader(&self, from: MemberId, term: Term) -> Option<Objection> {
+        self.consensus.objects_to_leader(from, term)
     }
 
     /// Members whose logs were rolled back are heard no more.
@@ -352,7 +393,7 @@ impl Driver {
             None => self.leaderless_ms.or(before.leader.map(|_| self.now_ms)),
         };
         self.leadership = Leadership { term, leader, is_leader, since_ms: self.now_ms };
-        self.deferred.clear();
+        self.deferred = Deferred::default();
         self.writes = Writes::new(self.options.pace);
         if leader.is_some() {
             self.pending.requeue();

@@ -9,6 +9,12 @@ use quorate_consensus::MemberId;
 use quorate_wire::PeerIdentity;
 use std::collections::BTreeMap;
 
+/// Connected peers that are in no configuration that is known here, each with its threads: those that are
+/// being admitted, or that were admitted while this member was away. And those of them with one key.
+const STRANGERS_MAX: usize = 64;
+/// Of certificates, all nodes may share one.
+const ALIKE_MAX: usize = 4;
+
 /// One other member.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
@@ -203,6 +209,24 @@ impl Peers {
         if moved || !peer.outgoing {
             self.reach(id, out);
         }
+    }
+
+    /// Whether one more that is in no configuration is too many, of all or of those with its key.
+    pub fn is_crowded(&self, guest: &PeerIdentity) -> bool {
+        let strangers = self.map.iter().filter(|(id, peer)| {
+            peer.config_addr.is_none() && **id != guest.member && peer.is_connected()
+        });
+        let identities = strangers.map(|(_, peer)| peer.identity.as_ref());
+        let (mut all, mut alike) = (0, 0);
+        for identity in identities {
+            all += 1;
+            alike += usize::from(
+                guest.key.is_known()
+                    && !guest.key.is_name()
+                    && identity.is_some_and(|other| other.key == guest.key),
+            );
+        }
+        all >= STRANGERS_MAX || alike >= ALIKE_MAX
     }
 
     /// Those in no configuration, and not heard of for `patience_ms`.

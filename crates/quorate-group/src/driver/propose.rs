@@ -4,9 +4,15 @@
 //! here and go to whoever leads next, so that no client sees an error.
 
 use super::Driver;
-use crate::output::Output;
+use crate::output::{Link, Output};
+use crate::rejected::Cause;
 use quorate_consensus::{Event, MemberId, Proposal, StepError};
 use quorate_wire::Packet;
+
+/// Of one member. What it has in its outbox and in the sockets is less; its proposals wait for their fates.
+const DEFERRED_BYTES_MAX: usize = 64 << 20;
+/// Of one that is no member (yet).
+const GUESTS_BYTES_MAX: usize = 8 << 20;
 
 impl Driver {
     /// Proposes, or forwards to the leader, what waits.
@@ -23,25 +29,38 @@ impl Driver {
     /// Proposals of other members. Dropped if this member does not lead: their origin sends them
     /// again to whoever does.
     pub fn propose_for_others(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
-        self.writes.note(from, batch.len(), self.now_ms);
-        self.propose_or_defer(batch, out);
+        if self.config.members.contains_key(&from) {
+            self.writes.note(from, batch.len(), self.now_ms);
+        }
+        self.propose_or_defer(from, batch, out);
     }
 
-    /// Tries again what a transfer of leadership held up.
+    fn propose_or_defer(&mut self, from: MemberId, batch: Vec<Proposal>, out: &mut Output) {
+        if !self.leadership.is_leader {
+            return;
+        }
+        let is_member = self.config.members.contains_key(&from);
+        if is_member {
+            let event = Event::Propose(batch.clone());
+            if !matches!(self.step(event, out), Err(StepError::Transferring { .. })) {
+                return;
+            }
+        }
+        let bytes_max = if is_member { DEFERRED_BYTES_MAX } else { GUESTS_BYTES_MAX };
+        if !self.deferred.add(from, batch, bytes_max) {
+            // With a new connection it sends everything again that is not decided.
+            self.reject(from, Cause::TooMuch, out);
+            out.links.push(Link::Cut(from));
+        }
+    }
+
+    /// Tries again what a transfer of leadership, or an admission, held up.
     pub fn retry_deferred(&mut self, out: &mut Output) {
-        if !self.deferred.is_empty() {
-            let batch = std::mem::take(&mut self.deferred);
-            self.propose_or_defer(batch, out);
+        for (from, batch) in self.deferred.take() {
+            self.propose_or_defer(from, batch, out);
         }
         if self.leadership.is_leader {
             self.pending.retry();
-        }
-    }
-
-    fn propose_or_defer(&mut self, batch: Vec<Proposal>, out: &mut Output) {
-        let event = Event::Propose(batch.clone());
-        if let Err(StepError::Transferring { .. }) = self.step(event, out) {
-            self.deferred.extend(batch);
         }
     }
 

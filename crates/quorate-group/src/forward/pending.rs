@@ -5,7 +5,7 @@
 //! ones back in the queue, in serial order. How much is kept is up to those who propose: they have
 //! it in memory as long, and wait for its fate.
 
-use super::{BATCH_BYTES, FORWARD_BYTES};
+use super::{BATCH_BYTES, BATCH_COUNT, FORWARD_BYTES};
 use quorate_consensus::Proposal;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -68,7 +68,7 @@ impl Pending {
         let mut batch = Vec::new();
         let mut bytes = 0;
         self.taken.clear();
-        while bytes < BATCH_BYTES {
+        while bytes < BATCH_BYTES && batch.len() < BATCH_COUNT {
             let Some(serial) = self.queue.pop_front() else { break };
             // Decided (or given up) since it was queued: nothing to send.
             if let Some(proposal) = self.kept.get(&serial) {

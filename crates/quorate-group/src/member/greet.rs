@@ -3,6 +3,7 @@
 use super::Member;
 use crate::membership::check_key;
 use crate::output::{LogLevel, Output};
+use quorate_consensus::KeyId;
 use quorate_wire::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 
 /// How to answer a greeting that is welcome.
@@ -35,6 +36,18 @@ impl Member {
         found.check_level(self.driver.config.level)
     }
 
+    /// This member shows `key` on connections from now on. Refused if the others would not take it for this
+    /// member: the group knows it by another one.
+    pub fn show(&mut self, now_ms: u64, key: KeyId, out: &mut Output) -> Result<(), Refusal> {
+        self.at(now_ms);
+        let driver = &mut self.driver;
+        check_key(&driver.config, &PeerIdentity { key, ..driver.identity() })?;
+        driver.options.key = key;
+        driver.due = true;
+        self.settle(out);
+        Ok(())
+    }
+
     fn welcome(&mut self, hello: &Hello, out: &mut Output) -> Result<Greeting, Refusal> {
         let version = self.check(hello, out)?;
         let connection = match hello.want {
@@ -52,6 +65,13 @@ impl Member {
         let driver = &mut self.driver;
         let from = hello.from.member;
         driver.due = true;
+        if driver.is_member(from) {
+            driver.lineage.heard(from, hello.from.incarnation);
+        // Who knows no configuration yet is a guest of all members.
+        } else if !driver.config.members.is_empty() && driver.peers.is_crowded(&hello.from) {
+            let text = format!("node {} has too many guests: try again later", driver.options.name);
+            return Err(Refusal { code: RefusalCode::Busy, text });
+        }
         driver.peers.incoming_opened(hello.from.clone(), driver.now_ms, out).map_err(|other| {
             let text = format!(
                 "member {from} is connected from {other} already: two nodes must not run with \

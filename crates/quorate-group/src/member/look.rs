@@ -97,6 +97,7 @@ impl Member {
             primary: self.contact.is_primary(),
             proposals_pending: driver.pending.count(),
             view_number: driver.applied.view.number,
+            rejected: driver.rejections.counts(),
             log_warning: log.warning,
         }
     }

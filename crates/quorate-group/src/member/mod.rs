@@ -25,6 +25,7 @@ use crate::order::{Done, Order};
 use crate::orders::Orders;
 use crate::output::{LogLevel, Output};
 use crate::read::Reads;
+use crate::rejected::Cause;
 use crate::snapshot::Releases;
 use crate::start::{restored, Directory};
 use crate::view::View;
@@ -79,6 +80,9 @@ impl Member {
         let consensus = Consensus::new(options.consensus(own.id), restored, now_ms);
         let mut driver = Driver::new(options, own, (consensus, commit), lineage, now_ms);
         driver.begin(config, out);
+        if let Some(line) = driver.used_up() {
+            out.log(LogLevel::Error, line);
+        }
         Ok(Member {
             driver,
             membership: Membership {
@@ -170,6 +174,7 @@ impl Member {
         match input {
             Input::Tick => self.tick(out),
             Input::Packet { from, packet } => self.packet(from, packet, out),
+            Input::Forged(peer) => driver.reject(peer, Cause::Forged, out),
             Input::Heard(peer) => {
                 driver.peers.heard(peer, driver.now_ms);
                 driver.ignore_refusal(Event::Heard(peer), out);
@@ -264,6 +269,12 @@ impl Member {
                 membership.departures.ask(from, driver.now_ms);
                 driver.due = true;
             }
+            Packet::ViewRefresh { .. } | Packet::WantVotes { .. } if !driver.is_member(from) => {
+                driver.reject(from, Cause::NoMember, out);
+            }
+            Packet::LeaveAnswer(_) if !driver.leaving || !driver.is_member(from) => {
+                driver.reject(from, Cause::Unasked, out);
+            }
             Packet::LeaveAnswer(LeaveAnswer::Done) => {
                 membership.departures.set_left();
                 driver.changes += 1;
@@ -279,11 +290,7 @@ impl Member {
             }
             Packet::Note(note) => audit::propose_for(from, note, driver, out),
             Packet::Ping => {}
-            other => {
-                let kind = other.frame_type();
-                let line = format!("member {from} sent a packet of type {kind:?} out of place");
-                out.log(LogLevel::Warn, line);
-            }
+            _ => driver.reject(from, Cause::OutOfPlace, out),
         }
     }
 

@@ -2,15 +2,42 @@
 
 use super::Member;
 use crate::output::{LogLevel, Output};
+use crate::rejected::Cause;
 use crate::snapshot::Received;
-use quorate_consensus::{Event, Message, MessageBody};
+use quorate_consensus::{Event, MemberId, Message, MessageBody, Term};
+
+/// What a snapshot leaves free of the disk: the log goes on.
+const ROOM_LEFT: u64 = 64 << 20;
 
 impl Member {
+    /// A snapshot of so many bytes begins to come in from `from`, who says that it leads in `term`; the disk has
+    /// room for `room` bytes, if that is known. Whether to take it, before a byte of it is kept.
+    pub fn awaits(
+        &mut self,
+        (from, term): (MemberId, Term),
+        bytes: u64,
+        room: Option<u64>,
+        out: &mut Output,
+    ) -> bool {
+        let Self { driver, .. } = self;
+        let too_much = room.is_some_and(|room| bytes.saturating_add(ROOM_LEFT) > room);
+        let objection = driver.objects_to_leader(from, term).map(Cause::Core);
+        let cause = objection.or(too_much.then_some(Cause::TooMuch));
+        if let Some(cause) = cause {
+            driver.reject(from, cause, out);
+        }
+        cause.is_none() && !driver.failed && term >= driver.term()
+    }
+
     /// A leader's snapshot has come in whole. Whether to write it: then either [`Member::stored`] or
     /// [`crate::Input::SnapshotNotStored`] follows.
     pub fn arrived(&mut self, received: &Received, out: &mut Output) -> bool {
         let Self { driver, .. } = self;
         if driver.failed {
+            return false;
+        }
+        if let Some(objection) = driver.objects_to_leader(received.from, received.term) {
+            driver.reject(received.from, Cause::Core(objection), out);
             return false;
         }
         let wanted = driver.arrivals.begin(received, driver.term());

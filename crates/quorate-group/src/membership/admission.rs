@@ -6,6 +6,9 @@ use crate::output::{LogLevel, Output};
 use quorate_consensus::{Event, StepError};
 use quorate_wire::{Admission, JoinRequest, PeerIdentity};
 
+/// So many are filled at a time; each costs the leader a connection and a copy of the log.
+const JOINING_MAX: usize = 16;
+
 /// The answer to a join request: the leader admits, everybody else knows whom to ask.
 pub(crate) fn admit(
     driver: &mut Driver,
@@ -35,6 +38,11 @@ pub(crate) fn admit(
     }
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
+    }
+    let joining = driver.config.members.values().filter(|info| info.joining).count();
+    if joining >= JOINING_MAX && !driver.config.members.contains_key(&guest.member) {
+        let reason = format!("{joining} members are being admitted already: one after the other");
+        return Admission::Later { reason };
     }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
     let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {

@@ -65,7 +65,7 @@ pub(crate) fn readdress<'a>(
 ) -> Option<ConfigChange> {
     let mut moved = known.filter_map(|identity| {
         let info = config.members.get(&identity.member)?;
-        let now = announced(info, identity);
+        let now = announced(config.level, info, identity);
         (*info != now).then(|| put(identity.member, now))
     });
     moved.next()
@@ -84,11 +84,11 @@ pub(crate) fn admission(
 ) -> Result<Option<ConfigChange>, MemberId> {
     let id = identity.member;
     let info = match config.members.get(&id) {
-        Some(info) => announced(info, identity),
+        Some(info) => announced(config.level, info, identity),
         None => MemberInfo {
             joining: wish.role != MemberRole::Learner,
             priority: wish.priority,
-            key: identity.key,
+            key: identity.key.noted_at(config.level),
             zone: wish.zone.clone(),
             ..MemberInfo::new(wish.role, &identity.addr, &identity.name)
         },
@@ -157,23 +157,32 @@ pub(crate) fn expulsion(
     config.is_quorum(|id| id != expelled && alive(id)).then_some(change)
 }
 
-/// A known member with the address and name it has now. The first key that it shows is its own.
-fn announced(info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
-    let key = if info.key.is_known() { info.key } else { identity.key };
+/// A known member with the address and name it has now. The first key, or name, that it shows is its own.
+fn announced(level: Level, info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
+    let key = info.key.after(identity.key.noted_at(level));
     MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), key, ..info.clone() }
 }
 
-/// Whoever shows a member's id shows its key.
+/// Whoever shows a member's id shows its key, or a certificate for its name.
 pub(crate) fn check_key(config: &Config, from: &PeerIdentity) -> Result<(), Refusal> {
     let known = config.members.get(&from.member).map(|info| info.key);
     if known.is_none_or(|key| key.admits(from.key)) {
         return Ok(());
     }
+    let (lacks, remedy) = match from.key.is_name() {
+        true => (
+            "its certificate is for another name than that member's",
+            "and its certificate was renewed, renew it with the same name (the first alternative name that \
+             quorate.ssl_names lists), or empty the log directory",
+        ),
+        false => (
+            "does not have that member's key",
+            "and its file member.key was lost or replaced, put the file back, or empty the log directory",
+        ),
+    };
     let text = format!(
-        "node {} says that it is member {}, and does not have that member's key. If it is that node, and \
-         its file member.key was lost or replaced, put the file back, or empty the log directory: the node \
-         then joins anew and is filled from the others. If it is not, somebody who has the group's secret \
-         pretends to be that member",
+        "node {} says that it is member {}, and {lacks}. If it is that node, {remedy}: the node then joins \
+         anew and is filled from the others. If it is not, somebody who is let in pretends to be that member",
         from.name, from.member
     );
     Err(Refusal { code: RefusalCode::Stale, text })

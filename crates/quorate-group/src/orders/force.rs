@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 pub(super) struct Force {
     keep: Vec<String>,
     reason: String,
-    plan: Option<ForcePlan>,
+    /// What was begun, and what the log is to say of it.
+    plan: Option<(ForcePlan, String)>,
 }
 
 impl Force {
@@ -28,10 +29,12 @@ impl Force {
                 return refused(context.node(), reason);
             }
         }
-        let plan = self.plan.as_ref()?;
+        let (plan, audit) = self.plan.as_ref()?;
         let status = context.driver.status();
-        let installed = !status.config.audit.is_empty() && !status.config.lost.is_empty();
-        if installed && status.commit >= status.config_index && status.leader.is_some() {
+        if status.config.audit == *audit
+            && status.commit >= status.config_index
+            && status.leader.is_some()
+        {
             return Some(Ok(Done::Forced(plan.clone())));
         }
         if context.is_late() {
@@ -50,12 +53,15 @@ impl Force {
             return Err(refusal);
         }
         let (node, lost) = (&driver.options.name, plan.lost.join(", "));
-        let audit = format!("node {node} gave up {lost}: {}", self.reason);
+        let audit = match plan.lost.is_empty() {
+            true => format!("node {node} began the terms anew: {}", self.reason),
+            false => format!("node {node} gave up {lost}: {}", self.reason),
+        };
         let keep = ids(&everybody(driver), &self.keep)?.into_iter().collect();
         let event = Event::ForceQuorum { keep, audit: audit.clone() };
         driver.step(event, context.out).map_err(|error| error.to_string())?;
         context.out.log(LogLevel::Warn, format!("membership by force: {audit}"));
-        self.plan = Some(plan);
+        self.plan = Some((plan, audit));
         Ok(())
     }
 }

@@ -118,7 +118,7 @@ impl Founding {
 fn first_entry(options: &Options, own: MemberId) -> (HardState, Entry) {
     let info = MemberInfo {
         priority: options.priority,
-        key: options.key,
+        key: options.key.noted_at(options.level),
         zone: options.zone.clone(),
         ..MemberInfo::new(MemberRole::Voter, &options.advertise, &options.name)
     };

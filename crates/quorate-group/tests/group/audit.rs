@@ -86,8 +86,11 @@ fn nobody_notes_an_order_for_another_member() {
         let packet = Packet::Note(Proposal::new(EntryKind::Note, data));
         world.step(leader, Input::Packet { from, packet });
     }
-    let left_out = world.nodes[leader].lines.iter().filter(|line| line.ends_with("left out"));
-    assert_eq!(left_out.count(), 2);
+    assert_eq!(world.status(leader).rejected, [("forged", 2)]);
+    let stranger = MemberId(99);
+    let packet = Packet::Note(Proposal::new(EntryKind::Note, note(stranger)));
+    world.step(leader, Input::Packet { from: stranger, packet });
+    assert_eq!(world.status(leader).rejected, [("no_member", 1), ("forged", 2)]);
     let packet = Packet::Note(Proposal::new(EntryKind::Note, note(from)));
     for _ in 0..2 {
         world.step(leader, Input::Packet { from, packet: packet.clone() });

@@ -205,3 +205,32 @@ fn a_snapshot_that_the_core_refuses_does_not_stay() {
     assert!(!world.snapshot_stored(one, &received));
     assert!(world.nodes[one].log.synced().index < received.meta.last.index);
 }
+
+#[test]
+fn members_whose_file_of_terms_says_the_last_ones_say_so_and_are_repaired_by_force() {
+    let mut world = World::started(3);
+    world.propose(0, "before");
+    world.await_applied(&[0, 1, 2], &["before"]);
+    for at in 0..3 {
+        world.kill(at);
+        world.nodes[at].log.damage_term((1 << 62) - 2);
+    }
+    for at in 0..3 {
+        world.start(at);
+    }
+    world.run_ms(5_000);
+    for at in 0..3 {
+        assert!(world.nodes[at].lines.iter().any(|line| line.contains("force-quorum")));
+        assert_eq!(world.status(at).leader, None, "nobody can be elected");
+    }
+    let longest = (0..3).max_by_key(|at| world.nodes[*at].log.synced()).unwrap();
+    world.order(longest, force(&["n0", "n1", "n2"]), 5_000).unwrap();
+    world.propose(1, "after");
+    world.await_applied(&[0, 1, 2], &["before", "after"]);
+    for at in 0..3 {
+        world.kill(at);
+        world.start(at);
+    }
+    world.propose(2, "later");
+    world.await_applied(&[0, 1, 2], &["later"]);
+}

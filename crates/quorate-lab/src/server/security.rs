@@ -71,6 +71,9 @@ pub fn logger_arguments(security: &Security) -> Vec<OsString> {
             if let Some(ca) = &tls.ca {
                 tell("--ssl-ca", ca.clone().into());
             }
+            if let Some(crl) = &tls.crl {
+                tell("--ssl-crl", crl.clone().into());
+            }
             if !tls.names.is_empty() {
                 tell("--ssl-names", tls.names.join(",").into());
             }

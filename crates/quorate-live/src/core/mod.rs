@@ -84,6 +84,11 @@ impl Core {
         self.with_links(|locked| locked.links.get(id))
     }
 
+    /// Ends the connections that this member dialled; they are dialled again.
+    pub fn break_links(&self) {
+        self.with_links(|locked| locked.links.break_all());
+    }
+
     /// Ends all connections, for good.
     pub fn close_links(&self) {
         self.with_links(|locked| locked.links.close());

@@ -6,9 +6,10 @@ use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, SnapshotMeta};
 use quorate_group::{Received, Stored};
 use quorate_wal::{DiskKeys, SnapshotFiles, WalError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) struct Snapshots {
+    dir: PathBuf,
     files: SnapshotFiles,
     jobs: Mutex<Jobs>,
     work: Condvar,
@@ -40,8 +41,12 @@ pub(crate) enum SnapshotError {
 impl Snapshots {
     /// Those beside the log in `dir`, with the keys of that.
     pub fn new(dir: &Path, keys: DiskKeys) -> Self {
-        let files = SnapshotFiles::new(dir, keys);
-        Self { files, jobs: Mutex::default(), work: Condvar::new() }
+        Self {
+            dir: dir.to_owned(),
+            files: SnapshotFiles::new(dir, keys),
+            jobs: Mutex::default(),
+            work: Condvar::new(),
+        }
     }
 
     /// Hands a new snapshot to the thread. One that still waits is superseded.
@@ -67,6 +72,12 @@ impl Snapshots {
     pub fn stop(&self) {
         self.jobs.lock().stop = true;
         self.work.notify_all();
+    }
+
+    /// Bytes that are free on its disk, if that can be said.
+    pub fn room(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.dir).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     /// Durable when it returns.

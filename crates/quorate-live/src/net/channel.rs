@@ -1,7 +1,7 @@
 //! A connection, plain or encrypted. After the greeting it is used one way: the side that dialled
 //! writes, the side that accepted reads.
 
-use super::trust::{demand, offer, Binding, OperatorId, Tls, Trust};
+use super::trust::{demand, offer, Binding, Holder, OperatorId, Tls, Trust};
 use quorate_consensus::KeyId;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
@@ -20,7 +20,7 @@ const READ_BUFFER: usize = 64 << 10;
 pub(crate) struct Channel {
     socket: Socket,
     session: Option<Box<Connection>>,
-    /// Of the other side, if it has proved the group's secret.
+    /// Of the other side: its key, if it has proved the group's secret, or the name in its certificate.
     peer: KeyId,
     /// The other side has shown that it is no member, but this operator.
     operator: Option<Box<OperatorId>>,
@@ -87,15 +87,18 @@ impl Channel {
         self.shake_hands().map_err(|error| explained(error, hint))?;
         let Some(session) = &self.session else { return Ok(self) };
         let dialled = matches!(**session, Connection::Client(_));
-        if let Some(holders) = &tls.holders {
+        if let Some(certified) = &tls.certified {
             let shown = session.peer_certificates().and_then(<[_]>::first);
             let shown =
                 shown.ok_or_else(|| io::Error::other("the other side has no certificate"))?;
-            self.operator = holders.operator(shown).map_err(io::Error::other)?.map(Box::new);
-            if dialled && self.operator.is_some() {
-                return Err(io::Error::other(
-                    "it shows an operator's certificate, and no member's",
-                ));
+            match certified.holder(shown).map_err(io::Error::other)? {
+                Holder::Member(key) => self.peer = key,
+                Holder::Operator(_) if dialled => {
+                    return Err(io::Error::other(
+                        "it shows an operator's certificate, and no member's",
+                    ));
+                }
+                Holder::Operator(operator) => self.operator = Some(Box::new(operator)),
             }
         }
         let Some(proving) = &tls.proving else { return Ok(self) };

@@ -197,7 +197,11 @@ impl<'a> Receiver<'a> {
         while self.packets.is_empty() {
             while let Some((frame_type, body)) = reader.buffered_packet()? {
                 let packet = Packet::decode(frame_type, body, self.from, self.live.id)?;
-                if !Assembly::takes(&packet) {
+                if self.is_forged(&packet) {
+                    self.live.step(Input::Forged(self.from));
+                } else if self.is_unwanted(&packet) {
+                    self.snapshot = Assembly::new(self.from);
+                } else if !Assembly::takes(&packet) {
                     self.packets.push(packet);
                 } else if let Some((received, content)) = self.snapshot.take(packet)? {
                     self.snapshot_arrived(received, content);
@@ -209,6 +213,20 @@ impl<'a> Receiver<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Proposals in the name of another member: none of them is taken.
+    fn is_forged(&self, packet: &Packet) -> bool {
+        let Packet::Forward(batch) = packet else { return false };
+        let is_own = |data| self.live.observer.is_author(self.from, data);
+        !batch.iter().all(|proposal| is_own(&proposal.data))
+    }
+
+    /// A snapshot that is not taken: what comes of it is not kept.
+    fn is_unwanted(&self, packet: &Packet) -> bool {
+        let Packet::SnapshotBegin(begin) = packet else { return false };
+        let (leader, room) = ((self.from, begin.term), self.live.hands.snapshots.room());
+        !self.live.with_machine(|machine, _, out| machine.awaits(leader, begin.bytes, room, out))
     }
 
     fn snapshot_arrived(&self, received: Received, content: Bytes) {

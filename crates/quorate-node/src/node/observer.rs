@@ -5,7 +5,8 @@ use crate::blocking::Mutex;
 use crate::order::queue::Event;
 use crate::start::genesis::Genesis;
 use crate::start::resume::Owner;
-use quorate_certify::Constants;
+use bytes::Bytes;
+use quorate_certify::{is_process_of, Constants, WriteSet};
 use quorate_consensus::{Charter, MemberId, Rules};
 use quorate_live::{LogLevel, Observer, ServerReport};
 use std::net::IpAddr;
@@ -45,6 +46,11 @@ impl Observer for NodeObserver {
     fn admits(&self, addr: IpAddr) -> bool {
         let Some(node) = self.node.upgrade() else { return true };
         node.local.host.admits(&addr.to_canonical().to_string())
+    }
+
+    /// Else a member could pass for another one, whose transactions it ends, or whose serials it takes.
+    fn is_author(&self, member: MemberId, proposal: &Bytes) -> bool {
+        WriteSet::peek_origin(proposal).is_some_and(|origin| is_process_of(origin, member.0))
     }
 
     fn commit_under_way(&self) -> Option<i64> {

@@ -118,6 +118,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("quorate_pending", Value::Int(link.as_ref().map_or(0, |l| l.open_transactions()) as i64)),
         ("quorate_cert_digest", Value::Text(format!("{:016x}", c.cert_digest.load(Relaxed)))),
         ("quorate_rules", Value::Text(status.config.rules.to_string())),
+        ("quorate_rejected", Value::Text(status.rejections())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
         ("quorate_last_order", Value::Text(last_order(provider))),
     ]

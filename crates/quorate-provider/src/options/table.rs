@@ -166,7 +166,8 @@ pub const SPECS: &[Spec] = &[
     spec("socket.ssl_cert", Text, "", Start, "This node's certificate (PEM, X.509 version 3)."),
     spec("socket.ssl_cipher", Text, "", Start, "With certificates: the cipher suites of TLS 1.3 that are allowed, as OpenSSL names them; default: all."),
     spec("socket.ssl_compression", Bool, "yes", Ignored, "No compression of TLS."),
+    spec("socket.ssl_crl", Text, "", Start, "With socket.ssl_ca: the revocation lists of all CAs between the nodes' certificates and socket.ssl_ca (PEM, one file); read again by socket.ssl_reload, which ends the connections of revoked ones."),
     spec("socket.ssl_key", Text, "", Start, "The certificate's private key (PEM, not encrypted)."),
     spec("socket.ssl_password_file", Text, "", Start, "Keys must not be encrypted: refused."),
-    spec("socket.ssl_reload", Bool, "no", Command, "Reads the secret or the certificates again, for new connections; FLUSH SSL does it."),
+    spec("socket.ssl_reload", Bool, "no", Command, "Reads the secret, or certificates and revocation lists, again; all connections are made anew. FLUSH SSL does it."),
 ];

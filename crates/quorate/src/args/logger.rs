@@ -54,6 +54,10 @@ pub struct Logger {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
     pub ssl_names: Vec<String>,
 
+    /// Lists of members' certificates that were revoked (PEM; socket.ssl_crl)
+    #[arg(long, value_name = "FILE", requires = "ssl_ca")]
+    pub ssl_crl: Option<PathBuf>,
+
     /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher) [default: all]
     #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
     pub ssl_cipher: Option<String>,

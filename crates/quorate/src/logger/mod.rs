@@ -126,6 +126,7 @@ fn security(args: &Logger) -> Security {
                 key,
                 ca,
                 names: args.ssl_names.clone(),
+                crl: args.ssl_crl.clone(),
                 ciphers: args.ssl_cipher.clone().unwrap_or_default(),
                 dynamic,
             })
@@ -224,7 +225,7 @@ mod tests {
             "quorate.secret_file=/s;socket.dynamic=yes",
             "socket.ssl_cert=/c;socket.ssl_key=/k",
             "socket.ssl_cert=/c;socket.ssl_key=/k;quorate.ssl_names=a.x, b.x;\
-             socket.ssl_cipher=TLS_AES_256_GCM_SHA384;socket.ssl_ca=/a;socket.dynamic=yes",
+             socket.ssl_cipher=TLS_AES_256_GCM_SHA384;socket.ssl_ca=/a;socket.ssl_crl=/l;socket.dynamic=yes",
         ] {
             let wanted = Security::in_options(options).unwrap().unwrap();
             let words = OTHERS.split(' ').map(OsString::from);

@@ -177,6 +177,7 @@ fn identity(known: &Known) -> Result<OperatorIdentity> {
         key,
         ca: known.ssl_ca.clone(),
         names: known.ssl_names.clone(),
+        crl: None,
         ciphers: String::new(),
         dynamic: false,
     }))

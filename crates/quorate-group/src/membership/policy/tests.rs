@@ -1,4 +1,5 @@
 use super::*;
+use quorate_consensus::level::NAMED_KEYS;
 use quorate_consensus::{KeyId, LogPosition, PeerStatus, RoleState};
 
 fn info(id: u128, role: MemberRole) -> MemberInfo {
@@ -213,4 +214,42 @@ fn the_first_key_that_a_member_shows_is_its_own_and_no_other_takes_its_place() {
     assert_eq!(readdress(&config, [with_key(8, 2)].iter()), None);
     assert_eq!(admission(&config, &with_key(8, 2), &Wish::default(), |_| true), Ok(None));
     assert_eq!(check_key(&config, &with_key(8, 3)), Ok(()), "no member yet");
+}
+
+/// With a certificate for this name.
+fn with_name(name: u8, id: u128) -> PeerIdentity {
+    PeerIdentity { key: KeyId::of_name([name; KeyId::NAME_BYTES]), ..with_key(0, id) }
+}
+
+#[test]
+fn the_name_of_a_certificate_is_noted_at_the_level_that_knows_names() {
+    let mut config = Config { level: NAMED_KEYS - 1, ..voters(&[1, 2]) };
+    let admitted = |config: &Config| {
+        let change = admission(config, &with_name(7, 8), &Wish::default(), |_| true);
+        parts(change.unwrap().unwrap()).0[0].1.key
+    };
+    assert_eq!(admitted(&config), KeyId::default(), "an older release would refuse it ever after");
+    assert_eq!(readdress(&config, [with_name(7, 2)].iter()), None);
+    config.level = NAMED_KEYS;
+    assert_eq!(admitted(&config), with_name(7, 8).key);
+    let (put, _) = parts(readdress(&config, [with_name(7, 2)].iter()).unwrap());
+    config.members.extend(put);
+    assert_eq!(check_key(&config, &with_name(7, 2)), Ok(()));
+    assert_eq!(check_key(&config, &with_name(9, 3)), Ok(()), "no member yet");
+    let refusal = check_key(&config, &with_name(8, 2)).unwrap_err();
+    assert!(refusal.code == RefusalCode::Stale && refusal.text.contains("another name"));
+    assert_eq!(readdress(&config, [with_name(8, 2)].iter()), None, "the first one stays");
+}
+
+#[test]
+fn a_group_goes_over_from_a_secret_to_certificates_and_back() {
+    let mut config = Config { level: NAMED_KEYS, ..voters(&[1, 2]) };
+    for shown in [with_key(7, 2), with_name(7, 2), with_key(8, 2), with_name(8, 2)] {
+        assert_eq!(check_key(&config, &shown), Ok(()), "what it was known by is of another kind");
+        let (put, _) = parts(readdress(&config, [shown.clone()].iter()).unwrap());
+        config.members.extend(put);
+        assert_eq!(config.members[&MemberId(2)].key, shown.key);
+        assert_eq!(readdress(&config, [shown, with_key(0, 2)].iter()), None);
+    }
+    assert!(check_key(&config, &with_name(7, 2)).is_err());
 }

@@ -9,7 +9,7 @@ use quorate_group::{
     Answer, Ask, AskAnswer, Author, GroupStatus, Input, Link, LogFigures, Mandate, Options, Order,
     OrderNote, Output, Received, View,
 };
-use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
+use quorate_wire::{Hello, Packet, PeerIdentity, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 use std::collections::{BTreeMap, BTreeSet};
 
 const TICK_MS: u64 = 10;
@@ -176,6 +176,22 @@ impl World {
     pub fn status(&mut self, at: usize) -> GroupStatus {
         let machine = self.nodes[at].machine.as_mut().expect("it runs");
         machine.status(self.now_ms, LogFigures::default())
+    }
+
+    /// Somebody dials it, and introduces itself as this peer.
+    pub fn introduces_itself(&mut self, at: usize, from: PeerIdentity) -> Result<(), Refusal> {
+        let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
+        let expects = Some(self.nodes[at].id);
+        let hello = Hello { versions, want: Want::Peer, from, expects };
+        let mut out = Output::default();
+        let machine = self.nodes[at].machine.as_mut().expect("it runs");
+        let greeting = machine.greet(self.now_ms, &hello, &mut out);
+        self.carry_out(at, out);
+        greeting.map(drop)
+    }
+
+    pub fn identity(&self, at: usize) -> PeerIdentity {
+        self.nodes[at].machine.as_ref().expect("it runs").identity()
     }
 
     pub fn await_applied(&mut self, members: &[usize], texts: &[&str]) {

@@ -61,6 +61,11 @@ impl Log {
         !out.effects.append.is_empty()
     }
 
+    /// Its file of term and vote says another term.
+    pub fn damage_term(&mut self, term: u64) {
+        self.hard_state = HardState { term, voted_for: None };
+    }
+
     pub fn from(&self, index: Index) -> Vec<Entry> {
         self.entries[index as usize - 1..].to_vec()
     }

@@ -6,27 +6,25 @@
 //! names of members are taken, where names are given: a CA that signs for others, too, is not enough. Which
 //! member has which name is not compared: members move between addresses.
 
+use super::certified::{why, Certified};
 use super::expiry::Expiry;
 use super::holders::Holders;
 use super::operators::Operators;
 use super::secret::shown_to_others;
-use super::verifier::{finished, Judge, Verifier};
+use super::verifier::{finished, Verifier};
+use super::x509::Contents;
 use super::{check_processor, Tls};
 use crate::error::GroupError;
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{verify_tls13_signature, CryptoProvider};
+use quorate_consensus::KeyId;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::version::TLS13;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig,
-    SupportedCipherSuite,
-};
+use rustls::{ClientConfig, Error, ServerConfig, SupportedCipherSuite};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
 
 /// The files that a node's encryption is made of, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +37,8 @@ pub struct TlsOptions {
     /// What the CA's certificates of members are for: DNS names or IP addresses, any of which a certificate has
     /// to have as an alternative name. Empty: whatever the CA signed.
     pub names: Vec<String>,
+    /// Lists of certificates that were revoked before their end.
+    pub crl: Option<PathBuf>,
     /// The cipher suites that are allowed, as OpenSSL names them, with colons between; empty: all.
     pub ciphers: String,
     /// Plain connections are accepted, too, and made to who says that it has no others: while a group is
@@ -46,50 +46,78 @@ pub struct TlsOptions {
     pub dynamic: bool,
 }
 
-/// With the time when this member's own certificate ends.
-pub(super) fn load(
-    options: &TlsOptions,
-    operators: &Operators,
-) -> Result<(Tls, Expiry), GroupError> {
+/// What is made of the files.
+pub(super) struct Loaded {
+    pub tls: Tls,
+    /// What this member is known by.
+    pub key: KeyId,
+    pub expiry: Expiry,
+}
+
+pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded, GroupError> {
     check_processor()?;
     let provider = Arc::new(provider(&options.ciphers)?);
     refuse_shown_key(&options.key)?;
-    let chain = certificates(&options.cert)?;
-    if let Err(error) =
-        chain.iter().try_for_each(|each| ParsedCertificate::try_from(each).map(drop))
-    {
-        let reason = format!(
-            "{error}; certificates must be of X.509 version 3: `openssl x509 -req` makes them \
-             with -extfile or -copy_extensions"
-        );
-        return Err(bad_file(&options.cert, reason));
-    }
-    let expiry = Expiry::of(&options.cert, &chain[0])?;
-    let trusted = certificates(options.ca.as_ref().unwrap_or(&options.cert))?;
-    let key = || {
-        PrivateKeyDer::from_pem_file(&options.key)
-            .map_err(|error| bad_file(&options.key, error.to_string()))
-    };
-    let holders = Arc::new(Holders::new(&options.names, operators, trusted.clone())?);
-    let verifier = Arc::new(Verifier(Certified::new(provider.clone(), trusted, holders.clone())));
+    let chain: Vec<CertificateDer<'static>> = read_all(&options.cert, "certificate")?;
+    let own =
+        Contents::read(&chain[0]).map_err(|error| bad_file(&options.cert, error.to_string()))?;
+    check_version(&options.cert, &chain)?;
+    let trusted: Vec<CertificateDer<'static>> =
+        read_all(options.ca.as_ref().unwrap_or(&options.cert), "certificate")?;
+    let holders = Holders::new(&options.names, operators, trusted.clone())?;
+    let revoked = options.crl.as_deref().map_or(Ok(Vec::new()), revoked)?;
+    let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
+    let (shown, between) = (&chain[0], &chain[1..]);
+    certified.check_own(shown, between).map_err(|what| bad_file(&options.cert, what))?;
+    let key = certified.key_of(shown);
+    let verifier = Arc::new(Verifier(certified.clone()));
     let bad_pair = |error: Error| {
         let reason = format!("it does not fit {}: {error}", options.cert.display());
         bad_file(&options.key, reason)
+    };
+    let private = || {
+        PrivateKeyDer::from_pem_file(&options.key)
+            .map_err(|error| bad_file(&options.key, error.to_string()))
     };
     let client = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .dangerous()
         .with_custom_certificate_verifier(verifier.clone())
-        .with_client_auth_cert(chain.clone(), key()?)
+        .with_client_auth_cert(chain.clone(), private()?)
         .map_err(bad_pair)?;
     let server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key()?)
+        .with_single_cert(chain, private()?)
         .map_err(bad_pair)?;
-    Ok((Tls { holders: Some(holders), ..finished(client, server, None) }, expiry))
+    let expiry = Expiry { path: options.cert.clone(), at: own.not_after };
+    let tls = Tls { certified: Some(certified), ..finished(client, server, None) };
+    Ok(Loaded { tls, key, expiry })
+}
+
+fn check_version(path: &Path, chain: &[CertificateDer<'_>]) -> Result<(), GroupError> {
+    let read = chain.iter().try_for_each(|each| EndEntityCert::try_from(each).map(drop));
+    read.map_err(|error| {
+        let reason = format!(
+            "{}; certificates must be of X.509 version 3: `openssl x509 -req` makes them \
+             with -extfile or -copy_extensions",
+            why(&error)
+        );
+        bad_file(path, reason)
+    })
+}
+
+fn revoked(path: &Path) -> Result<Vec<CertRevocationList<'static>>, GroupError> {
+    let lists: Vec<CertificateRevocationListDer<'_>> = read_all(path, "revocation list")?;
+    let read = |list: &CertificateRevocationListDer<'_>| {
+        OwnedCertRevocationList::from_der(list.as_ref()).map(CertRevocationList::from)
+    };
+    let lists = lists.iter().map(read).collect::<Result<_, _>>();
+    lists.map_err(|error| {
+        bad_file(path, format!("no revocation list that can be used: {}", why(&error)))
+    })
 }
 
 /// With the suites of TLS 1.3 that are named.
@@ -120,84 +148,18 @@ fn refuse_shown_key(path: &Path) -> Result<(), GroupError> {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, GroupError> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+/// All of a kind that a file in PEM form has; at least one.
+fn read_all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, GroupError> {
+    let read = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<T>, _>>);
     match read {
-        Ok(found) => {
-            let found: Vec<_> = found;
-            match found.is_empty() {
-                true => Err(bad_file(path, "it holds no certificate in PEM form".into())),
-                false => Ok(found),
-            }
+        Ok(found) if found.is_empty() => {
+            Err(bad_file(path, format!("it holds no {kind} in PEM form")))
         }
+        Ok(found) => Ok(found),
         Err(error) => Err(bad_file(path, error.to_string())),
     }
 }
 
-pub(super) fn bad_file(path: &Path, reason: String) -> GroupError {
+fn bad_file(path: &Path, reason: String) -> GroupError {
     GroupError::TlsFile { path: path.to_owned(), reason }
-}
-
-/// A certificate that the CA has signed, or that is among those that are trusted.
-#[derive(Debug)]
-struct Certified {
-    provider: Arc<CryptoProvider>,
-    roots: RootCertStore,
-    holders: Arc<Holders>,
-}
-
-impl Certified {
-    fn new(
-        provider: Arc<CryptoProvider>,
-        trusted: Vec<CertificateDer<'static>>,
-        holders: Arc<Holders>,
-    ) -> Self {
-        let mut roots = RootCertStore::empty();
-        // One that is no CA can still be trusted as itself.
-        roots.add_parsable_certificates(trusted);
-        Self { provider, roots, holders }
-    }
-}
-
-impl Judge for Certified {
-    const BARE_KEYS: bool = false;
-
-    fn provider(&self) -> &CryptoProvider {
-        &self.provider
-    }
-
-    fn check(
-        &self,
-        shown: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<(), Error> {
-        let parsed = ParsedCertificate::try_from(shown)?;
-        let algorithms = self.provider.signature_verification_algorithms.all;
-        let signed = verify_server_cert_signed_by_trust_anchor(
-            &parsed,
-            &self.roots,
-            between,
-            now,
-            algorithms,
-        );
-        match signed {
-            // A certificate that is trusted as itself is no one's, so nobody signed it.
-            Err(Error::InvalidCertificate(
-                CertificateError::UnknownIssuer | CertificateError::Other(_),
-            )) if self.holders.trusts(shown) => Ok(()),
-            Ok(()) => self.holders.check(&parsed),
-            other => other,
-        }
-    }
-
-    fn check_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, shown, signature, algorithms)
-    }
 }

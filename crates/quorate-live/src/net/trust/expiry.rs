@@ -1,12 +1,7 @@
 //! The end of a member's certificate, long before it comes: afterwards nobody makes a new connection with this
 //! member, and the group loses it at the next broken one.
 
-use super::certificates::bad_file;
-use crate::error::GroupError;
-use der::asn1::{AnyRef, GeneralizedTime, UtcTime};
-use der::{Decode, Reader, SliceReader, Tag, Tagged};
-use rustls::pki_types::CertificateDer;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -15,18 +10,12 @@ const SOON_DAYS: i64 = 30;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Expiry {
-    path: PathBuf,
+    /// The certificate's file.
+    pub path: PathBuf,
     pub at: SystemTime,
 }
 
 impl Expiry {
-    /// Of the certificate in this file.
-    pub fn of(path: &Path, certificate: &CertificateDer<'_>) -> Result<Expiry, GroupError> {
-        let at = not_after(certificate.as_ref());
-        let at = at.map_err(|error| bad_file(path, error.to_string()))?;
-        Ok(Expiry { path: path.to_owned(), at })
-    }
-
     /// Whole days that are left; below 0 from the end on.
     pub fn days_left(&self, now: SystemTime) -> i64 {
         let days = |time: Duration| (time.as_secs() / DAY.as_secs()) as i64;
@@ -52,43 +41,6 @@ impl Expiry {
             _ => None,
         }
     }
-}
-
-/// The end of the validity of an X.509 certificate (RFC 5280, 4.1).
-fn not_after(certificate: &[u8]) -> der::Result<SystemTime> {
-    SliceReader::new(certificate)?.sequence(|certificate| {
-        let end = certificate.sequence(|signed| {
-            // A version, where it is not the first one; then serial number, algorithm, and issuer.
-            if AnyRef::decode(signed)?.tag() != Tag::Integer {
-                AnyRef::decode(signed)?;
-            }
-            AnyRef::decode(signed)?;
-            AnyRef::decode(signed)?;
-            let end = signed.sequence(|validity| {
-                time(AnyRef::decode(validity)?)?;
-                time(AnyRef::decode(validity)?)
-            })?;
-            pass_over(signed)?;
-            Ok(end)
-        })?;
-        pass_over(certificate)?;
-        Ok(end)
-    })
-}
-
-fn time(value: AnyRef<'_>) -> der::Result<SystemTime> {
-    match value.tag() {
-        Tag::UtcTime => Ok(value.decode_as::<UtcTime>()?.to_system_time()),
-        _ => Ok(value.decode_as::<GeneralizedTime>()?.to_system_time()),
-    }
-}
-
-/// All that is left.
-fn pass_over<'a>(reader: &mut impl Reader<'a>) -> der::Result<()> {
-    while !reader.is_finished() {
-        AnyRef::decode(reader)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

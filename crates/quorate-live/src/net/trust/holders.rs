@@ -3,12 +3,21 @@
 //! Invariant: nobody is both. A certificate for an operator's name makes no member, and one that also has a
 //! member's name makes neither; of the two lists, no name stands in both.
 
+use super::names::key_of;
 use super::operators::{OperatorId, Operators};
 use crate::error::GroupError;
+use quorate_consensus::KeyId;
 use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
 use rustls::Error;
+
+/// Whose a certificate is.
+pub(crate) enum Holder {
+    /// And what the group knows the member by.
+    Member(KeyId),
+    Operator(OperatorId),
+}
 
 #[derive(Debug)]
 pub(crate) struct Holders {
@@ -46,10 +55,13 @@ impl Holders {
     }
 
     /// Whether the CA signed it for somebody who is to be talked to.
-    pub fn check(&self, signed: &ParsedCertificate<'_>) -> Result<(), Error> {
-        if self.members.is_empty() || self.is_members(signed) || self.operator_of(signed).is_some()
+    pub fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
+        let signed = ParsedCertificate::try_from(shown)?;
+        if self.members.is_empty()
+            || self.is_members(&signed)
+            || self.operator_of(&signed).is_some()
         {
-            return Ok(());
+            return self.check_known(shown);
         }
         Err(Error::General(
             "the certificate is none of a member's: it has none of the names that quorate.ssl_names \
@@ -58,10 +70,26 @@ impl Holders {
         ))
     }
 
-    /// Which operator's it is, of one that was found good; `None`: a member's.
-    pub fn operator(&self, shown: &CertificateDer<'_>) -> Result<Option<OperatorId>, Error> {
+    /// Somebody who is known by nothing would be told apart from nobody.
+    fn check_known(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
+        let unread =
+            |error| Error::General(format!("whom the certificate names cannot be read: {error}"));
+        key_of(shown, &self.members).map(drop).map_err(unread)
+    }
+
+    /// What a member is known by that shows this certificate, which was checked.
+    pub fn key_of(&self, shown: &CertificateDer<'_>) -> KeyId {
+        match self.trusts(shown) {
+            true => KeyId::default(),
+            // Whose cannot be read was not let in.
+            false => key_of(shown, &self.members).unwrap_or_default(),
+        }
+    }
+
+    /// Whose it is, of one that was found good.
+    pub fn holder(&self, shown: &CertificateDer<'_>) -> Result<Holder, Error> {
         if self.trusts(shown) {
-            return Ok(None);
+            return Ok(Holder::Member(self.key_of(shown)));
         }
         let signed = ParsedCertificate::try_from(shown)?;
         match self.operator_of(&signed) {
@@ -70,7 +98,8 @@ impl Holders {
                  (quorate.operators): nobody is both",
                 operator.name
             ))),
-            operator => Ok(operator.cloned()),
+            Some(operator) => Ok(Holder::Operator(operator.clone())),
+            None => Ok(Holder::Member(self.key_of(shown))),
         }
     }
 

@@ -3,7 +3,7 @@
 //! | security | connections | who is believed |
 //! |---|---|---|
 //! | a secret | TLS 1.3 | who proves that it has the group's secret (`proof`) |
-//! | certificates | TLS 1.3 | who has the key of a certificate that is trusted (`certificates`) |
+//! | certificates | TLS 1.3 | who has the key of a certificate that is trusted (`certified`) |
 //! | this host | plain, from and to this host alone | every process of this host |
 //! | none | plain | whoever reaches the port |
 //!
@@ -12,11 +12,14 @@
 //! connections beside them, and dials one only to a peer that says it has no other.
 
 mod certificates;
+mod certified;
 mod credential;
 mod expiry;
+pub(crate) mod fuzzing;
 mod hex;
 mod holders;
 mod named;
+mod names;
 mod operators;
 mod own_key;
 mod private_file;
@@ -24,11 +27,14 @@ mod proof;
 mod secret;
 mod transfer;
 mod verifier;
+mod x509;
 
+use certificates::Loaded;
 pub use certificates::TlsOptions;
 pub use credential::Credential;
 pub(crate) use expiry::Expiry;
 pub(crate) use hex::digits;
+pub(super) use holders::Holder;
 pub use named::{parse_bool, SecurityError};
 pub use operators::{OperatorId, Operators, Privilege};
 pub use secret::Secret;
@@ -36,8 +42,8 @@ pub(crate) use secret::{random_bits, read_digits, write_private};
 pub use transfer::TransferFiles;
 
 use crate::error::GroupError;
+use certified::Certified;
 use graviola::hashing::{Hash, Sha256};
-use holders::Holders;
 use own_key::OwnKey;
 use proof::Shown;
 use quorate_consensus::KeyId;
@@ -86,6 +92,8 @@ pub(crate) struct Trust {
     pub dynamic: bool,
     /// When this member's certificate ends, if it has one.
     pub expiry: Option<Expiry>,
+    /// What this member's connections show.
+    pub key: KeyId,
     this_host_only: bool,
 }
 
@@ -95,7 +103,7 @@ pub(crate) struct Tls {
     pub server: Arc<ServerConfig>,
     pub proving: Option<Proving>,
     /// Whose the certificates are, where there are any.
-    pub holders: Option<Arc<Holders>>,
+    pub certified: Option<Arc<Certified>>,
 }
 
 /// What is to be proved on a connection before anything else is said.
@@ -115,7 +123,7 @@ pub(crate) struct Credentials {
 enum Material {
     None,
     Secrets(Secrets),
-    Certificates(Tls, Expiry),
+    Certificates(Loaded),
 }
 
 impl Credentials {
@@ -127,8 +135,8 @@ impl Credentials {
                 (Material::Secrets(Secrets::read(&options.file)?), options.dynamic)
             }
             Security::Certificates(options) => {
-                let (tls, ends) = certificates::load(options, operators)?;
-                (Material::Certificates(tls, ends), options.dynamic)
+                let loaded = certificates::load(options, operators)?;
+                (Material::Certificates(loaded), options.dynamic)
             }
         };
         Ok(Credentials { material, dynamic, this_host_only: *security == Security::ThisHost })
@@ -150,14 +158,26 @@ impl Credentials {
 
     fn with_key(
         self,
-        key: impl FnOnce() -> Result<OwnKey, GroupError>,
+        own: impl FnOnce() -> Result<OwnKey, GroupError>,
     ) -> Result<Trust, GroupError> {
-        let (tls, expiry) = match self.material {
-            Material::None => (None, None),
-            Material::Secrets(secrets) => (Some(key()?.tls(Shown::Member(secrets))?), None),
-            Material::Certificates(tls, ends) => (Some(tls), Some(ends)),
+        let plain = Trust {
+            tls: None,
+            dynamic: self.dynamic,
+            expiry: None,
+            key: KeyId::default(),
+            this_host_only: self.this_host_only,
         };
-        Ok(Trust { tls, dynamic: self.dynamic, expiry, this_host_only: self.this_host_only })
+        Ok(match self.material {
+            Material::None => plain,
+            Material::Secrets(secrets) => {
+                let own = own()?;
+                let key = key_id(own.public());
+                Trust { tls: Some(own.tls(Shown::Member(secrets))?), key, ..plain }
+            }
+            Material::Certificates(Loaded { tls, key, expiry }) => {
+                Trust { tls: Some(tls), expiry: Some(expiry), key, ..plain }
+            }
+        })
     }
 }
 
@@ -170,16 +190,11 @@ impl Trust {
                 Some(OwnKey::passing()?.tls(Shown::Operator(credential.clone()))?)
             }
             OperatorIdentity::Certificate(options) => {
-                Some(certificates::load(options, &Operators::default())?.0)
+                Some(certificates::load(options, &Operators::default())?.tls)
             }
         };
-        Ok(Trust { tls, dynamic: false, expiry: None, this_host_only: false })
-    }
-
-    /// What this member's connections show.
-    pub fn key(&self) -> KeyId {
-        let proving = self.tls.as_ref().and_then(|tls| tls.proving.as_ref());
-        proving.map(|proving| key_id(&proving.public_key)).unwrap_or_default()
+        let (expiry, key) = (None, KeyId::default());
+        Ok(Trust { tls, dynamic: false, expiry, key, this_host_only: false })
     }
 
     /// Whether a process at this address may be talked to at all.

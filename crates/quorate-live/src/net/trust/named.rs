@@ -92,7 +92,8 @@ where
         let ciphers = self.text("socket.ssl_cipher").unwrap_or_default().to_owned();
         let names = self.text("quorate.ssl_names").unwrap_or_default().split(',').map(str::trim);
         let names = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        Ok(Some(TlsOptions { cert, key, ca, names, ciphers, dynamic }))
+        let crl = self.path("socket.ssl_crl");
+        Ok(Some(TlsOptions { cert, key, ca, names, crl, ciphers, dynamic }))
     }
 
     fn flag(&self, name: &str) -> Option<bool> {
@@ -138,6 +139,9 @@ mod tests {
             "socket.ssl_key=/k;socket.ssl_cert=/c;quorate.ssl_names=db1.x, 10.0.0.2;socket.ssl_cipher=A:B",
         );
         assert_eq!((on.names, on.ciphers), (vec!["db1.x".into(), "10.0.0.2".into()], "A:B".into()));
+        assert_eq!(on.crl, None);
+        let on = certificates("socket.ssl_key=/k;socket.ssl_cert=/c;socket.ssl_crl=/l");
+        assert_eq!(on.crl, Some("/l".into()));
     }
 
     #[test]

@@ -69,11 +69,16 @@ impl OwnKey {
         Ok(OwnKey { key: Arc::new(CertifiedKey::new(vec![shown], key)), provider })
     }
 
+    /// The public key, as TLS carries it.
+    pub fn public(&self) -> &[u8] {
+        self.key.cert.first().map(AsRef::as_ref).unwrap_or_default()
+    }
+
     /// `shown`: what is proved beside the key.
     pub fn tls(self, shown: Shown) -> Result<Tls, GroupError> {
+        let public_key = self.public().to_vec();
         let OwnKey { key, provider } = self;
-        let public_key = key.cert.first().map(|shown| shown.as_ref().to_vec()).unwrap_or_default();
-        let anybody = Arc::new(Verifier(Anybody(provider.clone())));
+        let anybody = Arc::new(Verifier(Arc::new(Anybody(provider.clone()))));
         let unfit = |error: Error| GroupError::Tls { reason: error.to_string() };
         let client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13])

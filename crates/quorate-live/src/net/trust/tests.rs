@@ -5,6 +5,7 @@ use super::proof::Shown;
 use super::secret::{Secret, Secrets};
 use super::{Tls, Trust};
 use crate::net::channel::{Channel, NoChannel};
+use quorate_consensus::KeyId;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -13,7 +14,13 @@ use std::time::Duration;
 fn trust(secrets: &[&Secret]) -> Trust {
     let secrets = Secrets::of(secrets.iter().map(|secret| (*secret).clone()).collect());
     let tls = OwnKey::passing().unwrap().tls(Shown::Member(secrets)).unwrap();
-    Trust { tls: Some(tls), dynamic: false, expiry: None, this_host_only: false }
+    Trust {
+        tls: Some(tls),
+        dynamic: false,
+        expiry: None,
+        key: KeyId::default(),
+        this_host_only: false,
+    }
 }
 
 /// A pair of sockets, the dialler's first.

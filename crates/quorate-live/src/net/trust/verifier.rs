@@ -39,7 +39,7 @@ pub(super) trait Judge: Debug + Send + Sync {
 }
 
 #[derive(Debug)]
-pub(super) struct Verifier<J>(pub J);
+pub(super) struct Verifier<J>(pub Arc<J>);
 
 /// What both ways have in common beyond that.
 pub(super) fn finished(
@@ -52,7 +52,7 @@ pub(super) fn finished(
     // The side that accepted a connection says nothing on it after the greeting: that anything can be read
     // there means that it has ended.
     server.send_tls13_tickets = 0;
-    Tls { client: Arc::new(client), server: Arc::new(server), proving, holders: None }
+    Tls { client: Arc::new(client), server: Arc::new(server), proving, certified: None }
 }
 
 /// Nobody offers it.

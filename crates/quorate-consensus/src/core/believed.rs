@@ -1,0 +1,129 @@
+//! From whom a message counts. Connections are authenticated, so who said it is known; here it is judged
+//! whether that member may have said it. Everything else is counted and dropped ([`Effects::rejected`]).
+//!
+//! Invariants:
+//! - an answer counts only from a member of a configuration that may be in force, or that this leader sends
+//!   its log to;
+//! - while a leader is in office, as far as this member knows, only voters begin another term. Without one
+//!   anybody may who was let in: a member that was away does not know who was admitted meanwhile, and the
+//!   leader it waits for may be one of those;
+//! - a term has one leader: the first that this member heard in it;
+//! - terms grow by elections, one by one, and by leaps only when a majority is given up by force. So nobody
+//!   leads this member to the last term there is, not even in many steps.
+
+use super::forced::TERM_USED_UP;
+use super::{Consensus, Role};
+use crate::effects::{Effects, Objection, Rejected};
+use crate::message::{
+    Message, MessageBody, ELECTIONS_MAX, LEAPS_AT_ONCE, LEAP_PAUSE_MS, TERM_JUMP_MAX, TERM_LEAP_MAX,
+};
+use crate::types::{MemberId, Term};
+
+impl Consensus {
+    /// Whether it counts; what does not is noted.
+    pub(super) fn believes(&self, message: &Message, fx: &mut Effects) -> bool {
+        match self.objection(message) {
+            Some(objection) => {
+                fx.rejected.push(Rejected { from: message.from, objection });
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Why `from` cannot be the leader of `term`, if that is known.
+    pub fn objects_to_leader(&self, from: MemberId, term: Term) -> Option<Objection> {
+        if self.is_too_far(term) {
+            return Some(Objection::Leap);
+        }
+        if term == self.hard.term && self.leader.is_some_and(|leader| leader != from) {
+            return Some(Objection::SecondLeader);
+        }
+        (term > self.hard.term && self.is_unasked(from)).then_some(Objection::NoVoter)
+    }
+
+    fn objection(&self, message: &Message) -> Option<Objection> {
+        let Message { from, term, body, .. } = message;
+        if !message.is_sound() {
+            return Some(Objection::Unsound);
+        }
+        match body {
+            MessageBody::Append { .. }
+            | MessageBody::Heartbeat { .. }
+            | MessageBody::TimeoutNow => self.objects_to_leader(*from, *term),
+            _ if self.is_too_far(*term) => Some(Objection::Leap),
+            MessageBody::Vote { transfer: true, .. } if self.is_unasked(*from) => {
+                Some(Objection::NoVoter)
+            }
+            // Without effect while a leader is in office.
+            MessageBody::PreVote { .. }
+            | MessageBody::Vote { .. }
+            | MessageBody::ForcedVote { .. } => None,
+            MessageBody::ReadIndexReply { .. } => None,
+            MessageBody::PreVoteReply { .. }
+            | MessageBody::VoteReply { .. }
+            | MessageBody::ForcedVoteReply { .. }
+            | MessageBody::AppendReply { .. }
+            | MessageBody::AppendReject { .. }
+            | MessageBody::HeartbeatReply { .. }
+            | MessageBody::ReadIndex { .. }
+            | MessageBody::SnapshotReply { .. } => self.objection_to_answer(message),
+        }
+    }
+
+    fn objection_to_answer(&self, message: &Message) -> Option<Objection> {
+        if !self.knows(message.from) {
+            return Some(Objection::Stranger);
+        }
+        let Role::Leader(leadership) = &self.role else { return None };
+        let beyond = match message.body {
+            MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
+                matched > self.log.last().index
+            }
+            MessageBody::HeartbeatReply { round, .. } => round > leadership.rounds.current,
+            _ => false,
+        };
+        (message.term == self.hard.term && beyond).then_some(Objection::NeverSent)
+    }
+
+    /// Whether this is no voter, as far as this member knows any, while there is a leader that it hears.
+    fn is_unasked(&self, from: MemberId) -> bool {
+        let mut possible = self.configs.possible(self.commit);
+        self.lease_refuses_votes()
+            && self.config().voters().next().is_some()
+            && !possible.any(|config| config.is_voter(from))
+    }
+
+    fn knows(&self, from: MemberId) -> bool {
+        let sent_to = match &self.role {
+            Role::Leader(leadership) => leadership.peers.contains_key(&from),
+            _ => false,
+        };
+        let is_among = |config: &crate::Config| config.everybody().any(|id| id == from);
+        sent_to || self.configs.possible(self.commit).any(is_among)
+    }
+
+    /// A term that nothing since this member's own can have led to.
+    fn is_too_far(&self, term: Term) -> bool {
+        if term > TERM_USED_UP {
+            return true;
+        }
+        let ahead = term.saturating_sub(self.hard.term);
+        if self.hard.term == 0 {
+            return ahead > TERM_JUMP_MAX;
+        }
+        let many = self.leaps_due_ms > self.now_ms.saturating_add(LEAPS_AT_ONCE * LEAP_PAUSE_MS);
+        ahead > TERM_LEAP_MAX || (ahead > ELECTIONS_MAX && many)
+    }
+
+    /// Another member's term is taken over.
+    pub(super) fn note_leap(&mut self, term: Term) {
+        if self.hard.term > 0 && term.saturating_sub(self.hard.term) > ELECTIONS_MAX {
+            let after = self.leaps_due_ms.max(self.now_ms);
+            self.leaps_due_ms = after.saturating_add(LEAP_PAUSE_MS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use super::*;
+use crate::config::{Config, MemberInfo, MemberRole};
+use crate::core::tests::{id, leader_of_three, member, step, voters};
+use crate::event::Event;
+use crate::message::TERM_MAX;
+use crate::types::{LogPosition, SnapshotMeta};
+
+fn from(sender: u128, term: Term, body: MessageBody) -> Event {
+    Event::Receive(Message { from: id(sender), to: id(1), term, body })
+}
+
+fn beat(sender: u128, term: Term) -> Event {
+    from(sender, term, MessageBody::Heartbeat { commit: 0, round: 1 })
+}
+
+fn vote(sender: u128, term: Term, transfer: bool) -> Event {
+    let last = LogPosition { term: term - 1, index: 9 };
+    from(sender, term, MessageBody::Vote { last, transfer })
+}
+
+fn snapshot(sender: u128, term: Term) -> Event {
+    let meta = SnapshotMeta { last: LogPosition { term, index: 9 }, config: voters(&[1, 2, 3]) };
+    Event::InstallSnapshot { from: id(sender), term, meta }
+}
+
+/// Two other voters, and a learner, 4.
+fn with_learner() -> Config {
+    let mut config = voters(&[1, 2, 3]);
+    config.members.insert(id(4), MemberInfo::new(MemberRole::Learner, "h:4", "n4"));
+    config
+}
+
+/// It hears 2, the leader of term 1.
+fn follower() -> Consensus {
+    let mut member = member(with_learner());
+    step(&mut member, 0, beat(2, 1));
+    assert_eq!(member.leader(), Some(id(2)));
+    member
+}
+
+/// Why the event did not count; the term, the leader and the end of the log are what they were.
+#[track_caller]
+fn rejected(member: &mut Consensus, now_ms: u64, event: Event) -> Objection {
+    let before = (member.term(), member.leader(), member.last(), member.is_leader());
+    let effects = step(member, now_ms, event);
+    assert_eq!((member.term(), member.leader(), member.last(), member.is_leader()), before);
+    assert!(effects.messages.is_empty() && effects.hard_state.is_none(), "{effects:?}");
+    let [Rejected { objection, .. }] = effects.rejected[..] else { panic!("{effects:?}") };
+    objection
+}
+
+#[test]
+fn while_a_leader_is_heard_only_voters_begin_a_term() {
+    for sender in [4, 9] {
+        let mut follower = follower();
+        for event in [beat(sender, 2), vote(sender, 2, true), snapshot(sender, 2)] {
+            assert_eq!(rejected(&mut follower, 10, event), Objection::NoVoter);
+        }
+        step(&mut follower, 10, vote(sender, 2, false));
+        assert_eq!(follower.term(), 1, "the lease refuses that of anybody");
+    }
+    for event in [beat(3, 2), vote(3, 2, true), snapshot(3, 2)] {
+        let mut follower = follower();
+        step(&mut follower, 10, event);
+        assert_eq!(follower.term(), 2);
+    }
+}
+
+#[test]
+fn who_hears_no_leader_follows_one_that_it_does_not_know() {
+    for sender in [4, 9] {
+        let mut follower = follower();
+        step(&mut follower, 60_000, beat(sender, 2));
+        assert_eq!(follower.leader(), Some(id(sender)), "it was admitted meanwhile");
+    }
+}
+
+#[test]
+fn a_leader_is_not_deposed_by_who_has_no_vote() {
+    let mut leader = leader_of_three();
+    for event in [beat(9, 7), vote(9, 7, true), snapshot(9, 7)] {
+        assert_eq!(rejected(&mut leader, 5001, event), Objection::NoVoter);
+    }
+    let answers = [
+        MessageBody::HeartbeatReply { round: 0, persisted_last: 0 },
+        MessageBody::AppendReply { matched: 1 },
+        MessageBody::AppendReject { rejected: 1, hint: LogPosition::default() },
+        MessageBody::SnapshotReply { matched: 1 },
+        MessageBody::PreVoteReply { granted: false },
+        MessageBody::VoteReply { granted: true },
+        MessageBody::ForcedVoteReply { granted: true, commit: LogPosition::default() },
+        MessageBody::ReadIndex { ctx: 1 },
+    ];
+    for body in answers {
+        assert_eq!(rejected(&mut leader, 5001, from(9, 7, body)), Objection::Stranger);
+    }
+    step(&mut leader, 5001, beat(3, 7));
+    assert_eq!(leader.term(), 7);
+}
+
+#[test]
+fn a_term_has_one_leader() {
+    let mut follower = follower();
+    for event in [beat(3, 1), from(3, 1, MessageBody::TimeoutNow), snapshot(3, 1)] {
+        assert_eq!(rejected(&mut follower, 10, event), Objection::SecondLeader);
+    }
+    assert_eq!(rejected(&mut leader_of_three(), 5001, beat(2, 1)), Objection::SecondLeader);
+}
+
+#[test]
+fn what_was_never_sent_is_not_acknowledged() {
+    let mut leader = leader_of_three();
+    for body in [
+        MessageBody::AppendReply { matched: 2 },
+        MessageBody::SnapshotReply { matched: u64::MAX },
+        MessageBody::HeartbeatReply { round: 99, persisted_last: 1 },
+    ] {
+        assert_eq!(rejected(&mut leader, 5001, from(2, 1, body)), Objection::NeverSent);
+    }
+    assert_eq!(leader.status(5001).commit, 1);
+}
+
+#[test]
+fn a_term_that_no_election_led_to_is_not_taken_over() {
+    let mut member = member(voters(&[1, 2, 3]));
+    for term in [TERM_JUMP_MAX + 1, TERM_MAX / 2, TERM_MAX] {
+        for event in [beat(2, term), vote(2, term, false), snapshot(2, term)] {
+            assert_eq!(rejected(&mut member, 0, event), Objection::Leap);
+        }
+    }
+    step(&mut member, 0, beat(2, TERM_JUMP_MAX));
+    assert_eq!(member.term(), TERM_JUMP_MAX, "it knew none");
+    let mut term = TERM_JUMP_MAX;
+    let further = beat(3, term + TERM_LEAP_MAX + 1);
+    assert_eq!(rejected(&mut member, 0, further), Objection::Leap);
+    let mut leaps = 0;
+    while leaps < 1_000 {
+        if !step(&mut member, 0, beat(3, term + TERM_LEAP_MAX)).rejected.is_empty() {
+            break;
+        }
+        (leaps, term) = (leaps + 1, term + TERM_LEAP_MAX);
+        assert_eq!(member.term(), term);
+    }
+    assert_eq!(leaps, LEAPS_AT_ONCE + 1);
+    term += ELECTIONS_MAX;
+    step(&mut member, 0, beat(2, term));
+    assert_eq!(member.term(), term, "elections go on");
+    for second in 1..4 {
+        let now_ms = second * LEAP_PAUSE_MS;
+        term += TERM_LEAP_MAX;
+        step(&mut member, now_ms, beat(3, term));
+        assert_eq!(member.term(), term);
+        let next = beat(2, term + TERM_LEAP_MAX);
+        assert_eq!(rejected(&mut member, now_ms, next), Objection::Leap);
+    }
+}

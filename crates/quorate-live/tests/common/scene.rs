@@ -1,0 +1,158 @@
+//! A group under load, and somebody who has a way in.
+
+use crate::common::{Cluster, Node};
+use quorate_consensus::MemberRole;
+use quorate_live::guest::Guest;
+use quorate_live::{GroupStatus, Secret, SecretOptions, Security};
+use quorate_wire::PeerIdentity;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two commits, beyond what the machine takes without anybody's lies.
+const GAP: Duration = Duration::from_millis(100);
+const BASELINE: Duration = Duration::from_secs(3);
+const ATTACK: Duration = Duration::from_secs(5);
+const TRIES: usize = 3;
+/// What all lies of a test may cost in memory.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// A group of three, and a fourth that was in it, and whose directory somebody has.
+pub struct Scene {
+    pub cluster: Cluster,
+    security: Security,
+    safe: PathBuf,
+}
+
+impl Scene {
+    pub fn new(name: &str, role: MemberRole) -> Self {
+        let file = format!("quorate-hostile-{name}-{}", std::process::id());
+        let safe = std::env::temp_dir().join(file);
+        let _absent = std::fs::remove_file(&safe);
+        Secret::new().unwrap().write(&safe).unwrap();
+        let options = SecretOptions { file: safe.clone(), dynamic: false };
+        let security = Security::Secret(options);
+        let mut cluster = Cluster::new(name, 4);
+        for node in &mut cluster.nodes {
+            node.options.security = security.clone();
+        }
+        cluster.nodes[3].options.role = role;
+        for node in &mut cluster.nodes {
+            node.start().unwrap();
+            node.joined();
+        }
+        cluster.nodes[0].wait("all", |node| node.status().config.members.len() == 4);
+        cluster.nodes[3].kill();
+        Scene { cluster, security, safe }
+    }
+
+    /// As the fourth, after so many more starts than it had.
+    pub fn identity(&self, starts: i64) -> PeerIdentity {
+        let node = &self.cluster.nodes[3];
+        let info = node.info.as_ref().unwrap();
+        PeerIdentity {
+            member: info.member,
+            incarnation: (i64::from(info.incarnation) + starts) as u32,
+            group: info.group,
+            levels: (1, quorate_consensus::LEVEL),
+            group_name: node.options.group_name.clone(),
+            name: node.options.name.clone(),
+            addr: node.options.advertise.clone(),
+            ..PeerIdentity::default()
+        }
+    }
+
+    /// With the key of the fourth.
+    pub fn dial(&self, at: usize, identity: PeerIdentity) -> Result<Guest, String> {
+        let node = &self.cluster.nodes[at];
+        let to = (node.id(), &*node.options.advertise);
+        let dir = &self.cluster.nodes[3].options.dir;
+        Guest::dial(to, identity, &self.security, Some(dir)).map_err(|error| error.to_string())
+    }
+
+    pub fn leader(&self) -> usize {
+        let nodes = self.cluster.nodes[..3].iter();
+        nodes.map(Node::status).position(|status| status.is_leader).expect("a leader")
+    }
+
+    fn lines(&self) -> usize {
+        let of = |node: &Node| {
+            let lines = node.shared.lines.lock();
+            lines.iter().filter(|(_, line)| line.contains("does not count")).count()
+        };
+        self.cluster.nodes[..3].iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Writes on one member, and looks at another, while `attack` goes on, and before. The group is as it was
+    /// afterwards, and has all that was written.
+    pub fn withstands(&mut self, attack: impl Fn(&Scene, &AtomicBool) + Sync) {
+        let leader = self.leader();
+        let before = self.cluster.nodes[leader].status();
+        let idle = || self.longest_gap(BASELINE, |_, _| {});
+        let (lines, bytes, begun) = (self.lines(), resident(), Instant::now());
+        // What else runs on this machine makes gaps, too, but not each time.
+        let mut gaps = Vec::new();
+        while gaps.len() < TRIES && gaps.iter().all(|(usual, attacked)| *attacked >= *usual + GAP) {
+            let before = idle();
+            let attacked = self.longest_gap(ATTACK, &attack);
+            gaps.push((before.max(idle()), attacked));
+        }
+        let grown = resident().saturating_sub(bytes);
+        let (usual, attacked) = gaps[gaps.len() - 1];
+        let after = self.cluster.nodes[leader].status();
+        assert_eq!((after.term, after.is_leader), (before.term, true), "{:?}", after.rejected);
+        let votes = |status: &GroupStatus| status.voters.clone();
+        assert_eq!(votes(&after), votes(&before));
+        assert!(attacked < usual + GAP, "usual gaps, and those of the attacks: {gaps:?}");
+        let told = self.lines() - lines;
+        let seconds = begun.elapsed().as_secs() as usize;
+        assert!(told <= seconds + 2, "{told} lines in {seconds} seconds");
+        assert!(grown < BYTES_MAX, "{grown} bytes more");
+        for node in &self.cluster.nodes[..3] {
+            assert!(!node.shared.state.lock().applied.iter().any(|text| text.contains("forged")));
+            assert!(node.shared.fatal.lock().is_empty());
+        }
+    }
+
+    fn longest_gap(
+        &self,
+        time: Duration,
+        meanwhile: impl Fn(&Scene, &AtomicBool) + Sync,
+    ) -> Duration {
+        let ended = AtomicBool::new(false);
+        let (writer, reader) = (&self.cluster.nodes[0], &self.cluster.nodes[1]);
+        thread::scope(|scope| {
+            scope.spawn(|| meanwhile(self, &ended));
+            let begun = Instant::now();
+            let (mut longest, mut written) = (Duration::ZERO, Vec::new());
+            while begun.elapsed() < time {
+                let proposed = Instant::now();
+                written.push(writer.propose());
+                reader.await_applied(&written[written.len() - 1..]);
+                longest = longest.max(proposed.elapsed());
+            }
+            ended.store(true, Ordering::SeqCst);
+            self.cluster.nodes[2].await_applied(&written);
+            longest
+        })
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_file(&self.safe);
+    }
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    figure("VmRSS:") * 1024
+}
+
+/// What the kernel says of this process.
+pub fn figure(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}

@@ -1,0 +1,158 @@
+//! Somebody who has a way in, and lies: about who it is, or within its own identity. Nothing is lost, forged or
+//! voted for; the group's commits go on as before; what it costs is bounded.
+
+mod common;
+#[path = "common/scene.rs"]
+mod scene;
+
+use bytes::Bytes;
+use common::authority::Authority;
+use common::Cluster;
+use quorate_consensus::{
+    Entry, EntryKind, LogPosition, MemberId, MemberRole, Message, MessageBody, Proposal,
+    SnapshotMeta,
+};
+use quorate_live::guest::Guest;
+use quorate_live::{GroupStatus, Security};
+use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, SnapshotBegin};
+use scene::Scene;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// All that one without a vote can say of terms, indexes and others.
+fn lies(to: MemberId, from: MemberId, status: &GroupStatus) -> Vec<Packet> {
+    let (term, last) = (status.term, status.last_index);
+    let end = LogPosition { term, index: last };
+    let entry = |term| Entry::new(last + 1, term, EntryKind::Data, Bytes::from_static(b"forged"));
+    let append =
+        |term| MessageBody::Append { prev: end, entries: vec![entry(term)], commit: u64::MAX };
+    let beat = || MessageBody::Heartbeat { commit: u64::MAX, round: u64::MAX };
+    let said = [
+        (term, beat()),
+        (term + 1, beat()),
+        (term + (1 << 47), beat()),
+        (u64::MAX, beat()),
+        (term, append(term)),
+        (term + 1, append(term + 1)),
+        (term + 1, MessageBody::Vote { last: end, transfer: true }),
+        (term + 1, MessageBody::Vote { last: end, transfer: false }),
+        (term + (1 << 33), MessageBody::ForcedVote { last: end }),
+        (term + 1, MessageBody::PreVote { last: end }),
+        (term, MessageBody::TimeoutNow),
+        (term, MessageBody::AppendReply { matched: u64::MAX }),
+        (term, MessageBody::AppendReply { matched: last + 1_000_000 }),
+        (term, MessageBody::SnapshotReply { matched: u64::MAX }),
+        (term, MessageBody::HeartbeatReply { round: u64::MAX, persisted_last: u64::MAX }),
+        (term, MessageBody::ReadIndexReply { ctx: 0, index: 0 }),
+        (term, MessageBody::VoteReply { granted: true }),
+        (term + 1, MessageBody::PreVoteReply { granted: true }),
+        (term, MessageBody::ForcedVoteReply { granted: true, commit: end }),
+    ];
+    let messages = said.map(|(term, body)| Packet::Consensus(Message { from, to, term, body }));
+    let meta = SnapshotMeta {
+        last: LogPosition { term: term + 1, index: last + 1_000 },
+        config: status.config.clone(),
+    };
+    let others = [
+        Packet::LeaveAnswer(LeaveAnswer::Done),
+        Packet::StatusRequest,
+        Packet::Ping,
+        Packet::SnapshotBegin(SnapshotBegin { term: term + 1, meta, bytes: 4 }),
+        Packet::SnapshotData(Bytes::from_static(b"fake")),
+        Packet::SnapshotEnd { crc: crc32c::crc32c(b"fake") },
+    ];
+    messages.into_iter().chain(others).collect()
+}
+
+/// Says all of it, to each member, again and again.
+fn lie(scene: &Scene, ended: &AtomicBool, more: &[Packet]) {
+    let identity = scene.identity(1);
+    let mut guests: Vec<Guest> =
+        (0..3).map(|at| scene.dial(at, identity.clone()).expect("it is let in")).collect();
+    while !ended.load(Ordering::SeqCst) {
+        let status = scene.cluster.nodes[0].status();
+        for (at, guest) in guests.iter_mut().enumerate() {
+            let to = scene.cluster.nodes[at].id();
+            let said = lies(to, identity.member, &status);
+            if said.iter().chain(more).any(|packet| guest.says(packet).is_err()) {
+                *guest = scene.dial(at, identity.clone()).expect("it is let in again");
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_member_without_a_vote_that_lies_about_terms_and_indexes_changes_nothing() {
+    let mut scene = Scene::new("hostile-learner", MemberRole::Learner);
+    let proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"forged"));
+    let forged = [Packet::Forward(vec![proposal])];
+    scene.withstands(|scene, ended| lie(scene, ended, &forged));
+    let rejected = scene.cluster.nodes[scene.leader()].status().rejected;
+    for kind in ["forged", "leap", "never_sent", "no_voter", "second_leader", "unasked", "unsound"]
+    {
+        assert!(rejected.iter().any(|(known, count)| *known == kind && *count > 0), "{rejected:?}");
+    }
+}
+
+#[test]
+fn a_removed_member_with_its_old_key_changes_nothing() {
+    let mut scene = Scene::new("hostile-removed", MemberRole::Voter);
+    let leader = scene.leader();
+    let node = &scene.cluster.nodes[leader];
+    node.operator().remove_member("n3", common::PATIENCE).unwrap();
+    node.wait("its removal", |node| {
+        let status = node.status();
+        !status.config.is_joint() && status.voters.len() == 3
+    });
+    let proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"forged"));
+    let wishes = [
+        Packet::Forward(vec![proposal]),
+        Packet::WantVotes { votes: 200 },
+        Packet::ViewRefresh { number: u64::MAX },
+    ];
+    scene.withstands(|scene, ended| lie(scene, ended, &wishes));
+    let rejected = scene.cluster.nodes[scene.leader()].status().rejected;
+    for kind in ["no_member", "stranger", "no_voter"] {
+        assert!(rejected.iter().any(|(known, count)| *known == kind && *count > 0), "{rejected:?}");
+    }
+}
+
+#[test]
+fn a_member_with_a_rolled_back_directory_is_told_so() {
+    let scene = Scene::new("hostile-rollback", MemberRole::Voter);
+    let ahead = scene.dial(0, scene.identity(5));
+    assert!(ahead.is_ok(), "{:?}", ahead.err());
+    for starts in [4, 0, -1] {
+        let refused = scene.dial(0, scene.identity(starts)).err().expect("a former start");
+        assert!(refused.contains("start number"), "{refused}");
+    }
+}
+
+#[test]
+fn a_valid_certificate_for_another_name_opens_no_connection_as_a_member() {
+    let authority = Authority::new("hostile-name");
+    let issued = |at: usize| Security::Certificates(authority.issue(&format!("n{at}")));
+    let cluster = Cluster::secured("hostile-name", 3, issued);
+    let other = Security::Certificates(authority.issue("other"));
+    let own = authority.files("n1", Some("ca.pem"));
+    let victim = &cluster.nodes[1];
+    let info = victim.info.as_ref().unwrap();
+    let identity = PeerIdentity {
+        member: info.member,
+        incarnation: info.incarnation + 1,
+        group: cluster.nodes[0].info.as_ref().unwrap().group,
+        levels: (1, quorate_consensus::LEVEL),
+        group_name: victim.options.group_name.clone(),
+        name: victim.options.name.clone(),
+        addr: victim.options.advertise.clone(),
+        ..PeerIdentity::default()
+    };
+    let to = (cluster.nodes[0].id(), &*cluster.nodes[0].options.advertise);
+    let dial = |security: &Security| Guest::dial(to, identity.clone(), security, None);
+    let refused = dial(&other).err().expect("another name").to_string();
+    assert!(refused.contains("another name"), "{refused}");
+    let let_in = dial(&Security::Certificates(own));
+    assert!(let_in.is_ok(), "{:?}", let_in.err());
+}
