@@ -24,7 +24,7 @@ impl Guest {
     ) -> Result<Guest, GroupError> {
         let read = Credentials::read(security, &Operators::default())?;
         let trust = match dir {
-            Some(dir) => read.of_member(dir, false)?,
+            Some(dir) => read.of_member(dir)?,
             None => read.of_process()?,
         };
         let trust = Arc::new(trust);

@@ -28,6 +28,8 @@ pub(crate) struct Live {
     pub trust: RwLock<Arc<Trust>>,
     /// Which operators this member takes now.
     pub operators: RwLock<Operators>,
+    /// Held while files are read and what they say is put in force: the last to ask has the last word.
+    pub reloading: Mutex<()>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
     pub stopping: Mutex<bool>,
@@ -144,11 +146,19 @@ impl Live {
     /// Reads secret or certificates again. All connections are made anew, in both directions: what they stood
     /// on may be revoked.
     pub fn reload_security(&self) -> Result<(), GroupError> {
+        let _one_at_a_time = self.reloading.lock();
+        self.reload()
+    }
+
+    fn reload(&self) -> Result<(), GroupError> {
         let (options, operators) = (&self.options, self.operators.read().clone());
         let read = Credentials::read(&options.security, &operators)?;
-        let loaded = read.of_member(&options.dir, options.has_data())?;
+        let loaded = read.of_running_member(&options.dir)?;
         self.with_machine(|machine, now_ms, out| machine.show(now_ms, loaded.key, out))
             .map_err(|refusal| GroupError::OtherName { reason: refusal.text })?;
+        if options.has_data() {
+            read.write_transfer_files(&options.dir)?;
+        }
         *self.trust.write() = Arc::new(loaded);
         self.hands.acceptor.connections.cut();
         self.core.break_links();
@@ -159,11 +169,12 @@ impl Live {
     /// who is no member, too: so all connect anew. Where their files cannot be read, whoever was taken off
     /// the list has no right any more, and whoever was added has none yet.
     pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
+        let _one_at_a_time = self.reloading.lock();
         let former = mem::replace(&mut *self.operators.write(), operators.clone());
         if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
             return Ok(());
         }
-        self.reload_security()
+        self.reload()
     }
 
     /// As [`Live::order`], by an operator: noted, with its author and the time.

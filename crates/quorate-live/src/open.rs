@@ -44,7 +44,10 @@ pub(crate) fn open(
     };
     let (wal, recovered) = Wal::open(wal_options, true, syncs.receiver())?;
     keep_private(&options, &*observer);
-    let trust = Arc::new(credentials.of_member(&options.dir, options.has_data())?);
+    let trust = Arc::new(credentials.of_member(&options.dir)?);
+    if options.has_data() {
+        credentials.write_transfer_files(&options.dir)?;
+    }
     report_recovery(&options, &recovered, &*observer);
     report_encryption(&options, &recovered, &keys, &*observer);
     let fresh = recovered.last.index == 0;
@@ -95,6 +98,7 @@ pub(crate) fn open(
         });
         Live {
             operators: RwLock::new(options.operators.clone()),
+            reloading: Mutex::new(()),
             options,
             id,
             tick_ms,

@@ -173,7 +173,8 @@ impl History {
         for entry in &found.entries {
             assert_eq!(life.shared.state().term_at(entry.index), Some(entry.term));
         }
-        let special = found.entries.iter().filter(|e| e.kind != EntryKind::Data);
+        let is_special = |e: &&Entry| !matches!(e.kind, EntryKind::Data | EntryKind::Note);
+        let special = found.entries.iter().filter(is_special);
         assert!(special.eq(&recovered.special));
 
         let mut model = self.synced.clone();

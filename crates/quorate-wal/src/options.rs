@@ -65,7 +65,7 @@ pub struct Recovered {
     /// `(first index, term)` of each run of entries with the same term, ascending, covering
     /// everything after `base`.
     pub term_runs: Vec<(Index, Term)>,
-    /// All entries that are not `EntryKind::Data`, ascending.
+    /// All entries that are neither `EntryKind::Data` nor `EntryKind::Note`, ascending.
     pub special: Vec<Entry>,
     /// Bytes of a last write that were cut off because the records before them are not intact. An
     /// interrupted write, as a rule, of which nothing was acknowledged; but damage to the very last

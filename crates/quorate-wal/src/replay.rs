@@ -73,7 +73,8 @@ impl Replay {
         }
         self.runs.push(position);
         self.last = position;
-        if head.entry_kind != EntryKind::Data {
+        // A start needs neither what the layer above has of the log, nor notes of orders, which may be many.
+        if !matches!(head.entry_kind, EntryKind::Data | EntryKind::Note) {
             let (index, term, kind) = (position.index, position.term, head.entry_kind);
             self.special.push(Entry::new(index, term, kind, Bytes::copy_from_slice(data)));
         }

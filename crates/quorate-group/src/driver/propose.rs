@@ -3,16 +3,12 @@
 //! The core holds proposals back while leadership is on its way to somebody else: they stay queued
 //! here and go to whoever leads next, so that no client sees an error.
 
+use super::deferred::Room;
 use super::Driver;
 use crate::output::{Link, Output};
 use crate::rejected::Cause;
 use quorate_consensus::{Event, MemberId, Proposal, StepError};
 use quorate_wire::Packet;
-
-/// Of one member. What it has in its outbox and in the sockets is less; its proposals wait for their fates.
-const DEFERRED_BYTES_MAX: usize = 64 << 20;
-/// Of one that is no member (yet).
-const GUESTS_BYTES_MAX: usize = 8 << 20;
 
 impl Driver {
     /// Proposes, or forwards to the leader, what waits.
@@ -46,8 +42,8 @@ impl Driver {
                 return;
             }
         }
-        let bytes_max = if is_member { DEFERRED_BYTES_MAX } else { GUESTS_BYTES_MAX };
-        if !self.deferred.add(from, batch, bytes_max) {
+        let room = if is_member { Room::Member } else { Room::Guest };
+        if !self.deferred.add(from, batch, room) {
             // With a new connection it sends everything again that is not decided.
             self.reject(from, Cause::TooMuch, out);
             out.links.push(Link::Cut(from));
@@ -57,7 +53,10 @@ impl Driver {
     /// Tries again what a transfer of leadership, or an admission, held up.
     pub fn retry_deferred(&mut self, out: &mut Output) {
         for (from, batch) in self.deferred.take() {
-            self.propose_or_defer(from, batch, out);
+            // Who is no member and has gone sends everything again, if it comes back.
+            if self.config.members.contains_key(&from) || self.peers.is_connected(from) {
+                self.propose_or_defer(from, batch, out);
+            }
         }
         if self.leadership.is_leader {
             self.pending.retry();

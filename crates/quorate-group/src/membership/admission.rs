@@ -39,12 +39,14 @@ pub(crate) fn admit(
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
     }
-    let joining = driver.config.members.values().filter(|info| info.joining).count();
+    let alive = |id| id == driver.id || driver.peers.is_connected(id);
+    // Who died on its way in keeps nobody out.
+    let members = driver.config.members.iter();
+    let joining = members.filter(|(id, info)| info.joining && alive(**id)).count();
     if joining >= JOINING_MAX && !driver.config.members.contains_key(&guest.member) {
         let reason = format!("{joining} members are being admitted already: one after the other");
         return Admission::Later { reason };
     }
-    let alive = |id| id == driver.id || driver.peers.is_connected(id);
     let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {
         Ok(None) => return Admission::Granted,
         Ok(Some(change)) => change,

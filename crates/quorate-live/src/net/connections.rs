@@ -3,14 +3,16 @@
 //! Invariants:
 //! - of those that have not introduced themselves, at most [`STRANGERS_MAX`] are open, and none for longer
 //!   than [`STRANGERS_TIME`] once another one comes;
-//! - who comes too often makes room for itself: the oldest of the address that has most of them goes. So
-//!   nobody can keep the members of the group out from one host;
+//! - who comes too often makes room for itself: the oldest of the host that has most of them goes, and of hosts
+//!   that have as many the one that has been here longest. So nobody can keep the members of the group out from
+//!   one host, which may have as many addresses as a network of IPv6 has;
 //! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out.
 
 use parking_lot::Mutex;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 const STRANGERS_MAX: usize = 64;
@@ -55,7 +57,7 @@ impl Connections {
 
     /// Lists a connection that was accepted.
     pub fn list_stranger(&self, stream: &TcpStream) -> io::Result<Listed<'_>> {
-        self.add(stream, Some((Instant::now(), stream.peer_addr()?.ip())))
+        self.add(stream, Some((Instant::now(), host(stream.peer_addr()?.ip()))))
     }
 
     fn add(
@@ -149,10 +151,18 @@ impl State {
         if by_address.values().map(|(count, _)| count).sum::<usize>() < STRANGERS_MAX {
             return;
         }
-        let most = by_address.values().max_by_key(|(count, _)| *count);
+        let most = by_address.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
         if let Some(connection) = most.and_then(|(_, oldest)| self.open.remove(oldest)) {
             shut(&connection.stream);
         }
+    }
+}
+
+/// What stands for all addresses that one host may have: of IPv6, its network of 64 bits.
+fn host(addr: IpAddr) -> IpAddr {
+    match addr.to_canonical() {
+        IpAddr::V6(addr) => Ipv6Addr::from_bits(addr.to_bits() & !u128::from(u64::MAX)).into(),
+        addr => addr,
     }
 }
 
@@ -179,6 +189,29 @@ mod tests {
     fn is_open(stream: &mut TcpStream) -> bool {
         stream.set_nonblocking(true).unwrap();
         matches!(stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    #[test]
+    fn a_host_is_one_whatever_addresses_it_takes() {
+        let host = |addr: &str| host(addr.parse().unwrap());
+        assert_eq!(host("2001:db8:0:7::1"), host("2001:db8:0:7:ffff::2"));
+        assert_ne!(host("2001:db8:0:7::1"), host("2001:db8:0:8::1"));
+        assert_eq!(host("::ffff:10.0.0.1"), host("10.0.0.1"));
+        assert_ne!(host("10.0.0.1"), host("10.0.0.2"));
+    }
+
+    #[test]
+    fn of_hosts_with_as_many_the_one_that_came_first_makes_room() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let mut all: Vec<_> = (1..=STRANGERS_MAX as u8).map(|last| from(&listener, last)).collect();
+        // The last address is that of who came last: it stays.
+        let _listed: Vec<_> =
+            all.iter().map(|(_, accepted)| connections.list_stranger(accepted).unwrap()).collect();
+        let (_more, accepted) = from(&listener, 200);
+        let _one_more = connections.list_stranger(&accepted).unwrap();
+        assert!(!is_open(&mut all[0].0), "the oldest has gone");
+        assert!(all[1..].iter_mut().all(|(stream, _)| is_open(stream)));
     }
 
     #[test]

@@ -139,12 +139,17 @@ fn attempt(
 }
 
 /// Anybody can answer in the clear. Of what it says, only that it is a member that encrypts nothing is
-/// listened to; any other refusal would be one of a member's, which this has not shown to be.
+/// listened to, and none of its words gets into a log; any other refusal would be one of a member's, which
+/// this has not shown to be.
 fn unencrypted(plain: Channel, what: &str) -> DialError {
     let mut reader = FrameReader::new(plain, GREETING_BYTES_MAX);
-    match read_packet(&mut reader, MemberId(0), MemberId(0)) {
-        Ok(Packet::Refuse(refusal)) if refusal.code == RefusalCode::Security => {
-            DialError::Unencrypted(format!("{what}: {}", refusal.text))
+    let refuses = || {
+        let (FrameType::Refuse, body) = reader.next_packet().ok()? else { return None };
+        Packet::decode(FrameType::Refuse, body, MemberId(0), MemberId(0)).ok()
+    };
+    match { refuses }() {
+        Some(Packet::Refuse(refusal)) if refusal.code == RefusalCode::Security => {
+            DialError::Unencrypted(what.to_owned())
         }
         _ => DialError::Handshake(io::Error::other(format!("{what}, and this node does"))),
     }

@@ -1,5 +1,5 @@
 //! The group port: accepts connections, and keeps strangers from doing harm. Complaints about them
-//! are at most one line a second.
+//! are at most one line in ten seconds.
 
 use super::allowed::Allowed;
 use super::connections::Connections;

@@ -1,7 +1,9 @@
 //! One document: a version, and what is said in it.
 
+use quorate_wire::printable;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Of requests and answers. Words may be added to it without another number.
 pub const PORT_VERSION: u16 = 1;
@@ -44,8 +46,18 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable>
     if head.version != PORT_VERSION {
         return Err(Unreadable::Version { theirs: head.version });
     }
-    let heard: Heard<T> = serde_json::from_slice(bytes).map_err(malformed)?;
-    Ok(heard.body)
+    let Heard { body }: Heard<Value> = serde_json::from_slice(bytes).map_err(malformed)?;
+    serde_json::from_value(shown(body)).map_err(malformed)
+}
+
+/// Whatever the other side says gets into lines of logs, or on screens.
+fn shown(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(printable(&text)),
+        Value::Array(all) => all.into_iter().map(shown).collect(),
+        Value::Object(all) => all.into_iter().map(|(name, value)| (name, shown(value))).collect(),
+        other => other,
+    }
 }
 
 fn malformed(error: serde_json::Error) -> Unreadable {

@@ -72,7 +72,7 @@ fn the_secret_itself_makes_no_operator() {
     let options = SecretOptions { file: secret.clone(), dynamic: false };
     let security = Security::Secret(options);
     let read = |security| Credentials::read(security, &Operators::default());
-    let trust = read(&security).and_then(Credentials::of_process).unwrap();
+    let trust = read(&security).and_then(|read| read.of_process()).unwrap();
     let text = forbidden(dialled(node, trust, Want::Operator));
     assert!(text.contains("quorate operator new"), "{text}");
     // Nor does a credential make a member: it is no secret's file.

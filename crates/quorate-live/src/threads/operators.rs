@@ -10,6 +10,7 @@ use crate::net::connections::Listed;
 use crate::net::dial::{write_frames, write_packet};
 use crate::net::trust::{OperatorId, Privilege};
 use crate::port::{Answer, Fault, Report, Request, Seen, Unreadable, Why, REQUEST_BYTES_MAX};
+use bytes::Bytes;
 use quorate_group::{Author, Done, Order, OrderError};
 use quorate_wire::{
     FrameReader, FrameType, Hello, Packet, PeerIdentity, ReadFailure, Refusal, RefusalCode, Want,
@@ -118,8 +119,7 @@ impl Served<'_> {
             if left.is_zero() {
                 break;
             }
-            reader.stream().socket().set_read_timeout(Some(left))?;
-            let body = match reader.next_packet()? {
+            let body = match whole_packet(reader, Instant::now() + left)? {
                 (FrameType::OperatorRequest, body) => body,
                 (other, _) => {
                     let (what, value) = ("an operator's packet", (other as u8).into());
@@ -189,6 +189,24 @@ impl Served<'_> {
             Ok(Done::Nothing | Done::ReadPoint(_)) => Answer::Done,
             Err(error) => refused(&error),
         }
+    }
+}
+
+/// A request that is here in whole until then: who sends it byte by byte has no more time than others.
+fn whole_packet(
+    reader: &mut FrameReader<Channel>,
+    end: Instant,
+) -> Result<(FrameType, Bytes), ReadFailure> {
+    loop {
+        if let Some(packet) = reader.buffered_packet()? {
+            return Ok(packet);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+        }
+        reader.stream().socket().set_read_timeout(Some(left))?;
+        reader.fill()?;
     }
 }
 

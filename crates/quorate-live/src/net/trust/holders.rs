@@ -40,7 +40,8 @@ impl Holders {
         };
         let listed = operators.listed().iter();
         let operators = listed.map(|operator| {
-            if members.contains(&operator.name) {
+            // As names in certificates are compared.
+            if members.iter().any(|name| name.eq_ignore_ascii_case(&operator.name)) {
                 return Err(GroupError::TwoRoles { name: operator.name.clone() });
             }
             Ok((parsed(&operator.name, "quorate.operators")?, operator.clone()))
@@ -74,7 +75,7 @@ impl Holders {
     fn check_known(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
         let unread =
             |error| Error::General(format!("whom the certificate names cannot be read: {error}"));
-        key_of(shown, &self.members).map(drop).map_err(unread)
+        key_of(shown).map(drop).map_err(unread)
     }
 
     /// What a member is known by that shows this certificate, which was checked.
@@ -82,7 +83,7 @@ impl Holders {
         match self.trusts(shown) {
             true => KeyId::default(),
             // Whose cannot be read was not let in.
-            false => key_of(shown, &self.members).unwrap_or_default(),
+            false => key_of(shown).unwrap_or_default(),
         }
     }
 

@@ -98,6 +98,7 @@ pub(crate) struct Trust {
 }
 
 /// What encrypts connections.
+#[derive(Clone)]
 pub(crate) struct Tls {
     pub client: Arc<ClientConfig>,
     pub server: Arc<ServerConfig>,
@@ -107,6 +108,7 @@ pub(crate) struct Tls {
 }
 
 /// What is to be proved on a connection before anything else is said.
+#[derive(Clone)]
 pub(crate) struct Proving {
     pub shown: Shown,
     /// The public key that this side shows.
@@ -142,22 +144,32 @@ impl Credentials {
         Ok(Credentials { material, dynamic, this_host_only: *security == Security::ThisHost })
     }
 
-    /// Of a member whose log is in `dir`. With a secret, its own key is there, and is made if it is missing; if
-    /// it `has_data`, so is what it needs for state transfers.
-    pub fn of_member(self, dir: &Path, has_data: bool) -> Result<Trust, GroupError> {
-        if let (Material::Secrets(secrets), true) = (&self.material, has_data) {
-            TransferFiles::of(dir).write(secrets)?;
-        }
+    /// Of a member that starts with its log in `dir`: with a secret, its own key is there, and is made if it is
+    /// missing.
+    pub fn of_member(&self, dir: &Path) -> Result<Trust, GroupError> {
         self.with_key(|| OwnKey::of_directory(dir))
     }
 
+    /// Of a member that runs, which is known by the key that it has.
+    pub fn of_running_member(&self, dir: &Path) -> Result<Trust, GroupError> {
+        self.with_key(|| OwnKey::there(dir))
+    }
+
+    /// What a server needs for state transfers, with a secret: in the same directory.
+    pub fn write_transfer_files(&self, dir: &Path) -> Result<(), GroupError> {
+        match &self.material {
+            Material::Secrets(secrets) => TransferFiles::of(dir).write(secrets),
+            Material::None | Material::Certificates(_) => Ok(()),
+        }
+    }
+
     /// Of one process, which nobody has to know again.
-    pub fn of_process(self) -> Result<Trust, GroupError> {
+    pub fn of_process(&self) -> Result<Trust, GroupError> {
         self.with_key(OwnKey::passing)
     }
 
     fn with_key(
-        self,
+        &self,
         own: impl FnOnce() -> Result<OwnKey, GroupError>,
     ) -> Result<Trust, GroupError> {
         let plain = Trust {
@@ -167,15 +179,15 @@ impl Credentials {
             key: KeyId::default(),
             this_host_only: self.this_host_only,
         };
-        Ok(match self.material {
+        Ok(match &self.material {
             Material::None => plain,
             Material::Secrets(secrets) => {
                 let own = own()?;
                 let key = key_id(own.public());
-                Trust { tls: Some(own.tls(Shown::Member(secrets))?), key, ..plain }
+                Trust { tls: Some(own.tls(Shown::Member(secrets.clone()))?), key, ..plain }
             }
             Material::Certificates(Loaded { tls, key, expiry }) => {
-                Trust { tls: Some(tls), expiry: Some(expiry), key, ..plain }
+                Trust { tls: Some(tls.clone()), expiry: Some(expiry.clone()), key: *key, ..plain }
             }
         })
     }

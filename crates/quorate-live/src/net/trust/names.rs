@@ -1,46 +1,45 @@
 //! Whom a certificate names, and so what the group knows a member by that shows it.
 //!
-//! Certificates are renewed, with other keys; the name stays. So what is pinned at admission is the name: the
-//! first alternative name that is one of those that `quorate.ssl_names` lists; without such a list the first
-//! alternative name that is a DNS name or an IP address; without any the subject.
+//! Certificates are renewed, with other keys; the names stay. So what is pinned at admission is the set of
+//! its alternative names (DNS names and IP addresses), or the subject if there are none.
+//!
+//! Invariant: it follows from the certificate alone. If it depended on what a node's options list, nodes with
+//! different lists would know a member by different names, and refuse each other for good.
 
 use super::x509::{AltName, Contents};
 use graviola::hashing::{Hash, Sha256};
 use quorate_consensus::KeyId;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::CertificateDer;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// What a member with this certificate is known by. `listed`: the names that members may have; empty: any.
-pub(super) fn key_of(
-    certificate: &CertificateDer<'_>,
-    listed: &[ServerName<'_>],
-) -> der::Result<KeyId> {
+/// What a member with this certificate is known by.
+pub(super) fn key_of(certificate: &CertificateDer<'_>) -> der::Result<KeyId> {
     let Contents { subject, names, .. } = Contents::read(certificate)?;
-    let is_listed = |name: &&AltName| listed.iter().any(|listed| covers(name, listed));
-    let name = names.iter().find(is_listed).or(names.first());
-    Ok(match name {
-        Some(AltName::Dns(name)) => key(b"dns", name.as_bytes()),
-        Some(AltName::Ip(IpAddr::V4(address))) => key(b"ip", &address.octets()),
-        Some(AltName::Ip(IpAddr::V6(address))) => key(b"ip", &address.octets()),
-        None => key(b"subject", &subject),
+    Ok(match names.is_empty() {
+        true => key(&[part(b"subject", &subject)].into()),
+        false => key(&names.iter().map(named).collect()),
     })
 }
 
-/// Whether a certificate for this name is one for the listed one; that it is was found before, by TLS.
-fn covers(name: &AltName, listed: &ServerName<'_>) -> bool {
-    match (name, listed) {
-        (AltName::Dns(name), ServerName::DnsName(listed)) => {
-            let listed = listed.as_ref().to_ascii_lowercase();
-            let of_all = || Some((name.strip_prefix("*.")?, listed.split_once('.')?.1));
-            *name == listed || of_all().is_some_and(|(domain, other)| domain == other)
-        }
-        (AltName::Ip(address), ServerName::IpAddress(listed)) => *address == IpAddr::from(*listed),
-        _ => false,
+fn named(name: &AltName) -> Vec<u8> {
+    match name {
+        AltName::Dns(name) => part(b"dns", name.as_bytes()),
+        AltName::Ip(IpAddr::V4(address)) => part(b"ip", &address.octets()),
+        AltName::Ip(IpAddr::V6(address)) => part(b"ip", &address.octets()),
     }
 }
 
-fn key(kind: &[u8], name: &[u8]) -> KeyId {
-    let hash = Sha256::hash(&[b"quorate certificate, ", kind, b": ", name].concat());
+/// With its length, so that no two lists of names are the same bytes.
+fn part(kind: &[u8], name: &[u8]) -> Vec<u8> {
+    let length = (name.len() as u64).to_le_bytes();
+    [kind, &b": "[..], &length, name].concat()
+}
+
+fn key(parts: &BTreeSet<Vec<u8>>) -> KeyId {
+    let mut said = b"quorate certificate, ".to_vec();
+    parts.iter().for_each(|part| said.extend(part));
+    let hash = Sha256::hash(&said);
     let mut digest = [0; KeyId::NAME_BYTES];
     let bytes: &[u8] = hash.as_ref();
     digest.copy_from_slice(&bytes[..KeyId::NAME_BYTES]);
@@ -51,31 +50,25 @@ fn key(kind: &[u8], name: &[u8]) -> KeyId {
 mod tests {
     use super::*;
 
-    fn listed(name: &str) -> ServerName<'static> {
-        ServerName::try_from(name.to_owned()).unwrap()
+    fn of(names: &[AltName]) -> KeyId {
+        key(&names.iter().map(named).collect())
     }
 
     #[test]
-    fn a_name_covers_itself_and_one_with_an_asterisk_all_of_its_domain() {
+    fn the_order_of_names_does_not_matter_and_each_of_them_does() {
         let dns = |name: &str| AltName::Dns(name.into());
         let address = AltName::Ip([10, 0, 0, 1].into());
-        for (name, of, covered) in [
-            (dns("db1.x"), "DB1.x", true),
-            (dns("db1.x"), "db2.x", false),
-            (dns("*.x"), "db1.x", true),
-            (dns("*.x"), "x", false),
-            (dns("*.x"), "a.b.x", false),
-            (address.clone(), "10.0.0.1", true),
-            (address, "10.0.0.2", false),
-            (dns("10.0.0.1"), "10.0.0.1", false),
-        ] {
-            assert_eq!(covers(&name, &listed(of)), covered, "{name:?} {of}");
-        }
+        let both = of(&[dns("db1"), dns("db1.x")]);
+        assert_eq!(of(&[dns("db1.x"), dns("db1"), dns("db1")]), both);
+        let others =
+            [of(&[dns("db1")]), of(&[dns("db1.x")]), of(&[dns("db1"), dns("db1.x"), address])];
+        assert!(others.iter().all(|other| other.is_name() && *other != both));
     }
 
     #[test]
     fn names_of_different_kinds_are_different() {
-        let ids = [key(b"dns", b"a"), key(b"ip", b"a"), key(b"dns", b"b"), key(b"subject", b"a")];
+        let of = |kind: &[u8], name: &[u8]| key(&[part(kind, name)].into());
+        let ids = [of(b"dns", b"a"), of(b"ip", b"a"), of(b"dns", b"b"), of(b"subject", b"a")];
         for (at, id) in ids.iter().enumerate() {
             assert!(id.is_name() && !ids[..at].contains(id));
         }

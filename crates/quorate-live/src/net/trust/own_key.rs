@@ -22,7 +22,7 @@ use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig};
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,16 +40,17 @@ impl OwnKey {
     /// The one in this directory; a new one is kept there.
     pub fn of_directory(dir: &Path) -> Result<OwnKey, GroupError> {
         let path = dir.join(NAME);
-        let failed = |source: io::Error| GroupError::KeyFile { path: path.clone(), source };
-        match fs::read(&path) {
-            Ok(pkcs8) => OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error))),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let pkcs8 = generate()?;
-                private_file::replace(&path, &pkcs8).map_err(failed)?;
-                OwnKey::of(pkcs8).map_err(|error| failed(io::Error::other(error)))
-            }
-            Err(error) => Err(failed(error)),
+        if !path.try_exists().map_err(|source| failed(&path, source))? {
+            private_file::replace(&path, &generate()?).map_err(|source| failed(&path, source))?;
         }
+        OwnKey::there(dir)
+    }
+
+    /// The one in this directory, which the group knows: another one would be somebody else's.
+    pub fn there(dir: &Path) -> Result<OwnKey, GroupError> {
+        let path = dir.join(NAME);
+        let pkcs8 = fs::read(&path).map_err(|source| failed(&path, source))?;
+        OwnKey::of(pkcs8).map_err(|error| failed(&path, io::Error::other(error)))
     }
 
     /// For one process, which nobody has to know again.
@@ -95,6 +96,10 @@ impl OwnKey {
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
         Ok(finished(client, server, Some(Proving { shown, public_key })))
     }
+}
+
+fn failed(path: &Path, source: io::Error) -> GroupError {
+    GroupError::KeyFile { path: path.to_owned(), source }
 }
 
 fn generate() -> Result<Vec<u8>, GroupError> {

@@ -35,6 +35,7 @@ const REFUSED: u8 = 0;
 const PROVED: u8 = 1;
 
 /// What this side shows.
+#[derive(Clone)]
 pub(crate) enum Shown {
     Member(Secrets),
     Operator(Credential),
