@@ -9,8 +9,11 @@
 mod deferred;
 mod peers;
 mod propose;
+mod trust;
 
 pub(crate) use peers::{Peer, Peers};
+#[cfg(test)]
+pub(crate) use trust::check_key;
 
 use deferred::Deferred;
 
@@ -28,7 +31,7 @@ use quorate_consensus::{
     Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Objection,
     ReadReady, RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
 };
-use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
+use quorate_wire::PeerIdentity;
 
 pub(crate) struct Driver {
     pub options: Options,
@@ -237,13 +240,6 @@ impl Driver {
     pub fn altered(&mut self, what: &str, out: &mut Output) {
         let fatal = memory_fault(&self.options.name, what);
         self.withdraw(fatal.clone(), fatal, out);
-    }
-
-    /// Another member refused a connection.
-    pub fn refused(&mut self, refusal: &Refusal, out: &mut Output) {
-        if refusal.code == RefusalCode::RolledBack {
-            self.rolled_back(refusal.text.clone(), out);
-        }
     }
 
     /// The others say that this member is an older state of itself: it stops, for good.

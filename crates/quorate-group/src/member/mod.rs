@@ -196,7 +196,7 @@ impl Member {
                     driver.due = true;
                 }
             }
-            Input::Refused { refusal, .. } => driver.refused(&refusal, out),
+            Input::Refused { peer, refusal, key } => driver.refused(peer, &refusal, key, out),
             Input::Room(peer) => self.room(peer),
             Input::Asked { addr, answer } => {
                 self.membership.joining.answered(addr, answer, driver, out);

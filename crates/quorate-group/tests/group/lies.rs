@@ -5,8 +5,8 @@ use bytes::Bytes;
 use quorate_consensus::{
     EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
-use quorate_group::{Input, Order, Output, Received};
-use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, RefusalCode};
+use quorate_group::{AskAnswer, Input, Order, Output, Received};
+use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode};
 
 /// Else the next start puts it in the place of what is committed.
 #[test]
@@ -212,4 +212,62 @@ fn guests_without_end_do_not_get_connections_without_end() {
         let welcome = ids.filter(|id| world.introduces_itself(0, with(*id, key)).is_ok());
         assert_eq!(welcome.count(), taken);
     }
+}
+
+/// A group in which each member has a key, and the key of nobody.
+fn with_keys(count: usize) -> (World, KeyId) {
+    let key = |at: usize| KeyId([at as u8 + 1; 32]);
+    (World::with(count, |at, options| options.key = key(at)), key(98))
+}
+
+#[test]
+fn only_members_with_their_own_keys_say_that_one_is_an_older_state_of_itself() {
+    let (mut world, foreign) = with_keys(3);
+    let (at, stranger) = (world.leader(), MemberId(99));
+    let member = world.identity((at + 1) % 3);
+    let guest = PeerIdentity { member: stranger, key: foreign, ..member.clone() };
+    world.introduces_itself(at, guest).expect("a guest");
+    let refusal = Refusal { code: RefusalCode::RolledBack, text: "an older state".into() };
+    let dialled = |peer, key| Input::Refused { peer, refusal: refusal.clone(), key };
+    let asked = |addr: &str, key| Input::Asked {
+        addr: addr.into(),
+        answer: AskAnswer::Refused { refusal: refusal.clone(), key },
+    };
+    for lie in [
+        dialled(stranger, foreign),
+        dialled(member.member, foreign),
+        dialled(stranger, member.key),
+        asked("elsewhere", foreign),
+        asked(&member.addr, foreign),
+    ] {
+        world.step(at, lie);
+    }
+    assert_eq!(rejected(&mut world, at, "no_member"), 3);
+    assert!(world.nodes[at].fatal.is_empty(), "{:?}", world.nodes[at].fatal);
+    for (at, truth) in
+        [(at, dialled(member.member, member.key)), ((at + 2) % 3, asked("elsewhere", member.key))]
+    {
+        world.step(at, truth);
+        assert_eq!(world.nodes[at].fatal.len(), 1);
+    }
+}
+
+#[test]
+fn only_members_say_that_another_one_is_not_where_it_was_looked_for() {
+    let (world, foreign) = with_keys(3);
+    let of = |at: usize| (world.nodes[at].id, world.identity(at).key);
+    let ((_, own), (peer, key), (_, other)) = (of(0), of(1), of(2));
+    let machine = world.nodes[0].machine.as_ref().unwrap();
+    let shows = |code, keys: [KeyId; 4]| keys.map(|key| machine.shows_absence(peer, code, key));
+    let keys = [key, own, other, foreign];
+    assert_eq!(shows(RefusalCode::Isolated, keys), [true, false, false, false]);
+    assert_eq!(shows(RefusalCode::OtherMember, keys), [true, true, true, false]);
+    assert_eq!(shows(RefusalCode::Yourself, keys), [true, true, true, false]);
+    assert_eq!(shows(RefusalCode::Busy, keys), [false; 4]);
+    let nobody = MemberId(99);
+    assert!(!machine.shows_absence(nobody, RefusalCode::Isolated, foreign));
+    // Where nothing is shown, all are believed.
+    let world = World::started(2);
+    let machine = world.nodes[0].machine.as_ref().unwrap();
+    assert!(machine.shows_absence(nobody, RefusalCode::Isolated, KeyId::default()));
 }

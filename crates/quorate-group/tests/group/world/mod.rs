@@ -267,10 +267,14 @@ impl World {
                 self.links.insert((from, to));
                 self.step(from, Input::Connected(welcome));
             }
-            Some(Err(refusal)) if quorate_group::refusal_proves_absence(refusal.code) => {
-                self.step(from, not_there);
+            Some(Err(refusal)) => {
+                let key = self.identity(to).key;
+                let machine = self.nodes[from].machine.as_ref().expect("it dials");
+                match machine.shows_absence(peer, refusal.code, key) {
+                    true => self.step(from, not_there),
+                    false => self.step(from, Input::Refused { peer, refusal, key }),
+                }
             }
-            Some(Err(refusal)) => self.step(from, Input::Refused { peer, refusal }),
         }
     }
 
@@ -305,7 +309,7 @@ impl World {
         };
         let answer = match greeted {
             None => failed("nobody answers"),
-            Some(Err(refusal)) => AskAnswer::Refused(refusal),
+            Some(Err(refusal)) => AskAnswer::Refused { refusal, key: self.identity(to).key },
             Some(Ok(from)) => {
                 let guest = self.nodes[at].machine.as_ref().unwrap().identity();
                 let mut out = Output::default();
