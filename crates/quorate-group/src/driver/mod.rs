@@ -283,6 +283,7 @@ impl Driver {
         self.peers.configured(placed, self.now_ms, out);
         let rules = config.rules;
         self.config = config;
+        self.unmask(out);
         if self.rules_known.replace(rules) != Some(rules) {
             out.notices.push(Notice::Rules(rules));
         }

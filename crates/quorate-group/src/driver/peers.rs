@@ -211,6 +211,20 @@ impl Peers {
         }
     }
 
+    /// What was known of its process is not true. Until the connections are ended that it has, see
+    /// [`Peers::is_foreign`].
+    pub fn forget(&mut self, id: MemberId, out: &mut Output) {
+        if let Some(peer) = self.map.get_mut(&id) {
+            peer.identity = None;
+            self.reach(id, out);
+        }
+    }
+
+    /// Whether its connection is that of somebody else, and is being ended.
+    pub fn is_foreign(&self, id: MemberId) -> bool {
+        self.get(id).is_some_and(|peer| peer.incoming.is_some() && peer.identity.is_none())
+    }
+
     /// Whether one more that is in no configuration is too many, of all or of those with its key.
     pub fn is_crowded(&self, guest: &PeerIdentity) -> bool {
         let strangers = self.map.iter().filter(|(id, peer)| {

@@ -5,7 +5,7 @@
 //! was not known yet.
 
 use super::Driver;
-use crate::output::Output;
+use crate::output::{Link, LogLevel, Output};
 use crate::rejected::Cause;
 use quorate_consensus::{KeyId, MemberId, MemberInfo};
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
@@ -27,7 +27,7 @@ impl Driver {
 
     /// What a member of the configuration said of itself on a connection of another kind.
     pub fn announced(&mut self, identity: &PeerIdentity, out: &mut Output) {
-        if self.config.members.contains_key(&identity.member) {
+        if self.config.members.contains_key(&identity.member) && self.check_key(identity).is_ok() {
             self.peers.announced(identity.clone(), self.now_ms, out);
         }
     }
@@ -95,6 +95,23 @@ impl Driver {
     /// Whether another member is known by this key.
     fn is_somebodys(&self, key: KeyId) -> bool {
         key.is_known() && self.others().any(|(_, info)| info.key == key)
+    }
+
+    /// Ends the connections with those that were taken for members before their keys were known here, and have
+    /// others.
+    pub(super) fn unmask(&mut self, out: &mut Output) {
+        let identities = self.peers.iter().filter_map(|(_, peer)| peer.identity.as_ref());
+        let foreign = identities.filter(|identity| self.check_key(identity).is_err());
+        let foreign: Vec<_> = foreign.map(|identity| identity.member).collect();
+        for id in foreign {
+            let line = format!(
+                "who introduced itself as member {id} does not have that member's key, as is known now: it is \
+                 not listened to any more"
+            );
+            out.log(LogLevel::Warn, line);
+            self.peers.forget(id, out);
+            out.links.push(Link::Cut(id));
+        }
     }
 }
 

@@ -17,6 +17,10 @@ pub(crate) fn admit(
     out: &mut Output,
 ) -> Admission {
     let node = driver.options.name.clone();
+    // It may have greeted before somebody else was admitted with this id.
+    if let Err(refusal) = driver.check_key(&guest) {
+        return Admission::Refused { reason: refusal.text };
+    }
     if driver.group.0 == 0 {
         let reason = format!("node {node} belongs to no group itself yet");
         return Admission::Later { reason };

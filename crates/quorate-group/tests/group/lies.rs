@@ -6,7 +6,9 @@ use quorate_consensus::{
     EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
 use quorate_group::{AskAnswer, Input, Order, Output, Received};
-use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode};
+use quorate_wire::{
+    Admission, JoinRequest, LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode, Wish,
+};
 
 /// Else the next start puts it in the place of what is committed.
 #[test]
@@ -214,9 +216,13 @@ fn guests_without_end_do_not_get_connections_without_end() {
     }
 }
 
+/// Of the member at this place, in a group in which each has one.
+fn key(at: usize) -> KeyId {
+    KeyId([at as u8 + 1; 32])
+}
+
 /// A group in which each member has a key, and the key of nobody.
 fn with_keys(count: usize) -> (World, KeyId) {
-    let key = |at: usize| KeyId([at as u8 + 1; 32]);
     (World::with(count, |at, options| options.key = key(at)), key(98))
 }
 
@@ -270,4 +276,88 @@ fn only_members_say_that_another_one_is_not_where_it_was_looked_for() {
     let world = World::started(2);
     let machine = world.nodes[0].machine.as_ref().unwrap();
     assert!(machine.shows_absence(nobody, RefusalCode::Isolated, KeyId::default()));
+}
+
+#[test]
+fn who_was_taken_for_a_member_before_that_was_known_is_not_heard_once_it_is() {
+    let (mut world, foreign) = with_keys(2);
+    let leader = world.leader();
+    let member = 1 - leader;
+    let honest = world.identity(member);
+    world.add(|at, options| options.key = key(at));
+    world.cut.extend([(member, 2), (2, member)]);
+    let addr = "elsewhere".to_owned();
+    let pretender = PeerIdentity { key: foreign, addr, ..honest.clone() };
+    world.introduces_itself(2, pretender.clone()).expect("nobody is known yet");
+    says(&mut world, 2, honest.member, Packet::Ping);
+    assert_eq!(rejected(&mut world, 2, "other_key"), 0);
+    world.until("the configuration", |world| {
+        let machine = world.nodes[2].machine.as_ref().unwrap();
+        machine.accepts(&pretender).is_err()
+    });
+    let vote = MessageBody::VoteReply { granted: true };
+    let vote = message(&world, 2, honest.member, 9, vote);
+    says(&mut world, 2, honest.member, vote);
+    assert_eq!(rejected(&mut world, 2, "other_key"), 1);
+    let mut machine = |from, term| {
+        let machine = world.nodes[2].machine.as_mut().unwrap();
+        machine.awaits((from, term), 1, None, &mut Output::default())
+    };
+    assert!(!machine(honest.member, 1 << 20), "nor is a snapshot of it awaited");
+    // The member itself is.
+    world.cut.clear();
+    world.await_voters(3);
+    world.propose(member, "a row");
+    world.await_applied(&[0, 1, 2], &["a row"]);
+    says(&mut world, 2, honest.member, Packet::Ping);
+    assert_eq!(rejected(&mut world, 2, "other_key"), 2);
+}
+
+#[test]
+fn a_connection_that_was_welcome_before_its_key_was_known_does_not_begin() {
+    let (mut world, foreign) = with_keys(2);
+    let pretender = PeerIdentity { key: foreign, addr: "elsewhere".into(), ..world.identity(1) };
+    world.kill(1);
+    world.run_ms(1_000);
+    world.step(0, Input::Connected(pretender));
+    let peers = world.status(0).peers;
+    assert!(peers.iter().all(|peer| !peer.connected), "{peers:?}");
+}
+
+#[test]
+fn who_greeted_as_somebody_who_is_a_member_by_now_is_not_admitted_in_its_place() {
+    let (mut world, foreign) = with_keys(2);
+    let leader = world.leader();
+    let member = world.identity(1 - leader);
+    let request = JoinRequest { last_index: 0, blank: false, wish: Wish::default() };
+    let addr = "elsewhere".to_owned();
+    let pretender = PeerIdentity { key: foreign, addr, ..member.clone() };
+    for at in [0, 1] {
+        let mut out = Output::default();
+        let machine = world.nodes[at].machine.as_mut().unwrap();
+        let admission = machine.admit(world.now_ms, pretender.clone(), &request, &mut out);
+        assert!(matches!(admission, Admission::Refused { .. }), "{admission:?}");
+    }
+    world.run_ms(1_000);
+    assert_eq!(world.status(leader).config.members[&member.member].addr, member.addr);
+}
+
+/// It still decides.
+#[test]
+fn nobody_passes_for_a_member_that_is_being_removed() {
+    let (mut world, foreign) = with_keys(2);
+    let leader = world.leader();
+    let leaver = 1 - leader;
+    let identity = world.identity(leaver);
+    world.cut.extend([(0, 1), (1, 0)]);
+    world.begin(leader, Order::Remove { name: format!("n{leaver}") }, 1_000);
+    world.run_ms(50);
+    let config = world.status(leader).config;
+    assert!(config.is_joint() && !config.members.contains_key(&identity.member));
+    let incarnation = identity.incarnation + 1;
+    let identity = PeerIdentity { incarnation, ..identity };
+    let pretender = PeerIdentity { key: foreign, ..identity.clone() };
+    let refusal = world.introduces_itself(leader, pretender).unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Stale, "{}", refusal.text);
+    assert_eq!(world.introduces_itself(leader, identity), Ok(()));
 }

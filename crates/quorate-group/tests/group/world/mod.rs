@@ -48,13 +48,19 @@ impl World {
         let events = BTreeMap::new();
         let mut world = World { now_ms: 0, nodes, events, next: 0, links, cut, next_order: 0 };
         for at in 0..count {
-            world.nodes.push(Node::new(at, count, &change));
-            world.start(at);
+            world.add(&change);
             world.order(at, Order::AwaitJoined, 10_000).unwrap();
             world.await_view(&(0..=at).collect::<Vec<_>>());
             world.await_voters(at + 1);
         }
         world
+    }
+
+    /// One more node, which asks all there are for admission.
+    pub fn add(&mut self, change: impl Fn(usize, &mut Options)) {
+        let at = self.nodes.len();
+        self.nodes.push(Node::new(at, &change));
+        self.start(at);
     }
 
     pub fn start(&mut self, at: usize) {
