@@ -73,8 +73,7 @@ impl Member {
         driver.due = true;
         if driver.is_member(from) {
             driver.lineage.heard(from, hello.from.incarnation);
-        // Who knows no configuration yet is a guest of all members.
-        } else if !driver.config.members.is_empty() && driver.peers.is_crowded(&hello.from) {
+        } else if driver.peers.is_crowded(&hello.from, !driver.config.members.is_empty()) {
             let text = format!("node {} has too many guests: try again later", driver.options.name);
             return Err(Refusal { code: RefusalCode::Busy, text });
         }

@@ -205,6 +205,14 @@ fn guests_without_end_do_not_get_connections_without_end() {
     let taken = (1_000..1_100).filter(|id| welcome(&mut world, *id)).count();
     assert_eq!(taken, 64);
     assert!(welcome(&mut world, 1_000), "one that is there connects anew");
+    for connection in 1..=100 {
+        (1_000..1_100).for_each(|id| {
+            world.step(leader, Input::IncomingClosed { peer: MemberId(id), connection });
+        });
+    }
+    assert!(!welcome(&mut world, 2_000), "each of those that have gone still has its threads");
+    world.run_ms(2_000);
+    assert!(welcome(&mut world, 2_000), "they are forgotten");
 
     let mut world = World::started(2);
     let with = |id, key| PeerIdentity { member: MemberId(id), key, ..one.clone() };
@@ -360,4 +368,15 @@ fn nobody_passes_for_a_member_that_is_being_removed() {
     let refusal = world.introduces_itself(leader, pretender).unwrap_err();
     assert_eq!(refusal.code, RefusalCode::Stale, "{}", refusal.text);
     assert_eq!(world.introduces_itself(leader, identity), Ok(()));
+}
+
+#[test]
+fn nor_do_they_at_a_node_that_knows_no_member_yet() {
+    let mut world = World::with(1, |_, _| {});
+    let one = world.identity(0);
+    world.add(|_, _| {});
+    world.cut.extend([(0, 1), (1, 0)]);
+    let guests = (1_000..1_400).map(|id| PeerIdentity { member: MemberId(id), ..one.clone() });
+    let taken = guests.filter(|guest| world.introduces_itself(1, guest.clone()).is_ok());
+    assert_eq!(taken.count(), 256 + 64);
 }
