@@ -3,8 +3,8 @@
 use crate::note::NoteId;
 use crate::snapshot::Received;
 use crate::view::View;
-use quorate_consensus::{Config, Entry, Index, LogPosition, MemberId};
-use quorate_wire::{Admission, Packet, PeerIdentity, Refusal, RefusalCode};
+use quorate_consensus::{Config, Entry, Index, KeyId, LogPosition, MemberId};
+use quorate_wire::{Admission, Packet, PeerIdentity, Refusal};
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -30,16 +30,17 @@ pub enum Input {
         connection: u64,
     },
     /// Every address of the peer was tried, and at none it is there: nobody listens, or the answer
-    /// was a refusal that [`refusal_proves_absence`]. `dialled_ms` is when that began, by the clock
+    /// was an answer that shows it (see [`crate::Member::shows_absence`]). `dialled_ms` is when that began, by the clock
     /// that [`crate::Member::step`] is told.
     NotThere {
         peer: MemberId,
         dialled_ms: u64,
     },
-    /// A peer that was dialled refused the connection.
+    /// A peer was dialled, and the connection was refused by who showed `key`.
     Refused {
         peer: MemberId,
         refusal: Refusal,
+        key: KeyId,
     },
     /// What [`crate::Output::ask_room`] asked for.
     Room(MemberId),
@@ -134,16 +135,13 @@ pub enum AskAnswer {
         from: PeerIdentity,
         reason: String,
     },
-    /// The connection was refused.
-    Refused(Refusal),
+    /// The connection was refused by who showed `key`.
+    Refused {
+        refusal: Refusal,
+        key: KeyId,
+    },
     /// There was no answer.
     Failed {
         reason: String,
     },
-}
-
-/// Whether this refusal shows that the process that was looked for is not there (any more), or
-/// does not count itself in.
-pub fn refusal_proves_absence(code: RefusalCode) -> bool {
-    matches!(code, RefusalCode::OtherMember | RefusalCode::Yourself | RefusalCode::Isolated)
 }

@@ -49,7 +49,7 @@ pub use author::{Author, Mandate};
 pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed, Noted};
 pub use forward::{Intake, FORWARD_BYTES};
-pub use input::{refusal_proves_absence, Applied, AskAnswer, Input, LogRoom};
+pub use input::{Applied, AskAnswer, Input, LogRoom};
 pub use member::{Greeting, Member};
 pub use note::{NoteId, Notes, OrderNote, OrderTaken, NOTES_MAX, NOTE_BYTES_MAX};
 pub use opening::{prepare, Opened, Opening};

@@ -12,6 +12,8 @@ pub enum Cause {
     Core(Objection),
     /// Only members may say it, and its sender is none.
     NoMember,
+    /// The member whose id it came with has another key.
+    OtherKey,
     /// It answers what was not asked.
     Unasked,
     /// It proposes something in another member's name.
@@ -33,6 +35,7 @@ impl Cause {
             Cause::Core(Objection::Stranger) => "stranger",
             Cause::Core(Objection::NeverSent) => "never_sent",
             Cause::NoMember => "no_member",
+            Cause::OtherKey => "other_key",
             Cause::Unasked => "unasked",
             Cause::Forged => "forged",
             Cause::OutOfPlace => "out_of_place",
@@ -53,6 +56,7 @@ impl Cause {
             }
             Cause::Core(Objection::NeverSent) => "it acknowledges what was never sent",
             Cause::NoMember => "only members may say it, and it is none as far as is known here",
+            Cause::OtherKey => "its sender does not have that member's key",
             Cause::Unasked => "it answers what was not asked",
             Cause::Forged => "it proposes something in another member's name",
             Cause::OutOfPlace => "it has no place between members",

@@ -1,12 +1,14 @@
 //! For tests: somebody who has a way in, and says what it likes.
 
 use crate::error::GroupError;
+use crate::net::channel::{Channel, NoChannel};
 use crate::net::connections::Connections;
-use crate::net::dial::{dial, write_packet, Caller, DialError, Dialled};
-use crate::net::trust::{Credentials, Operators, Security};
+use crate::net::dial::{dial, write_packet, Caller, DialError, Dialled, GREETING_BYTES_MAX};
+use crate::net::trust::{Credentials, Operators, Security, Trust};
 use quorate_consensus::MemberId;
-use quorate_wire::{Fragmenter, Packet, PeerIdentity, Want};
+use quorate_wire::{Fragmenter, FrameReader, Packet, PeerIdentity, Want};
 use std::io::{self, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +24,7 @@ impl Guest {
         security: &Security,
         dir: Option<&Path>,
     ) -> Result<Guest, GroupError> {
-        let read = Credentials::read(security, &Operators::default())?;
-        let trust = match dir {
-            Some(dir) => read.of_member(dir)?,
-            None => read.of_process()?,
-        };
-        let trust = Arc::new(trust);
+        let trust = Arc::new(shown(security, dir)?);
         let connections = Connections::default();
         let silence = Duration::from_secs(5);
         let caller = Caller { identity, silence, connections: &connections, trust };
@@ -54,4 +51,44 @@ impl Guest {
         let stream = self.0.reader.stream_mut();
         stream.write_all(&begun).and_then(|()| stream.flush())
     }
+}
+
+/// Where members dial somebody back.
+pub struct Host {
+    listener: TcpListener,
+    trust: Trust,
+}
+
+impl Host {
+    /// On this host. `dir`: where its key is.
+    pub fn bind(security: &Security, dir: Option<&Path>) -> Result<Host, GroupError> {
+        let addr = "127.0.0.1:0".to_owned();
+        let bound = TcpListener::bind(&addr);
+        let listener = bound.map_err(|source| GroupError::Listen { addr, source })?;
+        Ok(Host { listener, trust: shown(security, dir)? })
+    }
+
+    pub fn addr(&self) -> io::Result<String> {
+        Ok(self.listener.local_addr()?.to_string())
+    }
+
+    /// Waits for the next greeting, and answers it with this.
+    pub fn answers(&self, packet: &Packet) -> io::Result<()> {
+        let (stream, _) = self.listener.accept()?;
+        let channel = Channel::accept(stream, &self.trust).map_err(|error| match error {
+            NoChannel::Failed(error) => error,
+            NoChannel::Mismatch(_, why) => io::Error::other(why),
+        })?;
+        let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
+        reader.next_packet().map_err(|error| io::Error::other(error.to_string()))?;
+        write_packet(reader.stream_mut(), packet)
+    }
+}
+
+fn shown(security: &Security, dir: Option<&Path>) -> Result<Trust, GroupError> {
+    let read = Credentials::read(security, &Operators::default())?;
+    Ok(match dir {
+        Some(dir) => read.of_member(dir)?,
+        None => read.of_process()?,
+    })
 }

@@ -12,9 +12,9 @@ use quorate_consensus::{
     Entry, EntryKind, LogPosition, MemberId, MemberRole, Message, MessageBody, Proposal,
     SnapshotMeta,
 };
-use quorate_live::guest::Guest;
+use quorate_live::guest::{Guest, Host};
 use quorate_live::{GroupStatus, Security};
-use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, SnapshotBegin};
+use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode, SnapshotBegin};
 use scene::Scene;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -83,6 +83,16 @@ fn lie(scene: &Scene, ended: &AtomicBool, more: &[Packet]) {
     }
 }
 
+/// It is no member any more.
+fn remove_fourth(scene: &Scene) {
+    let node = &scene.cluster.nodes[scene.leader()];
+    node.operator().remove_member("n3", common::PATIENCE).unwrap();
+    node.wait("its removal", |node| {
+        let status = node.status();
+        !status.config.is_joint() && status.voters.len() == 3
+    });
+}
+
 #[test]
 fn a_member_without_a_vote_that_lies_about_terms_and_indexes_changes_nothing() {
     let mut scene = Scene::new("hostile-learner", MemberRole::Learner);
@@ -99,13 +109,7 @@ fn a_member_without_a_vote_that_lies_about_terms_and_indexes_changes_nothing() {
 #[test]
 fn a_removed_member_with_its_old_key_changes_nothing() {
     let mut scene = Scene::new("hostile-removed", MemberRole::Voter);
-    let leader = scene.leader();
-    let node = &scene.cluster.nodes[leader];
-    node.operator().remove_member("n3", common::PATIENCE).unwrap();
-    node.wait("its removal", |node| {
-        let status = node.status();
-        !status.config.is_joint() && status.voters.len() == 3
-    });
+    remove_fourth(&scene);
     let proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"forged"));
     let wishes = [
         Packet::Forward(vec![proposal]),
@@ -128,6 +132,29 @@ fn a_member_with_a_rolled_back_directory_is_told_so() {
         let refused = scene.dial(0, scene.identity(starts)).err().expect("a former start");
         assert!(refused.contains("start number"), "{refused}");
     }
+}
+
+#[test]
+fn a_guest_that_is_dialled_back_does_not_stop_a_member() {
+    let scene = Scene::new("hostile-refusal", MemberRole::Voter);
+    remove_fourth(&scene);
+    let refusal = Refusal { code: RefusalCode::RolledBack, text: "an older state".into() };
+    for at in 0..3 {
+        let dir = &scene.cluster.nodes[3].options.dir;
+        let host = Host::bind(&scene.security, Some(dir)).unwrap();
+        let (member, addr) = (MemberId(99), host.addr().unwrap());
+        let identity = PeerIdentity { member, addr, ..scene.identity(1) };
+        let _connection = scene.dial(at, identity).expect("it is let in");
+        host.answers(&Packet::Refuse(refusal.clone())).unwrap();
+        let node = &scene.cluster.nodes[at];
+        node.wait("that it does not count", |node| {
+            node.status().rejected.iter().any(|(kind, count)| *kind == "no_member" && *count > 0)
+        });
+        assert!(node.shared.fatal.lock().is_empty());
+        assert!(!node.options.dir.join("rolled-back").exists());
+    }
+    let written = [scene.cluster.nodes[0].propose()];
+    scene.cluster.nodes[..3].iter().for_each(|node| node.await_applied(&written));
 }
 
 #[test]

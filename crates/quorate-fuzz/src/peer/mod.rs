@@ -179,7 +179,10 @@ impl World {
         let peer = words::member(source);
         let input = match source.below(4) {
             0 => Input::NotThere { peer, dialled_ms: self.now_ms },
-            1 => Input::Refused { peer, refusal: words::refusal(source) },
+            1 => {
+                let (refusal, key) = (words::refusal(source), words::key(source));
+                Input::Refused { peer, refusal, key }
+            }
             _ => {
                 let found = words::identity(source, peer);
                 if self.victim.accepts(&found).is_err() {
@@ -220,7 +223,10 @@ impl World {
         let from = words::identity(source, member);
         let answer = match source.below(5) {
             0 => AskAnswer::Failed { reason: source.text() },
-            1 => AskAnswer::Refused(words::refusal(source)),
+            1 => {
+                let refusal = words::refusal(source);
+                AskAnswer::Refused { refusal, key: words::key(source) }
+            }
             2 if agree => AskAnswer::Objection { from, reason: source.text() },
             _ => AskAnswer::Admission { from, admission: words::admission(source) },
         };

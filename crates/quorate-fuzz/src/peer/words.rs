@@ -58,9 +58,14 @@ pub fn identity(source: &mut Source<'_>, member: MemberId) -> PeerIdentity {
         levels: (source.below(3).into(), source.below(3).into()),
         name: format!("n{}", source.below(6)),
         addr: format!("node{}", source.below(6)),
-        key: KeyId([source.below(3); 32]),
+        key: key(source),
         ..honest
     }
+}
+
+/// What somebody shows.
+pub fn key(source: &mut Source<'_>) -> KeyId {
+    KeyId([source.below(3); 32])
 }
 
 pub fn hello(source: &mut Source<'_>) -> Hello {

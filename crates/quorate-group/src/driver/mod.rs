@@ -9,8 +9,11 @@
 mod deferred;
 mod peers;
 mod propose;
+mod trust;
 
 pub(crate) use peers::{Peer, Peers};
+#[cfg(test)]
+pub(crate) use trust::check_key;
 
 use deferred::Deferred;
 
@@ -28,7 +31,7 @@ use quorate_consensus::{
     Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Objection,
     ReadReady, RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
 };
-use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
+use quorate_wire::PeerIdentity;
 
 pub(crate) struct Driver {
     pub options: Options,
@@ -239,13 +242,6 @@ impl Driver {
         self.withdraw(fatal.clone(), fatal, out);
     }
 
-    /// Another member refused a connection.
-    pub fn refused(&mut self, refusal: &Refusal, out: &mut Output) {
-        if refusal.code == RefusalCode::RolledBack {
-            self.rolled_back(refusal.text.clone(), out);
-        }
-    }
-
     /// The others say that this member is an older state of itself: it stops, for good.
     fn rolled_back(&mut self, reason: String, out: &mut Output) {
         if !self.failed {
@@ -287,6 +283,7 @@ impl Driver {
         self.peers.configured(placed, self.now_ms, out);
         let rules = config.rules;
         self.config = config;
+        self.unmask(out);
         if self.rules_known.replace(rules) != Some(rules) {
             out.notices.push(Notice::Rules(rules));
         }

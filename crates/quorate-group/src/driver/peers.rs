@@ -9,10 +9,12 @@ use quorate_consensus::MemberId;
 use quorate_wire::PeerIdentity;
 use std::collections::BTreeMap;
 
-/// Connected peers that are in no configuration that is known here, each with its threads: those that are
-/// being admitted, or that were admitted while this member was away. And those of them with one key.
+/// Peers that are in no configuration that is known here, each with its threads, until some time after they
+/// are gone: those that are being admitted, or that were admitted while this member was away.
 const STRANGERS_MAX: usize = 64;
-/// Of certificates, all nodes may share one.
+/// For who knows no configuration yet, all members are among them.
+const NEWCOMERS_STRANGERS_MAX: usize = STRANGERS_MAX + 256;
+/// Of those with one key. Of certificates, all nodes may share one.
 const ALIKE_MAX: usize = 4;
 
 /// One other member.
@@ -211,11 +213,25 @@ impl Peers {
         }
     }
 
-    /// Whether one more that is in no configuration is too many, of all or of those with its key.
-    pub fn is_crowded(&self, guest: &PeerIdentity) -> bool {
-        let strangers = self.map.iter().filter(|(id, peer)| {
-            peer.config_addr.is_none() && **id != guest.member && peer.is_connected()
-        });
+    /// What was known of its process is not true. Until the connections are ended that it has, see
+    /// [`Peers::is_foreign`].
+    pub fn forget(&mut self, id: MemberId, out: &mut Output) {
+        if let Some(peer) = self.map.get_mut(&id) {
+            peer.identity = None;
+            self.reach(id, out);
+        }
+    }
+
+    /// Whether its connection is that of somebody else, and is being ended.
+    pub fn is_foreign(&self, id: MemberId) -> bool {
+        self.get(id).is_some_and(|peer| peer.incoming.is_some() && peer.identity.is_none())
+    }
+
+    /// Whether one more that is in no configuration is too many, of all or of those with its key. Those whose
+    /// connections have ended count until they are forgotten, as their threads do.
+    pub fn is_crowded(&self, guest: &PeerIdentity, knows_members: bool) -> bool {
+        let strangers =
+            self.map.iter().filter(|(id, peer)| peer.config_addr.is_none() && **id != guest.member);
         let identities = strangers.map(|(_, peer)| peer.identity.as_ref());
         let (mut all, mut alike) = (0, 0);
         for identity in identities {
@@ -226,7 +242,8 @@ impl Peers {
                     && identity.is_some_and(|other| other.key == guest.key),
             );
         }
-        all >= STRANGERS_MAX || alike >= ALIKE_MAX
+        let most = if knows_members { STRANGERS_MAX } else { NEWCOMERS_STRANGERS_MAX };
+        all >= most || alike >= ALIKE_MAX
     }
 
     /// Those in no configuration, and not heard of for `patience_ms`.

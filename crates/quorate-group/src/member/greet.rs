@@ -1,9 +1,8 @@
 //! Who may connect.
 
 use super::Member;
-use crate::membership::check_key;
 use crate::output::{LogLevel, Output};
-use quorate_consensus::KeyId;
+use quorate_consensus::{KeyId, MemberId};
 use quorate_wire::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 
 /// How to answer a greeting that is welcome.
@@ -32,8 +31,15 @@ impl Member {
     /// Whether a peer that was dialled, and that answered with this, is to be talked to.
     pub fn accepts(&self, found: &PeerIdentity) -> Result<(), Refusal> {
         self.driver.lineage.check(found)?;
-        check_key(&self.driver.config, found)?;
+        self.driver.check_key(found)?;
         found.check_level(self.driver.config.level)
+    }
+
+    /// Whether `peer` is not at an address where it was dialled (any more), or does not count itself in, because
+    /// who showed `key` there refused with this code. Who answers there as another member, too, is an
+    /// [`RefusalCode::OtherMember`].
+    pub fn shows_absence(&self, peer: MemberId, code: RefusalCode, key: KeyId) -> bool {
+        self.driver.shows_absence(peer, code, key)
     }
 
     /// This member shows `key` on connections from now on. Refused if the others would not take it for this
@@ -41,7 +47,7 @@ impl Member {
     pub fn show(&mut self, now_ms: u64, key: KeyId, out: &mut Output) -> Result<(), Refusal> {
         self.at(now_ms);
         let driver = &mut self.driver;
-        check_key(&driver.config, &PeerIdentity { key, ..driver.identity() })?;
+        driver.check_key(&PeerIdentity { key, ..driver.identity() })?;
         driver.options.key = key;
         driver.due = true;
         self.settle(out);
@@ -67,8 +73,7 @@ impl Member {
         driver.due = true;
         if driver.is_member(from) {
             driver.lineage.heard(from, hello.from.incarnation);
-        // Who knows no configuration yet is a guest of all members.
-        } else if !driver.config.members.is_empty() && driver.peers.is_crowded(&hello.from) {
+        } else if driver.peers.is_crowded(&hello.from, !driver.config.members.is_empty()) {
             let text = format!("node {} has too many guests: try again later", driver.options.name);
             return Err(Refusal { code: RefusalCode::Busy, text });
         }
@@ -118,7 +123,7 @@ impl Member {
             return refuse(RefusalCode::OtherGroup, text);
         }
         driver.lineage.check(from)?;
-        check_key(&driver.config, from)?;
+        driver.check_key(from)?;
         from.check_level(driver.config.level)?;
         if hello.expects.is_some_and(|expected| expected != own.member) {
             let text =

@@ -23,7 +23,7 @@ use crate::membership::{admit, Departures, Joining, Membership, Views, VoteWishe
 use crate::options::Options;
 use crate::order::{Done, Order};
 use crate::orders::Orders;
-use crate::output::{LogLevel, Output};
+use crate::output::{Link, LogLevel, Output};
 use crate::read::Reads;
 use crate::rejected::Cause;
 use crate::snapshot::Releases;
@@ -196,7 +196,7 @@ impl Member {
                     driver.due = true;
                 }
             }
-            Input::Refused { refusal, .. } => driver.refused(&refusal, out),
+            Input::Refused { peer, refusal, key } => driver.refused(peer, &refusal, key, out),
             Input::Room(peer) => self.room(peer),
             Input::Asked { addr, answer } => {
                 self.membership.joining.answered(addr, answer, driver, out);
@@ -254,6 +254,9 @@ impl Member {
     }
 
     fn packet(&mut self, from: MemberId, packet: Packet, out: &mut Output) {
+        if self.driver.peers.is_foreign(from) {
+            return self.driver.reject(from, Cause::OtherKey, out);
+        }
         self.driver.peers.heard(from, self.driver.now_ms);
         if matches!(&packet, Packet::Consensus(message) if self.comes_too_early(message, out)) {
             return;
@@ -297,6 +300,10 @@ impl Member {
     fn connected(&mut self, identity: PeerIdentity, out: &mut Output) {
         let driver = &mut self.driver;
         let peer = identity.member;
+        if driver.check_key(&identity).is_err() {
+            // Its key became known after it was welcome.
+            return out.links.push(Link::Break(peer));
+        }
         out.log(LogLevel::Info, format!("connected to member {peer}"));
         driver.peers.connected(identity, driver.now_ms, out);
         driver.ignore_refusal(Event::Connected(peer), out);

@@ -1,6 +1,7 @@
 //! A leader's snapshot between its arrival and the core.
 
 use super::Member;
+use crate::driver::Driver;
 use crate::output::{LogLevel, Output};
 use crate::rejected::Cause;
 use crate::snapshot::Received;
@@ -21,7 +22,7 @@ impl Member {
     ) -> bool {
         let Self { driver, .. } = self;
         let too_much = room.is_some_and(|room| bytes.saturating_add(ROOM_LEFT) > room);
-        let objection = driver.objects_to_leader(from, term).map(Cause::Core);
+        let objection = objection(driver, from, term);
         let cause = objection.or(too_much.then_some(Cause::TooMuch));
         if let Some(cause) = cause {
             driver.reject(from, cause, out);
@@ -36,8 +37,8 @@ impl Member {
         if driver.failed {
             return false;
         }
-        if let Some(objection) = driver.objects_to_leader(received.from, received.term) {
-            driver.reject(received.from, Cause::Core(objection), out);
+        if let Some(cause) = objection(driver, received.from, received.term) {
+            driver.reject(received.from, cause, out);
             return false;
         }
         let wanted = driver.arrivals.begin(received, driver.term());
@@ -96,4 +97,10 @@ impl Member {
             _ => false,
         }
     }
+}
+
+/// Why `from` is not the leader of `term`.
+fn objection(driver: &Driver, from: MemberId, term: Term) -> Option<Cause> {
+    let foreign = driver.peers.is_foreign(from).then_some(Cause::OtherKey);
+    foreign.or_else(|| driver.objects_to_leader(from, term).map(Cause::Core))
 }

@@ -16,15 +16,17 @@ pub(crate) fn admit(
     request: &JoinRequest,
     out: &mut Output,
 ) -> Admission {
-    let node = &driver.options.name;
+    let node = driver.options.name.clone();
+    // It may have greeted before somebody else was admitted with this id.
+    if let Err(refusal) = driver.check_key(&guest) {
+        return Admission::Refused { reason: refusal.text };
+    }
     if driver.group.0 == 0 {
         let reason = format!("node {node} belongs to no group itself yet");
         return Admission::Later { reason };
     }
     // Where to find it, should it be one of us that moved.
-    if driver.config.members.contains_key(&guest.member) {
-        driver.peers.announced(guest.clone(), driver.now_ms, out);
-    }
+    driver.announced(&guest, out);
     if !driver.leadership.is_leader {
         let Some(leader) = driver.leadership.leader else {
             let reason = format!("node {node} knows no leader at present");

@@ -63,18 +63,18 @@ impl Joining {
     pub fn answered(
         &mut self,
         addr: String,
-        answer: AskAnswer,
+        mut answer: AskAnswer,
         driver: &mut Driver,
         out: &mut Output,
     ) {
         if let AskAnswer::Admission { from, .. } | AskAnswer::Objection { from, .. } = &answer {
             // Members of a cold group find each other's present addresses this way.
-            if driver.config.members.contains_key(&from.member) {
-                driver.peers.announced(from.clone(), driver.now_ms, out);
-            }
+            driver.announced(from, out);
         }
-        if let AskAnswer::Refused(refusal) = &answer {
-            driver.refused(refusal, out);
+        if let AskAnswer::Refused { refusal, key } = &answer {
+            if !driver.refused_at(&addr, refusal, *key, out) {
+                answer = AskAnswer::Failed { reason: refusal.text.clone() };
+            }
         }
         let Some(round) = &mut self.round else { return };
         if let Some(leader) = round.note(addr, answer) {
@@ -127,7 +127,7 @@ impl Round {
                 Admission::Refused { reason } => self.refused = Some((addr, reason)),
             },
             AskAnswer::Objection { reason, .. } => self.refused = Some((addr, reason)),
-            AskAnswer::Refused(refusal) => match refusal.code {
+            AskAnswer::Refused { refusal, .. } => match refusal.code {
                 RefusalCode::Yourself => {}
                 RefusalCode::Version | RefusalCode::OtherGroup | RefusalCode::RolledBack => {
                     self.refused = Some((addr, refusal.text));

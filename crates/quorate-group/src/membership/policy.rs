@@ -1,7 +1,7 @@
 //! What a leader decides about its group, as pure functions of what it knows.
 
 use quorate_consensus::{Config, ConfigChange, Level, MemberId, MemberInfo, MemberRole, Status};
-use quorate_wire::{PeerIdentity, Refusal, RefusalCode, Wish};
+use quorate_wire::{PeerIdentity, Wish};
 
 /// Whether a majority is to go on with this member where others may stop, because all disks fill
 /// together: it leads, or is among the first after the leader, by id, that make a majority with it.
@@ -161,31 +161,6 @@ pub(crate) fn expulsion(
 fn announced(level: Level, info: &MemberInfo, identity: &PeerIdentity) -> MemberInfo {
     let key = info.key.after(identity.key.noted_at(level));
     MemberInfo { addr: identity.addr.clone(), name: identity.name.clone(), key, ..info.clone() }
-}
-
-/// Whoever shows a member's id shows its key, or a certificate for its name.
-pub(crate) fn check_key(config: &Config, from: &PeerIdentity) -> Result<(), Refusal> {
-    let known = config.members.get(&from.member).map(|info| info.key);
-    if known.is_none_or(|key| key.admits(from.key)) {
-        return Ok(());
-    }
-    let (lacks, remedy) = match from.key.is_name() {
-        true => (
-            "its certificate is for another name than that member's",
-            "and its certificate was renewed, renew it with the same name (the first alternative name that \
-             quorate.ssl_names lists), or empty the log directory",
-        ),
-        false => (
-            "does not have that member's key",
-            "and its file member.key was lost or replaced, put the file back, or empty the log directory",
-        ),
-    };
-    let text = format!(
-        "node {} says that it is member {}, and {lacks}. If it is that node, {remedy}: the node then joins \
-         anew and is filled from the others. If it is not, somebody who is let in pretends to be that member",
-        from.name, from.member
-    );
-    Err(Refusal { code: RefusalCode::Stale, text })
 }
 
 fn put(id: MemberId, info: MemberInfo) -> ConfigChange {

@@ -4,8 +4,7 @@ use super::channel::{Channel, NoChannel};
 use super::connections::Connections;
 use super::socket;
 use super::trust::{Tls, Trust};
-use quorate_consensus::MemberId;
-use quorate_group::refusal_proves_absence;
+use quorate_consensus::{KeyId, MemberId};
 use quorate_wire::{
     Body, Fragmenter, FrameReader, FrameType, Hello, Packet, PeerIdentity, ReadFailure, Refusal,
     RefusalCode, Want, Welcome, WireError, PROTOCOL_MAX, PROTOCOL_MIN,
@@ -29,24 +28,14 @@ pub(crate) enum DialError {
     /// There was one, but what was needed on it could not be said or heard.
     #[error("{0}")]
     Handshake(io::Error),
-    #[error("refused: {}", .0.text)]
-    Refused(Refusal),
+    /// By who showed `key`.
+    #[error("refused: {}", .refusal.text)]
+    Refused { refusal: Refusal, key: KeyId },
     /// The other side says that it encrypts nothing, and this one does.
     #[error("{0}")]
     Unencrypted(String),
     #[error("{0}")]
     Protocol(#[from] ReadFailure),
-}
-
-impl DialError {
-    /// The process that was there is not there (any more), or does not count itself in.
-    pub fn nobody_there(&self) -> bool {
-        match self {
-            DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
-            DialError::Refused(refusal) => refusal_proves_absence(refusal.code),
-            DialError::Handshake(_) | DialError::Unencrypted(_) | DialError::Protocol(_) => false,
-        }
-    }
 }
 
 /// A connection on which both sides know each other.
@@ -55,6 +44,8 @@ pub(crate) struct Dialled {
     pub welcome: Welcome,
     /// The other side encrypts nothing, and that is allowed: why it is plain.
     pub plain: Option<String>,
+    /// What was in force when it was dialled.
+    pub trust: Arc<Trust>,
 }
 
 /// Who dials.
@@ -127,9 +118,9 @@ fn attempt(
     match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(mut welcome) => {
             welcome.from.key = reader.stream().peer();
-            Ok(Dialled { reader, welcome, plain: None })
+            Ok(Dialled { reader, welcome, plain: None, trust: caller.trust.clone() })
         }
-        Packet::Refuse(refusal) => Err(DialError::Refused(refusal)),
+        Packet::Refuse(refusal) => Err(DialError::Refused { refusal, key: reader.stream().peer() }),
         other => {
             let value = (other.frame_type() as u8).into();
             let error = WireError::BadValue { what: "the answer to hello", value };

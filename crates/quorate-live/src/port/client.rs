@@ -91,10 +91,10 @@ fn exchange(mut reader: FrameReader<Channel>, request: &Request) -> Result<Answe
 
 fn not_reached(error: DialError) -> Unanswered {
     match error {
-        DialError::Refused(refusal) if refusal.code == RefusalCode::Forbidden => {
+        DialError::Refused { refusal, .. } if refusal.code == RefusalCode::Forbidden => {
             Unanswered::Forbidden(refusal.text)
         }
-        DialError::Refused(refusal) if refusal.code == RefusalCode::Security => {
+        DialError::Refused { refusal, .. } if refusal.code == RefusalCode::Security => {
             let what =
                 "it wants to know who asks, and nothing was shown (--operator-file, or --ssl-cert)";
             Unanswered::Forbidden(what.to_owned())

@@ -40,7 +40,9 @@ fn dialled(node: &Node, trust: Trust, want: Want) -> Result<Dialled, DialError> 
 
 fn forbidden(dialled: Result<Dialled, DialError>) -> String {
     match dialled {
-        Err(DialError::Refused(refusal)) if refusal.code == RefusalCode::Forbidden => refusal.text,
+        Err(DialError::Refused { refusal, .. }) if refusal.code == RefusalCode::Forbidden => {
+            refusal.text
+        }
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("let in"),
     }

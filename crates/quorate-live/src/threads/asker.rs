@@ -8,7 +8,7 @@ use quorate_wire::{Packet, Want};
 pub(crate) fn run(live: &Live) {
     while let Some(ask) = live.hands.asks.next() {
         let answer = answer(live, &ask).unwrap_or_else(|error| match error {
-            DialError::Refused(refusal) => AskAnswer::Refused(refusal),
+            DialError::Refused { refusal, key } => AskAnswer::Refused { refusal, key },
             other => AskAnswer::Failed { reason: other.to_string() },
         });
         live.step(Input::Asked { addr: ask.addr, answer });

@@ -10,10 +10,12 @@ use crate::live::Live;
 use crate::net::dial::{dial, DialError, Dialled};
 use crate::net::peer::{Peer, Work};
 use crate::net::socket;
-use quorate_consensus::{Fetch, Index, Term};
+use quorate_consensus::{Fetch, Index, KeyId, Term};
 use quorate_group::{Input, LogLevel, Parcel};
 use quorate_wal::ReadError;
-use quorate_wire::Want;
+use quorate_wire::{RefusalCode, Want};
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A process that is being killed may be reached while its port is not closed yet.
@@ -70,15 +72,21 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
                 refused = false;
             }
             Ok(dialled) => {
-                let found = dialled.welcome.from.member;
+                let (found, key) = (dialled.welcome.from.member, dialled.welcome.from.key);
+                refused &= shows_absence(live, peer, RefusalCode::OtherMember, key);
                 complain(live, peer, &addr, format!("{found} answers there"), complaint);
             }
             Err(error) => {
-                refused &= error.nobody_there();
                 complain(live, peer, &addr, error.to_string(), complaint);
-                if let DialError::Refused(refusal) = error {
-                    live.step(Input::Refused { peer: peer.id, refusal });
-                }
+                refused &= match error {
+                    DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+                    DialError::Refused { refusal, key } => {
+                        let absent = shows_absence(live, peer, refusal.code, key);
+                        live.step(Input::Refused { peer: peer.id, refusal, key });
+                        absent
+                    }
+                    _ => false,
+                };
             }
         }
     }
@@ -86,6 +94,10 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
         live.step(Input::NotThere { peer: peer.id, dialled_ms });
     }
     None
+}
+
+fn shows_absence(live: &Live, peer: &Peer, code: RefusalCode, key: KeyId) -> bool {
+    live.with_machine(|machine, _, _| machine.shows_absence(peer.id, code, key))
 }
 
 /// What is allowed for a while must not be forgotten.
@@ -120,6 +132,10 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
     let (stream, session) = dialled.reader.into_stream().into_writer();
     if !peer.connect(stream, session) {
         return;
+    }
+    // A reload ends the connections that it finds, and may not have found this one.
+    if !Arc::ptr_eq(&dialled.trust, &live.trust()) {
+        return peer.disconnect();
     }
     live.step(Input::Connected(dialled.welcome.from));
     loop {

@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// A group of three, and a fourth that was in it, and whose directory somebody has.
 pub struct Scene {
     pub cluster: Cluster,
-    security: Security,
+    pub security: Security,
     safe: PathBuf,
 }
 

@@ -3,6 +3,7 @@
 use super::connections::{decode, encode};
 use super::event::Life;
 use super::{slot_of, World};
+use quorate_consensus::KeyId;
 use quorate_group::{Ask, AskAnswer, Greeting, Input};
 use quorate_wire::{Hello, Packet, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 
@@ -68,7 +69,9 @@ impl World {
             (Some(Packet::Welcome(welcome)), Some(Packet::Admission(admission))) => {
                 AskAnswer::Admission { from: welcome.from, admission }
             }
-            (Some(Packet::Refuse(refusal)), _) => AskAnswer::Refused(refusal),
+            (Some(Packet::Refuse(refusal)), _) => {
+                AskAnswer::Refused { refusal, key: KeyId::default() }
+            }
             _ => AskAnswer::Failed { reason: "garbage".into() },
         };
         self.ask_ends(m, number, answer);

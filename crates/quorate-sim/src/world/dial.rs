@@ -2,8 +2,8 @@
 
 use super::connections::{decode, encode, Connection};
 use super::{slot_of, Mark, Micros, Outgoing, Plant, World};
-use quorate_consensus::MemberId;
-use quorate_group::{refusal_proves_absence, Greeting, Input};
+use quorate_consensus::{KeyId, MemberId};
+use quorate_group::{Greeting, Input};
 use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 
 /// Where dialling a peer has got to.
@@ -156,9 +156,12 @@ impl World {
                 self.mark(Mark::Refused);
                 note!(self, "m{m} is refused: {}", refusal.text);
                 self.connections.remove(&id);
-                let absent = dial.refused && refusal_proves_absence(refusal.code);
-                self.step(m, Input::Refused { peer, refusal });
-                self.dial(m, dial.next(absent));
+                let Some(process) = &self.nodes[m].process else { return };
+                // Nothing is shown on connections here.
+                let key = KeyId::default();
+                let shown = process.member.shows_absence(peer, refusal.code, key);
+                self.step(m, Input::Refused { peer, refusal, key });
+                self.dial(m, dial.next(dial.refused && shown));
             }
             _ => {
                 self.end(id);

@@ -1,6 +1,7 @@
 use super::*;
 use quorate_consensus::level::NAMED_KEYS;
 use quorate_consensus::{KeyId, LogPosition, PeerStatus, RoleState};
+use quorate_wire::{Refusal, RefusalCode};
 
 fn info(id: u128, role: MemberRole) -> MemberInfo {
     MemberInfo::new(role, format!("host{id}:1"), format!("n{id}"))
@@ -9,6 +10,11 @@ fn info(id: u128, role: MemberRole) -> MemberInfo {
 fn voters(ids: &[u128]) -> Config {
     let members = ids.iter().map(|id| (MemberId(*id), info(*id, MemberRole::Voter))).collect();
     Config { members, ..Config::default() }
+}
+
+fn check_key(config: &Config, from: &PeerIdentity) -> Result<(), Refusal> {
+    let known = config.members.get(&from.member).map(|info| info.key);
+    crate::driver::check_key(known, from)
 }
 
 fn identity(id: u128, addr: &str, name: &str) -> PeerIdentity {

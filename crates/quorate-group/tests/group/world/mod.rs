@@ -48,13 +48,19 @@ impl World {
         let events = BTreeMap::new();
         let mut world = World { now_ms: 0, nodes, events, next: 0, links, cut, next_order: 0 };
         for at in 0..count {
-            world.nodes.push(Node::new(at, count, &change));
-            world.start(at);
+            world.add(&change);
             world.order(at, Order::AwaitJoined, 10_000).unwrap();
             world.await_view(&(0..=at).collect::<Vec<_>>());
             world.await_voters(at + 1);
         }
         world
+    }
+
+    /// One more node, which asks all there are for admission.
+    pub fn add(&mut self, change: impl Fn(usize, &mut Options)) {
+        let at = self.nodes.len();
+        self.nodes.push(Node::new(at, &change));
+        self.start(at);
     }
 
     pub fn start(&mut self, at: usize) {
@@ -267,10 +273,14 @@ impl World {
                 self.links.insert((from, to));
                 self.step(from, Input::Connected(welcome));
             }
-            Some(Err(refusal)) if quorate_group::refusal_proves_absence(refusal.code) => {
-                self.step(from, not_there);
+            Some(Err(refusal)) => {
+                let key = self.identity(to).key;
+                let machine = self.nodes[from].machine.as_ref().expect("it dials");
+                match machine.shows_absence(peer, refusal.code, key) {
+                    true => self.step(from, not_there),
+                    false => self.step(from, Input::Refused { peer, refusal, key }),
+                }
             }
-            Some(Err(refusal)) => self.step(from, Input::Refused { peer, refusal }),
         }
     }
 
@@ -305,7 +315,7 @@ impl World {
         };
         let answer = match greeted {
             None => failed("nobody answers"),
-            Some(Err(refusal)) => AskAnswer::Refused(refusal),
+            Some(Err(refusal)) => AskAnswer::Refused { refusal, key: self.identity(to).key },
             Some(Ok(from)) => {
                 let guest = self.nodes[at].machine.as_ref().unwrap().identity();
                 let mut out = Output::default();

@@ -139,14 +139,14 @@ impl Opening for Log {
 }
 
 impl Node {
-    pub fn new(at: usize, count: usize, change: &impl Fn(usize, &mut Options)) -> Self {
+    pub fn new(at: usize, change: &impl Fn(usize, &mut Options)) -> Self {
         let mut options = Options {
             group_name: "group".into(),
             name: format!("n{at}"),
             advertise: format!("node{at}"),
             incoming: String::new(),
             key: Default::default(),
-            seeds: (0..count).map(|at| format!("node{at}")).collect(),
+            seeds: (0..=at).map(|at| format!("node{at}")).collect(),
             bootstrap: at == 0,
             objection: None,
             charter: Charter::default(),
