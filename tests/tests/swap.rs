@@ -59,6 +59,11 @@ fn start(cluster: &TestCluster, provider: &str) -> Result<Vec<String>> {
 
 fn write_everywhere(cluster: &TestCluster) -> Result<()> {
     let nodes = cluster.all();
+    // Its tables were made on node1: the others have them once they have applied that.
+    for node in &nodes {
+        let waits = "SET STATEMENT wsrep_sync_wait = 1 FOR SELECT COUNT(*) FROM sbtest.sbtest1";
+        cluster.sql(*node, waits)?;
+    }
     let load = Load { script: "oltp_write_only", clients: 4, seconds: 2, nodes: &nodes };
     sysbench::run(cluster, TABLES, &load)?;
     Ok(())
