@@ -58,20 +58,18 @@ impl World {
             Err(refusal) => bytes.push(encode(&Packet::Refuse(refusal))),
         }
         if self.net.works(m, asking.0) {
-            let delay = self.latency(m, asking.0);
-            self.later_to(asking, delay, move |w| w.ask_answered(asking.0, number, &bytes));
+            let (delay, key) = (self.latency(m, asking.0), self.shown_key(m));
+            self.later_to(asking, delay, move |w| w.ask_answered(asking.0, number, &bytes, key));
         }
     }
 
-    fn ask_answered(&mut self, m: usize, number: u64, bytes: &[Vec<u8>]) {
+    fn ask_answered(&mut self, m: usize, number: u64, bytes: &[Vec<u8>], key: KeyId) {
         let mut said = bytes.iter().map(|bytes| decode(bytes));
         let answer = match (said.next(), said.next()) {
             (Some(Packet::Welcome(welcome)), Some(Packet::Admission(admission))) => {
                 AskAnswer::Admission { from: welcome.from, admission }
             }
-            (Some(Packet::Refuse(refusal)), _) => {
-                AskAnswer::Refused { refusal, key: KeyId::default() }
-            }
+            (Some(Packet::Refuse(refusal)), _) => AskAnswer::Refused { refusal, key },
             _ => AskAnswer::Failed { reason: "garbage".into() },
         };
         self.ask_ends(m, number, answer);

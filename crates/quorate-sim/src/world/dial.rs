@@ -1,6 +1,6 @@
 //! Dialling: one address after the other, refusals and silence told apart, hello and welcome.
 
-use super::connections::{decode, encode, Connection};
+use super::connections::{decode, encode, key_of, Connection};
 use super::{slot_of, Mark, Micros, Outgoing, Plant, World};
 use quorate_consensus::{KeyId, MemberId};
 use quorate_group::{Greeting, Input};
@@ -109,10 +109,16 @@ impl World {
             Err(refusal) => Packet::Refuse(refusal),
         };
         let (from, bytes) = (life.0, encode(&answer));
-        let delay = self.latency(m, from);
+        let (delay, key) = (self.latency(m, from), self.shown_key(m));
         if self.net.works(m, from) {
-            self.later_to(life, delay, move |w| w.greeted(from, id, dial, &bytes));
+            self.later_to(life, delay, move |w| w.greeted(from, id, dial, (&bytes, key)));
         }
+    }
+
+    /// What it shows on connections.
+    pub(super) fn shown_key(&self, m: usize) -> KeyId {
+        let process = self.nodes[m].process.as_ref();
+        process.map(|process| key_of(process.member.identity().member)).unwrap_or_default()
     }
 
     pub(super) fn greet(&mut self, m: usize, hello: &Hello) -> Result<Greeting, Refusal> {
@@ -136,7 +142,7 @@ impl World {
     }
 
     /// At the dialling side.
-    fn greeted(&mut self, m: usize, id: u64, dial: Dial, bytes: &[u8]) {
+    fn greeted(&mut self, m: usize, id: u64, dial: Dial, (bytes, key): (&[u8], KeyId)) {
         let Some(connection) = self.connections.get(&id) else { return };
         let (peer, ended, now) = (connection.peer, connection.ended, self.schedule.now());
         let Some(link) = self.link(m, peer) else { return };
@@ -157,8 +163,6 @@ impl World {
                 note!(self, "m{m} is refused: {}", refusal.text);
                 self.connections.remove(&id);
                 let Some(process) = &self.nodes[m].process else { return };
-                // Nothing is shown on connections here.
-                let key = KeyId::default();
                 let shown = process.member.shows_absence(peer, refusal.code, key);
                 self.step(m, Input::Refused { peer, refusal, key });
                 self.dial(m, dial.next(dial.refused && shown));
