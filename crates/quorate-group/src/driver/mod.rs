@@ -331,8 +331,8 @@ impl Driver {
 
     /// Something of `from` does not count.
     pub fn reject(&mut self, from: MemberId, cause: Cause, out: &mut Output) {
-        if let Some(line) = self.rejections.note(from, cause, self.now_ms) {
-            out.log(LogLevel::Warn, line);
+        if let Some((level, line)) = self.rejections.note(from, cause, self.now_ms) {
+            out.log(level, line);
         }
     }
 
