@@ -1,6 +1,5 @@
 //! What members said that did not count: how often, by kind, and a line about it at most once a second.
 
-use crate::output::LogLevel;
 use quorate_consensus::{MemberId, Objection};
 use std::collections::BTreeMap;
 
@@ -44,15 +43,15 @@ impl Cause {
         }
     }
 
-    /// Members that come, go or lag say such things honestly, for what is known there and here differs for a
-    /// moment. The others, none should say.
-    fn level(self) -> LogLevel {
-        match self {
+    /// Whether members that come, go or lag say such things honestly, for what is known there and here differs
+    /// for a moment. The others, none should say.
+    pub fn may_be_honest(self) -> bool {
+        matches!(
+            self,
             Cause::Core(Objection::NoVoter | Objection::Stranger)
-            | Cause::NoMember
-            | Cause::Unasked => LogLevel::Info,
-            _ => LogLevel::Warn,
-        }
+                | Cause::NoMember
+                | Cause::Unasked
+        )
     }
 
     fn what(self) -> &'static str {
@@ -86,12 +85,7 @@ pub(crate) struct Rejections {
 
 impl Rejections {
     /// Something of `from` did not count. The line about it, if one is due.
-    pub fn note(
-        &mut self,
-        from: MemberId,
-        cause: Cause,
-        now_ms: u64,
-    ) -> Option<(LogLevel, String)> {
+    pub fn note(&mut self, from: MemberId, cause: Cause, now_ms: u64) -> Option<String> {
         *self.counts.entry(cause).or_default() += 1;
         if self.told_ms.is_some_and(|told_ms| now_ms < told_ms.saturating_add(LINE_INTERVAL_MS)) {
             self.untold += 1;
@@ -103,8 +97,7 @@ impl Rejections {
             count => format!(" ({count} more since the last line)"),
         };
         let what = cause.what();
-        let line = format!("something that member {from} said does not count: {what}{others}");
-        Some((cause.level(), line))
+        Some(format!("something that member {from} said does not count: {what}{others}"))
     }
 
     /// By kind, those that there were.
@@ -126,10 +119,7 @@ mod tests {
             lines.extend(rejections.note(MemberId(7), cause, now_ms));
         }
         assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines[1].1.contains("(999 more"), "{lines:?}");
-        assert_eq!(lines[0].0, LogLevel::Info);
-        let (level, _) = rejections.note(MemberId(7), Cause::Forged, 5_000).unwrap();
-        assert_eq!(level, LogLevel::Warn);
-        assert_eq!(rejections.counts(), [("no_member", 1_250), ("unasked", 1_250), ("forged", 1)]);
+        assert!(lines[1].contains("(999 more"), "{lines:?}");
+        assert_eq!(rejections.counts(), [("no_member", 1_250), ("unasked", 1_250)]);
     }
 }

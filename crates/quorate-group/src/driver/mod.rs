@@ -331,7 +331,8 @@ impl Driver {
 
     /// Something of `from` does not count.
     pub fn reject(&mut self, from: MemberId, cause: Cause, out: &mut Output) {
-        if let Some((level, line)) = self.rejections.note(from, cause, self.now_ms) {
+        if let Some(line) = self.rejections.note(from, cause, self.now_ms) {
+            let level = if cause.may_be_honest() { LogLevel::Info } else { LogLevel::Warn };
             out.log(level, line);
         }
     }
