@@ -3,6 +3,7 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use clap::Parser;
+use quorate_lab::leftovers::clear;
 use quorate_tests::cluster::library_path;
 use quorate_tests::mtr::results::{Outcome, Results};
 use quorate_tests::mtr::runner::Run;
@@ -94,7 +95,17 @@ fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
         tests.iter().filter_map(|t| t.split_once('.')).map(|(suite, _)| suite.into()).collect();
     suites.sort();
     suites.dedup();
-    let results = run(args, dir, "quorate", &suites, &tests)?;
+    let mut results = run(args, dir, "quorate", &suites, &tests)?;
+    let failed = results.failed();
+    if args.retry > 0 && !failed.is_empty() {
+        // The runner tries tests again that fail, but not those in whose error logs it finds a warning, such as
+        // that the disk stood still while a compiler wrote beside it. What they wrote stays.
+        let (now, first) = (dir.mtr.join("quorate-some"), dir.mtr.join("quorate-first"));
+        clear(&first)?;
+        fs::rename(&now, &first)?;
+        println!("again: {}; what they wrote is in {}", failed.join(", "), first.display());
+        results.run_again(run(args, dir, "quorate", &suites, &failed)?);
+    }
     let of = |wanted| results.0.iter().filter(move |(_, row)| row.outcome == wanted);
     for outcome in [Outcome::Unstable, Outcome::Skipped, Outcome::Failed] {
         of(outcome).for_each(|(test, _)| println!("{}: {test}", outcome.name()));

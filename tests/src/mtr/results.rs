@@ -70,6 +70,26 @@ impl Results {
         true
     }
 
+    /// The tests that failed, whatever the combination.
+    pub fn failed(&self) -> Vec<String> {
+        let failed = self.0.iter().filter(|(_, row)| row.outcome == Outcome::Failed);
+        let mut tests: Vec<String> =
+            failed.map(|(name, _)| name.split(' ').next().unwrap_or(name).to_owned()).collect();
+        tests.dedup();
+        tests
+    }
+
+    /// Takes in a second run of those that failed: who passes now is unstable.
+    pub fn run_again(&mut self, again: Results) {
+        for (name, mut row) in again.0 {
+            let failed = self.0.get(&name).is_some_and(|row| row.outcome == Outcome::Failed);
+            if failed && row.outcome.passed() {
+                row.outcome = Outcome::Unstable;
+                self.0.insert(name, row);
+            }
+        }
+    }
+
     pub fn load(path: &Path) -> Result<Results> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -163,6 +183,28 @@ galera.GCF-1                             [ retry-pass ]    7
             results.read_line(line);
         });
         results
+    }
+
+    #[test]
+    fn who_passes_when_run_again_is_unstable() {
+        let read = |lines: &[&str]| {
+            let mut results = Results::default();
+            lines.iter().for_each(|line| assert!(results.read_line(line), "{line}"));
+            results
+        };
+        let mut results = read(&[
+            "galera.a 'mix' w1 [ fail ]  Found warnings/errors in server log file!",
+            "galera.a 'row' w1 [ pass ]   11",
+            "galera.b w2 [ fail ]  Found warnings/errors in server log file!",
+        ]);
+        assert_eq!(results.failed(), ["galera.a", "galera.b"]);
+        results.run_again(read(&[
+            "galera.a 'mix' w1 [ pass ]   12",
+            "galera.a 'row' w1 [ fail ]",
+            "galera.b w2 [ fail ]",
+        ]));
+        let outcomes: Vec<_> = results.0.values().map(|row| row.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Unstable, Outcome::Passed, Outcome::Failed]);
     }
 
     #[test]
