@@ -139,24 +139,8 @@ fn bad(path: &Path, reason: String) -> GroupError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::trust::Folder;
     use std::os::unix::fs::PermissionsExt;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let dir =
-                std::env::temp_dir().join(format!("quorate-key-{name}-{}", std::process::id()));
-            fs::create_dir_all(&dir).unwrap();
-            Folder(dir)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _left = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn at_rest(path: &Path, encrypts: bool) -> AtRest {
         AtRest { encrypts, key_file: Some(path.to_owned()), given: Vec::new() }
@@ -168,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_new_key_is_first_and_the_old_ones_stay() {
-        let folder = Folder::new("first");
+        let folder = Folder::new("key-first");
         let path = folder.0.join("key");
         let (old, new) = (key(), key());
         old.write(&path).unwrap();
@@ -192,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_key_file_is_refused() {
-        let folder = Folder::new("bad");
+        let folder = Folder::new("key-bad");
         let path = folder.0.join("key");
         let refusal = |at_rest: AtRest| at_rest.load().unwrap_err().to_string();
         assert!(refusal(at_rest(&path, true)).contains(path.to_str().unwrap()));

@@ -123,8 +123,8 @@ pub(crate) fn check_key(known: Option<KeyId>, from: &PeerIdentity) -> Result<(),
     let (lacks, remedy) = match from.key.is_name() {
         true => (
             "its certificate is for another name than that member's",
-            "and its certificate was renewed, renew it with the same name (the first alternative name that \
-             quorate.ssl_names lists), or empty the log directory",
+            "and its certificate was renewed, renew it with the same names (all alternative names, in any \
+             order), or empty the log directory",
         ),
         false => (
             "does not have that member's key",

@@ -37,6 +37,8 @@ pub(crate) use hex::digits;
 pub(super) use holders::Holder;
 pub use named::{parse_bool, SecurityError};
 pub use operators::{OperatorId, Operators, Privilege};
+#[cfg(test)]
+pub(crate) use secret::tests::Folder;
 pub use secret::Secret;
 pub(crate) use secret::{random_bits, read_digits, write_private};
 pub use transfer::TransferFiles;

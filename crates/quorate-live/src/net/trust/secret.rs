@@ -164,17 +164,17 @@ fn bad(path: &Path, reason: String) -> GroupError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    struct Folder(PathBuf);
+    /// A folder of one test's.
+    pub(crate) struct Folder(pub PathBuf);
 
     impl Folder {
-        fn new(name: &str) -> Folder {
-            let dir =
-                std::env::temp_dir().join(format!("quorate-secret-{name}-{}", std::process::id()));
+        pub fn new(name: &str) -> Folder {
+            let dir = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
             fs::create_dir_all(&dir).unwrap();
             Folder(dir)
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_and_a_second_one_is_behind_it() {
-        let folder = Folder::new("two");
+        let folder = Folder::new("secret-two");
         let path = folder.0.join("secret");
         let (first, second) = (Secret::new().unwrap(), Secret::new().unwrap());
         assert_ne!(first, second);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
-        let folder = Folder::new("modes");
+        let folder = Folder::new("secret-modes");
         let path = folder.0.join("secret");
         Secret::new().unwrap().write(&path).unwrap();
         for (mode, fits) in [(0o600, true), (0o400, true), (0o644, false), (0o604, false)] {
