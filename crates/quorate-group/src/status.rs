@@ -59,6 +59,9 @@ pub struct GroupStatus {
     pub view_number: u64,
     /// What other members said that did not count: how often, by kind.
     pub rejected: Vec<(&'static str, u64)>,
+    /// Somebody whose word does not count here says that this member is an older state of itself: what that
+    /// means, and what to do.
+    pub disputed: Option<String>,
     /// What is wrong with the log's disk but not (yet) in the way.
     pub log_warning: Option<String>,
 }
@@ -102,6 +105,7 @@ impl GroupStatus {
             ("syncs", self.syncs.to_string()),
             ("sync_us_avg", format!("{:.1}", self.sync_us_avg)),
             ("sync_us_max", self.sync_us_max.to_string()),
+            ("disputed", self.disputed.clone().unwrap_or_default()),
             ("log_warning", self.log_warning.clone().unwrap_or_default()),
         ];
         lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -209,6 +209,14 @@ impl Node {
         self.damage.is_none() && self.refused.is_none()
     }
 
+    /// Its disk was put back, and it says that somebody told it so whose word does not count there.
+    pub fn is_disputed(&mut self) -> bool {
+        let Some(process) = self.process.as_mut().filter(|_| self.damage.is_some()) else {
+            return false;
+        };
+        process.member.status(0, Default::default()).disputed.is_some()
+    }
+
     /// It runs, and `config` is the newest membership in its log.
     pub fn goes_by(&mut self, config: &Config) -> bool {
         self.process.as_mut().is_some_and(|process| process.config() == *config)

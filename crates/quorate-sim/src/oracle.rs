@@ -189,12 +189,15 @@ impl Oracle {
         });
     }
 
-    /// `member` is about to cut entry `position` out of its log.
+    /// `member` is about to cut entry `position` out of its log, as the leader of its term wants it. One that has
+    /// lost already may want that of what a later term committed: it cannot know of it, and cannot commit.
     pub fn truncated(&mut self, member: MemberId, position: LogPosition) {
+        let term = self.term_on_disk(member);
+        let committed = self.committed.get(position.index as usize - 1);
         self.fail_if(
-            self.committed_term(position.index) == Some(position.term),
+            committed.is_some_and(|c| c.term == position.term && c.counted_in <= term),
             Rule::CommittedNeverChanges,
-            || format!("{member:?} cuts off the committed entry {}", show(position)),
+            || format!("{member:?} cuts off the committed entry {} in term {term}", show(position)),
         );
     }
 

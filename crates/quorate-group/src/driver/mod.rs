@@ -57,6 +57,8 @@ pub(crate) struct Driver {
     pub leaving: bool,
     /// Why this member is not where it wants to be, for those who wait.
     pub reason: String,
+    /// What somebody says of this member's state whose word does not count, until there is a leader.
+    pub disputed: Option<String>,
     /// Something changed that housekeeping looks at.
     pub due: bool,
     /// Counts the leaders, terms and memberships seen.
@@ -124,6 +126,7 @@ impl Driver {
             closed: false,
             leaving: false,
             reason: String::new(),
+            disputed: None,
             due: true,
             changes: 0,
             read_points: Vec::new(),
@@ -394,6 +397,7 @@ impl Driver {
         self.deferred = Deferred::default();
         self.writes = Writes::new(self.options.pace);
         if leader.is_some() {
+            self.disputed = None;
             self.pending.requeue();
         }
         self.changes += 1;

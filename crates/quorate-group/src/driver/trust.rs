@@ -7,6 +7,7 @@
 use super::Driver;
 use crate::output::{Link, LogLevel, Output};
 use crate::rejected::Cause;
+use crate::Options;
 use quorate_consensus::{KeyId, MemberId, MemberInfo};
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
 
@@ -44,6 +45,7 @@ impl Driver {
             self.heed(refusal, out);
         } else if refusal.code == RefusalCode::RolledBack {
             self.reject(peer, Cause::NoMember, out);
+            self.dispute(&format!("who answers as member {peer}"), refusal, out);
         }
     }
 
@@ -61,8 +63,29 @@ impl Driver {
         let believed = self.believes_all() || known;
         if believed {
             self.heed(refusal, out);
+        } else if refusal.code == RefusalCode::RolledBack {
+            self.dispute(&format!("who answers at {addr}"), refusal, out);
         }
         believed
+    }
+
+    /// Somebody who was let in, but is no member as far as is known here, says that this member is an older
+    /// state of itself. That may be so: an older state does not know who was admitted since, and if only such
+    /// members are left, it hears of it in no other way. It may be a lie that is to stop this node. So it is
+    /// said, and whoever knows whether something was put back decides.
+    fn dispute(&mut self, who: &str, refusal: &Refusal, out: &mut Output) {
+        let Options { name, dir, .. } = &self.options;
+        let text = format!(
+            "{who}, no member as far as node {name} knows, does not let it in: {}. If {dir} or the host of {name} \
+             was put back to an earlier state, that is right: stop {name}, empty {dir}, and start it; it joins \
+             anew and is filled from the others. If not, somebody who has the group's secret or certificates \
+             pretends. Until then {name} acknowledges nothing without a majority of the members it knows",
+            refusal.text
+        );
+        if self.disputed.is_none() {
+            out.log(LogLevel::Warn, text.clone());
+            self.disputed = Some(text);
+        }
     }
 
     fn heed(&mut self, refusal: &Refusal, out: &mut Output) {

@@ -258,6 +258,11 @@ fn only_members_with_their_own_keys_say_that_one_is_an_older_state_of_itself() {
     }
     assert_eq!(rejected(&mut world, at, "no_member"), 3);
     assert!(world.nodes[at].fatal.is_empty(), "{:?}", world.nodes[at].fatal);
+    let told = world.nodes[at].lines.iter().filter(|line| line.contains("an older state")).count();
+    assert_eq!(told, 1, "once, what it means and what to do");
+    assert!(world.status(at).disputed.is_some_and(|text| text.contains("empty")));
+    world.order(at, Order::Switchover { to: None }, 10_000).unwrap();
+    assert_eq!(world.status(at).disputed, None, "there is a leader that counts this member in");
     for (at, truth) in
         [(at, dialled(member.member, member.key)), ((at + 2) % 3, asked("elsewhere", member.key))]
     {

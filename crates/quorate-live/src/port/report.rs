@@ -92,6 +92,8 @@ pub struct OwnReport {
     pub view_number: u64,
     pub proposals_pending: u64,
     pub log: LogReport,
+    /// Somebody whose word does not count says that it is an older state of itself.
+    pub disputed: Option<String>,
     /// The last error that it had.
     pub last_fault: Option<Fault>,
     /// Until its certificate ends, if it has one.
@@ -186,6 +188,7 @@ impl OwnReport {
                 sync_us_max: status.sync_us_max,
                 warning: status.log_warning,
             },
+            disputed: status.disputed,
             last_fault: seen.last_fault,
             certificate_days: seen.certificate_days,
             server: seen.server,

@@ -79,8 +79,14 @@ fn commits_that_change_or_come_from_nowhere() {
     assert_eq!(broken(&mut oracle), Some(Rule::CommittedNeverChanges), "a gap");
     oracle.committing(B, &entry(2, 2, "y"), 2);
     assert_eq!(broken(&mut oracle), Some(Rule::LogMatching), "no leader made it");
+    oracle.hard_state(B, HardState { term: 2, voted_for: None });
+    oracle.hard_state_saved(B);
     oracle.truncated(B, LogPosition { term: 1, index: 1 });
     assert_eq!(broken(&mut oracle), Some(Rule::CommittedNeverChanges));
+    oracle.appended(A, &entry(2, 1, "x"), 1, true);
+    assert!(oracle.committing(A, &entry(2, 1, "x"), 5));
+    oracle.truncated(B, LogPosition { term: 1, index: 2 });
+    assert_eq!(broken(&mut oracle), None, "the leader of term 2 cannot know what term 5 committed");
 }
 
 #[test]

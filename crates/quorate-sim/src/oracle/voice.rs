@@ -63,6 +63,10 @@ impl Oracle {
         });
     }
 
+    pub(super) fn term_on_disk(&mut self, member: MemberId) -> Term {
+        self.voice(member).durable.term
+    }
+
     fn voice(&mut self, member: MemberId) -> &mut Voice {
         self.voices.entry(member).or_default()
     }

@@ -3,7 +3,21 @@
 use super::check::{changes, decides};
 use super::{Mark, Node, Phase, Process, Rule, World};
 use crate::database::op_of;
+use quorate_consensus::Config;
 use quorate_wal::sim::Crash;
+
+/// What `config` may be once it has come into force: any of those that join may be given its vote just then,
+/// and only some of them.
+fn promotions(config: &Config) -> Vec<Config> {
+    let mut all = vec![config.clone()];
+    for (id, _) in config.members.iter().filter(|(_, info)| info.joining) {
+        for mut with in all.clone() {
+            with.members.entry(*id).and_modify(|info| info.joining = false);
+            all.push(with);
+        }
+    }
+    all
+}
 
 /// Election timeouts that a healed group may take until everything is decided everywhere.
 const PATIENCE: u64 = 100;
@@ -114,9 +128,9 @@ impl World {
     /// whoever lacks what rotted.
     fn replace_refused(&mut self) {
         for m in self.slots() {
-            let node = &self.nodes[m];
+            let node = &mut self.nodes[m];
             let stopped = node.process.as_ref().is_some_and(|process| process.fatal.is_some());
-            let told = node.mark.is_some() || node.refused.is_some();
+            let told = node.mark.is_some() || node.refused.is_some() || node.is_disputed();
             let lacks = stopped && node.damage.is_some();
             if (told || lacks || self.has_returned(m)) && !self.is_away(m) {
                 self.wipe(m);
@@ -158,13 +172,12 @@ impl World {
         if !settled || !self.nodes.iter().all(Node::is_whole) {
             return away;
         }
-        // Whoever joins may be given its vote just now.
-        let mut joined = config.clone();
-        joined.members.values_mut().for_each(|info| info.joining = false);
+        let promoted = promotions(&config);
         for m in self.slots() {
             let with = away | 1 << m;
             let stays = |id| self.slot(id).is_some_and(|slot| with & (1 << slot) == 0);
-            let (now, then) = (decides(&config, stays), decides(&joined, stays));
+            let now = decides(&config, stays);
+            let then = now && promoted.iter().all(|config| decides(config, stays));
             if now && self.rng.chance(400) && then {
                 away = with;
             }

@@ -67,6 +67,9 @@ fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
     if let Some(warning) = &own.log.warning {
         say(format!("has trouble with the disk of its log: {warning}"));
     }
+    if let Some(disputed) = &own.disputed {
+        say(format!("is told that it is an older state of itself: {disputed}"));
+    }
     if let Some(days) = own.certificate_days.filter(|days| *days <= CERTIFICATE_DAYS) {
         say(match days {
             ..0 => "has an expired certificate: renew it, and FLUSH SSL".into(),
