@@ -6,11 +6,12 @@
 //! of files are as with secrets.
 
 use crate::error::GroupError;
-use crate::net::trust::{check_processor, digits, random_bits, read_digits, write_private};
+use crate::net::trust::{
+    check_processor, digits, random_bits, read_digits, replace_alike, write_private,
+};
 use quorate_wal::{DiskKeyId, DiskKeys};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{fchown, MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// So many lines a file may have: each change of the key adds one, until the old ones are needless.
@@ -87,32 +88,12 @@ impl DiskKey {
             );
             return Err(bad(path, reason));
         }
-        self.replace(path).map_err(|error| bad(path, error.to_string()))
-    }
-
-    fn replace(&self, path: &Path) -> io::Result<()> {
-        let (text, metadata) = (fs::read_to_string(path)?, fs::metadata(path)?);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new = path.with_file_name(name);
-        let mode = metadata.mode() & 0o777;
-        let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new);
-        let mut file =
-            made.map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", new.display())))?;
-        let done = fchown(&file, Some(metadata.uid()), Some(metadata.gid())).and_then(|()| {
-            writeln!(file, "{}\n{}", digits(&self.0), text.trim_end())?;
-            file.sync_all()?;
-            fs::rename(&new, path)?;
-            File::open(
-                path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-            )?
-            .sync_all()
-        });
-        if done.is_err() {
-            // Under its own name the file is as it was; the error is what counts.
-            let _left = fs::remove_file(&new);
-        }
-        done
+        fs::read_to_string(path)
+            .and_then(|text| {
+                let text = format!("{}\n{}\n", digits(&self.0), text.trim_end());
+                replace_alike(path, text.as_bytes())
+            })
+            .map_err(|error| bad(path, error.to_string()))
     }
 }
 
@@ -140,7 +121,7 @@ fn bad(path: &Path, reason: String) -> GroupError {
 mod tests {
     use super::*;
     use crate::net::trust::Folder;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn at_rest(path: &Path, encrypts: bool) -> AtRest {
         AtRest { encrypts, key_file: Some(path.to_owned()), given: Vec::new() }
@@ -160,6 +141,7 @@ mod tests {
         let keys = at_rest(&path, true).load().unwrap();
         assert_eq!(keys.encrypts_with(), Some(old.id()));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        fs::write(folder.0.join("key.new"), "what a crash left").unwrap();
         new.prepend(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o400);
         let keys = at_rest(&path, true).load().unwrap();

@@ -124,6 +124,27 @@ fn a_removed_member_with_its_old_key_changes_nothing() {
 }
 
 #[test]
+fn who_is_no_member_any_more_says_nothing_long() {
+    let scene = Scene::new("hostile-long", MemberRole::Voter);
+    let node = &scene.cluster.nodes[0];
+    let long = Bytes::from(b"forged".repeat(400_000));
+    let long = Packet::Forward(vec![Proposal::new(EntryKind::Data, long)]);
+    let forged = |node: &common::Node| {
+        let rejected = node.status().rejected;
+        rejected.iter().find(|(kind, _)| *kind == "forged").map_or(0, |(_, count)| *count)
+    };
+    let mut member = scene.dial(0, scene.identity(1)).expect("a member");
+    member.says(&long).unwrap();
+    node.wait("that it was heard", |node| forged(node) == 1);
+    remove_fourth(&scene);
+    let mut guest = scene.dial(0, scene.identity(2)).expect("a guest");
+    // Its end may be noticed while it is still being said.
+    let _cut_off = guest.says(&long);
+    node.wait("the end of the connection", |node| node.has_line("the limit for its sender is 1048576"));
+    assert_eq!(forged(node), 1);
+}
+
+#[test]
 fn a_member_with_a_rolled_back_directory_is_told_so() {
     let scene = Scene::new("hostile-rollback", MemberRole::Voter);
     let ahead = scene.dial(0, scene.identity(5));

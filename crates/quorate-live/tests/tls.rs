@@ -6,6 +6,7 @@ use common::authority::{text, Authority};
 use common::{Cluster, Node};
 use quorate_live::port::{Answer, Operating, Request, Unanswered};
 use quorate_live::{OperatorIdentity, Operators, Security, TlsOptions};
+use std::fs;
 use std::process::Command;
 
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
@@ -25,6 +26,24 @@ fn one_self_signed_certificate_for_all_is_enough() {
     let cluster = started("tls-self", |_| Some(shared.clone()));
     let proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
     cluster.await_applied(&proposals);
+}
+
+#[test]
+fn without_a_ca_whoever_a_certificate_of_the_chain_signed_is_a_stranger() {
+    let authority = Authority::new("chain");
+    let with_chain = |name: &str| {
+        let tls = authority.issue(name);
+        let chain = [fs::read(&tls.cert).unwrap(), fs::read(authority.dir.join("ca.pem")).unwrap()];
+        fs::write(&tls.cert, chain.concat()).unwrap();
+        TlsOptions { ca: None, ..tls }
+    };
+    let (shared, other) = (with_chain("shared"), with_chain("other"));
+    let mut cluster = started("tls-chain", |_| Some(shared.clone()));
+    let proposals: Vec<_> = cluster.nodes.iter().map(Node::propose).collect();
+    cluster.await_applied(&proposals);
+    cluster.nodes[2].restart_in(Security::Certificates(other));
+    cluster.nodes[0].wait("the refusal", |node| node.has_line("UnknownIssuer"));
+    assert!(!cluster.nodes[2].status().primary);
 }
 
 #[test]
@@ -107,11 +126,18 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
             true => TlsOptions { names: Vec::new(), ..authority.issue("unnamed") },
             false => issued(at, name),
         };
-        cluster.nodes[at].options.security = Security::Certificates(tls);
-        cluster.nodes[at].start().unwrap();
+        let node = &mut cluster.nodes[at];
+        if name == "mail.example" {
+            node.options.security = Security::Certificates(tls.clone());
+            let error = node.start().unwrap_err().to_string();
+            assert!(error.contains("quorate.ssl_names"), "the others would refuse it: {error}");
+        }
+        let names = if at < 2 { tls.names.clone() } else { Vec::new() };
+        node.options.security = Security::Certificates(TlsOptions { names, ..tls });
+        node.start().unwrap();
         match at {
-            0 | 1 => cluster.nodes[at].joined(),
-            _ => cluster.nodes[at].cannot_join(),
+            0 | 1 => node.joined(),
+            _ => node.cannot_join(),
         }
     }
     cluster.nodes[0].wait("the reason", |node| node.has_line("quorate.ssl_names"));
@@ -213,6 +239,9 @@ fn an_operators_certificate_makes_no_member_and_a_members_no_operator() {
     }
     let answered = ask(&member);
     assert!(matches!(answered, Err(Unanswered::Forbidden(_))), "{answered:?}");
+    let error = cluster.nodes[1].start().unwrap_err().to_string();
+    assert!(error.contains("of operator ops.example"), "{error}");
+    cluster.nodes[1].options.operators = Operators::default();
     cluster.nodes[1].start().unwrap();
     cluster.nodes[1].cannot_join();
     cluster.nodes[0].wait("the reason", |node| node.has_line("heard by nobody as a member"));
@@ -221,6 +250,7 @@ fn an_operators_certificate_makes_no_member_and_a_members_no_operator() {
     // Who is both is neither, and a list that makes somebody both is not taken.
     let both = TlsOptions { names: vec!["ops.example".into()], ..member };
     cluster.nodes[1].options.security = Security::Certificates(both);
+    cluster.nodes[1].options.operators = operators;
     let error = cluster.nodes[1].start().unwrap_err().to_string();
     assert!(error.contains("ops.example") && error.contains("nobody is both"), "{error}");
     // Taken off the list, it is a member's certificate like all others of this CA.

@@ -14,9 +14,7 @@ pub enum WireError {
     FrameType(u8),
     #[error("a frame claims {length} bytes, the limit is {limit}")]
     FrameTooLong { length: usize, limit: usize },
-    #[error(
-        "a message grew to {length} bytes, the limit is {limit} (proposal_bytes_max plus slack)"
-    )]
+    #[error("a message grew to {length} bytes, the limit for its sender is {limit}")]
     MessageTooLong { length: usize, limit: usize },
     #[error("frame checksum {found:08x} instead of {expected:08x}")]
     Checksum { expected: u32, found: u32 },

@@ -49,7 +49,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Once the peer is known: whole packets up to `message_max` bytes.
+    /// Once the peer is known: whole packets up to `message_max` bytes, that which is coming in among them.
     pub fn raise_limit(&mut self, message_max: usize) {
         self.body_max = message_max.min(FRAME_BODY_MAX);
         self.message_max = message_max;
@@ -109,6 +109,11 @@ impl<R: Read> FrameReader<R> {
     /// Whether part of a packet in fragments is here.
     pub fn is_inside_packet(&self) -> bool {
         self.partial.is_some()
+    }
+
+    /// So much of a packet in fragments is here.
+    pub fn partial_bytes(&self) -> usize {
+        self.partial.as_ref().map_or(0, |(_, bytes)| bytes.len())
     }
 
     /// Blocks until more bytes are here.

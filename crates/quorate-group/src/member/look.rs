@@ -37,6 +37,13 @@ impl Member {
         self.driver.due = true;
     }
 
+    /// Whether `from` may have much to say: a member, or who leads, of whose admission this one may not have
+    /// heard. And everybody, as long as this one knows nobody.
+    pub fn hears_at_length(&self, from: MemberId) -> bool {
+        let driver = &self.driver;
+        driver.config.members.is_empty() || driver.is_member(from) || driver.leader() == Some(from)
+    }
+
     pub fn is_isolated(&self) -> bool {
         self.alone.is_isolated()
     }
@@ -98,6 +105,7 @@ impl Member {
             proposals_pending: driver.pending.count(),
             view_number: driver.applied.view.number,
             rejected: driver.rejections.counts(),
+            disputed: driver.disputed.clone(),
             log_warning: log.warning,
         }
     }

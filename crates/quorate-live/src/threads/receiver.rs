@@ -14,6 +14,9 @@ use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+/// Longest packet of somebody who is no member, nor leads: an answer or a heartbeat is much shorter.
+const GUEST_BYTES_MAX: usize = 1 << 20;
+
 /// How long a stranger may take to introduce itself, and a guest to ask.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -33,9 +36,14 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
     let listed = live.hands.acceptor.connections.list_stranger(&stream)?;
     let addr = stream.peer_addr()?.ip();
     let allowed = &live.hands.acceptor.allowed;
-    if !allowed.admits(addr, Instant::now(), || live.observer.admits(addr)) {
-        let error =
-            "the list of addresses that members may come from (wsrep_allowlist) does not have it";
+    let error = match allowed.admits(addr, Instant::now(), || live.observer.admits(addr)) {
+        Some(true) => None,
+        Some(false) => Some(
+            "the list of addresses that members may come from (wsrep_allowlist) does not have it",
+        ),
+        None => Some("the server does not say whether wsrep_allowlist has it: it does not answer"),
+    };
+    if let Some(error) = error {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, error).into());
     }
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
@@ -172,6 +180,8 @@ struct Receiver<'a> {
     from: MemberId,
     packets: Vec<Packet>,
     snapshot: Assembly,
+    /// A packet longer than a guest's is coming in, and may.
+    sends_long: bool,
     /// When the machine last heard of something long that is coming.
     reported: Instant,
 }
@@ -179,12 +189,12 @@ struct Receiver<'a> {
 impl<'a> Receiver<'a> {
     fn new(live: &'a Live, from: MemberId) -> Self {
         let (packets, snapshot) = (Vec::new(), Assembly::new(from));
-        Self { live, from, packets, snapshot, reported: Instant::now() }
+        Self { live, from, packets, snapshot, sends_long: false, reported: Instant::now() }
     }
 
     fn run(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         reader.stream().socket().set_read_timeout(None)?;
-        reader.raise_limit(self.live.options.message_bytes_max());
+        reader.raise_limit(GUEST_BYTES_MAX);
         loop {
             let gathered = self.gather(reader);
             self.deliver();
@@ -210,9 +220,26 @@ impl<'a> Receiver<'a> {
             if self.packets.is_empty() {
                 reader.fill()?;
                 self.came(reader.is_inside_packet());
+                self.set_limit(reader);
             }
         }
         Ok(())
+    }
+
+    /// A packet becomes long: whether its sender may send such ones is looked at for each of them, before more
+    /// than a guest's is kept.
+    fn set_limit(&mut self, reader: &mut FrameReader<Channel>) {
+        let is_long = reader.partial_bytes() > GUEST_BYTES_MAX / 2;
+        if is_long != self.sends_long {
+            let may = |machine: &mut quorate_group::Member, _, _: &mut _| {
+                machine.hears_at_length(self.from)
+            };
+            self.sends_long = is_long && self.live.with_machine(may);
+            reader.raise_limit(match self.sends_long {
+                true => self.live.options.message_bytes_max(),
+                false => GUEST_BYTES_MAX,
+            });
+        }
     }
 
     /// Proposals in the name of another member: none of them is taken.

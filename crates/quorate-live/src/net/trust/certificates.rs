@@ -32,7 +32,8 @@ pub struct TlsOptions {
     /// This node's certificate, followed by those between it and the CA.
     pub cert: PathBuf,
     pub key: PathBuf,
-    /// Who signs members' certificates. `None`: every member has this node's own certificate.
+    /// Who signs members' certificates. `None`: every member has this node's own certificate, and nobody counts
+    /// for whom one of those behind it has signed.
     pub ca: Option<PathBuf>,
     /// What the CA's certificates of members are for: DNS names or IP addresses, any of which a certificate has
     /// to have as an alternative name. Empty: whatever the CA signed.
@@ -62,8 +63,10 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
     let own =
         Contents::read(&chain[0]).map_err(|error| bad_file(&options.cert, error.to_string()))?;
     check_version(&options.cert, &chain)?;
-    let trusted: Vec<CertificateDer<'static>> =
-        read_all(options.ca.as_ref().unwrap_or(&options.cert), "certificate")?;
+    let trusted: Vec<CertificateDer<'static>> = match &options.ca {
+        Some(ca) => read_all(ca, "certificate")?,
+        None => vec![chain[0].clone()],
+    };
     let holders = Holders::new(&options.names, operators, trusted.clone())?;
     let revoked = options.crl.as_deref().map_or(Ok(Vec::new()), revoked)?;
     let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
@@ -95,6 +98,21 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
     let expiry = Expiry { path: options.cert.clone(), at: own.not_after };
     let tls = Tls { certified: Some(certified), ..finished(client, server, None) };
     Ok(Loaded { tls, key, expiry })
+}
+
+/// Of a member, which is to count as one by what it says itself of members' names.
+pub(super) fn load_members(
+    options: &TlsOptions,
+    operators: &Operators,
+) -> Result<Loaded, GroupError> {
+    let loaded = load(options, operators)?;
+    let chain: Vec<CertificateDer<'static>> = read_all(&options.cert, "certificate")?;
+    let certified = loaded.tls.certified.as_ref();
+    let refusal = certified.and_then(|certified| certified.refuses_member(&chain[0]));
+    match refusal {
+        Some(reason) => Err(bad_file(&options.cert, reason)),
+        None => Ok(loaded),
+    }
 }
 
 fn check_version(path: &Path, chain: &[CertificateDer<'_>]) -> Result<(), GroupError> {

@@ -60,6 +60,26 @@ impl Certified {
         }
     }
 
+    /// Why whoever shows this certificate is no member, by the names that this member was given.
+    pub fn refuses_member(&self, shown: &CertificateDer<'_>) -> Option<String> {
+        if self.holders.trusts(shown) {
+            return None;
+        }
+        let text = |error: Error| match error {
+            Error::General(text) => text,
+            other => other.to_string(),
+        };
+        match self.holders.check(shown).and_then(|()| self.holders.holder(shown)) {
+            Ok(Holder::Member(_)) => None,
+            Ok(Holder::Operator(operator)) => Some(format!(
+                "the certificate is that of operator {} (quorate.operators), and makes no member: give this node \
+                 one for a name of its own",
+                operator.name
+            )),
+            Err(error) => Some(text(error)),
+        }
+    }
+
     fn check_signed(
         &self,
         shown: &CertificateDer<'_>,

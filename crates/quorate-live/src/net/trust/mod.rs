@@ -37,6 +37,7 @@ pub(crate) use hex::digits;
 pub(super) use holders::Holder;
 pub use named::{parse_bool, SecurityError};
 pub use operators::{OperatorId, Operators, Privilege};
+pub(crate) use private_file::replace_alike;
 #[cfg(test)]
 pub(crate) use secret::tests::Folder;
 pub use secret::Secret;
@@ -139,7 +140,7 @@ impl Credentials {
                 (Material::Secrets(Secrets::read(&options.file)?), options.dynamic)
             }
             Security::Certificates(options) => {
-                let loaded = certificates::load(options, operators)?;
+                let loaded = certificates::load_members(options, operators)?;
                 (Material::Certificates(loaded), options.dynamic)
             }
         };
