@@ -2,7 +2,7 @@
 //!
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
-//! receiving), [`believed`] (from whom a message counts), [`commit`], [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
+//! receiving), [`believed`] (from whom a message counts), [`commit`], [`held`] (a commit that a follower counts), [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
 //! of two alone), [`forced`] (a majority given up for lost).
 //!
 //! Invariants:
@@ -18,6 +18,7 @@ mod election;
 mod follower;
 mod forced;
 mod heartbeat;
+mod held;
 mod membership;
 mod read;
 mod replicate;
@@ -39,6 +40,7 @@ use crate::rng::Rng;
 use crate::types::{HardState, Index, LogPosition, MemberId, Term};
 use election::Poll;
 use heartbeat::Rounds;
+use held::Held;
 use read::{ForwardedReads, LeaderReads};
 use round_trips::RoundTrips;
 use std::collections::BTreeMap;
@@ -71,6 +73,9 @@ pub struct Consensus {
     verified: Index,
     /// The highest index acknowledged to this term's leader.
     acknowledged: Index,
+    /// What this term's leader said to be committed.
+    told: Index,
+    held: Held,
     /// Until when the leaps of others' terms that were taken over so far would last, one after each pause.
     leaps_due_ms: u64,
     reads: ForwardedReads,
@@ -134,6 +139,8 @@ impl Consensus {
             out_of_reach: false,
             verified: 0,
             acknowledged: 0,
+            told: 0,
+            held: Held::default(),
             leaps_due_ms: 0,
             reads,
             transfers: Transfers::new(now_ms),
@@ -229,7 +236,10 @@ impl Consensus {
             Event::ChangeMembership(change) => return self.change_membership(change, fx),
             Event::TransferLeadership(to) => return self.transfer_leadership(to, fx),
             Event::ContinueAlone(gone) => return self.continue_alone(gone, fx),
-            Event::Connected(peer) => self.send_again(peer, fx),
+            Event::Connected(peer) => {
+                self.held.forget(peer);
+                self.send_again(peer, fx);
+            }
             Event::Unreachable(peer) => self.on_unreachable(peer, fx),
             Event::Heard(peer) => self.on_heard(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),
@@ -265,6 +275,13 @@ impl Consensus {
             MessageBody::Vote { transfer: false, .. } | MessageBody::ForcedVote { .. }
                 if self.lease_refuses_votes() =>
             {
+                return;
+            }
+            // Not to this member as a leader: it tells of no other term but this.
+            MessageBody::AppendReply { matched } if !self.is_leader() => {
+                if term == self.hard.term {
+                    self.on_held(from, matched, fx);
+                }
                 return;
             }
             _ => {}
@@ -334,7 +351,9 @@ impl Consensus {
         }
         if self.is_leader() {
             self.advance_commit(fx);
+            self.show_own_disk(fx);
         } else {
+            self.count_held(fx);
             self.acknowledge(false, fx);
         }
     }
@@ -351,8 +370,7 @@ impl Consensus {
     fn become_follower(&mut self, term: Term, leader: Option<MemberId>, fx: &mut Effects) {
         if term > self.hard.term {
             self.hard = HardState { term, voted_for: None };
-            self.verified = 0;
-            self.acknowledged = 0;
+            self.forget_term();
         }
         if let Role::Leader(leadership) = &mut self.role {
             leadership.reads.fail_all(fx);
@@ -361,6 +379,12 @@ impl Consensus {
         self.role = Role::Follower;
         self.set_leader(leader, fx);
         self.wait_for_leader();
+    }
+
+    /// What was heard in a term counts in no other.
+    fn forget_term(&mut self) {
+        (self.verified, self.acknowledged, self.told) = (0, 0, 0);
+        self.held.clear();
     }
 
     fn set_leader(&mut self, leader: Option<MemberId>, fx: &mut Effects) {

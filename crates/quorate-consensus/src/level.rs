@@ -72,6 +72,10 @@ pub const OPERATORS: Level = 2;
 /// showed a certificate was known by nothing.
 pub const NAMED_KEYS: Level = 2;
 
+/// From this level on, acknowledgements go to all members that may have clients, and followers count them.
+/// Earlier releases would take them for answers to nobody.
+pub const EVERYBODY_COUNTS: Level = 2;
+
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
 

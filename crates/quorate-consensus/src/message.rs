@@ -45,7 +45,8 @@ pub enum MessageBody {
         entries: Vec<Entry>,
         commit: Index,
     },
-    /// `matched`: everything up to here is *persisted* at the sender and equal to the leader's log.
+    /// `matched`: everything up to here is *persisted* at the sender and equal to the leader's log. To the
+    /// leader it is an answer; others count it, too (`core/held.rs`), the leader's own as well.
     AppendReply {
         matched: Index,
     },
@@ -55,7 +56,7 @@ pub enum MessageBody {
         rejected: Index,
         hint: LogPosition,
     },
-    /// `commit` never passes what the receiver is known to have persisted. `round` numbers the
+    /// `commit` never passes what the receiver was sent. `round` numbers the
     /// leader's heartbeats: a reply proves leadership at the moment that round was sent. Round 0
     /// only brings the commit index and wants no reply.
     Heartbeat {

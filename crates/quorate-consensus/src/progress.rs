@@ -26,6 +26,8 @@ pub(crate) struct Progress {
     /// The newest heartbeat round it answered, and when that round was sent.
     pub acked_round: u64,
     pub acked_round_sent_ms: Option<u64>,
+    /// What it had on disk then.
+    pub persisted_last: Index,
     /// The most that it acknowledged; `matched` is less where it refused that since.
     acknowledged: Index,
     /// It refused what it acknowledged.
@@ -38,8 +40,10 @@ pub(crate) struct Progress {
     unproved: Option<Unproved>,
     /// `matched` at its last heartbeat reply, to notice that acknowledgements ceased.
     matched_at_reply: Index,
-    /// The highest commit index it was told and can act on.
+    /// The highest commit index it was told, of entries that it was sent.
     pub commit_sent: Index,
+    /// Up to where it was told that this leader has the log on its own disk.
+    pub disk_shown: Index,
     /// When it was dropped from the configuration, if so: it still gets the log until it knows.
     pub departing_since_ms: Option<u64>,
 }
@@ -92,6 +96,7 @@ impl Progress {
             heard_ms: None,
             acked_round: 0,
             acked_round_sent_ms: None,
+            persisted_last: 0,
             acknowledged: 0,
             refused: None,
             round_sent: 0,
@@ -99,6 +104,7 @@ impl Progress {
             unproved: Some(Unproved::default()),
             matched_at_reply: 0,
             commit_sent: 0,
+            disk_shown: 0,
             departing_since_ms: None,
         }
     }
@@ -109,11 +115,21 @@ impl Progress {
         self.state = State::Probe { sent: false };
         self.inflight.clear();
         self.commit_sent = self.commit_sent.min(self.matched);
+        self.disk_shown = self.disk_shown.min(self.matched);
+    }
+
+    /// The end of what it has, or will have if nothing on its way is lost.
+    pub fn end_sent(&self) -> Index {
+        match self.state {
+            State::Replicate => self.next - 1,
+            State::Probe { .. } | State::Snapshot => self.matched,
+        }
     }
 
     /// What was sent may be lost.
     pub fn connection_lost(&mut self) {
         self.begin_proof();
+        (self.commit_sent, self.disk_shown) = (0, 0);
         if self.state == State::Replicate {
             self.probe_from(self.matched + 1);
         }
@@ -195,10 +211,11 @@ impl Progress {
         self.acknowledged_at_round = self.acknowledged;
     }
 
-    /// It answered `round`, which was sent at `sent_ms` (unknown if long ago).
-    pub fn round_acknowledged(&mut self, round: u64, sent_ms: Option<u64>) {
+    /// It answered `round`, which was sent at `sent_ms` (unknown if long ago), with so much on disk.
+    pub fn round_acknowledged(&mut self, round: u64, sent_ms: Option<u64>, persisted_last: Index) {
         if round > self.acked_round {
             self.acked_round = round;
+            self.persisted_last = persisted_last;
             self.acked_round_sent_ms = sent_ms.or(self.acked_round_sent_ms);
         }
     }

@@ -7,7 +7,7 @@
 //! is on a majority, so that whoever is elected by one has it.
 
 use crate::config::Config;
-use crate::types::MemberId;
+use crate::types::{Index, MemberId};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,16 @@ pub(crate) fn reached(config: &Config, value: impl Fn(MemberId) -> u64) -> u64 {
         incoming.min(majority_reached(config.outgoing.iter().copied().map(&value)))
     } else {
         incoming
+    }
+}
+
+/// What is committed, given up to where each voter has the log on disk: a quorum has it, in as many zones as
+/// the rules ask for.
+pub(crate) fn held(config: &Config, value: impl Fn(MemberId) -> Index) -> Index {
+    let by_majority = reached(config, &value);
+    match config.rules.zones_min {
+        0 | 1 => by_majority,
+        _ => by_majority.min(zones_reached(config, value)),
     }
 }
 

@@ -140,7 +140,9 @@ fn who_is_no_member_any_more_says_nothing_long() {
     let mut guest = scene.dial(0, scene.identity(2)).expect("a guest");
     // Its end may be noticed while it is still being said.
     let _cut_off = guest.says(&long);
-    node.wait("the end of the connection", |node| node.has_line("the limit for its sender is 1048576"));
+    node.wait("the end of the connection", |node| {
+        node.has_line("the limit for its sender is 1048576")
+    });
     assert_eq!(forged(node), 1);
 }
 

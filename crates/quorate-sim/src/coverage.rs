@@ -9,7 +9,7 @@ quorate_seeds::marks! {
     // The network.
     Dialled, NotThere, DialTimeout, Refused, Reset, LinkTimeout, Partition, OneWayCut,
     // The core.
-    Election, Truncation, LogFetch, LogFetchRefused,
+    Election, CountedItself, Truncation, LogFetch, LogFetchRefused,
     // Snapshots.
     SnapshotTaken, SnapshotSent, SnapshotReceived, SnapshotInstalled,
     // Entries, as the first member applies them.

@@ -102,7 +102,7 @@ fn finds_a_term_file_that_is_not_written() {
 #[test]
 fn finds_a_start_that_commits_a_superseded_tail() {
     let rules = [Rule::CommittedNeverChanges];
-    assert_found_in(Profile::Disk, Plant::CommitWithoutTerms, 2000, &rules);
+    assert_found_in(Profile::Disk, Plant::CommitWithoutTerms, 5000, &rules);
 }
 
 #[test]

@@ -60,6 +60,8 @@ impl Consensus {
             | MessageBody::Vote { .. }
             | MessageBody::ForcedVote { .. } => None,
             MessageBody::ReadIndexReply { .. } => None,
+            // Whose it is matters where it is counted.
+            MessageBody::AppendReply { .. } if !self.is_leader() => None,
             MessageBody::PreVoteReply { .. }
             | MessageBody::VoteReply { .. }
             | MessageBody::ForcedVoteReply { .. }

@@ -4,9 +4,10 @@
 //! - A leader commits an index when a quorum has *persisted* it, and only if the entry there is of
 //!   its own term; what lies before it is committed with it. Its own disk counts like any other.
 //!   Where the group's rules say so, the quorum must also reach over a number of zones.
-//! - A follower commits what its leader says, as far as its log is known to equal the leader's.
+//! - A follower commits what its leader says, as far as its log is known to equal the leader's; and what it
+//!   counts itself ([`super::held`]).
 
-use super::{Consensus, Leadership, Role};
+use super::{held, Consensus, Leadership, Role};
 use crate::effects::Effects;
 use crate::message::{Message, MessageBody};
 use crate::quorum;
@@ -24,27 +25,25 @@ impl Consensus {
         }
         self.set_commit(index, fx);
         self.tell_commit(fx);
+        self.settle_reads(fx);
         self.release_early_reads(fx);
         self.on_config_committed(fx);
     }
 
     /// What a quorum has persisted, in as many zones as the rules ask for.
     fn commit_reached(&self, leadership: &Leadership) -> Index {
-        let own = self.log.persisted();
-        let by_majority = self.reached(leadership, own, |peer| peer.matched);
-        if self.config().rules.zones_min <= 1 {
-            return by_majority;
-        }
-        let of_voter = |id| match leadership.peers.get(&id) {
+        let (own, persisted) = (self.options.id, self.log.persisted());
+        quorum::held(self.config(), |id| match leadership.peers.get(&id) {
             Some(peer) => peer.matched,
-            None if id == self.options.id => own,
+            None if id == own => persisted,
             None => 0,
-        };
-        by_majority.min(quorum::zones_reached(self.config(), of_voter))
+        })
     }
 
+    /// The leader has said that it is committed up to here: whatever this member has, or will have, of it.
     pub(super) fn follow_commit(&mut self, leader_commit: Index, fx: &mut Effects) {
-        let index = leader_commit.min(self.verified_end());
+        self.told = self.told.max(leader_commit);
+        let index = self.told.min(self.verified_end());
         if index > self.commit {
             self.set_commit(index, fx);
         }
@@ -61,17 +60,22 @@ impl Consensus {
         }
     }
 
-    /// Tells the commit index to all that can use it and did not learn it with an Append.
+    /// Tells the commit index to all that were sent the entries, and neither learned it with those nor count it
+    /// themselves.
     pub(super) fn tell_commit(&mut self, fx: &mut Effects) {
         let (from, term, commit) = (self.options.id, self.hard.term, self.commit);
-        let Some(leadership) = self.leadership() else {
-            return;
-        };
+        let (config, config_index) = (self.configs.current(), self.configs.index());
+        let Role::Leader(leadership) = &mut self.role else { return };
+        // By an older configuration a follower may count otherwise, and at first it does not.
+        let settled = config_index.max(leadership.noop);
         for peer in leadership.peers.values_mut() {
-            let commit = commit.min(peer.matched);
-            if commit > peer.commit_sent {
-                peer.commit_sent = commit;
-                let body = MessageBody::Heartbeat { commit, round: 0 };
+            let counts = peer.commit_sent >= settled
+                && peer.disk_shown >= commit
+                && held::counts_with(config, from, peer.id);
+            let told = commit.min(peer.end_sent());
+            if told > peer.commit_sent && !counts {
+                peer.commit_sent = told;
+                let body = MessageBody::Heartbeat { commit: told, round: 0 };
                 fx.messages.push(Message { from, to: peer.id, term, body });
             }
         }

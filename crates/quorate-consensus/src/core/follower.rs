@@ -51,7 +51,8 @@ impl Consensus {
             self.append_received(entry, fx);
         }
         self.verified = self.verified.max(end.min(self.log.last().index));
-        self.follow_commit(leader_commit.min(end.max(self.commit)), fx);
+        self.follow_commit(leader_commit, fx);
+        self.count_held(fx);
         self.acknowledge(!anything_new, fx);
     }
 
@@ -64,8 +65,12 @@ impl Consensus {
         let agreed = self.verified_end().max(self.commit);
         let matched = agreed.min(self.log.persisted());
         if asked || matched > self.acknowledged {
+            let is_news = matched > self.acknowledged;
             self.acknowledged = self.acknowledged.max(matched);
             self.send(leader, MessageBody::AppendReply { matched }, fx);
+            if is_news {
+                self.show_held(matched, fx);
+            }
         }
     }
 

@@ -84,7 +84,7 @@ impl Consensus {
     /// Begins terms anew with one that nobody has voted in.
     fn go_back(&mut self, term: Term) {
         self.hard = HardState { term, voted_for: None };
-        (self.verified, self.acknowledged) = (0, 0);
+        self.forget_term();
     }
 
     /// Somebody whose terms were used up, too, begins them anew, with a log that is as good.

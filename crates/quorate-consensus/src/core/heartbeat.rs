@@ -66,7 +66,7 @@ impl Consensus {
         let round = leadership.rounds.start(now_ms, interval_ms);
         for peer in leadership.peers.values_mut() {
             peer.round_leaves(round);
-            let commit = commit.min(peer.matched);
+            let commit = commit.min(peer.end_sent());
             peer.commit_sent = peer.commit_sent.max(commit);
             let body = MessageBody::Heartbeat { commit, round };
             fx.messages.push(Message { from, to: peer.id, term, body });
@@ -112,7 +112,7 @@ impl Consensus {
         }
         peer.heard_ms = Some(now_ms);
         let sent_ms = leadership.rounds.sent_ms(round);
-        peer.round_acknowledged(round, sent_ms);
+        peer.round_acknowledged(round, sent_ms, persisted_last);
         if let Some(sent_ms) = sent_ms {
             self.round_trips.learn(from, now_ms.saturating_sub(sent_ms));
         }

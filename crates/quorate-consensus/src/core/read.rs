@@ -1,8 +1,11 @@
 //! Linearizable read points.
 //!
-//! A leader answers with its commit index once it knows that it still led after the question came:
-//! a quorum answered a heartbeat round sent later, or (with `lease_reads`) its lease holds.
-//! Followers forward to the leader.
+//! A leader answers once it knows that it still led after the question came: a quorum answered a heartbeat
+//! round sent later, or (with `lease_reads`) its lease holds. Followers forward to the leader.
+//!
+//! Where followers count commits themselves ([`super::held`]), one may know of a commit before the leader does,
+//! and have told a client. A quorum has that entry on disk, so somebody who answers the round has it, or the leader
+//! itself: the answer waits until whatever those have is committed.
 //!
 //! Invariants:
 //! - Every local question gets exactly one answer: an index, or `None` when leadership is lost or
@@ -41,6 +44,8 @@ pub(super) struct LeaderReads {
     /// what the leader before acknowledged.
     early: VecDeque<Question>,
     waiting: VecDeque<Waiting>,
+    /// Confirmed: each is answered when the log is committed up to its point.
+    settling: VecDeque<(Question, Index)>,
 }
 
 #[derive(Clone, Copy)]
@@ -57,6 +62,7 @@ enum Asker {
 
 struct Waiting {
     question: Question,
+    /// What may have been committed when it was asked, as far as this leader knew.
     index: Index,
     /// A quorum's answer to this round (or a later one) confirms it.
     round: u64,
@@ -137,13 +143,43 @@ impl Consensus {
             };
             match leadership.reads.waiting.front() {
                 Some(waiting) if waiting.round <= confirmed => {
-                    let (question, index) = (waiting.question, waiting.index);
-                    leadership.reads.waiting.pop_front();
-                    self.answer(question, Some(index), fx);
+                    let Some(waiting) = leadership.reads.waiting.pop_front() else { return };
+                    let index = waiting.index.max(self.on_disk_at(waiting.round));
+                    self.answer_at(waiting.question, index, fx);
                 }
                 Some(_) if idle => return self.start_round(fx),
                 _ => return,
             }
+        }
+    }
+
+    /// What those have on disk that answered this round, or a later one.
+    fn on_disk_at(&self, round: u64) -> Index {
+        let Role::Leader(leadership) = &self.role else { return 0 };
+        if !self.everybody_counts() {
+            return 0;
+        }
+        let voters = leadership.peers.values().filter(|peer| self.config().is_voter(peer.id));
+        let answered = voters.filter(|peer| peer.acked_round >= round);
+        let most = answered.map(|peer| peer.persisted_last).max().unwrap_or(0);
+        most.min(self.log.last().index)
+    }
+
+    /// At once, if all up to there is committed.
+    fn answer_at(&mut self, question: Question, index: Index, fx: &mut Effects) {
+        if index <= self.commit {
+            return self.answer(question, Some(index), fx);
+        }
+        if let Some(leadership) = self.leadership() {
+            leadership.reads.settling.push_back((question, index));
+        }
+    }
+
+    /// More is committed.
+    pub(super) fn settle_reads(&mut self, fx: &mut Effects) {
+        let Some(leadership) = self.leadership() else { return };
+        for (question, index) in std::mem::take(&mut leadership.reads.settling) {
+            self.answer_at(question, index, fx);
         }
     }
 
@@ -157,19 +193,22 @@ impl Consensus {
 
     fn take_question(&mut self, question: Question, fx: &mut Effects) {
         let by_lease = self.options.lease_reads && self.lease_valid(self.now_ms);
-        let index = self.commit;
+        let (commit, counted) = (self.commit, self.everybody_counts());
+        // Without a round nobody tells what others have: all that they were sent.
+        let (persisted, last) = (self.log.persisted(), self.log.last().index);
         let Some(leadership) = self.leadership() else {
             return;
         };
-        if leadership.reads.early.len() + leadership.reads.waiting.len() >= READS_MAX {
+        if leadership.reads.len() >= READS_MAX {
             self.answer(question, None, fx);
-        } else if index < leadership.noop {
+        } else if commit < leadership.noop {
             leadership.reads.early.push_back(question);
         } else if by_lease {
-            self.answer(question, Some(index), fx);
+            self.answer_at(question, if counted { last } else { commit }, fx);
         } else {
             // Only a round that leaves after the question proves anything about it.
             let round = leadership.rounds.current + 1;
+            let index = if counted { commit.max(persisted) } else { commit };
             leadership.reads.waiting.push_back(Waiting { question, index, round });
             self.confirm_reads(fx);
         }
@@ -219,10 +258,15 @@ impl ForwardedReads {
 }
 
 impl LeaderReads {
+    fn len(&self) -> usize {
+        self.early.len() + self.waiting.len() + self.settling.len()
+    }
+
     /// Leadership is lost. Remote askers notice by themselves.
     pub fn fail_all(&mut self, fx: &mut Effects) {
         let waiting = self.waiting.drain(..).map(|waiting| waiting.question);
-        for question in self.early.drain(..).chain(waiting) {
+        let settling = self.settling.drain(..).map(|(question, _)| question);
+        for question in self.early.drain(..).chain(waiting).chain(settling) {
             question.fail(fx);
         }
     }
@@ -234,11 +278,18 @@ impl LeaderReads {
         while let Some(old) = pop_if(&mut self.waiting, |w| w.question.expires_ms <= now_ms) {
             old.question.fail(fx);
         }
+        self.settling.retain(|(question, _)| {
+            let lives = question.expires_ms > now_ms;
+            if !lives {
+                question.fail(fx);
+            }
+            lives
+        });
     }
 }
 
 impl Question {
-    fn fail(self, fx: &mut Effects) {
+    fn fail(&self, fx: &mut Effects) {
         if let Asker::Local { ctx } = self.asker {
             fx.reads.push(ReadReady { ctx, index: None });
         }

@@ -83,9 +83,9 @@ fn commits_that_change_or_come_from_nowhere() {
     oracle.hard_state_saved(B);
     oracle.truncated(B, LogPosition { term: 1, index: 1 });
     assert_eq!(broken(&mut oracle), Some(Rule::CommittedNeverChanges));
-    oracle.appended(A, &entry(2, 1, "x"), 1, true);
-    assert!(oracle.committing(A, &entry(2, 1, "x"), 5));
-    oracle.truncated(B, LogPosition { term: 1, index: 2 });
+    oracle.appended(A, &entry(3, 2, "x"), 2, true);
+    assert!(oracle.committing(A, &entry(3, 2, "x"), 5));
+    oracle.truncated(B, LogPosition { term: 2, index: 3 });
     assert_eq!(broken(&mut oracle), None, "the leader of term 2 cannot know what term 5 committed");
 }
 

@@ -50,6 +50,18 @@ impl World {
         });
     }
 
+    /// Nobody was fed this index before `m`: perhaps it knew of the commit before the leader did.
+    fn see_who_counted(&mut self, m: usize, index: Index) {
+        if self.coverage.count(Mark::CountedItself) > 0 {
+            return;
+        }
+        let Some(leader) = self.leader().filter(|leader| *leader != m) else { return };
+        let Some(process) = &mut self.nodes[leader].process else { return };
+        if process.member.status(0, Default::default()).commit_index < index {
+            self.mark(Mark::CountedItself);
+        }
+    }
+
     /// `m` is fed `entry` as committed.
     pub(super) fn check_fed(&mut self, m: usize, entry: &Entry) {
         let id = self.nodes[m].id;
@@ -59,6 +71,9 @@ impl World {
             format!("m{m} is fed {}, which its own disk does not have", show(position))
         });
         let news = self.oracle.committing(id, entry, counted_in);
+        if news {
+            self.see_who_counted(m, entry.index);
+        }
         if !news || self.nodes[m].damage.is_some() {
             return;
         }

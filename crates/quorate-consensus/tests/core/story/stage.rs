@@ -26,6 +26,7 @@ pub struct Stage {
 
 impl Stage {
     pub fn found(&mut self, members: &[&str]) -> Outcome {
+        self.founding.level = quorate_consensus::LEVEL;
         for words in members {
             let (name, info) = described(words)?;
             let id = self.name(name);
