@@ -59,6 +59,40 @@ fn a_full_disk_blocks_the_log_until_there_is_room() {
     assert!(blocked > 100, "{blocked}");
 }
 
+/// A file that was begun without room and given up cannot come under the name of the one that was made later.
+#[test]
+fn a_power_cut_after_tries_without_room_leaves_no_segment_half_made() {
+    let mut blocked = 0;
+    for (seed, encryption) in histories() {
+        let mut history = History::new(seed / 4, encryption);
+        let mut life = history.open().expect("there is room");
+        let capacity = Some(history.rng.u64(40_000..100_000));
+        history.disk.inject(Faults { capacity, ..Faults::default() });
+        for _ in 0..100 {
+            if life.writer.next() == Next::Full {
+                break;
+            }
+            history.live(&mut life, 1).expect("a full disk is no failure");
+        }
+        if life.writer.next() != Next::Full {
+            continue;
+        }
+        blocked += 1;
+        for _ in 0..history.rng.u32(1..4) {
+            assert_eq!(life.writer.step().expect("only full"), None);
+        }
+        let dies_after = Some(history.rng.u64(..8));
+        history.disk.inject(Faults { dies_after, ..Faults::default() });
+        // Whether it dies before or after the segment is made.
+        let _died = life.writer.step();
+        drop(life);
+        let disk = Arc::new(history.disk.crash(Crash::Power));
+        let opened = Shared::open(disk, history.options.clone(), false);
+        assert!(opened.is_ok(), "seed {seed}: {:?}", opened.err());
+    }
+    assert!(blocked > 50, "{blocked}");
+}
+
 /// Where even overwriting needs room, a vote is saved at the expense of the reserve.
 #[test]
 fn a_vote_takes_from_the_reserve_what_it_needs() {

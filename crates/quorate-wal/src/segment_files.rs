@@ -27,7 +27,7 @@ impl SegmentFiles {
         spare: Option<String>,
         fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     ) -> Result<Arc<Segment>, WalError> {
-        let name = spare.clone().unwrap_or_else(|| format!("{NEW_PREFIX}{sequence:016x}"));
+        let name = spare.clone().map_or_else(|| self.new_name(), Ok)?;
         let path = self.disk.path(&name);
         let file = match spare {
             Some(_) => self.disk.open(&name).doing("open", &path)?,
@@ -43,6 +43,17 @@ impl SegmentFiles {
         self.disk.rename(&name, &file_name(sequence)).doing("rename", &path)?;
         self.disk.sync_dir().doing("sync", self.disk.dir())?;
         Ok(Arc::new(Segment::new(&*self.disk, header, key, file)))
+    }
+
+    /// Never used before. Of changes of names that are not durable yet a power cut may keep any: of a name that
+    /// was used twice, that it once was another file's, and got its present one.
+    fn new_name(&self) -> Result<String, WalError> {
+        Ok(format!("{NEW_PREFIX}{:016x}", self.number()?))
+    }
+
+    fn number(&self) -> Result<u64, WalError> {
+        let drawn = self.disk.random().doing("draw a random number for", self.disk.dir())?;
+        Ok(drawn as u64)
     }
 
     fn new_file(
@@ -61,8 +72,7 @@ impl SegmentFiles {
     }
 
     pub(crate) fn new_spare(&self, bytes: u64) -> Result<String, WalError> {
-        let number = self.disk.random().doing("draw a random number for", self.disk.dir())? as u64;
-        let (name, spare) = (format!("{NEW_PREFIX}{number:016x}"), spare_name(number));
+        let (name, spare) = (self.new_name()?, spare_name(self.number()?));
         let file = self.new_file(&name, |file| allocate(file, bytes))?;
         file.sync_data().doing("sync", &self.disk.path(&name))?;
         self.disk.rename(&name, &spare).doing("rename", &self.disk.path(&name))?;
