@@ -3,7 +3,7 @@
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follow`] (everybody else
 //! receiving), [`believed`] (from whom a message counts), [`commit`], [`held`] (a commit that a follower counts), [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one
-//! of two alone), [`forced`] (a majority given up for lost).
+//! of two alone), [`forced`] (a majority given up for lost), [`status`] (a look inside).
 //!
 //! Invariants:
 //! - `hard` never goes back (but for [`forced`]), and `Effects::hard_state` leaves with the first effects after a change.
@@ -23,6 +23,7 @@ mod membership;
 mod read;
 mod replicate;
 mod round_trips;
+mod status;
 mod transfer;
 mod transfer_target;
 
@@ -30,12 +31,12 @@ mod transfer_target;
 mod tests;
 
 use crate::config::Config;
-use crate::effects::{Effects, PeerStatus, RoleState, Status};
+use crate::effects::{Effects, RoleState};
 use crate::event::{Event, Options, Restored, StepError};
 use crate::history::ConfigHistory;
 use crate::log::Log;
 use crate::message::{Message, MessageBody, TERM_MAX};
-use crate::progress::{Progress, State};
+use crate::progress::Progress;
 use crate::rng::Rng;
 use crate::types::{HardState, Index, LogPosition, MemberId, Term};
 use election::Poll;
@@ -168,23 +169,6 @@ impl Consensus {
         let outcome = self.dispatch(event, effects);
         self.tell_changes(effects);
         outcome
-    }
-
-    pub fn status(&self, now_ms: u64) -> Status {
-        let now_ms = self.now_ms.max(now_ms);
-        Status {
-            id: self.options.id,
-            role: self.role_state(),
-            term: self.hard.term,
-            leader: self.leader,
-            last: self.log.last(),
-            persisted: self.log.persisted(),
-            commit: self.commit,
-            config: self.config().clone(),
-            config_index: self.configs.index(),
-            peers: self.peer_statuses(now_ms),
-            lease_valid: self.lease_valid(now_ms),
-        }
     }
 
     pub fn id(&self) -> MemberId {
@@ -443,21 +427,6 @@ impl Consensus {
             self.role_reported = role;
             fx.role = Some(role);
         }
-    }
-
-    fn peer_statuses(&self, now_ms: u64) -> Vec<PeerStatus> {
-        let Role::Leader(leadership) = &self.role else {
-            return Vec::new();
-        };
-        let status = |peer: &Progress| PeerStatus {
-            id: peer.id,
-            matched: peer.matched,
-            next: peer.next,
-            silent_ms: peer.heard_ms.map_or(u64::MAX, |heard| now_ms.saturating_sub(heard)),
-            snapshotting: peer.state == State::Snapshot,
-            proved: peer.is_proved(),
-        };
-        leadership.peers.values().map(status).collect()
     }
 }
 

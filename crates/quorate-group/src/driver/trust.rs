@@ -5,9 +5,9 @@
 //! was not known yet.
 
 use super::Driver;
+use crate::options::Options;
 use crate::output::{Link, LogLevel, Output};
 use crate::rejected::Cause;
-use crate::Options;
 use quorate_consensus::{KeyId, MemberId, MemberInfo};
 use quorate_wire::{PeerIdentity, Refusal, RefusalCode};
 

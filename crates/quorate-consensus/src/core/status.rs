@@ -1,0 +1,39 @@
+//! A look inside.
+
+use super::{Consensus, Role};
+use crate::effects::{PeerStatus, Status};
+use crate::progress::{Progress, State};
+
+impl Consensus {
+    pub fn status(&self, now_ms: u64) -> Status {
+        let now_ms = self.now_ms.max(now_ms);
+        Status {
+            id: self.options.id,
+            role: self.role_state(),
+            term: self.hard.term,
+            leader: self.leader,
+            last: self.log.last(),
+            persisted: self.log.persisted(),
+            commit: self.commit,
+            config: self.config().clone(),
+            config_index: self.configs.index(),
+            peers: self.peer_statuses(now_ms),
+            lease_valid: self.lease_valid(now_ms),
+        }
+    }
+
+    fn peer_statuses(&self, now_ms: u64) -> Vec<PeerStatus> {
+        let Role::Leader(leadership) = &self.role else {
+            return Vec::new();
+        };
+        let status = |peer: &Progress| PeerStatus {
+            id: peer.id,
+            matched: peer.matched,
+            next: peer.next,
+            silent_ms: peer.heard_ms.map_or(u64::MAX, |heard| now_ms.saturating_sub(heard)),
+            snapshotting: peer.state == State::Snapshot,
+            proved: peer.is_proved(),
+        };
+        leadership.peers.values().map(status).collect()
+    }
+}
