@@ -8,9 +8,20 @@ use crate::shared::Shared;
 use crate::writer::Next;
 use bytes::Bytes;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
+use std::ops::Range;
 use std::sync::Arc;
 
 impl History {
+    /// Lives on a disk of so many bytes until that has no room; false if it takes long.
+    fn fill_up(&mut self, life: &mut Life, capacities: Range<u64>) -> bool {
+        let capacity = Some(self.rng.u64(capacities));
+        self.disk.inject(Faults { capacity, ..Faults::default() });
+        (0..100).any(|_| {
+            self.live(life, 1).expect("a full disk is no failure");
+            life.writer.next() == Next::Full
+        })
+    }
+
     /// Tries in vain, and then there is room.
     fn wait_for_room(&mut self, life: &mut Life) {
         assert_eq!(life.shared.supply.room(), Room::Blocked);
@@ -42,15 +53,9 @@ fn a_full_disk_blocks_the_log_until_there_is_room() {
         let mut history = History::new(seed / 4, encryption);
         let mut life = history.open().expect("there is room");
         for _ in 0..3 {
-            let capacity = Some(history.rng.u64(40_000..200_000));
-            history.disk.inject(Faults { capacity, ..Faults::default() });
-            for _ in 0..100 {
-                history.live(&mut life, 1).expect("a full disk is no failure");
-                if life.writer.next() == Next::Full {
-                    blocked += 1;
-                    history.wait_for_room(&mut life);
-                    break;
-                }
+            if history.fill_up(&mut life, 40_000..200_000) {
+                blocked += 1;
+                history.wait_for_room(&mut life);
             }
         }
         history.crash();
@@ -66,15 +71,7 @@ fn a_power_cut_after_tries_without_room_leaves_no_segment_half_made() {
     for (seed, encryption) in histories() {
         let mut history = History::new(seed / 4, encryption);
         let mut life = history.open().expect("there is room");
-        let capacity = Some(history.rng.u64(40_000..100_000));
-        history.disk.inject(Faults { capacity, ..Faults::default() });
-        for _ in 0..100 {
-            if life.writer.next() == Next::Full {
-                break;
-            }
-            history.live(&mut life, 1).expect("a full disk is no failure");
-        }
-        if life.writer.next() != Next::Full {
+        if !history.fill_up(&mut life, 40_000..100_000) {
             continue;
         }
         blocked += 1;

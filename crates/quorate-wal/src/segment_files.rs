@@ -33,7 +33,7 @@ impl SegmentFiles {
             Some(_) => self.disk.open(&name).doing("open", &path)?,
             None => self.new_file(&name, fill)?,
         };
-        let nonce = self.disk.random().doing("draw a random number for", &path)? as u64;
+        let nonce = self.number()?;
         let member = self.member;
         let mut header = SegmentHeader { sequence, size, nonce, member, envelope: None };
         let key = header.seal(&self.keys, &*self.disk);

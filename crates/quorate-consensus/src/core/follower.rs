@@ -64,8 +64,8 @@ impl Consensus {
         };
         let agreed = self.verified_end().max(self.commit);
         let matched = agreed.min(self.log.persisted());
-        if asked || matched > self.acknowledged {
-            let is_news = matched > self.acknowledged;
+        let is_news = matched > self.acknowledged;
+        if asked || is_news {
             self.acknowledged = self.acknowledged.max(matched);
             self.send(leader, MessageBody::AppendReply { matched }, fx);
             if is_news {

@@ -63,7 +63,7 @@ impl Consensus {
     /// Commits what a quorum has, as far as this member can know.
     pub(super) fn count_held(&mut self, fx: &mut Effects) {
         let term = self.hard.term;
-        // A leader of an earlier level takes its own word for the first.
+        // At an earlier level a leader answers reads without a look at what others have.
         if self.is_leader()
             || !self.everybody_counts()
             || self.log.term_at(self.commit) != Some(term)

@@ -74,6 +74,9 @@ impl Driver {
     /// members are left, it hears of it in no other way. It may be a lie that is to stop this node. So it is
     /// said, and whoever knows whether something was put back decides.
     fn dispute(&mut self, who: &str, refusal: &Refusal, out: &mut Output) {
+        if self.disputed.is_some() {
+            return;
+        }
         let Options { name, dir, .. } = &self.options;
         let text = format!(
             "{who}, no member as far as node {name} knows, does not let it in: {}. If {dir} or the host of {name} \
@@ -82,10 +85,8 @@ impl Driver {
              pretends. Until then {name} acknowledges nothing without a majority of the members it knows",
             refusal.text
         );
-        if self.disputed.is_none() {
-            out.log(LogLevel::Warn, text.clone());
-            self.disputed = Some(text);
-        }
+        out.log(LogLevel::Warn, text.clone());
+        self.disputed = Some(text);
     }
 
     fn heed(&mut self, refusal: &Refusal, out: &mut Output) {

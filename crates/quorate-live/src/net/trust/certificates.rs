@@ -53,6 +53,8 @@ pub(super) struct Loaded {
     /// What this member is known by.
     pub key: KeyId,
     pub expiry: Expiry,
+    /// Why this member would count as none by what it says itself of members' names.
+    pub refusal: Option<String>,
 }
 
 pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded, GroupError> {
@@ -72,7 +74,7 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
     let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
     let (shown, between) = (&chain[0], &chain[1..]);
     certified.check_own(shown, between).map_err(|what| bad_file(&options.cert, what))?;
-    let key = certified.key_of(shown);
+    let (key, refusal) = (certified.key_of(shown), certified.refuses_member(shown));
     let verifier = Arc::new(Verifier(certified.clone()));
     let bad_pair = |error: Error| {
         let reason = format!("it does not fit {}: {error}", options.cert.display());
@@ -97,7 +99,7 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
         .map_err(bad_pair)?;
     let expiry = Expiry { path: options.cert.clone(), at: own.not_after };
     let tls = Tls { certified: Some(certified), ..finished(client, server, None) };
-    Ok(Loaded { tls, key, expiry })
+    Ok(Loaded { tls, key, expiry, refusal })
 }
 
 /// Of a member, which is to count as one by what it says itself of members' names.
@@ -105,11 +107,8 @@ pub(super) fn load_members(
     options: &TlsOptions,
     operators: &Operators,
 ) -> Result<Loaded, GroupError> {
-    let loaded = load(options, operators)?;
-    let chain: Vec<CertificateDer<'static>> = read_all(&options.cert, "certificate")?;
-    let certified = loaded.tls.certified.as_ref();
-    let refusal = certified.and_then(|certified| certified.refuses_member(&chain[0]));
-    match refusal {
+    let mut loaded = load(options, operators)?;
+    match loaded.refusal.take() {
         Some(reason) => Err(bad_file(&options.cert, reason)),
         None => Ok(loaded),
     }

@@ -189,7 +189,7 @@ impl Credentials {
                 let key = key_id(own.public());
                 Trust { tls: Some(own.tls(Shown::Member(secrets.clone()))?), key, ..plain }
             }
-            Material::Certificates(Loaded { tls, key, expiry }) => {
+            Material::Certificates(Loaded { tls, key, expiry, .. }) => {
                 Trust { tls: Some(tls.clone()), expiry: Some(expiry.clone()), key: *key, ..plain }
             }
         })
