@@ -269,6 +269,11 @@ impl Config {
         quorum::tally(self, |id| Some(among(id))) == Tally::Won
     }
 
+    /// Whether these alone can commit: they can decide, and vote in as many zones as the rules ask for.
+    pub fn can_commit(&self, among: impl Fn(MemberId) -> bool) -> bool {
+        quorum::held(self, |id| among(id).into()) > 0
+    }
+
     /// Whether nothing can be decided without `id`.
     pub(crate) fn is_needed(&self, id: MemberId) -> bool {
         !self.is_quorum(|other| other != id)

@@ -30,6 +30,19 @@ pub struct Row {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Results(pub BTreeMap<String, Row>);
 
+/// What one line of the runner's output tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// A test's end, but not that it failed.
+    End,
+    /// What is wrong follows.
+    Failure,
+    Nothing,
+}
+
+/// Servers that stop after several tests warned of something; whichever of the tests it belongs to.
+const WARNED_AT_SHUTDOWN: &str =
+    "***Warnings generated in error logs during shutdown after running tests: ";
 const HEAD: &str = "test\toutcome\tms\tcomment";
 
 impl Outcome {
@@ -54,27 +67,36 @@ impl Outcome {
 }
 
 impl Results {
-    /// Takes in one line of the runner's output; false if it is not about a test's end.
-    pub fn read_line(&mut self, line: &str) -> bool {
-        let Some((name, verdict, rest)) = parse(line) else { return false };
+    /// Takes in one line of the runner's output.
+    pub fn read_line(&mut self, line: &str) -> Told {
+        if let Some((_, tests)) = line.split_once(WARNED_AT_SHUTDOWN) {
+            let tests: Vec<&str> = tests.split_whitespace().collect();
+            let rows = self.0.iter_mut().filter(|(name, _)| tests.contains(&without_mix(name)));
+            rows.for_each(|(_, row)| row.outcome = Outcome::Failed);
+            return Told::Failure;
+        }
+        let Some((name, verdict, rest)) = parse(line) else { return Told::Nothing };
         let outcome = match verdict {
             "pass" => Outcome::Passed,
             "retry-pass" => Outcome::Unstable,
             "fail" | "retry-fail" | "exp-fail" => Outcome::Failed,
             "skipped" | "disabled" => Outcome::Skipped,
-            _ => return false,
+            _ => return Told::Nothing,
         };
         let milliseconds = if outcome.passed() { rest.parse().unwrap_or(0) } else { 0 };
         let comment = if outcome == Outcome::Skipped { rest.to_owned() } else { String::new() };
         self.0.insert(name, Row { outcome, milliseconds, comment });
-        true
+        if outcome == Outcome::Failed {
+            Told::Failure
+        } else {
+            Told::End
+        }
     }
 
     /// The tests that failed, whatever the combination.
     pub fn failed(&self) -> Vec<String> {
         let failed = self.0.iter().filter(|(_, row)| row.outcome == Outcome::Failed);
-        let mut tests: Vec<String> =
-            failed.map(|(name, _)| name.split(' ').next().unwrap_or(name).to_owned()).collect();
+        let mut tests: Vec<String> = failed.map(|(name, _)| without_mix(name).to_owned()).collect();
         tests.dedup();
         tests
     }
@@ -141,6 +163,11 @@ fn suite(name: &str) -> &str {
     name.split_once('.').map_or("", |(suite, _)| suite)
 }
 
+/// `galera.x 'mix'` → `galera.x`.
+fn without_mix(name: &str) -> &str {
+    name.split_once(' ').map_or(name, |(test, _)| test)
+}
+
 /// `galera.x 'mix'   w1 [ pass ]   12` → name, verdict, the rest.
 fn parse(line: &str) -> Option<(String, &str, &str)> {
     let (head, tail) = line.split_once(" [ ")?;
@@ -189,7 +216,9 @@ galera.GCF-1                             [ retry-pass ]    7
     fn who_passes_when_run_again_is_unstable() {
         let read = |lines: &[&str]| {
             let mut results = Results::default();
-            lines.iter().for_each(|line| assert!(results.read_line(line), "{line}"));
+            lines
+                .iter()
+                .for_each(|line| assert_ne!(results.read_line(line), Told::Nothing, "{line}"));
             results
         };
         let mut results = read(&[
@@ -205,6 +234,17 @@ galera.GCF-1                             [ retry-pass ]    7
         ]));
         let outcomes: Vec<_> = results.0.values().map(|row| row.outcome).collect();
         assert_eq!(outcomes, [Outcome::Unstable, Outcome::Passed, Outcome::Failed]);
+    }
+
+    #[test]
+    fn a_warning_at_shutdown_is_a_failure_of_the_tests_before_it() {
+        let mut results = Results::default();
+        assert_eq!(results.read_line("galera.a 'mix' w1 [ pass ]   11"), Told::End);
+        assert_eq!(results.read_line("galera.b w2 [ pass ]   11"), Told::End);
+        assert_eq!(results.read_line("galera.c w1 [ pass ]   11"), Told::End);
+        let warned = format!("{WARNED_AT_SHUTDOWN}galera.a galera.c");
+        assert_eq!(results.read_line(&warned), Told::Failure);
+        assert_eq!(results.failed(), ["galera.a", "galera.c"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One run of MariaDB's test runner with one provider, as an ordinary user: as root its rsync
 //! transfers fail.
 
-use super::results::Results;
+use super::results::{Results, Told};
 use anyhow::{bail, ensure, Context, Result};
 use quorate_cli::cluster::Account;
 use quorate_lab::leftovers::clear;
@@ -20,8 +20,11 @@ const WORKERS: std::ops::Range<u16> = 340..730;
 /// Minutes for one test, and for all.
 const TEST_MINUTES: u32 = 6;
 const RUN_MINUTES: u32 = 360;
-/// The runner's own end, where tests failed: not an error of the run.
-const TESTS_FAILED: &str = "there were failing test cases";
+/// The runner's own ends, where tests failed, or servers warned of something when they stopped (its
+/// spelling): not errors of the run.
+const TESTS_FAILED: [&str; 2] = ["there were failing test cases", "There where errors/warnings"];
+/// How much of what a failed test wrote is shown at once.
+const SHOWN_OF_FAILURE: usize = 16;
 
 pub struct Run<'a> {
     pub provider: &'a Path,
@@ -51,22 +54,27 @@ impl Run<'_> {
             .context("starting MariaDB's test runner")?;
         let mut results = Results::default();
         let output = runner.stdout.take().context("the runner has no output")?;
+        let mut of_failure = 0;
         for line in BufReader::new(output).split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             writeln!(log, "{line}")?;
-            if results.read_line(&line) {
-                shown(&line);
+            match results.read_line(&line) {
+                Told::Failure => of_failure = SHOWN_OF_FAILURE,
+                Told::End => of_failure = 0,
+                Told::Nothing if of_failure == 0 || line.trim().is_empty() => continue,
+                Told::Nothing => of_failure -= 1,
             }
+            shown(&line);
         }
         let status = runner.wait()?;
         let text = fs::read(&log_path)?;
         let text = String::from_utf8_lossy(&text);
-        let broken =
-            text.lines().find(|line| line.contains("*** ERROR") && !line.contains(TESTS_FAILED));
+        let tests_failed = |text: &str| TESTS_FAILED.iter().any(|end| text.contains(end));
+        let broken = text.lines().find(|line| line.contains("*** ERROR") && !tests_failed(line));
         match broken {
             Some(line) => bail!("the run ended early: {line}; see {}", log_path.display()),
-            None if !status.success() && !text.contains(TESTS_FAILED) => {
+            None if !status.success() && !tests_failed(&text) => {
                 bail!("the runner ended with {status}; see {}", log_path.display())
             }
             None => {

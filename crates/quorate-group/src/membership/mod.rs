@@ -13,7 +13,7 @@ pub(crate) use admission::admit;
 pub(crate) use changes::{is_there, keep_up};
 pub(crate) use departures::Departures;
 pub(crate) use joining::Joining;
-pub(crate) use policy::{is_all, is_out, leaves_majority, needed};
+pub(crate) use policy::{is_all, is_out, leaves_enough, needed};
 pub(crate) use views::Views;
 pub(crate) use votes::VoteWishes;
 

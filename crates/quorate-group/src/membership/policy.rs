@@ -43,19 +43,26 @@ pub(crate) fn raise(
     all.then_some(ConfigChange::Level(next))
 }
 
-/// Whether those that live can decide after `change`: else nothing, not even another change, is
+/// Whether those that live can commit after `change`: else nothing, not even another change of members, is
 /// committed until somebody returns, or ever, if a disk is lost.
-pub(crate) fn leaves_majority(
+pub(crate) fn leaves_enough(
     config: &Config,
     change: &ConfigChange,
     alive: impl Fn(MemberId) -> bool,
 ) -> bool {
-    // Majorities stay what they are with other rules, and at another level.
-    let ConfigChange::Update { put, remove } = change else { return true };
     let mut after = Config { outgoing: Vec::new(), ..config.clone() };
-    after.members.extend(put.iter().cloned());
-    after.members.retain(|id, _| !remove.contains(id));
-    after.is_quorum(alive)
+    match change {
+        ConfigChange::Update { put, remove } => {
+            after.members.extend(put.iter().cloned());
+            after.members.retain(|id, _| !remove.contains(id));
+        }
+        ConfigChange::Rules(rules) if rules.zones_min > config.rules.zones_min => {
+            after.rules = *rules;
+        }
+        // Who could commit before can still, and a rule that asks for less is the way out for those who cannot.
+        ConfigChange::Rules(_) | ConfigChange::Level(_) => return true,
+    }
+    after.can_commit(alive)
 }
 
 /// A member that announces another address or name than the configuration has.

@@ -3,7 +3,7 @@
 //! A member knows how many it wants; the configuration, and so the log, says how many it has. While
 //! the two differ, it asks the leader, who changes the membership as for any other reason.
 
-use super::policy::leaves_majority;
+use super::policy::leaves_enough;
 use crate::driver::Driver;
 use crate::output::Output;
 use quorate_consensus::{Config, ConfigChange, MemberId, MemberInfo};
@@ -57,7 +57,7 @@ impl VoteWishes {
             }
             let put = vec![(id, MemberInfo { votes, ..info.clone() })];
             let change = ConfigChange::Update { put, remove: Vec::new() };
-            if leaves_majority(config, &change, &alive) {
+            if leaves_enough(config, &change, &alive) {
                 return Some(change);
             }
         }

@@ -1,13 +1,13 @@
 //! What an operator orders of the membership. The leader carries it out, and says when it is done.
 //!
-//! Invariant: the members that are there when a change begins can decide after it. A living voter that
+//! Invariant: the members that are there when a change begins can commit after it. A living voter that
 //! went while another was down, or had lost its disk, would leave a group that waits for that one, or
 //! for ever.
 
 use super::target::{find, not_leading};
 use super::Context;
 use crate::error::OrderError;
-use crate::membership::{is_there, leaves_majority};
+use crate::membership::{is_there, leaves_enough};
 use crate::order::{Alteration, Answer, Done};
 use crate::output::LogLevel;
 use quorate_consensus::{
@@ -62,8 +62,9 @@ impl Change {
                 let waited: Duration = context.patience();
                 let reason = match self.too_few {
                     true => format!(
-                        "the members that are connected would be no majority after it, and were \
-                         not within {waited:?}. Nothing was changed; bring back those missing first"
+                        "the members that are connected could commit nothing after it (they would be no \
+                         majority, or stand in fewer zones than the rules ask for), and that did not change \
+                         within {waited:?}. Nothing was changed; bring back those missing first"
                     ),
                     false => format!("nothing was committed within {waited:?}; it may still be"),
                 };
@@ -95,7 +96,7 @@ impl Change {
                 }
                 let there = |id| is_there(context.driver, &status, id);
                 let decided_by =
-                    |by: &dyn Fn(MemberId) -> bool| leaves_majority(&status.config, &change, by);
+                    |by: &dyn Fn(MemberId) -> bool| leaves_enough(&status.config, &change, by);
                 // What nobody could decide after, whoever is there, the core refuses at once.
                 if !decided_by(&there) && decided_by(&|_| true) {
                     self.too_few = true;

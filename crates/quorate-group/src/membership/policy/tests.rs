@@ -1,6 +1,6 @@
 use super::*;
 use quorate_consensus::level::NAMED_KEYS;
-use quorate_consensus::{KeyId, LogPosition, PeerStatus, RoleState};
+use quorate_consensus::{KeyId, LogPosition, PeerStatus, RoleState, Rules};
 use quorate_wire::{Refusal, RefusalCode};
 
 fn info(id: u128, role: MemberRole) -> MemberInfo {
@@ -31,6 +31,29 @@ fn parts(change: ConfigChange) -> (Vec<(MemberId, MemberInfo)>, Vec<MemberId>) {
         ConfigChange::Update { put, remove } => (put, remove),
         other => panic!("no members, but {other:?}"),
     }
+}
+
+#[test]
+fn those_that_live_can_commit_after_a_change_in_as_many_zones_as_the_rules_ask_for() {
+    let mut config = voters(&[1, 2, 3]);
+    for (id, zone) in [(1, "a"), (2, "b"), (3, "a")] {
+        config.members.get_mut(&MemberId(id)).unwrap().zone = zone.into();
+    }
+    config.rules.zones_min = 2;
+    let without_3 = |id: MemberId| id != MemberId(3);
+    let moved = |config: &Config, id, zone: &str| {
+        let info = MemberInfo { zone: zone.into(), ..config.members[&MemberId(id)].clone() };
+        ConfigChange::Update { put: vec![(MemberId(id), info)], remove: Vec::new() }
+    };
+    assert!(leaves_enough(&config, &moved(&config, 3, "b"), without_3));
+    assert!(!leaves_enough(&config, &moved(&config, 1, "b"), without_3), "zone a would be 3 alone");
+    assert!(leaves_enough(&config, &moved(&config, 1, "b"), |_| true));
+    let ruled = |zones_min| ConfigChange::Rules(Rules { zones_min, ..config.rules });
+    let zone_a = |id: MemberId| id != MemberId(2);
+    assert!(leaves_enough(&config, &ruled(1), zone_a), "the way out");
+    assert!(!leaves_enough(&config, &ruled(3), |_| true));
+    let remove = ConfigChange::Update { put: Vec::new(), remove: vec![MemberId(1)] };
+    assert!(!leaves_enough(&config, &remove, without_3));
 }
 
 #[test]
