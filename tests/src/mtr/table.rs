@@ -138,6 +138,7 @@ fn line(out: &mut String, suite: &str, provider: &str, counts: &Counts, share: &
 
 #[cfg(test)]
 mod tests {
+    use super::super::results::Told;
     use super::*;
 
     fn results(lines: &[&str]) -> Results {
