@@ -43,8 +43,8 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-node",
         &[
-            "blocking fnv settings",
-            "counters order sync",
+            "backlog blocking fnv settings",
+            "counters lag order sync",
             "fate",
             "group host start",
             "link",

@@ -21,10 +21,20 @@ pub trait StateMachine: Send {
     fn needs_from(&mut self) -> Index {
         Index::MAX
     }
+    /// How much there is from there on: told after each answer of [`StateMachine::needs_from`].
+    fn kept(&mut self, _log: KeptLog) {}
     /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
     /// is the log index the snapshot stands for. A view that lists this member follows, even if
     /// nobody comes or goes.
     fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
+}
+
+/// The log from the first entry on that the layer above may still read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLog {
+    pub bytes: u64,
+    /// As much as there is to be.
+    pub max: u64,
 }
 
 /// How a server is. The names of the fields are those of the report that operators get.
@@ -40,6 +50,8 @@ pub struct ServerReport {
     pub committed: i64,
     /// Write sets that wait to be applied.
     pub queued: u64,
+    /// How old the first of them is.
+    pub lag_ms: u64,
     /// Transactions of its clients that are under way in the group.
     pub transactions: u64,
 }

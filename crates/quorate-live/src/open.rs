@@ -21,6 +21,7 @@ use quorate_wire::{PeerIdentity, Want};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -36,9 +37,12 @@ pub(crate) fn open(
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
+    let log_max = options.log_max.unwrap_or_else(|| default_log_max(&options.dir));
     let wal_options = WalOptions {
         segment_bytes: options.segment_bytes,
         retain_bytes: options.retain_bytes,
+        retain_age: options.retain_age,
+        retain_max: Some(log_max),
         keys: keys.clone(),
         ..WalOptions::new(&options.dir)
     };
@@ -86,6 +90,7 @@ pub(crate) fn open(
             suspect_timeout: options.suspect_timeout,
             opened: Instant::now(),
             wal,
+            log_max,
             snapshots,
             gate: Gate::default(),
             notes: Mutex::default(),
@@ -242,6 +247,12 @@ impl Opening for Folder<'_> {
     fn log(&mut self, level: LogLevel, line: String) {
         self.observer.log(level, line);
     }
+}
+
+/// Four fifths of the disk that `dir` is on, or is to be made on; without an end if that cannot be said.
+fn default_log_max(dir: &Path) -> u64 {
+    let found = dir.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok());
+    found.map_or(u64::MAX, |disk| disk.f_blocks.saturating_mul(disk.f_frsize) / 5 * 4)
 }
 
 /// All rows ever written are in the directory, and the member's key: for its owner alone, however it was made.

@@ -57,7 +57,12 @@ pub struct GroupOptions {
     /// A member silent for this long leaves the view (it stays a voter).
     pub suspect_timeout: Duration,
     pub segment_bytes: u64,
+    /// So much of the log is kept for members that come back, and all that is younger than `retain_age`, if
+    /// that is given.
     pub retain_bytes: u64,
+    pub retain_age: Option<Duration>,
+    /// As large as the log is to become, whoever may want it; `None`: four fifths of the disk that it is on.
+    pub log_max: Option<u64>,
     /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
     pub security: Security,
     /// Which operators this member takes; later: [`Group::set_operators`].
@@ -101,6 +106,8 @@ impl GroupOptions {
             suspect_timeout: Duration::from_secs(5),
             segment_bytes: 64 << 20,
             retain_bytes: 1 << 30,
+            retain_age: None,
+            log_max: None,
             security: Security::ThisHost,
             operators: Operators::default(),
             at_rest: AtRest::default(),

@@ -6,7 +6,7 @@
 use crate::blocking::{self, Mutex};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::queue::Event;
+use crate::order::Event;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

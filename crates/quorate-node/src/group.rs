@@ -12,7 +12,7 @@ pub trait Group: Send + Sync {
     fn propose(&self, serial: u64, data: Bytes) -> Result<(), GroupError>;
     fn decided(&self, serial: u64);
     fn barrier(&self, timeout: Duration) -> Result<Index, GroupError>;
-    fn read(&self, index: Index) -> Result<Bytes, GroupError>;
+    fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError>;
     fn reachable(&self) -> Vec<ViewMember>;
     fn refresh_view(&self);
     fn status(&self) -> GroupStatus;
@@ -37,8 +37,8 @@ impl Group for quorate_live::Group {
         self.barrier(timeout)
     }
 
-    fn read(&self, index: Index) -> Result<Bytes, GroupError> {
-        self.read(index)
+    fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError> {
+        self.read(from, bytes)
     }
 
     fn reachable(&self) -> Vec<ViewMember> {

@@ -16,7 +16,8 @@
 //! - `fate`: a local transaction, and what the log decided about it.
 //! - `host`, `group`: what a node asks of its host and of its group.
 //! - `start`: what the data directory says of the database in it, and where a start continues.
-//! - `link`: a connection to the group; waiting for fates, and giving up. `counters`: for status variables.
+//! - `link`: a connection to the group; waiting for fates, and giving up. `counters`, `lag`: for status
+//!   variables. `backlog`: when what waits to be applied is too much.
 //! - `local`: what all parts stand on: host, configuration, state, orders, queue, connection.
 //! - `records`: what the node notes in the data directory. `proposals`: what it proposes. `views`: what the
 //!   server is shown of the group. `gtid_domain`: the domain of GTIDs. `catch_up`: from joined to synced.
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod applier;
+mod backlog;
 pub mod blocking;
 mod catch_up;
 pub mod counters;
@@ -41,6 +43,7 @@ pub mod fuzzing;
 pub mod group;
 mod gtid_domain;
 pub mod host;
+mod lag;
 pub mod link;
 mod local;
 pub mod node;

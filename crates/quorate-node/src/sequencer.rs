@@ -9,11 +9,12 @@
 //! - what is sequenced for a connection comes before its end in the queue, so all of it is applied: a
 //!   connection ends between two entries ([`Link::ended`]), and none has an effect here after that.
 
+use crate::backlog::{Backlog, Finding};
 use crate::fate::trx::Fate;
 use crate::link::giving_up::is_last_fragment;
 use crate::link::{node_uuid, Link};
 use crate::local::Local;
-use crate::order::queue::{Event, WriteSetEvent, DUMMY};
+use crate::order::{Event, Place, WriteSetEvent, DUMMY};
 use crate::proposals::Proposals;
 use crate::transfer::Transfer;
 use crate::votes::Votes;
@@ -23,8 +24,9 @@ use quorate_certify::votes::Answer;
 use quorate_certify::{
     flags, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
 };
-use quorate_live::{Committed, StateMachine, View};
+use quorate_live::{Committed, KeptLog, StateMachine, View};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Whom the sequencer tells what the log says.
 #[derive(Clone)]
@@ -48,13 +50,14 @@ pub struct Sequencer {
     /// longer. The server's position is the last one that it saw as a member. Nothing is begun that would
     /// wait for what is behind that: no vote on it, no sending of a state with it.
     left: Option<u64>,
+    backlog: Backlog,
 }
 
 impl Sequencer {
     pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        Self { parts, link, state, start, limits, left: None }
+        Self { parts, link, state, start, limits, left: None, backlog: Backlog::default() }
     }
 
     fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
@@ -118,6 +121,8 @@ impl Sequencer {
             return;
         }
         link.progress.set_seqno(verdict.seqno);
+        let written = Duration::from_nanos(header.timestamp);
+        self.parts.local.lag.ordered(verdict.seqno, written, self.parts.local.apply.last_left());
         if own && header.has(flags::ROLLBACK) {
             link.ends.ordered(header.trx_id);
         }
@@ -139,17 +144,15 @@ impl Sequencer {
         let applied_here = mine.is_none() || header.has(flags::ROLLBACK);
         if applied_here && verdict.seqno > self.start {
             self.parts.local.counters.received(write_set.bytes().len());
+            let flags = match given_up {
+                true => DUMMY,
+                false => delivered_flags(header.flags, &verdict.outcome),
+            };
+            let Verdict { seqno, depends_on, .. } = *verdict;
+            let certified = certified && !given_up;
             self.parts.local.queue.push(Event::WriteSet(WriteSetEvent {
-                index,
-                seqno: verdict.seqno,
-                depends_on: verdict.depends_on,
-                flags: if given_up {
-                    DUMMY
-                } else {
-                    delivered_flags(header.flags, &verdict.outcome)
-                },
-                certified: certified && !given_up,
-                entry: Some(write_set.bytes().clone()),
+                place: Place { index, seqno, depends_on, flags, certified },
+                entry: write_set.bytes().clone(),
             }));
         }
         if let Some(trx) = mine.as_ref().and_then(|h| h.local()) {
@@ -274,6 +277,19 @@ impl StateMachine for Sequencer {
     fn needs_from(&mut self) -> u64 {
         let waits = self.parts.local.queue.first_index();
         waits.into_iter().chain(self.left).min().unwrap_or(u64::MAX)
+    }
+
+    fn kept(&mut self, log: KeptLog) {
+        let local = &self.parts.local;
+        if self.left.is_some() || local.queue.len() == 0 {
+            return;
+        }
+        let age = local.lag.age(self.link.progress.seqno(), local.apply.last_left());
+        match self.backlog.look(log, local.queue.len(), age) {
+            Some(Finding::Warning(line)) => local.warn(&line),
+            Some(Finding::TooMuch(line)) => self.parts.withdrawal.start_over(&line),
+            None => {}
+        }
     }
 
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {

@@ -136,6 +136,14 @@ impl SparseIndex {
         self.sections.get(at).map(|s| s.index)
     }
 
+    /// Bytes of the segments that hold what is from `from` on.
+    pub(crate) fn bytes_from(&self, from: Index) -> u64 {
+        let after = self.sections.partition_point(|s| s.index <= from);
+        let first = self.sections.get(after.saturating_sub(1)).map(|s| s.segment.sequence());
+        let needed = self.segments.iter().filter(|s| Some(s.segment.sequence()) >= first);
+        needed.map(|s| s.segment.size()).sum()
+    }
+
     /// How many of the oldest segments hold no entry; never the current one.
     pub(crate) fn unused_segments(&self) -> usize {
         match self.sections.front() {

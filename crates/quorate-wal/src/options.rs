@@ -18,8 +18,10 @@ pub struct WalOptions {
     pub cache_bytes: usize,
     /// [`crate::Wal::release`] keeps at least this many bytes of log (default 1 GiB) ...
     pub retain_bytes: u64,
-    /// ... and, if set, everything younger than this (default: unset).
+    /// ... and, if set, everything younger than this (default: unset) ...
     pub retain_age: Option<Duration>,
+    /// ... but no more than this, if set (default: unset): past it, only what is asked for is kept.
+    pub retain_max: Option<u64>,
     /// Segments of room kept for a full disk (default 2).
     pub reserve_segments: usize,
     /// What files are encrypted with (default: nothing, they are in the clear).
@@ -35,6 +37,7 @@ impl WalOptions {
             cache_bytes: 64 << 20,
             retain_bytes: 1 << 30,
             retain_age: None,
+            retain_max: None,
             reserve_segments: 2,
             keys: DiskKeys::default(),
         }

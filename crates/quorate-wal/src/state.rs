@@ -191,12 +191,14 @@ impl State {
         }
         let segments = self.index.segments();
         let mut kept_bytes: u64 = segments.iter().map(|s| s.used).sum();
+        let max = options.retain_max.unwrap_or(u64::MAX);
         let mut found = None;
         for (number, segment) in segments.iter().enumerate() {
+            let too_much = kept_bytes > max;
             kept_bytes -= segment.used;
             let Some(sealed_at) = segment.sealed_at else { break };
             let young = options.retain_age.is_some_and(|age| now < sealed_at.saturating_add(age));
-            if young || kept_bytes < options.retain_bytes {
+            if !too_much && (young || kept_bytes < options.retain_bytes) {
                 break;
             }
             match self.index.first_index_without(number + 1) {

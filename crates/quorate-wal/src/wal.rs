@@ -169,6 +169,11 @@ impl Wal {
         self.inner.shared.state().persisted
     }
 
+    /// Bytes on disk of the segments with the entries from `from` on.
+    pub fn bytes_from(&self, from: Index) -> u64 {
+        self.inner.shared.state().index.bytes_from(from)
+    }
+
     /// How much room there is on the disk. Cheap.
     pub fn room(&self) -> Room {
         self.inner.shared.supply.room()

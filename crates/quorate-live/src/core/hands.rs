@@ -21,6 +21,8 @@ pub(crate) struct Hands {
     pub suspect_timeout: Duration,
     pub opened: Instant,
     pub wal: Wal,
+    /// Bytes that the log is to have at most.
+    pub log_max: u64,
     pub snapshots: Snapshots,
     pub gate: Gate,
     /// Of operators' orders, as the state machine has passed them.

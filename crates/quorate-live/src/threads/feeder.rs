@@ -5,7 +5,7 @@
 //! member's disk.
 
 use crate::core::Next;
-use crate::host::StateMachine;
+use crate::host::{KeptLog, StateMachine};
 use crate::live::Live;
 use quorate_consensus::{Entry, EntryKind, Index};
 use quorate_group::{Committed, Content, Feed, Input, LogLevel, Noted};
@@ -61,7 +61,10 @@ impl Feeder {
         }
         if self.feed.is_snapshot_due() {
             let (meta, content) = self.feed.snapshot(self.machine.snapshot());
-            live.hands.snapshots.save(meta, content, self.machine.needs_from());
+            let needed = self.machine.needs_from();
+            let bytes = live.hands.wal.bytes_from(needed);
+            self.machine.kept(KeptLog { bytes, max: live.hands.log_max });
+            live.hands.snapshots.save(meta, content, needed);
         }
         Ok(())
     }

@@ -49,16 +49,24 @@ impl Group for Member {
         Ok(state.log.len() as Index)
     }
 
-    fn read(&self, index: Index) -> Result<Bytes, GroupError> {
+    fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError> {
         self.network.oracle.mark(Mark::ReadBack);
         let state = self.network.state.lock();
-        if index as usize <= state.places[self.node].own.base {
-            return Err(GroupError::NotWritten { index });
+        let first = from as usize - 1;
+        if from as usize <= state.places[self.node].own.base || first >= state.log.len() {
+            return Err(GroupError::NotWritten { index: from });
         }
-        match state.log.get(index as usize - 1).map(|logged| &logged.entry) {
-            Some(Entry::Data(data)) => Ok(data.clone()),
-            _ => Err(GroupError::NotWritten { index }),
-        }
+        let mut left = bytes;
+        let read = state.log[first..].iter().map_while(|logged| {
+            let data = match &logged.entry {
+                Entry::Data(data) => data.clone(),
+                _ => Bytes::new(),
+            };
+            let room = left > 0;
+            left = left.saturating_sub(data.len().max(1));
+            room.then_some(data)
+        });
+        Ok(read.collect())
     }
 
     fn reachable(&self) -> Vec<ViewMember> {

@@ -9,7 +9,8 @@ use crate::fate::trx::{Fate, Handle, Remote};
 use crate::host::{ApplyCall, HostCtx, HostView};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::queue::{Event, Popped, WriteSetEvent, DUMMY};
+use crate::order::queue::{Popped, Reading};
+use crate::order::{Event, WriteSetEvent, DUMMY};
 use crate::records::Records;
 use crate::start::isolated::action;
 use crate::sync;
@@ -72,6 +73,14 @@ impl Appliers {
         loop {
             let event = match self.local.queue.pop() {
                 Popped::Event(event) => event,
+                Popped::Read(reading) => match self.read(reading) {
+                    Ok(()) => continue,
+                    Err(why) => {
+                        self.local.queue.leave_only_the_end();
+                        self.local.error(&why);
+                        return ApplierEnd::Failed;
+                    }
+                },
                 Popped::Closed => return ApplierEnd::Done,
             };
             let Some(link) = self.local.link() else { return ApplierEnd::Failed };
@@ -102,6 +111,27 @@ impl Appliers {
         }
     }
 
+    /// Brings back what waits in the log only.
+    fn read(&self, reading: Reading) -> Result<(), String> {
+        let Some(link) = self.local.link() else { return Ok(()) };
+        if self.local.state() == LocalState::Error {
+            // Nothing is applied any more.
+            self.local.queue.leave_only_the_end();
+            return Ok(());
+        }
+        match link.group.read(reading.from, reading.bytes) {
+            Ok(entries) => self.local.queue.fill(reading, entries),
+            Err(error) if self.local.queue.not_read(reading) => {
+                return Err(format!(
+                    "log entry {} cannot be read back to apply it: {error}",
+                    reading.from
+                ));
+            }
+            Err(_) => {} // a state transfer brought it, or the connection has ended
+        }
+        Ok(())
+    }
+
     /// `Ok(true)`: the server wants this thread to leave the loop.
     fn handle_event(&self, ctx: HostCtx, link: &Link, event: Event) -> Result<bool, Stop> {
         match event {
@@ -121,7 +151,13 @@ impl Appliers {
             }
             Event::Vote { seqno } => self.votes.due(link, seqno),
             Event::Synced => self.catch_up.synced().map_err(|()| refused("being synced"))?,
-            Event::Final => self.final_view(ctx, link)?,
+            Event::Final => {
+                self.final_view(ctx, link)?;
+                if self.withdrawal.starts_again() {
+                    let why = "This node has given up what it had not applied".into();
+                    return Err(Stop { why, for_now: true });
+                }
+            }
         }
         Ok(false)
     }
@@ -212,12 +248,7 @@ impl Appliers {
         link: &Link,
         event: WriteSetEvent,
     ) -> Result<bool, String> {
-        let entry = match event.entry {
-            Some(entry) => entry,
-            None => link.group.read(event.index).map_err(|e| {
-                format!("log entry {} cannot be read back to apply it: {e}", event.index)
-            })?,
-        };
+        let WriteSetEvent { place: event, entry } = event;
         let write_set = WriteSet::parse(entry).map_err(|e| e.to_string())?;
         let header = *write_set.header();
         let isolated = event.certified && event.flags & flags::ISOLATION != 0;

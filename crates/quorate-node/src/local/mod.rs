@@ -13,6 +13,7 @@ pub use state::LocalState;
 use crate::blocking::{Mutex, RwLock};
 use crate::counters::Counters;
 use crate::host::{Host, Level};
+use crate::lag::Lag;
 use crate::link::Link;
 use crate::order::queue::EventQueue;
 use crate::order::{ApplyOrder, CommitOrder};
@@ -42,6 +43,7 @@ pub struct Local {
     pub apply: ApplyOrder,
     pub queue: EventQueue,
     pub counters: Counters,
+    pub lag: Lag,
     settings: Mutex<Settings>,
     link: RwLock<Option<Arc<Link>>>,
     state: AtomicU8,
@@ -58,6 +60,7 @@ impl Local {
             apply: ApplyOrder::new(),
             queue: EventQueue::new(settings.queue_bytes),
             counters,
+            lag: Lag::default(),
             settings: Mutex::new(settings),
             link: RwLock::new(None),
             state: AtomicU8::new(LocalState::Undefined as u8),

@@ -12,6 +12,7 @@ use crate::session::Ordered;
 use crate::settings::Settings;
 use crate::start::Position;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The node as such.
 impl Node {
@@ -45,6 +46,12 @@ impl Node {
     /// How many events wait to be applied, and how many did at most.
     pub fn queued(&self) -> (usize, usize) {
         (self.local.queue.len(), self.local.queue.longest())
+    }
+
+    /// How old, by the clock of its origin, the first write set is that is ordered and not applied.
+    pub fn lag(&self) -> Duration {
+        let ordered = self.local.link().map_or(-1, |link| link.progress.seqno());
+        self.local.lag.age(ordered, self.last_applied())
     }
 
     /// The operator has changed something.

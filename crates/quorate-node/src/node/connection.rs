@@ -4,7 +4,7 @@ use super::Node;
 use crate::group::Group;
 use crate::link::Link;
 use crate::local::LocalState;
-use crate::order::queue::Event;
+use crate::order::Event;
 use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
@@ -61,6 +61,7 @@ impl Node {
             self.records.open_errors(genesis.history, position);
         }
         self.local.queue.open();
+        self.local.lag.clear();
         self.local.queue.push(Event::Connect);
         self.local.set_link(Some(link.clone()));
         self.primary.settle();

@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::blocking::Mutex;
-use crate::order::queue::Event;
+use crate::order::Event;
 use crate::start::genesis::Genesis;
 use crate::start::resume::Owner;
 use bytes::Bytes;
@@ -69,6 +69,7 @@ impl Observer for NodeObserver {
             seqno: node.last_applied(),
             committed: link.as_ref().map_or(-1, |link| link.progress.seqno()),
             queued: node.queued().0 as u64,
+            lag_ms: node.lag().as_millis() as u64,
             transactions: link.map_or(0, |link| link.open_transactions() as u64),
         })
     }

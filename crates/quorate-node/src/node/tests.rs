@@ -155,7 +155,7 @@ impl Group for Nobody {
     fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
         Err(GroupError::Closed)
     }
-    fn read(&self, _index: Index) -> Result<Bytes, GroupError> {
+    fn read(&self, _from: Index, _bytes: usize) -> Result<Vec<Bytes>, GroupError> {
         Err(GroupError::Closed)
     }
     fn reachable(&self) -> Vec<ViewMember> {

@@ -17,10 +17,15 @@ use std::sync::Arc;
 
 mod apply;
 mod commit;
+mod event;
+mod places;
 pub mod queue;
+mod read_back;
 
 pub use apply::ApplyOrder;
 pub use commit::{CommitOrder, Entered, GateHolder};
+pub use event::{Event, WriteSetEvent, DUMMY};
+pub use places::Place;
 
 /// The order was violated, which is a bug, or the node is withdrawn for another reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

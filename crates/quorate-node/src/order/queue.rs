@@ -3,82 +3,17 @@
 //! Invariants:
 //! - events leave in the order they came; nothing leaves while an exclusive one is being handled
 //!   (what was taken out before may still be under way: see [`EventQueue::wait_for_others`]);
-//! - payloads in memory stay below `bytes_max`; past it an event keeps only its place in the log,
-//!   and its payload is read back when its turn comes, so a lagging member's memory is bounded.
+//! - write sets in memory stay below `bytes_max`. Past it only their places are kept, a few bytes each, and what
+//!   they hold is read back in order, ahead of the appliers: so a lagging member's memory is bounded.
 
+use super::event::{Event, WriteSetEvent};
+use super::places::{Place, Places};
+use super::read_back::ReadBack;
 use crate::blocking::{Condvar, Mutex};
 use bytes::Bytes;
-use quorate_certify::flags;
-use quorate_live::View;
 use std::collections::VecDeque;
 
-/// Flags of a write set that only advances the position.
-pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
-
-/// A write set to apply (or to record as failed).
-#[derive(Clone, Debug)]
-pub struct WriteSetEvent {
-    pub index: u64,
-    pub seqno: i64,
-    pub depends_on: i64,
-    /// As the server is to see them.
-    pub flags: u32,
-    pub certified: bool,
-    /// The whole log entry; `None` when it has to be read back.
-    pub entry: Option<Bytes>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// Introduce the server to the group: the first event of each connection.
-    Connect,
-    WriteSet(WriteSetEvent),
-    /// A primary view; `mine` if this member (this process) is in it.
-    View {
-        seqno: i64,
-        view: View,
-        mine: bool,
-    },
-    /// Contact with the quorum was lost.
-    NonPrimary,
-    /// This member is to send its state to another.
-    Donate {
-        /// Everything up to here must be applied first.
-        seqno: i64,
-        request: Bytes,
-        joiner: u128,
-    },
-    /// Others vote on an error at this seqno: say how it went here, once it is past.
-    Vote {
-        seqno: i64,
-    },
-    /// This member has nothing more to catch up with.
-    Synced,
-    /// The connection ends: the last event.
-    Final,
-}
-
-impl Event {
-    pub fn exclusive(&self) -> bool {
-        !matches!(self, Event::WriteSet(_) | Event::Vote { .. })
-    }
-
-    /// The place in the total order that this event fills.
-    fn seqno(&self) -> Option<i64> {
-        match self {
-            Event::WriteSet(w) => Some(w.seqno),
-            Event::View { seqno, .. } => Some(*seqno),
-            _ => None,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        match self {
-            Event::WriteSet(w) => w.entry.as_ref().map_or(0, Bytes::len),
-            _ => 0,
-        }
-    }
-}
+pub use super::read_back::Reading;
 
 pub struct EventQueue {
     inner: Mutex<Inner>,
@@ -88,8 +23,14 @@ pub struct EventQueue {
 }
 
 struct Inner {
-    events: VecDeque<Event>,
+    waiting: VecDeque<Waiting>,
+    /// Events in `waiting`.
+    len: usize,
+    /// Those of them that are in the log only.
+    in_log: usize,
+    /// Of the write sets in `waiting`.
     bytes: usize,
+    read_back: ReadBack,
     exclusive_busy: bool,
     /// Others that were taken out and are being handled.
     shared_busy: usize,
@@ -103,17 +44,29 @@ struct Inner {
     longest: usize,
 }
 
+enum Waiting {
+    Event(Event),
+    /// Write sets that follow each other, in the log only.
+    InLog(Places),
+}
+
 /// What a popper got.
 pub enum Popped {
     Event(Event),
+    /// Entries to be read from the log first, and handed to [`EventQueue::fill`], or
+    /// [`EventQueue::not_read`].
+    Read(Reading),
     Closed,
 }
 
 impl EventQueue {
     pub fn new(bytes_max: usize) -> Self {
         let inner = Inner {
-            events: VecDeque::new(),
+            waiting: VecDeque::new(),
+            len: 0,
+            in_log: 0,
             bytes: 0,
+            read_back: ReadBack::new(bytes_max),
             exclusive_busy: false,
             shared_busy: 0,
             received: -1,
@@ -128,30 +81,31 @@ impl EventQueue {
     /// Empties and opens it for a new connection.
     pub fn open(&self) {
         let mut inner = self.inner.lock();
-        inner.events.clear();
-        inner.bytes = 0;
+        inner.clear();
         inner.exclusive_busy = false;
         inner.received = -1;
         inner.ending = false;
         inner.closed = false;
     }
 
-    pub fn push(&self, mut event: Event) {
+    pub fn push(&self, event: Event) {
         let mut inner = self.inner.lock();
         let is_there = event.seqno().is_some_and(|seqno| seqno <= inner.received);
         if inner.closed || is_there || (inner.ending && !matches!(event, Event::Final)) {
             return;
         }
         let bytes = event.bytes();
-        if inner.bytes + bytes > self.bytes_max && !inner.events.is_empty() {
-            if let Event::WriteSet(w) = &mut event {
-                w.entry = None;
+        let no_room = inner.bytes + bytes > self.bytes_max && inner.len > 0;
+        match event {
+            // Whatever is behind what has to be read comes from there, too: it is not needed sooner.
+            Event::WriteSet(w) if no_room || inner.in_log > 0 => inner.leave_in_log(w.place),
+            event => {
+                inner.bytes += bytes;
+                inner.waiting.push_back(Waiting::Event(event));
             }
-        } else {
-            inner.bytes += bytes;
         }
-        inner.events.push_back(event);
-        inner.longest = inner.longest.max(inner.events.len());
+        inner.len += 1;
+        inner.longest = inner.longest.max(inner.len);
         drop(inner);
         self.ready.notify_one();
     }
@@ -164,23 +118,37 @@ impl EventQueue {
             if inner.closed {
                 return Popped::Closed;
             }
-            let takeable = !inner.exclusive_busy
-                && inner.events.front().is_some_and(|e| e.seqno().is_none_or(|s| s <= inner.gate));
-            if takeable {
-                if let Some(event) = inner.events.pop_front() {
-                    inner.bytes -= event.bytes();
+            if !inner.exclusive_busy {
+                if let Some(reading) = inner.reading_due() {
+                    drop(inner);
+                    // There may be an event for another one meanwhile.
+                    self.ready.notify_one();
+                    return Popped::Read(reading);
+                }
+                if let Some(event) = inner.take() {
                     inner.exclusive_busy = event.exclusive();
                     inner.shared_busy += usize::from(!event.exclusive());
-                    let more = !inner.exclusive_busy && !inner.events.is_empty();
-                    drop(inner);
-                    if more {
-                        self.ready.notify_one();
-                    }
                     return Popped::Event(event);
                 }
             }
             self.ready.wait(&mut inner);
         }
+    }
+
+    /// What a reading found: the entries from its first one on.
+    pub fn fill(&self, reading: Reading, read: Vec<Bytes>) {
+        self.inner.lock().read_back.fill(reading, read);
+        self.ready.notify_all();
+    }
+
+    /// A reading failed. False if what it was for is not needed any more.
+    pub fn not_read(&self, reading: Reading) -> bool {
+        let mut inner = self.inner.lock();
+        let waits = inner.first_in_log().is_some_and(|(first, _)| first <= reading.from);
+        let needed = inner.read_back.gave_up(reading) && waits;
+        drop(inner);
+        self.ready.notify_all();
+        needed
     }
 
     pub fn finish_exclusive(&self) {
@@ -210,16 +178,22 @@ impl EventQueue {
     pub fn discard_upto(&self, seqno: i64) {
         let mut inner = self.inner.lock();
         inner.received = seqno;
-        inner.events.retain(|e| e.seqno().is_none_or(|s| s > seqno));
-        inner.bytes = inner.events.iter().map(Event::bytes).sum();
+        inner.discard_upto(seqno);
     }
 
     /// Drops everything but the last event, now and until the next [`Self::open`].
     pub fn leave_only_the_end(&self) {
         let mut inner = self.inner.lock();
         inner.ending = true;
-        inner.events.retain(|event| matches!(event, Event::Final));
-        inner.bytes = 0;
+        let end =
+            inner.waiting.iter().any(|waiting| matches!(waiting, Waiting::Event(Event::Final)));
+        inner.clear();
+        if end {
+            inner.waiting.push_back(Waiting::Event(Event::Final));
+            inner.len = 1;
+        }
+        drop(inner);
+        self.ready.notify_all();
     }
 
     /// Ends all pops, now and later, until the next [`Self::open`].
@@ -241,14 +215,15 @@ impl EventQueue {
 
     /// Log index of the first write set that waits; the appliers read it from there on.
     pub fn first_index(&self) -> Option<u64> {
-        self.inner.lock().events.iter().find_map(|e| match e {
-            Event::WriteSet(w) => Some(w.index),
-            _ => None,
+        self.inner.lock().waiting.iter().find_map(|waiting| match waiting {
+            Waiting::Event(Event::WriteSet(w)) => Some(w.place.index),
+            Waiting::Event(_) => None,
+            Waiting::InLog(places) => places.first().map(|place| place.index),
         })
     }
 
     pub fn len(&self) -> usize {
-        self.inner.lock().events.len()
+        self.inner.lock().len
     }
 
     pub fn longest(&self) -> usize {
@@ -256,114 +231,92 @@ impl EventQueue {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write_set(seqno: i64, bytes: usize) -> Event {
-        Event::WriteSet(WriteSetEvent {
-            index: seqno as u64,
-            seqno,
-            depends_on: 0,
-            flags: 0,
-            certified: true,
-            entry: Some(Bytes::from(vec![0; bytes])),
-        })
+impl Inner {
+    fn clear(&mut self) {
+        self.waiting.clear();
+        (self.len, self.in_log, self.bytes) = (0, 0, 0);
+        self.read_back.clear();
     }
 
-    fn take(queue: &EventQueue) -> Event {
-        match queue.pop() {
-            Popped::Event(e) => e,
-            Popped::Closed => panic!("closed"),
+    fn leave_in_log(&mut self, place: Place) {
+        self.in_log += 1;
+        match self.waiting.back_mut() {
+            Some(Waiting::InLog(places)) => places.push(place),
+            _ => self.waiting.push_back(Waiting::InLog(Places::new(place))),
         }
     }
 
-    #[test]
-    fn payloads_past_the_bound_are_left_in_the_log() {
-        let queue = EventQueue::new(100);
-        queue.open();
-        for s in 1..=3 {
-            queue.push(write_set(s, 60));
+    /// If a write set is next that is in the log only: its index, and that of the last of those behind it
+    /// without another event between.
+    fn first_in_log(&self) -> Option<(u64, u64)> {
+        match self.waiting.front()? {
+            Waiting::InLog(places) => Some((places.first()?.index, places.last_index())),
+            Waiting::Event(_) => None,
         }
-        let kept: Vec<bool> = (0..3)
-            .map(|_| matches!(take(&queue), Event::WriteSet(w) if w.entry.is_some()))
-            .collect();
-        assert_eq!(kept, [true, false, false]);
     }
 
-    #[test]
-    fn discarding_keeps_events_without_a_seqno() {
-        let queue = EventQueue::new(1000);
-        queue.open();
-        queue.push(write_set(1, 1));
-        queue.push(Event::NonPrimary);
-        queue.push(write_set(2, 1));
-        queue.discard_upto(1);
-        assert!(matches!(take(&queue), Event::NonPrimary));
-        queue.finish_exclusive();
-        assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 2));
+    fn reading_due(&mut self) -> Option<Reading> {
+        let (first, last) = self.first_in_log()?;
+        self.read_back.due(first, last)
     }
 
-    #[test]
-    fn what_a_state_transfer_brought_is_not_taken_in_when_the_log_comes_to_it() {
-        let queue = EventQueue::new(1000);
-        queue.open();
-        queue.push(write_set(1, 1));
-        queue.discard_upto(3);
-        (2..=4).for_each(|seqno| queue.push(write_set(seqno, 1)));
-        assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 4));
-    }
-
-    #[test]
-    fn only_the_end_is_left_of_a_connection_that_ends_before_it_began() {
-        let queue = EventQueue::new(1000);
-        queue.open();
-        queue.push(write_set(1, 1));
-        queue.push(Event::Vote { seqno: 1 });
-        queue.leave_only_the_end();
-        queue.push(write_set(2, 1));
-        queue.push(Event::Final);
-        assert!(matches!(take(&queue), Event::Final));
-        queue.open();
-        queue.push(write_set(3, 1));
-        assert!(matches!(take(&queue), Event::WriteSet(w) if w.seqno == 3), "another connection");
-    }
-
-    #[test]
-    fn the_last_event_waits_for_what_was_taken_before() {
-        let queue = std::sync::Arc::new(EventQueue::new(1000));
-        queue.open();
-        queue.push(write_set(1, 1));
-        queue.push(Event::Final);
-        assert!(matches!(take(&queue), Event::WriteSet(_)));
-        assert!(matches!(take(&queue), Event::Final));
-        let last = {
-            let queue = queue.clone();
-            std::thread::spawn(move || queue.wait_for_others())
+    /// The next event, if it may be taken, and is in memory.
+    fn take(&mut self) -> Option<Event> {
+        let (seqno, in_log) = match self.waiting.front()? {
+            Waiting::Event(event) => (event.seqno(), None),
+            Waiting::InLog(places) => {
+                let first = places.first()?;
+                (Some(first.seqno), Some(first.index))
+            }
         };
-        assert!(!last.is_finished());
-        queue.finish_shared();
-        last.join().unwrap();
+        if seqno.is_some_and(|seqno| seqno > self.gate) {
+            return None;
+        }
+        let event = match in_log {
+            Some(index) => {
+                let entry = self.read_back.take(index)?;
+                Event::WriteSet(WriteSetEvent { place: self.pop_place()?, entry })
+            }
+            None => {
+                let Some(Waiting::Event(event)) = self.waiting.pop_front() else { return None };
+                self.bytes -= event.bytes();
+                event
+            }
+        };
+        self.len -= 1;
+        Some(event)
     }
 
-    #[test]
-    fn nothing_is_taken_while_an_exclusive_event_is_handled() {
-        let queue = std::sync::Arc::new(EventQueue::new(1000));
-        queue.open();
-        queue.push(Event::Connect);
-        queue.push(write_set(1, 1));
-        assert!(matches!(take(&queue), Event::Connect));
-        let (tx, rx) = std::sync::mpsc::channel();
-        let other = {
-            let queue = queue.clone();
-            std::thread::spawn(move || {
-                let e = take(&queue);
-                tx.send(e.seqno()).unwrap();
-            })
-        };
-        assert!(rx.try_recv().is_err());
-        queue.finish_exclusive();
-        assert_eq!(rx.recv().unwrap(), Some(1));
-        other.join().unwrap();
+    /// Takes out the first of the places in front.
+    fn pop_place(&mut self) -> Option<Place> {
+        let Some(Waiting::InLog(places)) = self.waiting.front_mut() else { return None };
+        let place = places.pop()?;
+        self.in_log -= 1;
+        if places.first().is_none() {
+            self.waiting.pop_front();
+        }
+        Some(place)
+    }
+
+    fn discard_upto(&mut self, seqno: i64) {
+        let (mut len, mut in_log, mut bytes) = (0, 0, 0);
+        self.waiting.retain_mut(|waiting| match waiting {
+            Waiting::Event(event) => {
+                let stays = event.seqno().is_none_or(|s| s > seqno);
+                len += usize::from(stays);
+                bytes += if stays { event.bytes() } else { 0 };
+                stays
+            }
+            Waiting::InLog(places) => {
+                places.discard_upto(seqno);
+                len += places.len();
+                in_log += places.len();
+                places.first().is_some()
+            }
+        });
+        (self.len, self.in_log, self.bytes) = (len, in_log, bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ use crate::catch_up::CatchUp;
 use crate::host::HostCtx;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::queue::Event;
+use crate::order::Event;
 use crate::primary::Primary;
 use crate::proposals::Proposals;
 use crate::records::Records;

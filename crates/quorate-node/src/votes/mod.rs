@@ -38,7 +38,7 @@ use self::polls::{Owed, Turn};
 use crate::blocking;
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::queue::Event;
+use crate::order::Event;
 use crate::proposals::Proposals;
 use crate::records::Records;
 use crate::start::failed::Past;

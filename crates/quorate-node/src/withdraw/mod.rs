@@ -12,14 +12,21 @@ pub use helpers::Helpers;
 use crate::blocking::{catch, Mutex};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
-use crate::order::queue::Event;
+use crate::order::Event;
 use crate::order::Halted;
 use crate::records::Records;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a node tries to take leave before it just stops (and stays a voter).
 pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+const RESTART: &str =
+    "Restart it; if it fails again, empty its data directory to fetch the state anew";
+const START_OVER: &str =
+    "Its server ends, and fetches the state from another node by itself when it is started \
+    again, by its service manager or by you";
 
 /// Why a node cannot go on, for its error log.
 pub struct Stop {
@@ -61,13 +68,16 @@ pub struct Withdrawal {
     local: Arc<Local>,
     records: Arc<Records>,
     waiting: Vec<Arc<dyn Waits>>,
+    /// The server is to be started again.
+    starts_again: AtomicBool,
     /// Held until all is as in a node that is withdrawn: whoever is let go by it finds that it is.
     withdrawing: Mutex<()>,
 }
 
 impl Withdrawal {
     pub fn new(local: Arc<Local>, records: Arc<Records>, waiting: Vec<Arc<dyn Waits>>) -> Self {
-        Self { local, records, waiting, withdrawing: Mutex::default() }
+        let (starts_again, withdrawing) = (AtomicBool::new(false), Mutex::default());
+        Self { local, records, waiting, starts_again, withdrawing }
     }
 
     /// From here on nobody waits for what this connection may still bring.
@@ -107,18 +117,33 @@ impl Withdrawal {
 
     /// Leaves the group for good, for the reason that the sentence `why` gives.
     pub fn withdraw(&self, why: &str) {
-        let _first = self.withdraw_once(why);
+        let _first = self.withdraw_once(why, RESTART);
+    }
+
+    /// Gives up what this node has not applied yet, for the reason that the sentence `why` gives: it leaves the
+    /// group and ends, and its next start fetches the state.
+    pub fn start_over(&self, why: &str) {
+        self.starts_again.store(true, Ordering::Release);
+        if self.withdraw_once(why, START_OVER) {
+            self.records.note_unusable();
+            // Nobody applies what is before the end, nor waits for what holds it back.
+            self.local.queue.leave_only_the_end();
+        }
+    }
+
+    /// Whether the server is to end, and to be started again, once its connection is closed.
+    pub fn starts_again(&self) -> bool {
+        self.starts_again.load(Ordering::Acquire)
     }
 
     /// False: it is withdrawn already.
-    fn withdraw_once(&self, why: &str) -> bool {
+    fn withdraw_once(&self, why: &str, what_next: &str) -> bool {
         let withdrawing = self.withdrawing.lock();
         if self.local.state() == LocalState::Error {
             return false;
         }
         self.local.error(&format!(
-            "{why} The node leaves the group; the others are not affected and lose nothing. \
-             Restart it; if it fails again, empty its data directory to fetch the state anew"
+            "{why} The node leaves the group; the others are not affected and lose nothing. {what_next}"
         ));
         // Before anybody sees that it is so: from then on nothing is applied, and what is behind that must
         // not be committed, nor passed. The server would store its seqno as the position of a database
@@ -147,7 +172,7 @@ impl Withdrawal {
     }
 
     fn stop_at_once(&self, why: &str) {
-        if self.withdraw_once(&inconsistency(why)) {
+        if self.withdraw_once(&inconsistency(why), RESTART) {
             self.records.note_unusable();
         }
     }

@@ -9,7 +9,7 @@ pub use live::options_changed;
 
 use self::address::{host_of, parse_url, with_port, BadUrl};
 use crate::connect::galera_cache::trailing_views;
-use crate::options::values::{parse_failover, parse_primaries, parse_role};
+use crate::options::values::{parse_failover, parse_primaries, parse_retention, parse_role};
 use crate::options::Options;
 use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Two that the newest snapshots hold, one that is written, and one of what is applied.
+const LOG_SEGMENTS_MIN: u64 = 4;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(transparent)]
@@ -36,6 +39,12 @@ pub enum ConnectError {
     Directory(String),
     #[error("{0}")]
     NotOurs(String),
+    #[error(
+        "quorate.log_max is {max} bytes, which is less than {LOG_SEGMENTS_MIN} files of the log \
+         (quorate.segment_size): it would be full at once. Nothing was started; set it to {least} or more, or \
+         to 0 for four fifths of the disk"
+    )]
+    LogMax { max: u64, least: u64 },
     #[error(transparent)]
     Group(#[from] GroupError),
 }
@@ -198,6 +207,12 @@ fn group_options(
             provider.config().data_dir.join("grastate.dat").display()
         )));
     }
+    let retention = parse_retention(options.text("quorate.log_retain")).unwrap_or_default();
+    let log_max = options.bytes("quorate.log_max");
+    let least = LOG_SEGMENTS_MIN * options.bytes("quorate.segment_size");
+    if log_max > 0 && log_max < least {
+        return Err(ConnectError::LogMax { max: log_max, least });
+    }
     let defaults = GroupOptions::new(dir, args.cluster, &advertise);
     Ok(GroupOptions {
         seeds: url.seeds.into_iter().filter(|s| *s != advertise).collect(),
@@ -212,7 +227,9 @@ fn group_options(
         primary_timeout: options.period("quorate.primary_timeout"),
         suspect_timeout: options.period("evs.suspect_timeout"),
         segment_bytes: options.bytes("quorate.segment_size"),
-        retain_bytes: options.bytes("quorate.log_retain"),
+        retain_bytes: retention.bytes,
+        retain_age: retention.age,
+        log_max: Some(log_max).filter(|max| *max > 0),
         security: options.security()?,
         operators: options.operators()?,
         at_rest: options.at_rest(&provider.encryption()),

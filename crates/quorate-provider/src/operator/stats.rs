@@ -121,6 +121,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("quorate_rejected", Value::Text(status.rejections())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
         ("quorate_last_order", Value::Text(last_order(provider))),
+        ("quorate_lag_seconds", Value::Double(provider.lag().as_secs_f64())),
     ]
 }
 

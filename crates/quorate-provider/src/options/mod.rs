@@ -14,15 +14,15 @@ pub use table::{Effect, Kind, SPECS};
 
 use self::table::Spec;
 use self::values::{
-    parse_bool, parse_exit_action, parse_failover, parse_period, parse_primaries, parse_role,
-    parse_size,
+    parse_bool, parse_exit_action, parse_failover, parse_period, parse_primaries, parse_retention,
+    parse_role, parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
 use quorate_live::{Operators, Security, SecurityError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
-use Kind::{Bool, Integer, Period, Size, Text};
+use Kind::{Bool, Integer, Period, Retention, Size, Text};
 
 /// An option string that cannot be used; nothing was changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -231,6 +231,8 @@ fn check_value(spec: &Spec, value: &str) -> Result<(), OptionError> {
         Size => "a size (a whole number, perhaps with K, M, G or T)",
         Period if parse_period(value).is_some() => return Ok(()),
         Period => "a period (ISO 8601 like PT5S or PT0.5S, or seconds)",
+        Retention if parse_retention(value).is_some() => return Ok(()),
+        Retention => "a size (like 1G), a period (like PT6H), or both (1G,PT6H)",
     };
     Err(OptionError::BadValue { name: spec.name.into(), value: value.into(), expected })
 }
@@ -253,6 +255,7 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::values::Retention;
     use super::*;
 
     #[test]
@@ -320,6 +323,20 @@ mod tests {
         let mut o = Options::default();
         assert!(o.set("gmcast.isolate=3", true).is_err());
         o.set("gmcast.isolate = 1", true).unwrap();
+    }
+
+    #[test]
+    fn the_log_is_kept_by_size_by_age_or_by_both() {
+        let kept = |bytes, hours: Option<u64>| {
+            Some(Retention { bytes, age: hours.map(|hours| Duration::from_secs(3600 * hours)) })
+        };
+        assert_eq!(parse_retention("2G"), kept(2 << 30, None));
+        assert_eq!(parse_retention("PT6H"), kept(0, Some(6)));
+        assert_eq!(parse_retention("1M,PT6H"), kept(1 << 20, Some(6)));
+        assert_eq!(parse_retention("PT6H, 1M"), kept(1 << 20, Some(6)));
+        for bad in ["", "1G,2G", "PT6H,PT6H", "1G PT6H", "six hours", "1G,"] {
+            assert_eq!(parse_retention(bad), None, "{bad}");
+        }
     }
 
     #[test]

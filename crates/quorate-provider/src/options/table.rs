@@ -22,6 +22,8 @@ pub enum Kind {
     Size,
     /// ISO 8601 (`PT5S`) or plain seconds.
     Period,
+    /// A size, a period that begins with `P`, or both, with a comma.
+    Retention,
 }
 
 pub struct Spec {
@@ -33,7 +35,7 @@ pub struct Spec {
 }
 
 use Effect::{Command, Ignored, Live, Start};
-use Kind::{Bool, Integer, Period, Size, Text};
+use Kind::{Bool, Integer, Period, Retention, Size, Text};
 
 const fn spec(
     name: &'static str,
@@ -134,7 +136,8 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.force_quorum", Text, "", Command, "A majority is lost for good: these members go on (`NAME,NAME: REASON`). Refused while a majority may be alive."),
     spec("quorate.insecure", Bool, "no", Start, "The group port is open to whoever reaches it: all data can be read and changed there. For networks of which every host is trusted."),
     spec("quorate.leader_follows_writes", Bool, "no", Start, "A founder's choice: leadership goes to the node that all writes come from; later: quorate.rules."),
-    spec("quorate.log_retain", Size, "1G", Start, "Group log kept for members that come back."),
+    spec("quorate.log_max", Size, "0", Start, "As large as the group log is to become on this node, whoever may still want it. A node that has not applied what is beyond leaves the group, ends, and fetches the state at its next start. 0: four fifths of the disk."),
+    spec("quorate.log_retain", Retention, "1G", Start, "Group log kept for members that come back: a size, an age (`PT6H`), or both (`1G,PT6H`: whichever keeps more)."),
     spec("quorate.member_remove", Text, "", Command, "Removes the member of this name; set it on the leader."),
     spec("quorate.member_set", Text, "", Command, "Changes a member (`NAME role=voter|learner priority=0..100 zone=ZONE`); set it on the leader."),
     spec("quorate.operators", Text, "", Live, "Which operators this node lets in: `NAME[:read],...`, with `:read` to look only, or `none`. Default: with a secret, everybody with a credential of the group (`quorate operator new NAME`); with certificates, nobody, as the list names the certificates that are operators'."),

@@ -54,6 +54,27 @@ pub fn parse_size(text: &str) -> Option<u64> {
     Some(value.checked_shl(shift).filter(|v| v >> shift == value).unwrap_or(u64::MAX))
 }
 
+/// How much is kept, and what is young enough to be kept: `1G`, `PT6H`, or `1G,PT6H` in either order.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Retention {
+    pub bytes: u64,
+    pub age: Option<Duration>,
+}
+
+pub fn parse_retention(text: &str) -> Option<Retention> {
+    let (mut bytes, mut age) = (None, None);
+    for part in text.split(',').map(str::trim) {
+        let taken = match part.starts_with('P') {
+            true => age.replace(parse_period(part)?).is_some(),
+            false => bytes.replace(parse_size(part)?).is_some(),
+        };
+        if taken {
+            return None;
+        }
+    }
+    Some(Retention { bytes: bytes.unwrap_or(0), age })
+}
+
 /// More than a century: deadlines are added to clocks, which end.
 const PERIOD_MAX: Duration = Duration::from_secs(u32::MAX as u64);
 

@@ -45,6 +45,8 @@ pub struct NodeSurvey {
     /// Last applied, and how many write sets that is behind what is committed in the group.
     pub seqno: Option<i64>,
     pub lag: Option<i64>,
+    /// How old the first write set is that it has and has not applied.
+    pub lag_seconds: Option<f64>,
     pub release: Option<String>,
     /// As the member knows it that knows most.
     pub member: MemberReport,
@@ -53,6 +55,9 @@ pub struct NodeSurvey {
     /// Why it does not.
     pub unanswered: Option<String>,
 }
+
+/// What is under way at the moment of the question is no lag.
+const LAG_SECONDS_SHOWN: f64 = 0.05;
 
 /// By address.
 type Answers = BTreeMap<String, Result<Report, Unanswered>>;
@@ -122,11 +127,19 @@ impl NodeSurvey {
             ready: server.is_some_and(|server| server.ready),
             seqno,
             lag: seqno.zip(committed).map(|(seqno, committed)| (committed - seqno).max(0)),
+            lag_seconds: server.map(|server| server.lag_ms as f64 / 1000.0),
             release: report.map(|report| report.release.clone()),
             member: member.clone(),
             own,
             unanswered,
         }
+    }
+
+    /// `1200, 3.4 s`; without the time where that is nothing.
+    pub fn lag_in_words(&self) -> Option<String> {
+        let seconds = self.lag_seconds.filter(|seconds| *seconds >= LAG_SECONDS_SHOWN);
+        let seconds = seconds.map(|seconds| format!(", {seconds:.1} s")).unwrap_or_default();
+        self.lag.map(|lag| format!("{lag}{seconds}"))
     }
 
     pub fn is_well(&self) -> bool {
@@ -209,7 +222,6 @@ impl fmt::Display for Survey {
             ["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LAG", "LOG", "ZONE", "PRIO", "RELEASE"];
         let mut rows = vec![head.map(String::from)];
         rows.extend(self.nodes.iter().map(|node| {
-            let number = |number: Option<i64>| or_dash(number.map(|number| number.to_string()));
             let address = [&node.member.client_address, &node.member.address];
             let address = address.into_iter().find(|address| !address.is_empty());
             [
@@ -217,8 +229,8 @@ impl fmt::Display for Survey {
                 or_dash(address.cloned()),
                 node.role.to_owned(),
                 node.state.clone(),
-                number(node.seqno),
-                number(node.lag),
+                or_dash(node.seqno.map(|seqno| seqno.to_string())),
+                or_dash(node.lag_in_words()),
                 or_dash(node.own.as_ref().map(|own| human_bytes(own.log.bytes))),
                 or_dash(Some(node.member.zone.clone())),
                 node.member.priority.to_string(),

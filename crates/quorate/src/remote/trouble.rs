@@ -5,6 +5,7 @@ use quorate_live::port::OwnReport;
 
 /// From so many write sets on, a node is told to be behind; a burst is not worth a word.
 const LAG_MIN: i64 = 1000;
+const LAG_SECONDS_MIN: f64 = 5.0;
 const CERTIFICATE_DAYS: i64 = 30;
 /// An older error is for the error log.
 const FAULT_SECONDS: u64 = 600;
@@ -61,8 +62,13 @@ fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
         "Non-primary" => say("is not connected to a majority, and takes no writes".into()),
         other => say(format!("is not Synced yet: {other}")),
     }
-    if let Some(lag) = node.lag.filter(|lag| *lag >= LAG_MIN) {
-        say(format!("is {lag} write sets behind"));
+    let old = node.lag_seconds.is_some_and(|seconds| seconds >= LAG_SECONDS_MIN);
+    if let Some(lag) = node.lag.filter(|lag| old || *lag >= LAG_MIN) {
+        let seconds = node.lag_seconds.unwrap_or_default();
+        say(format!(
+            "is behind by {lag} write sets, the first of them {seconds:.0} s old: see what holds its appliers \
+             (SHOW PROCESSLIST); what it reads may be old"
+        ));
     }
     if let Some(warning) = &own.log.warning {
         say(format!("has trouble with the disk of its log: {warning}"));

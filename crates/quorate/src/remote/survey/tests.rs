@@ -75,12 +75,14 @@ fn a_group_that_is_well_says_so() {
 fn who_does_not_answer_is_named_with_the_reason() {
     let mut behind = report("a", 7, true, Some(12));
     behind.own.certificate_days = Some(3);
+    behind.own.server.as_mut().unwrap().lag_ms = 93_210;
     let degraded = survey(vec![behind, report("b", 7, false, Some(5000))]);
     assert_eq!(degraded.health, Health::Degraded);
+    assert_eq!(degraded.nodes[0].lag_in_words().as_deref(), Some("4988, 93.2 s"));
     let troubles = degraded.troubles.join("\n");
     for part in [
         "node-c does not answer at c:4567: connection refused",
-        "node-a is 4988 write sets behind",
+        "node-a is behind by 4988 write sets, the first of them 93 s old",
         "node-a has a certificate that expires in 3 days",
     ] {
         assert!(troubles.contains(part), "{troubles}");

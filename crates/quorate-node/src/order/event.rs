@@ -1,0 +1,70 @@
+//! What the applier threads are told.
+
+use super::places::Place;
+use bytes::Bytes;
+use quorate_certify::flags;
+use quorate_live::View;
+
+/// Flags of a write set that only advances the position.
+pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
+
+/// A write set to apply (or to record as failed).
+#[derive(Clone, Debug)]
+pub struct WriteSetEvent {
+    /// Its flags are those that the server is to see.
+    pub place: Place,
+    /// The whole log entry.
+    pub entry: Bytes,
+}
+
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Introduce the server to the group: the first event of each connection.
+    Connect,
+    WriteSet(WriteSetEvent),
+    /// A primary view; `mine` if this member (this process) is in it.
+    View {
+        seqno: i64,
+        view: View,
+        mine: bool,
+    },
+    /// Contact with the quorum was lost.
+    NonPrimary,
+    /// This member is to send its state to another.
+    Donate {
+        /// Everything up to here must be applied first.
+        seqno: i64,
+        request: Bytes,
+        joiner: u128,
+    },
+    /// Others vote on an error at this seqno: say how it went here, once it is past.
+    Vote {
+        seqno: i64,
+    },
+    /// This member has nothing more to catch up with.
+    Synced,
+    /// The connection ends: the last event.
+    Final,
+}
+
+impl Event {
+    pub fn exclusive(&self) -> bool {
+        !matches!(self, Event::WriteSet(_) | Event::Vote { .. })
+    }
+
+    /// The place in the total order that this event fills.
+    pub(super) fn seqno(&self) -> Option<i64> {
+        match self {
+            Event::WriteSet(w) => Some(w.place.seqno),
+            Event::View { seqno, .. } => Some(*seqno),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Event::WriteSet(w) => w.entry.len(),
+            _ => 0,
+        }
+    }
+}
