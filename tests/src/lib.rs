@@ -1,6 +1,7 @@
 //! Tools for tests on clusters of real servers. A test sees a cluster as a user does: it runs the
 //! `quorate` command, connects clients, kills processes and reads error logs.
 //!
+//! * [`agent`]: an agent beside a node.
 //! * [`cluster`]: a cluster that is made for one test and gone after it.
 //! * [`writers`]: clients that insert and remember what was acknowledged, and when.
 //! * [`crash`]: kill under load, start again, count what is lost.
@@ -16,6 +17,7 @@
 //! `QUORATE_PROVIDER` another provider than its own; `QUORATE_TEST_DIR` where clusters are made
 //! (default /var/tmp); `QUORATE_TEST_FULL=1` full sizes; `QUORATE_TEST_KEEP=1` keep directories.
 
+pub mod agent;
 pub mod cluster;
 pub mod crash;
 pub mod failover;

@@ -44,6 +44,10 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     reader.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     assert_eq!(reader.query_first("SELECT node FROM t.t")?, Some(3));
 
+    let watched = cluster.quorate(&["watch", "--count", "2", "--interval", "0.2"])?;
+    assert_eq!(watched.matches("Synced").count(), 6, "{watched}");
+    assert!(watched.contains("applied: node1 0/s, node2 0/s, node3 0/s"), "{watched}");
+
     // One node down: degraded, and back.
     cluster.quorate(&["kill", "node2"])?;
     assert_eq!(exit_code(&cluster, &["status"])?, Some(1));

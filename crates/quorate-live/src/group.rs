@@ -134,19 +134,20 @@ impl Group {
         }
     }
 
-    /// Reads the data of a committed entry back from the log (cache or disk): for appliers far
-    /// behind.
-    pub fn read(&self, index: Index) -> Result<Bytes, GroupError> {
-        let mut entries = Vec::with_capacity(1);
-        self.live.hands.wal.read(index, 1, &mut entries)?;
-        match entries.into_iter().next() {
-            Some(entry) if entry.index == index && !entry.is_intact() => {
-                let what = format!("log index {index}");
-                Err(GroupError::LogFailed(memory_fault(&self.live.options.name, &what)))
-            }
-            Some(entry) if entry.index == index => Ok(entry.data),
-            _ => Err(GroupError::NotWritten { index }),
+    /// Reads the data of entries back from the log (cache or disk), for appliers that are behind: of the one
+    /// at `from`, which is committed, and of those that follow until there are `bytes` of it. What is behind
+    /// the last committed entry may be among them, and be replaced later.
+    pub fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError> {
+        let mut entries = Vec::new();
+        self.live.hands.wal.read(from, bytes, &mut entries)?;
+        if entries.first().is_none_or(|first| first.index != from) {
+            return Err(GroupError::NotWritten { index: from });
         }
+        if let Some(damaged) = entries.iter().find(|entry| !entry.is_intact()) {
+            let what = format!("log index {}", damaged.index);
+            return Err(GroupError::LogFailed(memory_fault(&self.live.options.name, &what)));
+        }
+        Ok(entries.into_iter().map(|entry| entry.data).collect())
     }
 
     /// Members of the newest view that this one hears from, itself included.

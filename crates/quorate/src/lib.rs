@@ -11,6 +11,7 @@
 //! * [`commands`]: the subcommands, each a short story over the modules above.
 //! * [`logger`]: a member without a database.
 //! * [`setup`]: the configuration of a server that is installed on this machine.
+//! * [`check`]: whether servers are fit for a group.
 //! * [`remote`]: any group, asked as an operator on its own port.
 //! * [`failure`]: exit codes.
 //!
@@ -18,6 +19,7 @@
 //! elsewhere (but for a list of other clusters, if it is told to) and no daemon runs beside the servers.
 
 pub mod args;
+pub mod check;
 pub mod cluster;
 pub mod commands;
 pub mod failure;

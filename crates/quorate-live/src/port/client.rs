@@ -53,6 +53,13 @@ impl Operating {
     /// Asks the member at this group address. A member that hangs is waited for a few seconds; one that
     /// carries out an order, as long as that may take.
     pub fn ask(&self, addr: &str, request: &Request) -> Result<Asked, Unanswered> {
+        let mut session = self.open(addr)?;
+        let answer = session.ask(request)?;
+        Ok(Asked { node: session.node, answer })
+    }
+
+    /// Connects to the member at this group address, to ask it one thing after the other.
+    pub fn open(&self, addr: &str) -> Result<Session, Unanswered> {
         let connections = Connections::default();
         let caller = Caller {
             identity: PeerIdentity::default(),
@@ -61,20 +68,30 @@ impl Operating {
             trust: self.trust.clone(),
         };
         let dialled = dial(caller, addr, Want::Operator, None).map_err(not_reached)?;
-        let node = dialled.welcome.from.name;
-        let lost = |error: String| {
+        Ok(Session { node: dialled.welcome.from.name, reader: dialled.reader })
+    }
+}
+
+/// A connection to one member.
+pub struct Session {
+    node: String,
+    reader: FrameReader<Channel>,
+}
+
+impl Session {
+    /// As [`Operating::ask`]. After an error it is of no use any more.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, Unanswered> {
+        exchange(&mut self.reader, request).map_err(|error| {
             let done = match request.is_order() {
                 true => "; whether the order was carried out is not known: look at the status",
                 false => "",
             };
-            Unanswered::Lost(format!("{node} did not answer: {error}{done}"))
-        };
-        let answer = exchange(dialled.reader, request).map_err(|error| lost(error.to_string()))?;
-        Ok(Asked { node, answer })
+            Unanswered::Lost(format!("{} did not answer: {error}{done}", self.node))
+        })
     }
 }
 
-fn exchange(mut reader: FrameReader<Channel>, request: &Request) -> Result<Answer, ReadFailure> {
+fn exchange(reader: &mut FrameReader<Channel>, request: &Request) -> Result<Answer, ReadFailure> {
     let patience = if request.is_order() { ORDER_PATIENCE } else { LOOK_PATIENCE };
     reader.stream().socket().set_read_timeout(Some(patience))?;
     reader.raise_limit(ANSWER_BYTES_MAX);

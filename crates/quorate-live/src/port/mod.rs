@@ -19,7 +19,7 @@ mod report;
 mod request;
 
 pub use answer::{Answer, Plan, Refused, Why};
-pub use client::{Asked, Operating, Unanswered};
+pub use client::{Asked, Operating, Session, Unanswered};
 pub use document::{Unreadable, ANSWER_BYTES_MAX, PORT_VERSION, REQUEST_BYTES_MAX};
 pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
 pub use request::{

@@ -1,7 +1,9 @@
 //! The command line. Help texts are the manual: they say what happens and show an example.
 
+mod agent;
 mod bench;
 mod chaos;
+mod check;
 mod key;
 mod logger;
 mod member;
@@ -11,12 +13,14 @@ mod secret;
 mod setup;
 mod target;
 
+pub use agent::Agent;
 pub use bench::{Bench, BenchWhat};
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
+pub use check::Check;
 pub use key::Key;
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
-pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up};
+pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up, Watch};
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
 pub use setup::Setup;
@@ -41,6 +45,7 @@ use std::path::PathBuf;
         "Examples:\n",
         "  quorate up                 make a cluster of three servers, or start the one that is here\n",
         "  quorate status             who is alive, who leads, how far everybody is\n",
+        "  quorate watch              the same, again each second, with rates\n",
         "  quorate sql node1          open a client on node1\n",
         "  quorate kill node1         kill -9, to see that nothing is lost\n",
         "  quorate up                 start whatever is not running\n",
@@ -84,6 +89,9 @@ pub struct Place {
 pub enum Command {
     Up(Up),
     Status(Status),
+    Watch(Watch),
+    Check(Check),
+    Agent(Agent),
     Down(Down),
     /// Start one node and wait until it is Synced
     #[command(

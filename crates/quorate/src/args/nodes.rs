@@ -93,6 +93,36 @@ pub struct Status {
 
 #[derive(Args)]
 #[command(
+    about = "Show the status again and again, and what each node applies a second",
+    long_about = "Shows what `quorate status` does, again and again until Ctrl-C, and below it how many write \
+        sets each node has applied a second since the last look. On a terminal it stays in place; into a file \
+        or a pipe each look follows the last, with its time before it.\n\n\
+        If nobody answers any more it says so and looks on. The exit code, with --count, is that of the last \
+        look, as of `quorate status`.\n\n\
+        Examples:\n  quorate watch\n  quorate watch --cluster shop --interval 5\n  \
+        quorate watch --count 60 > minute.txt"
+)]
+pub struct Watch {
+    /// Seconds from one look to the next
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    pub interval: f64,
+
+    /// End after so many looks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// Between a tenth of a second and an hour.
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds between 0.1 and 3600".to_owned())
+}
+
+#[derive(Args)]
+#[command(
     about = "Stop every node cleanly",
     long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A node that does not \
         stop within the time limit is named and left alone, unless --force is given: then it is \

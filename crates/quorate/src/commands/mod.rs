@@ -1,7 +1,9 @@
 //! The subcommands.
 
+mod agent;
 mod bench;
 mod chaos;
+mod check;
 mod client;
 mod down;
 mod key;
@@ -13,6 +15,7 @@ mod setup;
 mod status;
 mod switchover;
 mod up;
+mod watch;
 
 pub use chaos::Loopback;
 
@@ -39,6 +42,7 @@ pub fn run(cli: Cli) -> Result<u8> {
             Some(remote) => remote::status(&remote, args.json),
             None => status::status(&dir, &args),
         },
+        Command::Watch(args) => watch::watch(elsewhere(&args.target)?.as_ref(), &dir, &args),
         Command::Switchover(args) => match elsewhere(&args.target)? {
             Some(remote) => remote::switchover(&remote, &args),
             None => switchover::switchover(&Cluster::open(&dir)?, &args),
@@ -77,6 +81,8 @@ pub fn run(cli: Cli) -> Result<u8> {
         Command::Operator { what } => operator::operator(&what),
         Command::Key { what } => key::key(&what),
         Command::Secret { what } => secret::secret(&what),
+        Command::Agent(args) => agent::agent(&args),
+        Command::Check(args) => check::check(&args),
         Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
@@ -91,6 +97,7 @@ fn is_for_any_group(command: &Command) -> bool {
     matches!(
         command,
         Command::Status(_)
+            | Command::Watch(_)
             | Command::Switchover(_)
             | Command::Member { .. }
             | Command::Cluster { .. }

@@ -142,6 +142,11 @@ impl Remote {
     }
 }
 
+/// Who asks, as the options say: nothing that is kept of clusters counts.
+pub fn operating(target: &Target) -> Result<Operating> {
+    Ok(Operating::new(&identity(&Known::of(target)?)?)?)
+}
+
 fn code_of(error: &Unanswered) -> u8 {
     match error {
         Unanswered::NotReached(_) => UNREACHABLE,

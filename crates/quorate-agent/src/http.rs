@@ -1,0 +1,258 @@
+//! What is answered where. Paths and status codes are those of Patroni where it has the same, so that a load
+//! balancer's configuration works with other names of hosts.
+//!
+//! Invariants:
+//! - each answer but those to orders comes from memory, and waits for nobody;
+//! - an order needs the token, and comes from this host: there is no TLS here.
+
+use crate::memory::{Known, Memory};
+use crate::metrics;
+use crate::verdict::{self, LagMax};
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::{header, HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use quorate_live::port::{Answer, Operating, Report, Request, Unanswered, Why};
+use serde::Deserialize;
+use serde_json::{json, Value};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// From member to leader; leadership may move meanwhile.
+const HOPS_MAX: usize = 4;
+
+pub struct Serving {
+    pub memory: Arc<Memory>,
+    pub operating: Arc<Operating>,
+    pub member: String,
+    pub token: Option<String>,
+}
+
+type Shared = State<Arc<Serving>>;
+
+/// On this thread, for ever.
+pub fn serve(listener: TcpListener, serving: Serving) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let app = routes(Arc::new(serving)).into_make_service_with_connect_info::<SocketAddr>();
+        axum::serve(listener, app).await
+    })
+}
+
+fn routes(serving: Arc<Serving>) -> Router {
+    let mut routes = Router::new();
+    for path in ["/", "/primary", "/leader", "/master"] {
+        routes = routes.route(path, any(primary));
+    }
+    routes
+        .route("/read-write", any(read_write))
+        .route("/replica", any(replica))
+        .route("/read-only", any(read_only))
+        .route("/health", any(health))
+        .route("/readiness", any(health))
+        .route("/liveness", any(liveness))
+        .route("/cluster", get(cluster))
+        .route("/history", get(history))
+        .route("/metrics", get(scrape))
+        .route("/switchover", post(switchover))
+        .with_state(serving)
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    max_lag: Option<LagMax>,
+    /// As Patroni calls it.
+    lag: Option<LagMax>,
+}
+
+impl Wanted {
+    fn lag_max(&self) -> Option<LagMax> {
+        self.max_lag.or(self.lag)
+    }
+}
+
+async fn primary(State(serving): Shared) -> Response {
+    judged(&serving, verdict::is_primary)
+}
+
+async fn read_write(State(serving): Shared) -> Response {
+    judged(&serving, verdict::takes_writes)
+}
+
+async fn replica(State(serving): Shared, Query(wanted): Query<Wanted>) -> Response {
+    judged(&serving, |report| verdict::is_replica(report, wanted.lag_max()))
+}
+
+async fn read_only(State(serving): Shared, Query(wanted): Query<Wanted>) -> Response {
+    judged(&serving, |report| {
+        verdict::serves(report) && verdict::lags_at_most(report, wanted.lag_max())
+    })
+}
+
+async fn health(State(serving): Shared) -> Response {
+    judged(&serving, verdict::serves)
+}
+
+/// Of the agent: that it answers is all. A server that hangs is no reason to end what says so.
+async fn liveness(State(serving): Shared) -> Response {
+    (StatusCode::OK, Json(shown(&serving.memory.known()))).into_response()
+}
+
+fn judged(serving: &Serving, judge: impl FnOnce(&Report) -> bool) -> Response {
+    let known = serving.memory.known();
+    let good = known.fresh.as_ref().is_some_and(|report| judge(report));
+    let code = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(shown(&known))).into_response()
+}
+
+/// What is told with each verdict.
+fn shown(known: &Known) -> Value {
+    let age_ms = known.last.as_ref().map(|(_, age)| age.as_millis() as u64);
+    let report = known.last.as_ref().map(|(report, _)| report);
+    let server = report.and_then(|report| report.own.server.as_ref());
+    json!({
+        "known": known.fresh.is_some(),
+        "age_ms": age_ms,
+        "silence": known.silence,
+        "name": report.map(|report| &report.own.name),
+        "role": known.fresh.as_ref().map_or("unknown", |report| verdict::role(report)),
+        "state": server.map(|server| &server.state),
+        "leader": report.and_then(|report| report.leading()).map(|leader| &leader.name),
+        "term": report.map(|report| report.term),
+        "seqno": server.map(|server| server.seqno),
+        "lag_write_sets": report.map(|report| verdict::lag(report)),
+        "lag_ms": server.map(|server| server.lag_ms),
+    })
+}
+
+/// All that the member knows of the group.
+async fn cluster(State(serving): Shared) -> Response {
+    match serving.memory.known().last {
+        Some((report, age)) => {
+            let body = json!({ "age_ms": age.as_millis() as u64, "report": *report });
+            Json(body).into_response()
+        }
+        None => not_known(&serving.memory.known()),
+    }
+}
+
+fn not_known(known: &Known) -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, Json(shown(known))).into_response()
+}
+
+async fn history(State(serving): Shared) -> Response {
+    Json(serving.memory.events()).into_response()
+}
+
+async fn scrape(State(serving): Shared) -> Response {
+    match metrics::render(&serving.memory.known()) {
+        Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// As Patroni takes it: who leads now, if that matters, and who is to.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switchover {
+    leader: Option<String>,
+    candidate: Option<String>,
+}
+
+async fn switchover(
+    State(serving): Shared,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    Json(order): Json<Switchover>,
+) -> Response {
+    if let Err(refused) = may_order(&serving, from, &headers) {
+        return refused.into_response();
+    }
+    let known = serving.memory.known();
+    let leads = known.fresh.as_ref().and_then(|report| report.leading());
+    let leads = leads.map(|leader| leader.name.clone());
+    if order.leader.is_some() && order.leader != leads {
+        let what = format!("{} leads, nothing was done", leads.as_deref().unwrap_or("nobody"));
+        return (StatusCode::PRECONDITION_FAILED, what).into_response();
+    }
+    // It takes as long as the hand-over, which others do not wait for.
+    let carried_out = tokio::task::spawn_blocking(move || {
+        follow(&serving, &Request::Switchover { to: order.candidate })
+    });
+    match carried_out.await {
+        Ok(Ok(Answer::Leads { name })) => {
+            (StatusCode::OK, format!("{name} leads now")).into_response()
+        }
+        Ok(Ok(Answer::Refused(refused))) => {
+            let code = match refused.why {
+                Why::Permission => StatusCode::FORBIDDEN,
+                Why::NoLeader | Why::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                _ => StatusCode::PRECONDITION_FAILED,
+            };
+            (code, refused.reason).into_response()
+        }
+        Ok(Ok(other)) => {
+            let what = format!("the member answers something else: {other:?}");
+            (StatusCode::BAD_GATEWAY, what).into_response()
+        }
+        Ok(Err(error)) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// The answer of whoever carries it out.
+fn follow(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
+    let mut address = serving.member.clone();
+    for _ in 0..HOPS_MAX {
+        match serving.operating.ask(&address, request)?.answer {
+            Answer::AskLeader { address: leader, .. } => address = leader,
+            answer => return Ok(answer),
+        }
+    }
+    Err(Unanswered::NotReached("leadership moves from member to member; nothing was done".into()))
+}
+
+fn may_order(
+    serving: &Serving,
+    from: SocketAddr,
+    headers: &HeaderMap,
+) -> Result<(), (StatusCode, &'static str)> {
+    let Some(token) = &serving.token else {
+        return Err((StatusCode::FORBIDDEN, "this agent takes no orders: it has no --token-file"));
+    };
+    if !from.ip().to_canonical().is_loopback() {
+        let why =
+            "orders are taken from this host only, as nothing is encrypted here; from elsewhere: \
+                   quorate --seed HOST:PORT switchover";
+        return Err((StatusCode::FORBIDDEN, why));
+    }
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
+    match shown.is_some_and(|shown| is_same(shown.as_bytes(), token.as_bytes())) {
+        true => Ok(()),
+        false => Err((StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN, as in --token-file")),
+    }
+}
+
+/// In a time that does not tell where they differ.
+fn is_same(shown: &[u8], token: &[u8]) -> bool {
+    let differ = shown.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
+    shown.len() == token.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_shown_whole() {
+        assert!(is_same(b"secret", b"secret"));
+        for other in ["", "secre", "secrets", "Secret"] {
+            assert!(!is_same(other.as_bytes(), b"secret"), "{other}");
+        }
+    }
+}

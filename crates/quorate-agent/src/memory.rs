@@ -1,0 +1,175 @@
+//! The last report of the member, what came of those before, and since when there is none.
+//!
+//! Invariant: what is read here is never waited for longer than the lock takes, and never older than it says.
+
+use crate::history::{between, Event};
+use parking_lot::Mutex;
+use quorate_live::port::Report;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// So many events are kept.
+const EVENTS_MAX: usize = 1000;
+
+pub struct Memory {
+    /// An older report is none.
+    stale: Duration,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    last: Option<(Arc<Report>, Instant)>,
+    /// Why the last question had no answer; none if it had.
+    silence: Option<String>,
+    /// Nobody was there to be asked: what was known before counts for nothing, however young.
+    gone: bool,
+    events: VecDeque<Event>,
+    /// Times that another leader was seen.
+    leaders: u64,
+    asked: u64,
+    unanswered: u64,
+}
+
+/// What is known now.
+#[derive(Clone)]
+pub struct Known {
+    /// None if there is none that is young enough.
+    pub fresh: Option<Arc<Report>>,
+    /// Of the last report, however old.
+    pub last: Option<(Arc<Report>, Duration)>,
+    pub silence: Option<String>,
+    pub leaders: u64,
+    pub asked: u64,
+    pub unanswered: u64,
+}
+
+impl Memory {
+    pub fn new(stale: Duration) -> Memory {
+        Memory { stale, inner: Mutex::default() }
+    }
+
+    /// The member said this, to a question that was asked at `asked`: what it says may be as old as that.
+    pub fn answered(&self, report: Report, asked: Instant) {
+        let mut inner = self.inner.lock();
+        inner.asked += 1;
+        inner.gone = false;
+        let now = SystemTime::now();
+        if inner.silence.take().is_some() {
+            inner.note(Event::new(now, "answer", "the member answers again"));
+        }
+        if asked.elapsed() > self.stale {
+            let seconds = asked.elapsed().as_secs_f64();
+            inner.note(Event::new(
+                now,
+                "answer",
+                format!("the member took {seconds:.1} s to answer"),
+            ));
+        }
+        if let Some((before, _)) = &inner.last {
+            let events = between(before, &report, now);
+            inner.leaders += u64::from(before.leader != report.leader && report.leader.is_some());
+            events.into_iter().for_each(|event| inner.note(event));
+        }
+        inner.last = Some((Arc::new(report), asked));
+    }
+
+    /// `gone`: nobody is there, as after the end of the process.
+    pub fn not_answered(&self, why: String, gone: bool) {
+        let mut inner = self.inner.lock();
+        inner.gone = gone;
+        inner.asked += 1;
+        inner.unanswered += 1;
+        if inner.silence.is_none() {
+            inner.note(Event::new(
+                SystemTime::now(),
+                "answer",
+                format!("the member does not answer: {why}"),
+            ));
+        }
+        inner.silence = Some(why);
+    }
+
+    pub fn known(&self) -> Known {
+        let inner = self.inner.lock();
+        let last = inner.last.as_ref().map(|(report, at)| (report.clone(), at.elapsed()));
+        let fresh = last.as_ref().filter(|(_, age)| !inner.gone && *age <= self.stale);
+        Known {
+            fresh: fresh.map(|(report, _)| report.clone()),
+            silence: inner.silence.clone(),
+            leaders: inner.leaders,
+            asked: inner.asked,
+            unanswered: inner.unanswered,
+            last,
+        }
+    }
+
+    /// The oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.inner.lock().events.iter().cloned().collect()
+    }
+}
+
+impl Inner {
+    fn note(&mut self, event: Event) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::report;
+
+    #[test]
+    fn an_old_report_is_known_as_old_and_counts_for_nothing() {
+        let memory = Memory::new(Duration::from_secs(1));
+        assert!(memory.known().fresh.is_none() && memory.known().last.is_none());
+        memory.answered(report(true, "multi"), Instant::now());
+        assert!(memory.known().fresh.is_some());
+        memory.not_answered("no answer in time".into(), false);
+        assert!(memory.known().fresh.is_some(), "it may be slow");
+        memory.not_answered("connection refused".into(), true);
+        assert!(memory.known().fresh.is_none(), "it is gone");
+        memory.answered(report(true, "multi"), Instant::now());
+        assert!(memory.known().fresh.is_some());
+        let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(5)) else { return };
+        memory.answered(report(true, "multi"), long_ago);
+        let known = memory.known();
+        assert!(
+            known.fresh.is_none(),
+            "a question that took so long says how it was when it was asked"
+        );
+        assert!(known.last.unwrap().1 >= Duration::from_secs(5));
+    }
+
+    #[test]
+    fn silence_is_told_once_and_so_is_its_end() {
+        let memory = Memory::new(Duration::from_secs(1));
+        memory.not_answered("connection refused".into(), true);
+        memory.not_answered("connection refused".into(), true);
+        memory.answered(report(true, "multi"), Instant::now());
+        let events = memory.events();
+        let whats: Vec<&str> = events.iter().map(|event| event.what.as_str()).collect();
+        assert_eq!(
+            whats,
+            ["the member does not answer: connection refused", "the member answers again"]
+        );
+        let known = memory.known();
+        assert_eq!((known.asked, known.unanswered, known.silence), (3, 2, None));
+    }
+
+    #[test]
+    fn old_events_make_room() {
+        let memory = Memory::new(Duration::from_secs(1));
+        for _ in 0..EVENTS_MAX {
+            memory.not_answered("gone".into(), true);
+            memory.answered(report(true, "multi"), Instant::now());
+        }
+        assert_eq!(memory.events().len(), EVENTS_MAX);
+    }
+}

@@ -1,0 +1,195 @@
+//! What is known of the member, as OpenMetrics. Names begin with `quorate_`; docs/monitoring.md says what each
+//! means, and when to worry.
+
+use crate::memory::Known;
+use crate::verdict::{is_primary, lag, serves, takes_writes};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::{Registry, Unit};
+use quorate_live::port::Report;
+use std::fmt;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+struct Member {
+    member: String,
+}
+
+/// The text of one scrape.
+pub fn render(known: &Known) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("quorate");
+    let mut gauge = |name: &str, help: &str, value: f64| {
+        registry.register(name, help, ConstGauge::new(value));
+    };
+    let age = known.last.as_ref().map(|(_, age)| age.as_secs_f64());
+    gauge(
+        "up",
+        "Whether the member answered, not longer ago than counts.",
+        known.fresh.is_some().into(),
+    );
+    gauge("report_age_seconds", "Age of what is known of the member.", age.unwrap_or(f64::NAN));
+    if let Some(report) = &known.fresh {
+        of_report(report, &mut gauge);
+        of_members(report, &mut registry);
+    }
+    let mut counter = |name: &str, help: &str, value: u64| {
+        registry.register(name, help, ConstCounter::new(value));
+    };
+    counter("leaders_seen", "Times that another member was seen to lead.", known.leaders);
+    counter("questions", "Times that the member was asked.", known.asked);
+    counter("questions_unanswered", "Times that it did not answer.", known.unanswered);
+    if let Some(report) = &known.fresh {
+        counter("syncs", "Syncs of the group's log.", report.own.log.syncs);
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn of_report(report: &Report, gauge: &mut impl FnMut(&str, &str, f64)) {
+    let own = &report.own;
+    let mut flag = |name, help, value: bool| gauge(name, help, value.into());
+    flag("leader", "Whether this member leads the group.", own.leads);
+    flag("quorum", "Whether this member is connected to a majority.", own.primary);
+    flag("has_leader", "Whether this member knows who leads.", report.leader.is_some());
+    flag("serving", "Whether its server answers clients, in step with the group.", serves(report));
+    flag("primary", "Whether it leads, and its server takes writes.", is_primary(report));
+    flag("writable", "Whether its server takes writes.", takes_writes(report));
+    flag("failed", "Whether its log failed, or a bug stopped it.", own.failed);
+    flag("isolated", "Whether its operator cut it off.", own.isolated);
+    flag(
+        "disputed",
+        "Whether it is told that it is an older state of itself.",
+        own.disputed.is_some(),
+    );
+    flag(
+        "log_warning",
+        "Whether something is wrong with the disk of its log.",
+        own.log.warning.is_some(),
+    );
+    gauge("term", "Term of the group, which grows with each election.", report.term as f64);
+    gauge("feature_level", "Feature level of the group.", report.level.into());
+    gauge("members", "Members of the group.", report.members.len() as f64);
+    gauge("last_index", "Last index of its log.", own.last_index as f64);
+    gauge(
+        "persisted_index",
+        "Index up to which its log is on its disk.",
+        own.persisted_index as f64,
+    );
+    gauge(
+        "commit_index",
+        "Index up to which the log is known to be committed.",
+        own.commit_index as f64,
+    );
+    gauge(
+        "applied_index",
+        "Index up to which the log was certified here.",
+        own.applied_index as f64,
+    );
+    gauge(
+        "proposals_pending",
+        "Proposals of this member that are not decided.",
+        own.proposals_pending as f64,
+    );
+    gauge("log_bytes", "Size of its log.", own.log.bytes as f64);
+    gauge("log_first_index", "First index of its log.", own.log.first_index as f64);
+    if let Some(age) = own.log.age_s {
+        gauge("log_age_seconds", "How far back its log reaches at least.", age as f64);
+    }
+    gauge(
+        "sync_seconds",
+        "Mean time of a sync of the log, with its write.",
+        own.log.sync_us_avg / 1e6,
+    );
+    gauge(
+        "sync_seconds_max",
+        "Longest time of one since its start.",
+        own.log.sync_us_max as f64 / 1e6,
+    );
+    if let Some(days) = own.certificate_days {
+        gauge("certificate_days", "Days until its certificate ends.", days as f64);
+    }
+    if let Some(server) = &own.server {
+        gauge("seqno", "Last write set that its server has applied.", server.seqno as f64);
+        gauge(
+            "committed_seqno",
+            "Last write set that is committed in the group.",
+            server.committed as f64,
+        );
+        gauge(
+            "lag_write_sets",
+            "Write sets that are committed and not applied here.",
+            lag(report) as f64,
+        );
+        gauge("lag_seconds", "Age of the first of these.", server.lag_ms as f64 / 1e3);
+        gauge("apply_queue", "Write sets that wait for the appliers.", server.queued as f64);
+        gauge(
+            "transactions",
+            "Transactions of its clients that are under way.",
+            server.transactions as f64,
+        );
+    }
+}
+
+fn of_members(report: &Report, registry: &mut Registry) {
+    let connected = Family::<Member, Gauge>::default();
+    let voter = Family::<Member, Gauge>::default();
+    let behind = Family::<Member, Gauge>::default();
+    for member in &report.members {
+        let label = Member { member: member.name.clone() };
+        connected.get_or_create(&label).set(member.connected.into());
+        voter.get_or_create(&label).set((member.votes > 0 && !member.joining).into());
+        if let Some(matched) = member.matched_index {
+            behind.get_or_create(&label).set(report.own.last_index.saturating_sub(matched) as i64);
+        }
+    }
+    registry.register("member_connected", "Whether it is connected to this member.", connected);
+    registry.register("member_votes", "Whether it counts for majorities.", voter);
+    registry.register_with_unit(
+        "member_behind",
+        "Of the leader: log entries that a member is not known to have on its disk.",
+        Unit::Other("entries".to_owned()),
+        behind,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use crate::verdict::tests::report;
+    use quorate_live::port::MemberReport;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_scrape_has_what_is_known_and_says_what_is_not() {
+        let memory = Memory::new(Duration::from_secs(1));
+        let text = render(&memory.known()).unwrap();
+        assert!(text.contains("quorate_up 0.0\n"), "{text}");
+        assert!(!text.contains("quorate_leader "), "{text}");
+        let mut seen = report(true, "single");
+        seen.own.last_index = 50;
+        seen.members = vec![MemberReport {
+            name: "n2\"x".into(),
+            connected: true,
+            matched_index: Some(43),
+            ..MemberReport::default()
+        }];
+        memory.answered(seen, Instant::now());
+        let text = render(&memory.known()).unwrap();
+        for line in [
+            "quorate_up 1.0",
+            "quorate_primary 1.0",
+            "quorate_lag_write_sets 10.0",
+            "quorate_lag_seconds 1.5",
+            "quorate_member_connected{member=\"n2\\\"x\"} 1",
+            "quorate_member_behind_entries{member=\"n2\\\"x\"} 7",
+            "quorate_questions_total 1",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What `agent` is told.
+
+use super::logger::address;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(
+    about = "Say over HTTP what a member is: for load balancers, orchestrators and monitoring",
+    long_about = "Runs beside a member, in the foreground, and says over HTTP what it is, for load balancers, \
+        orchestrators and monitoring. It asks the member ten times a second on its group port, as an operator, and \
+        answers from memory: at once, also while the member hangs. What is older than --stale counts as not known, \
+        and not known is never primary.\n\n\
+        200 if it is so, 503 if not, with a few words as JSON (GET, HEAD or OPTIONS):\n  \
+        /primary (/leader, /master, /)   it leads, and takes writes\n  \
+        /read-write                      it takes writes: each server does, unless the group has a single primary\n  \
+        /replica?max_lag=2s              it can be read from, does not lead, and lags no more (500: write sets)\n  \
+        /read-only?max_lag=2s            it can be read from\n  \
+        /health, /readiness              its server answers clients, in step with the group\n  \
+        /liveness                        this agent runs\n\
+        And: /cluster, /history (what the agent saw happen), /metrics (OpenMetrics).\n\
+        POST /switchover {\"candidate\":\"NAME\"} from this host, with `Authorization: Bearer TOKEN`.\n\n\
+        The operator needs no right but to look (quorate operator new --read-only), unless it is to take orders.\n\n\
+        Example:\n  quorate agent --operator-file /etc/mysql/monitor.operator"
+)]
+pub struct Agent {
+    /// Group address of the member, HOST:PORT
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4567", value_parser = address)]
+    pub member: String,
+
+    /// Where HTTP is spoken, without TLS: it tells how the group is, and of no data
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8008")]
+    pub listen: SocketAddr,
+
+    /// This operator's credential (`quorate operator new`)
+    #[arg(long, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
+    pub operator_file: Option<PathBuf>,
+
+    /// This operator's certificate (PEM), if the members know each other by certificates
+    #[arg(long, value_name = "FILE", requires_all = ["ssl_key", "ssl_ca"])]
+    pub ssl_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_key: Option<PathBuf>,
+
+    /// Who signs the members' certificates (PEM)
+    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
+    pub ssl_ca: Option<PathBuf>,
+
+    /// The names that members' certificates are for (quorate.ssl_names)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
+    pub ssl_names: Vec<String>,
+
+    /// Seconds from one question to the next
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = seconds)]
+    pub interval: f64,
+
+    /// Seconds after which an answer counts for nothing; the group's election timeout at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub stale: f64,
+
+    /// A file with the token of those who may give orders [default: nobody may]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=60.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds between 0.05 and 60".to_owned())
+}

@@ -1,0 +1,126 @@
+//! What a server says of itself.
+
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+use std::collections::HashMap;
+use std::net::TcpStream;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Round trips of which the median counts.
+const LOOKS: usize = 11;
+/// So many tables of a kind are named.
+const NAMED: usize = 5;
+/// What belongs to the server, and is replicated by other means or not at all.
+const SYSTEM: &str = "('mysql', 'sys', 'performance_schema', 'information_schema')";
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub user: String,
+    pub password: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    pub address: String,
+    pub version: String,
+    pub variables: HashMap<String, String>,
+    pub status: HashMap<String, String>,
+    /// In milliseconds.
+    pub round_trip_ms: f64,
+    /// The server's clock less this host's.
+    pub clock_ahead_ms: f64,
+    /// Tables of applications that are not InnoDB's: some of them, and how many.
+    pub other_engines: (Vec<Table>, u64),
+    /// InnoDB's tables without a primary key.
+    pub without_key: (Vec<Table>, u64),
+    /// Transactions that were prepared and wait for their coordinator.
+    pub prepared: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// `schema.table`
+    pub name: String,
+    pub engine: String,
+}
+
+impl Facts {
+    /// Asks the server at `host:port`.
+    pub fn ask(address: &str, account: &Account) -> Result<Facts> {
+        let (host, port) = address.rsplit_once(':').context("an address is HOST:PORT")?;
+        let port: u16 = port.parse().with_context(|| format!("the port of {address}"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        // Told apart from whatever the server says: nobody may be there at all.
+        TcpStream::connect((host, port)).with_context(|| format!("connecting to {address}"))?;
+        let options = OptsBuilder::new()
+            .ip_or_hostname(Some(host))
+            .tcp_port(port)
+            .user(Some(&account.user))
+            .pass(account.password.as_ref())
+            .prefer_socket(false)
+            .read_timeout(Some(TIMEOUT))
+            .write_timeout(Some(TIMEOUT));
+        let mut connection = Conn::new(options)
+            .with_context(|| format!("logging in as {} at {address}", account.user))?;
+        Facts::read(address, &mut connection).with_context(|| format!("asking {address}"))
+    }
+
+    fn read(address: &str, connection: &mut Conn) -> Result<Facts> {
+        let (round_trip_ms, clock_ahead_ms) = clock(connection)?;
+        let pairs = |connection: &mut Conn, what: &str| -> Result<HashMap<String, String>> {
+            let rows: Vec<(String, String)> = connection.query(format!("SHOW GLOBAL {what}"))?;
+            Ok(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect())
+        };
+        let variables = pairs(connection, "VARIABLES")?;
+        Ok(Facts {
+            address: address.to_owned(),
+            version: variables.get("version").cloned().unwrap_or_default(),
+            status: pairs(connection, "STATUS")?,
+            variables,
+            round_trip_ms,
+            clock_ahead_ms,
+            other_engines: tables(connection, "t.engine NOT IN ('InnoDB', 'SEQUENCE')")?,
+            without_key: tables(
+                connection,
+                "t.engine = 'InnoDB' AND NOT EXISTS (SELECT 1 FROM information_schema.statistics s \
+                 WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name \
+                 AND s.index_name = 'PRIMARY')",
+            )?,
+            prepared: connection.query::<mysql::Row, _>("XA RECOVER")?.len() as u64,
+        })
+    }
+
+    pub fn variable(&self, name: &str) -> &str {
+        self.variables.get(name).map_or("", String::as_str)
+    }
+}
+
+/// The median round trip, and how far the server's clock is ahead, as seen in the shortest one; milliseconds.
+fn clock(connection: &mut Conn) -> Result<(f64, f64)> {
+    let mut looks = Vec::with_capacity(LOOKS);
+    for _ in 0..LOOKS {
+        let (began, here) = (Instant::now(), SystemTime::now());
+        let there: Option<f64> = connection.query_first("SELECT UNIX_TIMESTAMP(NOW(6)) + 0e0")?;
+        let took = began.elapsed().as_secs_f64();
+        let here = here.duration_since(UNIX_EPOCH)?.as_secs_f64() + took / 2.0;
+        looks.push((took * 1000.0, (there.unwrap_or(here) - here) * 1000.0));
+    }
+    looks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok((looks[LOOKS / 2].0, looks[0].1))
+}
+
+fn tables(connection: &mut Conn, which: &str) -> Result<(Vec<Table>, u64)> {
+    let from = format!(
+        "FROM information_schema.tables t WHERE t.table_type = 'BASE TABLE' \
+         AND t.table_schema NOT IN {SYSTEM} AND {which}"
+    );
+    let count: Option<u64> = connection.query_first(format!("SELECT COUNT(*) {from}"))?;
+    let named: Vec<(String, String)> = connection.query(format!(
+        "SELECT CONCAT(t.table_schema, '.', t.table_name), COALESCE(t.engine, '') {from} ORDER BY 1 LIMIT {NAMED}"
+    ))?;
+    let named = named.into_iter().map(|(name, engine)| Table { name, engine });
+    Ok((named.collect(), count.unwrap_or(0)))
+}

@@ -1,0 +1,95 @@
+//! `quorate agent` beside each server: what load balancers, monitoring and scripts are told, also of servers that
+//! hang, and who may give orders.
+
+use anyhow::{ensure, Result};
+use quorate_tests::agent::{Agent, TOKEN};
+use quorate_tests::{await_that, TestCluster};
+use rustix::process::Signal;
+use std::time::Duration;
+
+/// Of answers from memory, on a machine that does other things, too.
+const ANSWER_MAX: Duration = Duration::from_millis(10);
+
+#[test]
+fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let agents: Vec<Agent> =
+        cluster.all().into_iter().map(|node| Agent::of(&cluster, node)).collect::<Result<_>>()?;
+    let agent = |node: u16| &agents[usize::from(node) - 1];
+    let (leader, followers) = (cluster.leader()?, cluster.followers()?);
+    let follower = followers[0];
+    await_that("what the agents know", || {
+        Ok(agents.iter().all(|agent| agent.code("/health").is_ok_and(|code| code == 200)))
+    })?;
+
+    for (path, of_leader, of_follower) in [
+        ("/", 200, 503),
+        ("/primary", 200, 503),
+        ("/replica", 503, 200),
+        ("/replica?max_lag=30s", 503, 200),
+        ("/read-write", 200, 200),
+        ("/read-only?max_lag=100000", 200, 200),
+        ("/readiness", 200, 200),
+        ("/liveness", 200, 200),
+        ("/replica?max_lag=soon", 400, 400),
+        ("/nowhere", 404, 404),
+    ] {
+        let codes = (agent(leader).code(path)?, agent(follower).code(path)?);
+        assert_eq!(codes, (of_leader, of_follower), "{path}");
+    }
+    for method in ["HEAD", "OPTIONS"] {
+        assert_eq!(agent(leader).ask(&format!("{method} /primary"), "\r\n")?.0, 200, "{method}");
+    }
+    let (_, metrics, _) = agent(leader).ask("GET /metrics", "\r\n")?;
+    for line in ["quorate_primary 1", "quorate_writable 1", "# EOF"] {
+        assert!(metrics.contains(line), "no {line} in {metrics}");
+    }
+    let members = agent(follower).json("/cluster")?["report"]["members"].clone();
+    assert_eq!(members.as_array().map(Vec::len), Some(3), "{members}");
+
+    // Orders: by whom, and what comes of them.
+    assert_eq!(agent(follower).order("{}", None)?.0, 401);
+    assert_eq!(agent(follower).order("{}", Some("something else"))?.0, 401);
+    let stale = format!("{{\"leader\":\"node{follower}\"}}");
+    let (code, said) = agent(follower).order(&stale, Some(TOKEN))?;
+    assert_eq!((code, said.contains("nothing was done")), (412, true), "{said}");
+    let wanted = format!("{{\"leader\":\"node{leader}\",\"candidate\":\"node{follower}\"}}");
+    let (code, said) = agent(followers[1]).order(&wanted, Some(TOKEN))?;
+    assert_eq!((code, said), (200, format!("node{follower} leads now")));
+    await_that("the new primary", || Ok(agent(follower).code("/primary")? == 200))?;
+    assert_eq!(agent(leader).code("/primary")?, 503);
+
+    // A server that hangs is nothing, and its agent says so at once.
+    cluster.signal(follower, Signal::STOP)?;
+    let hung = await_that("a primary that hangs to be none", || {
+        Ok(agent(follower).code("/primary")? == 503)
+    });
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let (code, _, took) = agent(follower).ask("GET /read-only", "\r\n")?;
+        ensure!(code == 503, "{code} of a server that hangs");
+        slow.push(took);
+    }
+    slow.sort();
+    let found = await_that("another primary", || {
+        Ok([leader, followers[1]]
+            .iter()
+            .any(|node| agent(*node).code("/primary").ok() == Some(200)))
+    });
+    cluster.signal(follower, Signal::CONT)?;
+    let (hung, _) = (hung?, found?);
+    println!("answers of the agent of a hung server: p50 {:?}, worst {:?}", slow[50], slow[99]);
+    assert!(hung < Duration::from_secs(2), "{hung:?}");
+    assert!(slow[50] < ANSWER_MAX, "{slow:?}");
+    await_that("the server back", || Ok(agent(follower).code("/read-only")? == 200))?;
+    let events = agent(follower).json("/history")?.to_string();
+    assert!(events.contains("s to answer"), "{events}");
+
+    // None is at that port.
+    cluster.quorate(&["kill", &leader.to_string()])?;
+    await_that("a killed server to be none", || Ok(agent(leader).code("/health")? == 503))?;
+    assert_eq!(agent(leader).code("/liveness")?, 200);
+    let events = agent(leader).json("/history")?.to_string();
+    assert!(events.contains("the member does not answer"), "{events}");
+    cluster.passed()
+}
