@@ -59,7 +59,7 @@ pub use net::trust::{
     SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
 };
 pub use operator::Operator;
-pub use options::{GroupOptions, OpenInfo};
+pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{

@@ -8,7 +8,7 @@ use crate::net::dial::{dial, Caller, DialError};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
 use crate::net::trust::{Credentials, Trust};
-use crate::options::{GroupOptions, OpenInfo};
+use crate::options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
 use crate::spawn::Threads;
 use crate::syncs::Syncs;
 use crate::threads::{acceptor, asker, clock, sender, snapshots};
@@ -21,7 +21,6 @@ use quorate_wire::{PeerIdentity, Want};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -37,7 +36,7 @@ pub(crate) fn open(
     let acceptor = Acceptor::bind(&options.listen)?;
     mark::check(&options.dir)?;
     let syncs = Arc::new(Syncs::default());
-    let log_max = options.log_max.unwrap_or_else(|| default_log_max(&options.dir));
+    let log_max = options.log_max.unwrap_or_else(|| default_log_max(&options));
     let wal_options = WalOptions {
         segment_bytes: options.segment_bytes,
         retain_bytes: options.retain_bytes,
@@ -249,10 +248,12 @@ impl Opening for Folder<'_> {
     }
 }
 
-/// Four fifths of the disk that `dir` is on, or is to be made on; without an end if that cannot be said.
-fn default_log_max(dir: &Path) -> u64 {
-    let found = dir.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok());
-    found.map_or(u64::MAX, |disk| disk.f_blocks.saturating_mul(disk.f_frsize) / 5 * 4)
+/// Four fifths of the disk that the log is on, or is to be made on; without an end if that cannot be said.
+fn default_log_max(options: &GroupOptions) -> u64 {
+    let found = options.dir.ancestors().find_map(|folder| rustix::fs::statvfs(folder).ok());
+    let bytes = found.map(|disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+    let share = bytes.filter(|bytes| *bytes > 0).map_or(u64::MAX, |bytes| bytes / 5 * 4);
+    share.max(LOG_SEGMENTS_MIN * options.segment_bytes)
 }
 
 /// All rows ever written are in the directory, and the member's key: for its owner alone, however it was made.

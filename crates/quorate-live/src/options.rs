@@ -61,7 +61,8 @@ pub struct GroupOptions {
     /// that is given.
     pub retain_bytes: u64,
     pub retain_age: Option<Duration>,
-    /// As large as the log is to become, whoever may want it; `None`: four fifths of the disk that it is on.
+    /// As large as the log is to become, whoever may want it; `None`: four fifths of the disk that it is on, or
+    /// [`LOG_SEGMENTS_MIN`] files if that is more.
     pub log_max: Option<u64>,
     /// Whom this member believes; other than [`Security::ThisHost`] where others can reach it.
     pub security: Security,
@@ -76,6 +77,10 @@ pub struct GroupOptions {
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
     pub level: Level,
 }
+
+/// Files that a log may have at least ([`GroupOptions::log_max`]): two that the newest snapshots hold, the one
+/// that is written, and one of what is applied. With fewer it would be full at once.
+pub const LOG_SEGMENTS_MIN: u64 = 4;
 
 impl GroupOptions {
     /// Defaults for data members of one region: election timeout 1 s, hand-over after 1 s without

@@ -14,7 +14,9 @@ use crate::options::Options;
 use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberRole, Rules};
-use quorate_live::{Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint};
+use quorate_live::{
+    Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint, LOG_SEGMENTS_MIN,
+};
 use quorate_node::node::NodeObserver;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
@@ -23,9 +25,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Two that the newest snapshots hold, one that is written, and one of what is applied.
-const LOG_SEGMENTS_MIN: u64 = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {

@@ -109,7 +109,7 @@ fn tables(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(finding(
             Weight::Error,
             format!(
-                "{} tables are not InnoDB's, and would not be replicated: {}",
+                "tables that are not InnoDB's, and would not be replicated ({}): {}",
                 facts.other_engines.1,
                 named(&facts.other_engines, true)
             ),
@@ -120,7 +120,7 @@ fn tables(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(finding(
             Weight::Warning,
             format!(
-                "{} tables have no primary key: {}",
+                "tables without a primary key ({}): {}",
                 facts.without_key.1,
                 named(&facts.without_key, false)
             ),
@@ -131,7 +131,7 @@ fn tables(facts: &Facts, found: &mut Vec<Finding>) {
     if facts.prepared > 0 {
         found.push(finding(
             Weight::Error,
-            format!("{} XA transactions are prepared and wait", facts.prepared),
+            format!("prepared XA transactions that wait: {}", facts.prepared),
             "XA COMMIT or XA ROLLBACK them (XA RECOVER lists them): XA is not replicated by write sets",
         ));
     }
@@ -375,7 +375,10 @@ mod tests {
         assert!(errors[0].contains("shop.log (MyISAM), shop.x (Aria), ..."), "{errors:?}");
         assert!(errors[1].starts_with("binlog_format is MIXED"), "{errors:?}");
         let warnings = whats(&found, Weight::Warning);
-        assert!(warnings[0].ends_with("no primary key: shop.events"), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("tables without a primary key (1): shop.events"),
+            "{warnings:?}"
+        );
         assert!(warnings[1].starts_with("wsrep_slave_threads is 1"), "{warnings:?}");
     }
 
