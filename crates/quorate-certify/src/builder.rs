@@ -1,22 +1,51 @@
 //! Collects the keys and the data of a transaction at its origin.
+//!
+//! Invariant: a write set has at most `keys_max` keys. One that touches more rows claims whole tables instead: it
+//! conflicts with whoever touched these tables and did not see it, and with nobody else. With its rows it would
+//! fill the window of certification alone, and whatever was concurrent with it would fail.
 
 use crate::key::PathHash;
 use crate::key_table::KeyTable;
 use crate::write_set::{HEADER_LEN, TERM_LEN};
-use crate::{flags, Header, Key, KeyType, Kind};
+use crate::{flags, Header, Key, KeyType, Kind, KEYS_MAX_DEFAULT};
 use bytes::Bytes;
 
 /// One write set in the making; then, as a streaming transaction goes on, the next fragment.
 ///
 /// The data is appended behind room for the header and the keys are appended last, so
 /// [`finish`](Self::finish) copies the keys and 80 bytes, not the data.
-#[derive(Default)]
 pub struct WriteSetBuilder {
     /// Room for the header, then the data. Empty until there is data.
     buffer: Vec<u8>,
     keys: Vec<Key>,
+    /// What each of them is.
+    places: Vec<Place>,
     /// Path → position in `keys`.
     seen: KeyTable<u32>,
+    keys_max: usize,
+    /// It claims whole tables.
+    wide: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Other,
+    /// A table of which there are rows.
+    Table,
+    Row,
+}
+
+impl Default for WriteSetBuilder {
+    fn default() -> Self {
+        Self {
+            buffer: Vec::new(),
+            keys: Vec::new(),
+            places: Vec::new(),
+            seen: KeyTable::default(),
+            keys_max: KEYS_MAX,
+            wide: false,
+        }
+    }
 }
 
 impl WriteSetBuilder {
@@ -24,16 +53,33 @@ impl WriteSetBuilder {
         Self::default()
     }
 
+    /// With fewer keys than others, at most.
+    pub fn with_keys_max(keys_max: usize) -> Self {
+        Self { keys_max, ..Self::default() }
+    }
+
     /// Adds what the transaction touched: the leaf as `key_type`, every prefix of it, the whole
     /// server included, as [`KeyType::PREFIX`]. No parts at all: the server itself is the leaf.
     /// A path that was added before keeps the stronger type.
     pub fn append_key(&mut self, parts: &[&[u8]], key_type: KeyType) {
         let mut path = PathHash::SERVER;
-        for part in parts {
-            self.add(path, KeyType::PREFIX);
+        for (depth, part) in parts.iter().enumerate() {
+            let place = match depth {
+                TABLE_PARTS if self.wide => {
+                    return self.add(path, KeyType::Exclusive, Place::Table)
+                }
+                TABLE_PARTS => Place::Table,
+                0..TABLE_PARTS => Place::Other,
+                _ => Place::Row,
+            };
+            self.add(path, KeyType::PREFIX, place);
             path = path.child(part);
         }
-        self.add(path, key_type);
+        let place = if parts.len() > TABLE_PARTS { Place::Row } else { Place::Other };
+        self.add(path, key_type, place);
+        if self.keys.len() > self.keys_max && !self.wide {
+            self.widen();
+        }
     }
 
     pub fn append_data(&mut self, data: &[u8]) {
@@ -70,7 +116,7 @@ impl WriteSetBuilder {
     /// [`KeyType::PREFIX`], so that it meets whoever claims the server.
     pub fn finish(&mut self, header: &Header) -> Bytes {
         if header.kind == Kind::WRITE_SET && !header.has(flags::ROLLBACK) {
-            self.add(PathHash::SERVER, KeyType::PREFIX);
+            self.add(PathHash::SERVER, KeyType::PREFIX, Place::Other);
         }
         let data_len = self.data_len();
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -97,24 +143,112 @@ impl WriteSetBuilder {
         self.buffer.clear();
         self.keys.clear();
         self.keys.shrink_to(KEYS_KEPT);
+        self.places.clear();
+        self.places.shrink_to(KEYS_KEPT);
         self.seen.clear();
+        self.wide = false;
     }
 
-    fn add(&mut self, path: PathHash, key_type: KeyType) {
-        let key = Key::new(path, key_type);
+    /// Gives up the rows, and claims their tables. What is neither keeps its type.
+    fn widen(&mut self) {
+        self.wide = true;
+        let places = std::mem::take(&mut self.places);
+        let keys = std::mem::take(&mut self.keys);
+        self.seen = KeyTable::default();
+        for (key, place) in keys.into_iter().zip(places) {
+            match place {
+                Place::Row => {}
+                Place::Table => self.add_key(key.with_type(KeyType::Exclusive), place),
+                Place::Other => self.add_key(key, place),
+            }
+        }
+    }
+
+    fn add(&mut self, path: PathHash, key_type: KeyType, place: Place) {
+        self.add_key(Key::new(path, key_type), place);
+    }
+
+    fn add_key(&mut self, key: Key, place: Place) {
         let at = self.keys.len() as u32;
         let (at, inserted) = self.seen.get_or_insert(Key::from_raw(key.path()), at);
+        let at = *at as usize;
         if inserted {
             self.keys.push(key);
-        } else {
-            let known = &mut self.keys[*at as usize];
-            *known = known.with_type(known.key_type().max(key_type));
+            self.places.push(place);
+            return;
+        }
+        let known = &mut self.keys[at];
+        *known = known.with_type(known.key_type().max(key.key_type()));
+        if place == Place::Table {
+            self.places[at] = place;
         }
     }
 }
+
+/// Schema and table; what is below is a row.
+const TABLE_PARTS: usize = 2;
+
+/// Two thirds of what the window holds, so that even then others have a past.
+const KEYS_MAX: usize = (KEYS_MAX_DEFAULT / 3 * 2) as usize;
 
 /// Bytes; the smallest buffer worth allocating for a transaction's data.
 const BUFFER_MIN: usize = 1024;
 
 /// Keys; the capacity kept for the next fragment.
 const KEYS_KEPT: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Certifier, Outcome, WriteSet};
+
+    fn row<'a>(table: &'a [u8], number: &'a [u8]) -> [&'a [u8]; 3] {
+        [b"shop", table, number]
+    }
+
+    fn write_set(origin: u128, serial: u64, builder: &mut WriteSetBuilder) -> WriteSet {
+        let header = Header::transaction(origin, serial, 0);
+        WriteSet::parse(builder.finish(&header)).unwrap()
+    }
+
+    #[test]
+    fn who_touches_too_many_rows_claims_their_tables_and_fails_nobody_else() {
+        let mut wide = WriteSetBuilder::with_keys_max(9);
+        for number in 0..20_u8 {
+            wide.append_key(&row(b"big", &[number]), KeyType::Exclusive);
+        }
+        wide.append_key(&row(b"other", b"1"), KeyType::Update);
+        assert!(wide.key_count() <= 9, "{}", wide.key_count());
+        let mut certifier = Certifier::new(16);
+        assert_eq!(certifier.sequence(&write_set(1, 1, &mut wide)).outcome, Outcome::Ok);
+        let mut serial = 0;
+        let mut concurrent = |path: &[&[u8]]| {
+            serial += 1;
+            let mut small = WriteSetBuilder::new();
+            small.append_key(path, KeyType::Exclusive);
+            certifier.sequence(&write_set(2, serial, &mut small)).outcome
+        };
+        assert_eq!(concurrent(&row(b"small", b"7")), Outcome::Ok);
+        assert_eq!(concurrent(&row(b"big", b"77")), Outcome::Conflict { with: 1 });
+        assert_eq!(concurrent(&row(b"other", b"2")), Outcome::Conflict { with: 1 });
+        assert_eq!(concurrent(&[b"shop", b"big"]), Outcome::Conflict { with: 1 });
+        assert_eq!(concurrent(&[b"store", b"big"]), Outcome::Ok);
+    }
+
+    #[test]
+    fn the_next_write_set_has_its_rows_again() {
+        let mut builder = WriteSetBuilder::with_keys_max(6);
+        let keys = |builder: &mut WriteSetBuilder, rows: u8| {
+            for number in 0..rows {
+                builder.append_key(&row(b"big", &[number]), KeyType::Exclusive);
+            }
+            write_set(1, 1, builder).keys().collect::<Vec<Key>>()
+        };
+        let wide = keys(&mut builder, 4);
+        assert_eq!(wide.len(), 3, "server, schema, table");
+        assert_eq!(wide.iter().filter(|key| key.key_type() == KeyType::Exclusive).count(), 1);
+        let narrow = keys(&mut builder, 3);
+        assert_eq!(narrow.len(), 6);
+        assert_eq!(narrow, keys(&mut WriteSetBuilder::new(), 3));
+    }
+}
