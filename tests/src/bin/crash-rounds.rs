@@ -16,6 +16,9 @@ struct Args {
     /// Nodes of the cluster
     #[arg(long, default_value_t = 3)]
     nodes: u16,
+    /// Provider options: `quorate.encrypt_key_file=FILE` for logs that are encrypted on disk
+    #[arg(long, default_value = "")]
+    options: String,
 }
 
 fn main() -> Result<()> {
@@ -24,7 +27,8 @@ fn main() -> Result<()> {
     let victims =
         std::iter::repeat_n(whole, args.all).chain((0..args.some).map(|round| 1 + round % 2));
 
-    let cluster = TestCluster::up(args.nodes, "")?;
+    let cluster = TestCluster::unstarted(args.nodes, None)?;
+    cluster.start("", &["--provider-options", &args.options])?;
     let mut rounds = CrashRounds::new(&cluster)?;
     let (mut acked, mut lost) = (0, 0);
     println!("{:>5}  {:<10} {:>8} {:>6} {:>9}", "round", "killed", "acked", "lost", "back in");
