@@ -7,18 +7,21 @@
 
 use crate::memory::{Known, Memory};
 use crate::metrics;
+use crate::samples::{Sample, Samples};
 use crate::verdict::{self, LagMax};
 use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{header, HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
-use quorate_live::port::{Answer, Operating, Report, Request, Unanswered, Why};
+use quorate_live::port::{Answer, MemberChange, Operating, Report, Request, Unanswered, Why};
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use tokio::sync::broadcast::Receiver;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// From member to leader; leadership may move meanwhile.
@@ -26,6 +29,7 @@ const HOPS_MAX: usize = 4;
 
 pub struct Serving {
     pub memory: Arc<Memory>,
+    pub samples: Arc<Samples>,
     pub operating: Arc<Operating>,
     pub member: String,
     pub token: Option<String>,
@@ -35,7 +39,7 @@ type Shared = State<Arc<Serving>>;
 
 /// On this thread, for ever.
 pub fn serve(listener: TcpListener, serving: Serving) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let app = routes(Arc::new(serving)).into_make_service_with_connect_info::<SocketAddr>();
@@ -59,6 +63,9 @@ fn routes(serving: Arc<Serving>) -> Router {
         .route("/history", get(history))
         .route("/metrics", get(scrape))
         .route("/switchover", post(switchover))
+        .route("/priority", post(priority))
+        .route("/console", get(console))
+        .route("/events", get(follow))
         .with_state(serving)
 }
 
@@ -155,6 +162,54 @@ async fn scrape(State(serving): Shared) -> Response {
     }
 }
 
+/// The page asks nobody but this agent.
+const CONTENT_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
+     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+async fn console() -> Response {
+    let headers =
+        [(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY), (header::CACHE_CONTROL, "no-store")];
+    (headers, Html(include_str!("console.html"))).into_response()
+}
+
+/// What is sent to one that follows.
+struct Followed {
+    serving: Arc<Serving>,
+    news: Receiver<Arc<Sample>>,
+    /// What is kept, before what comes.
+    first: Option<Vec<Arc<Sample>>>,
+    /// The number of the next event to tell.
+    next: u64,
+}
+
+/// Server-sent events: `history` first, with the samples that are kept; then `sample` each second, each with the
+/// events that came since.
+async fn follow(State(serving): Shared) -> Response {
+    let (kept, news) = serving.samples.follow();
+    let followed = Followed { serving, news, first: Some(kept), next: 0 };
+    let stream = futures_util::stream::unfold(followed, |mut followed| async {
+        let told = followed.next().await?;
+        Some((told, followed))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::default()).into_response()
+}
+
+impl Followed {
+    /// `None` ends the connection; the page makes another, and begins anew.
+    async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
+        let (kind, samples) = match self.first.take() {
+            Some(kept) => ("history", kept),
+            None => ("sample", vec![self.news.recv().await.ok()?]),
+        };
+        let (events, next) = self.serving.memory.events_from(self.next);
+        self.next = next;
+        let orders = self.serving.token.is_some();
+        let body = json!({ "samples": samples, "events": events, "orders": orders });
+        Some(Event::default().event(kind).json_data(body))
+    }
+}
+
 /// As Patroni takes it: who leads now, if that matters, and who is to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -179,14 +234,37 @@ async fn switchover(
         let what = format!("{} leads, nothing was done", leads.as_deref().unwrap_or("nobody"));
         return (StatusCode::PRECONDITION_FAILED, what).into_response();
     }
-    // It takes as long as the hand-over, which others do not wait for.
-    let carried_out = tokio::task::spawn_blocking(move || {
-        follow(&serving, &Request::Switchover { to: order.candidate })
-    });
-    match carried_out.await {
+    carry_out(serving, Request::Switchover { to: order.candidate }).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Priority {
+    name: String,
+    priority: u8,
+}
+
+async fn priority(
+    State(serving): Shared,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    Json(order): Json<Priority>,
+) -> Response {
+    if let Err(refused) = may_order(&serving, from, &headers) {
+        return refused.into_response();
+    }
+    let Priority { name, priority } = order;
+    let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
+    carry_out(serving, Request::MemberSet(change)).await
+}
+
+/// It takes as long as a hand-over or a commit, which others do not wait for.
+async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
+    match tokio::task::spawn_blocking(move || order(&serving, &request)).await {
         Ok(Ok(Answer::Leads { name })) => {
             (StatusCode::OK, format!("{name} leads now")).into_response()
         }
+        Ok(Ok(Answer::Done)) => (StatusCode::OK, "done").into_response(),
         Ok(Ok(Answer::Refused(refused))) => {
             let code = match refused.why {
                 Why::Permission => StatusCode::FORBIDDEN,
@@ -205,7 +283,7 @@ async fn switchover(
 }
 
 /// The answer of whoever carries it out.
-fn follow(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
+fn order(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
     let mut address = serving.member.clone();
     for _ in 0..HOPS_MAX {
         match serving.operating.ask(&address, request)?.answer {

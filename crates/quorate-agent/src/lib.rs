@@ -9,7 +9,8 @@
 //! * [`history`]: what has changed from report to report. Pure.
 //! * [`memory`]: the last report, and what came of those before.
 //! * [`metrics`]: the same as OpenMetrics.
-//! * [`watch`]: the thread that asks.
+//! * [`watch`]: a thread that asks a member.
+//! * [`samples`], [`survey`]: how all members were in the last ten minutes, for the console.
 //! * [`http`]: the paths, with the meaning and status codes that Patroni's users know.
 
 #![forbid(unsafe_code)]
@@ -18,11 +19,14 @@ mod history;
 mod http;
 mod memory;
 mod metrics;
+mod samples;
+mod survey;
 mod verdict;
 mod watch;
 
 use memory::Memory;
 use quorate_live::port::Operating;
+use samples::Samples;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -42,9 +46,10 @@ pub struct Options {
     pub token: Option<String>,
 }
 
-/// A running agent. Its threads end with the process.
+/// A running agent.
 pub struct Agent {
     listener: TcpListener,
+    _watch: watch::Watch,
     serving: http::Serving,
 }
 
@@ -57,11 +62,17 @@ impl Agent {
         let listener = TcpListener::bind(options.listen)?;
         listener.set_nonblocking(true)?;
         let memory = Arc::new(Memory::new(options.stale));
-        let operating = Arc::new(operating);
-        watch::start(&options, operating.clone(), memory.clone())?;
-        let serving =
-            http::Serving { memory, operating, member: options.member, token: options.token };
-        Ok(Agent { listener, serving })
+        let (operating, samples) = (Arc::new(operating), Arc::new(Samples::new()));
+        let watch = watch::Watch::start(
+            &options.member,
+            options.interval,
+            operating.clone(),
+            memory.clone(),
+        )?;
+        survey::start(memory.clone(), operating.clone(), samples.clone())?;
+        let (member, token) = (options.member, options.token);
+        let serving = http::Serving { memory, samples, operating, member, token };
+        Ok(Agent { listener, _watch: watch, serving })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {

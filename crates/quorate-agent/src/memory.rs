@@ -26,6 +26,8 @@ struct Inner {
     /// Nobody was there to be asked: what was known before counts for nothing, however young.
     gone: bool,
     events: VecDeque<Event>,
+    /// Events ever.
+    noted: u64,
     /// Times that another leader was seen.
     leaders: u64,
     asked: u64,
@@ -107,7 +109,15 @@ impl Memory {
 
     /// The oldest first.
     pub fn events(&self) -> Vec<Event> {
-        self.inner.lock().events.iter().cloned().collect()
+        self.events_from(0).0
+    }
+
+    /// Those from the one of this number on, and the number of the next; the first ever was 0.
+    pub fn events_from(&self, number: u64) -> (Vec<Event>, u64) {
+        let inner = self.inner.lock();
+        let gone = inner.noted - inner.events.len() as u64;
+        let passed = number.saturating_sub(gone) as usize;
+        (inner.events.iter().skip(passed).cloned().collect(), inner.noted)
     }
 }
 
@@ -117,6 +127,7 @@ impl Inner {
             self.events.pop_front();
         }
         self.events.push_back(event);
+        self.noted += 1;
     }
 }
 
@@ -171,5 +182,8 @@ mod tests {
             memory.answered(report(true, "multi"), Instant::now());
         }
         assert_eq!(memory.events().len(), EVENTS_MAX);
+        let (last, next) = memory.events_from(2 * EVENTS_MAX as u64 - 1);
+        assert_eq!((last.len(), next), (1, 2 * EVENTS_MAX as u64));
+        assert_eq!(memory.events_from(next).0, []);
     }
 }

@@ -1,41 +1,65 @@
-//! The thread that asks the member, again and again, on one connection as long as that lasts.
+//! The thread that asks a member, again and again, on one connection as long as that lasts.
 
 use crate::memory::Memory;
-use crate::Options;
 use quorate_live::port::{Answer, Operating, Report, Request, Session, Unanswered};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Starts it. It ends with the process.
-pub fn start(options: &Options, operating: Arc<Operating>, memory: Arc<Memory>) -> io::Result<()> {
-    let (member, interval) = (options.member.clone(), options.interval);
-    thread::Builder::new()
-        .name("watch".to_owned())
-        .spawn(move || watch(&member, interval, &operating, &memory))
-        .map(drop)
+/// Asks until it is dropped.
+pub struct Watch {
+    over: Arc<AtomicBool>,
 }
 
-fn watch(member: &str, interval: Duration, operating: &Operating, memory: &Memory) {
-    let mut session = None;
-    loop {
-        let asked = Instant::now();
-        let answer = match ask(&mut session, member, operating) {
-            // The connection may have ended as connections do: another one tells whether somebody is there.
-            Err(Unanswered::Lost(_)) if asked.elapsed() < interval => {
-                ask(&mut session, member, operating)
+impl Watch {
+    /// Asks the member at this group address, and notes what it says in `memory`.
+    pub fn start(
+        member: &str,
+        interval: Duration,
+        operating: Arc<Operating>,
+        memory: Arc<Memory>,
+    ) -> io::Result<Watch> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (member, told) = (member.to_owned(), over.clone());
+        thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            let mut session = None;
+            while !told.load(Ordering::Relaxed) {
+                let asked = Instant::now();
+                look(&mut session, &member, interval, &operating, &memory);
+                thread::sleep(interval.saturating_sub(asked.elapsed()));
             }
-            answer => answer,
-        };
-        match answer {
-            Ok(report) => memory.answered(report, asked),
-            Err(error) => {
-                let gone = matches!(error, Unanswered::NotReached(_));
-                memory.not_answered(error.to_string(), gone);
-            }
+        })?;
+        Ok(Watch { over })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn look(
+    session: &mut Option<Session>,
+    member: &str,
+    interval: Duration,
+    operating: &Operating,
+    memory: &Memory,
+) {
+    let asked = Instant::now();
+    let answer = match ask(session, member, operating) {
+        // The connection may have ended as connections do: another one tells whether somebody is there.
+        Err(Unanswered::Lost(_)) if asked.elapsed() < interval => ask(session, member, operating),
+        answer => answer,
+    };
+    match answer {
+        Ok(report) => memory.answered(report, asked),
+        Err(error) => {
+            let gone = matches!(error, Unanswered::NotReached(_));
+            memory.not_answered(error.to_string(), gone);
         }
-        thread::sleep(interval.saturating_sub(asked.elapsed()));
     }
 }
 

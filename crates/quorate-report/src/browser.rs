@@ -138,23 +138,11 @@ impl Browser {
 
     /// Opens a page; what is wrong with it. `charts_min` must be seen.
     pub fn look_at(&mut self, page: &Path, view: View, charts_min: u64) -> Result<Vec<String>> {
-        let scheme = if view.dark { "dark" } else { "light" };
-        let metrics = json!({
-            "width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": false
-        });
-        self.call("Emulation.setDeviceMetricsOverride", metrics)?;
-        let media = json!({
-            "media": if view.print { "print" } else { "screen" },
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]
-        });
-        self.call("Emulation.setEmulatedMedia", media)?;
+        self.show_as(view)?;
         self.events.clear();
         let page = fs::canonicalize(page)?;
         let url = format!("file://{}", page.display());
-        self.call("Page.navigate", json!({ "url": url }))?;
-        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
-            self.receive()?;
-        }
+        self.open(&url)?;
         let measured = self.call("Runtime.evaluate", json!({"expression": MEASURE}))?;
         let measured = measured["result"]["value"].as_str().context("nothing measured")?;
         let measured: Value = serde_json::from_str(measured)?;
@@ -164,22 +152,66 @@ impl Browser {
         if charts < charts_min {
             wrong.push(format!("{charts} charts are seen"));
         }
-        for event in &self.events {
-            let parameters = &event["params"];
-            match event["method"].as_str().unwrap_or("") {
-                "Network.requestWillBeSent" => {
-                    let asked = parameters["request"]["url"].as_str().unwrap_or("");
-                    if asked != url && !asked.starts_with("data:") {
-                        wrong.push(format!("asked for {asked}"));
-                    }
-                }
-                "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded" => {
-                    wrong.push(format!("said {parameters}"));
-                }
-                _ => {}
-            }
-        }
+        wrong.extend(complaints(&self.events, |asked| asked == url));
         Ok(wrong)
+    }
+
+    /// Opens what is at this address, in a window of this kind.
+    pub fn visit(&mut self, url: &str, view: View) -> Result<()> {
+        self.show_as(view)?;
+        self.events.clear();
+        self.open(url)
+    }
+
+    /// What this JavaScript says of the page that is open.
+    pub fn evaluate(&mut self, expression: &str) -> Result<Value> {
+        let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.call("Runtime.evaluate", asked)?;
+        ensure!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
+        Ok(answer["result"]["value"].take())
+    }
+
+    /// A click with the mouse into the middle of the element that this selects.
+    pub fn click(&mut self, selector: &str) -> Result<()> {
+        let place = self.evaluate(&format!(
+            "(() => {{ const e = document.querySelector({selector:?}); e.scrollIntoView({{block: 'center'}}); \
+             const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
+        ))?;
+        for (kind, buttons) in [("mousePressed", 1), ("mouseReleased", 0)] {
+            let event = json!({
+                "type": kind, "x": place[0], "y": place[1], "button": "left", "buttons": buttons, "clickCount": 1
+            });
+            self.call("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// A key of the keyboard, such as `Tab` or `Enter`.
+    pub fn press(&mut self, key: &str) -> Result<()> {
+        let code = match key {
+            "Enter" => 13,
+            "Tab" => 9,
+            "Escape" => 27,
+            other => bail!("the key {other}"),
+        };
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text
+            });
+            self.call("Input.dispatchKeyEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Text into whatever has the focus.
+    pub fn enter(&mut self, text: &str) -> Result<()> {
+        self.call("Input.insertText", json!({ "text": text })).map(drop)
+    }
+
+    /// What the page that is open asked of others than `origin`, and what it complained about, since it was opened.
+    pub fn complaints(&mut self, origin: &str) -> Vec<String> {
+        complaints(&self.events, |asked| asked.starts_with(origin))
     }
 
     /// The whole page that is open, as PNG.
@@ -197,6 +229,28 @@ impl Browser {
         ensure!(bytes.starts_with(b"%PDF"), "no PDF");
         let text = String::from_utf8_lossy(&bytes);
         Ok(text.matches("/Type /Page\n").count())
+    }
+
+    fn open(&mut self, url: &str) -> Result<()> {
+        self.call("Page.navigate", json!({ "url": url }))?;
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            self.receive()?;
+        }
+        Ok(())
+    }
+
+    fn show_as(&mut self, view: View) -> Result<()> {
+        let scheme = if view.dark { "dark" } else { "light" };
+        let metrics = json!({
+            "width": view.width, "height": 900, "deviceScaleFactor": 1, "mobile": false
+        });
+        self.call("Emulation.setDeviceMetricsOverride", metrics)?;
+        let media = json!({
+            "media": if view.print { "print" } else { "screen" },
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]
+        });
+        self.call("Emulation.setEmulatedMedia", media)?;
+        Ok(())
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Result<Value> {
@@ -231,6 +285,27 @@ impl Browser {
         }
         Ok(message)
     }
+}
+
+/// Requests that are not allowed, and what was said.
+fn complaints(events: &[Value], is_allowed: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for event in events {
+        let parameters = &event["params"];
+        match event["method"].as_str().unwrap_or("") {
+            "Network.requestWillBeSent" => {
+                let asked = parameters["request"]["url"].as_str().unwrap_or("");
+                if !is_allowed(asked) && !asked.starts_with("data:") {
+                    wrong.push(format!("asked for {asked}"));
+                }
+            }
+            "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded" => {
+                wrong.push(format!("said {parameters}"));
+            }
+            _ => {}
+        }
+    }
+    wrong
 }
 
 fn save(answer: &Value, file: &Path) -> Result<Vec<u8>> {

@@ -19,7 +19,8 @@ use std::path::PathBuf;
         /read-only?max_lag=2s            it can be read from\n  \
         /health, /readiness              its server answers clients, in step with the group\n  \
         /liveness                        this agent runs\n\
-        And: /cluster, /history (what the agent saw happen), /metrics (OpenMetrics).\n\
+        And: /console (the group live, for a browser), /cluster, /history (what the agent saw happen), /metrics \
+        (OpenMetrics).\n\
         POST /switchover {\"candidate\":\"NAME\"} from this host, with `Authorization: Bearer TOKEN`.\n\n\
         The operator needs no right but to look (quorate operator new --read-only), unless it is to take orders.\n\n\
         Example:\n  quorate agent --operator-file /etc/mysql/monitor.operator"
