@@ -82,6 +82,7 @@ enum RemoteProgress {
 }
 
 /// What a write-set handle of the server points to.
+#[allow(clippy::large_enum_variant, reason = "behind a pointer of its own, made once, never moved")]
 pub enum Handle {
     Local(Trx),
     Remote(Remote),
