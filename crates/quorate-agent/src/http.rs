@@ -9,7 +9,8 @@ use crate::memory::{Known, Memory};
 use crate::metrics;
 use crate::samples::{Sample, Samples};
 use crate::verdict::{self, LagMax};
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Query, State};
+use axum::http::request::Parts;
 use axum::http::{header, HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
@@ -19,7 +20,7 @@ use quorate_live::port::{Answer, MemberChange, Operating, Report, Request, Unans
 use serde::Deserialize;
 use serde_json::{json, Value};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 
@@ -138,17 +139,14 @@ fn shown(known: &Known) -> Value {
 
 /// All that the member knows of the group.
 async fn cluster(State(serving): Shared) -> Response {
-    match serving.memory.known().last {
+    let known = serving.memory.known();
+    match &known.last {
         Some((report, age)) => {
-            let body = json!({ "age_ms": age.as_millis() as u64, "report": *report });
+            let body = json!({ "age_ms": age.as_millis() as u64, "report": **report });
             Json(body).into_response()
         }
-        None => not_known(&serving.memory.known()),
+        None => (StatusCode::SERVICE_UNAVAILABLE, Json(shown(&known))).into_response(),
     }
-}
-
-fn not_known(known: &Known) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, Json(shown(known))).into_response()
 }
 
 async fn history(State(serving): Shared) -> Response {
@@ -220,13 +218,9 @@ struct Switchover {
 
 async fn switchover(
     State(serving): Shared,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
+    _may: MayOrder,
     Json(order): Json<Switchover>,
 ) -> Response {
-    if let Err(refused) = may_order(&serving, from, &headers) {
-        return refused.into_response();
-    }
     let known = serving.memory.known();
     let leads = known.fresh.as_ref().and_then(|report| report.leading());
     let leads = leads.map(|leader| leader.name.clone());
@@ -244,15 +238,7 @@ struct Priority {
     priority: u8,
 }
 
-async fn priority(
-    State(serving): Shared,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    Json(order): Json<Priority>,
-) -> Response {
-    if let Err(refused) = may_order(&serving, from, &headers) {
-        return refused.into_response();
-    }
+async fn priority(State(serving): Shared, _may: MayOrder, Json(order): Json<Priority>) -> Response {
     let Priority { name, priority } = order;
     let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
     carry_out(serving, Request::MemberSet(change)).await
@@ -294,15 +280,31 @@ fn order(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
     Err(Unanswered::NotReached("leadership moves from member to member; nothing was done".into()))
 }
 
+/// Whoever sent this request may give orders. Nothing else of it is looked at before.
+struct MayOrder;
+
+impl FromRequestParts<Arc<Serving>> for MayOrder {
+    type Rejection = (StatusCode, &'static str);
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        serving: &Arc<Serving>,
+    ) -> Result<MayOrder, Self::Rejection> {
+        // Who is not known is from elsewhere.
+        let from = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|from| from.0.ip());
+        may_order(serving, from, &parts.headers).map(|()| MayOrder)
+    }
+}
+
 fn may_order(
     serving: &Serving,
-    from: SocketAddr,
+    from: Option<IpAddr>,
     headers: &HeaderMap,
 ) -> Result<(), (StatusCode, &'static str)> {
     let Some(token) = &serving.token else {
         return Err((StatusCode::FORBIDDEN, "this agent takes no orders: it has no --token-file"));
     };
-    if !from.ip().to_canonical().is_loopback() {
+    if !from.is_some_and(|from| from.to_canonical().is_loopback()) {
         let why =
             "orders are taken from this host only, as nothing is encrypted here; from elsewhere: \
                    quorate --seed HOST:PORT switchover";

@@ -138,11 +138,9 @@ impl Browser {
 
     /// Opens a page; what is wrong with it. `charts_min` must be seen.
     pub fn look_at(&mut self, page: &Path, view: View, charts_min: u64) -> Result<Vec<String>> {
-        self.show_as(view)?;
-        self.events.clear();
         let page = fs::canonicalize(page)?;
         let url = format!("file://{}", page.display());
-        self.open(&url)?;
+        self.visit(&url, view)?;
         let measured = self.call("Runtime.evaluate", json!({"expression": MEASURE}))?;
         let measured = measured["result"]["value"].as_str().context("nothing measured")?;
         let measured: Value = serde_json::from_str(measured)?;
@@ -160,7 +158,11 @@ impl Browser {
     pub fn visit(&mut self, url: &str, view: View) -> Result<()> {
         self.show_as(view)?;
         self.events.clear();
-        self.open(url)
+        self.call("Page.navigate", json!({ "url": url }))?;
+        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+            self.receive()?;
+        }
+        Ok(())
     }
 
     /// What this JavaScript says of the page that is open.
@@ -229,14 +231,6 @@ impl Browser {
         ensure!(bytes.starts_with(b"%PDF"), "no PDF");
         let text = String::from_utf8_lossy(&bytes);
         Ok(text.matches("/Type /Page\n").count())
-    }
-
-    fn open(&mut self, url: &str) -> Result<()> {
-        self.call("Page.navigate", json!({ "url": url }))?;
-        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
-            self.receive()?;
-        }
-        Ok(())
     }
 
     fn show_as(&mut self, view: View) -> Result<()> {

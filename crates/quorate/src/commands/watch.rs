@@ -4,9 +4,10 @@ use crate::args::Watch;
 use crate::cluster::Cluster;
 use crate::failure::exit_code;
 use crate::remote::Remote;
-use crate::view::Report;
+use crate::view::{Health, Report};
 use anyhow::Result;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::thread;
@@ -57,17 +58,27 @@ pub fn watch(remote: Option<&Remote>, dir: &Path, args: &Watch) -> Result<u8> {
 fn look_at(remote: &Remote) -> Result<Look> {
     let at = Instant::now();
     let survey = remote.survey()?;
-    let seqnos = survey.nodes.iter().filter_map(|node| Some((node.name.clone(), node.seqno?)));
-    let (seqnos, code) = (seqnos.collect(), survey.health.exit_code());
-    Ok(Look { shown: survey.to_string(), code, at, seqnos })
+    let nodes = survey.nodes.iter().map(|node| (&node.name, node.seqno));
+    Ok(Look::of(&survey, survey.health, at, nodes))
 }
 
 fn look_here(cluster: &Cluster) -> Result<Look> {
     let at = Instant::now();
     let report = Report::collect(cluster);
-    let seqnos = report.nodes.iter().filter_map(|node| Some((node.name.clone(), node.seqno?)));
-    let (seqnos, code) = (seqnos.collect(), report.health.exit_code());
-    Ok(Look { shown: report.to_string(), code, at, seqnos })
+    let nodes = report.nodes.iter().map(|node| (&node.name, node.seqno));
+    Ok(Look::of(&report, report.health, at, nodes))
+}
+
+impl Look {
+    fn of<'a>(
+        shown: &impl Display,
+        health: Health,
+        at: Instant,
+        nodes: impl Iterator<Item = (&'a String, Option<i64>)>,
+    ) -> Look {
+        let seqnos = nodes.filter_map(|(name, seqno)| Some((name.clone(), seqno?))).collect();
+        Look { shown: shown.to_string(), code: health.exit_code(), at, seqnos }
+    }
 }
 
 fn show(look: &Look, before: Option<&Look>, number: u64) -> io::Result<()> {
