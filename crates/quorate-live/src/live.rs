@@ -132,8 +132,8 @@ impl Live {
     }
 
     /// A line about a stranger, unless there was one a while ago.
-    pub fn complain(&self, message: String) {
-        if let Some(line) = self.hands.acceptor.complaint(message) {
+    pub fn complain(&self, who: &str, reason: &str) {
+        if let Some(line) = self.hands.acceptor.complaint(who, reason) {
             self.log(LogLevel::Warn, line);
         }
     }

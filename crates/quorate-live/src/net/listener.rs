@@ -1,7 +1,7 @@
-//! The group port: accepts connections, and keeps strangers from doing harm. Complaints about them
-//! are at most one line in ten seconds.
+//! The group port: accepts connections, and keeps strangers from doing harm.
 
 use super::allowed::Allowed;
+use super::complaints::Complaints;
 use super::connections::Connections;
 use super::{dial, socket};
 use crate::error::GroupError;
@@ -13,19 +13,12 @@ use std::time::{Duration, Instant};
 
 /// How long a connection takes from this host to itself at most.
 const ARRIVAL: Duration = Duration::from_millis(100);
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(crate) struct Acceptor {
     listener: TcpListener,
     complaints: Mutex<Complaints>,
     pub connections: Connections,
     pub allowed: Allowed,
-}
-
-#[derive(Default)]
-struct Complaints {
-    last: Option<Instant>,
-    suppressed: u64,
 }
 
 impl Acceptor {
@@ -64,18 +57,9 @@ impl Acceptor {
         self.listener.accept()
     }
 
-    /// A line about a stranger, unless there was one a while ago.
-    pub fn complaint(&self, message: String) -> Option<String> {
-        let mut complaints = self.complaints.lock();
-        if complaints.last.is_some_and(|at| at.elapsed() < COMPLAINT_INTERVAL) {
-            complaints.suppressed += 1;
-            return None;
-        }
-        complaints.last = Some(Instant::now());
-        Some(match std::mem::take(&mut complaints.suppressed) {
-            0 => message,
-            count => format!("{message} ({count} similar lines were left out)"),
-        })
+    /// A line about a stranger, unless there was one for the same reason a while ago.
+    pub fn complaint(&self, who: &str, reason: &str) -> Option<String> {
+        self.complaints.lock().line(who, reason, Instant::now())
     }
 
     /// Stops accepting, and ends every connection.

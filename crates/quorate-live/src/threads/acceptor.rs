@@ -17,18 +17,17 @@ pub(crate) fn run(live: &Arc<Live>) {
         }
         match accepted {
             Ok((_, addr)) if !live.trust().admits(addr.ip()) => {
-                live.complain(format!(
-                    "connection from {addr} dropped: it comes from another host, and nothing protects \
-                     this node's group port: set quorate.secret_file on all nodes"
-                ));
+                let why = "it comes from another host, and nothing protects this node's group port: set \
+                           quorate.secret_file on all nodes";
+                live.complain(&format!("connection from {addr} dropped"), why);
             }
             Ok((stream, addr)) => {
                 if let Err(error) = receive(live, stream) {
-                    live.complain(format!("connection from {addr} dropped: {error}"));
+                    live.complain(&format!("connection from {addr} dropped"), &error.to_string());
                 }
             }
             Err(error) => {
-                live.complain(format!("cannot accept connections: {error}"));
+                live.complain("cannot accept connections", &error.to_string());
                 // Out of file descriptors, most likely: do not spin until some are free.
                 if !live.pause(Duration::from_millis(100)) {
                     return;

@@ -43,7 +43,7 @@ pub(super) fn serve(
             shown
         }
         Err(refusal) => {
-            live.complain(format!("refused an operator from {from}: {}", refusal.text));
+            live.complain(&format!("refused an operator from {from}"), &refusal.text);
             return Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?);
         }
     };

@@ -25,8 +25,8 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
     if let Err(failure) = serve(live, stream) {
         if !live.is_stopping() && !live.with_machine(|machine, _, _| machine.is_isolated()) {
             let node = &live.options.name;
-            let line = format!("node {node} closed a connection from {addr}: {failure}");
-            live.complain(line);
+            let who = format!("node {node} closed a connection from {addr}");
+            live.complain(&who, &failure.to_string());
         }
     }
 }
@@ -76,8 +76,8 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
             // Whoever asks around for the leader may be sent to itself.
             if !matches!(refusal.code, RefusalCode::Yourself | RefusalCode::Isolated) {
                 let Hello { from, .. } = &hello;
-                let line = format!("refused node {} at {}: {}", from.name, from.addr, refusal.text);
-                live.complain(line);
+                let who = format!("refused node {} at {}", from.name, from.addr);
+                live.complain(&who, &refusal.text);
             }
             Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?)
         }
