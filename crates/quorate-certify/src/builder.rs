@@ -6,7 +6,7 @@
 
 use crate::key::PathHash;
 use crate::key_table::KeyTable;
-use crate::write_set::{HEADER_LEN, TERM_LEN};
+use crate::write_set::{HEADER_LEN, TAIL_LEN};
 use crate::{flags, Header, Key, KeyType, Kind, KEYS_MAX_DEFAULT};
 use bytes::Bytes;
 
@@ -84,7 +84,7 @@ impl WriteSetBuilder {
 
     pub fn append_data(&mut self, data: &[u8]) {
         if self.buffer.is_empty() {
-            let keys = (self.keys.len() + 1) * Key::ENCODED_LEN + TERM_LEN;
+            let keys = (self.keys.len() + 1).min(KEYS_KEPT) * Key::ENCODED_LEN + TAIL_LEN;
             self.buffer.reserve((HEADER_LEN + data.len() + keys).max(BUFFER_MIN));
             self.buffer.resize(HEADER_LEN, 0);
         }
@@ -121,21 +121,37 @@ impl WriteSetBuilder {
         let data_len = self.data_len();
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(HEADER_LEN + data_len, 0);
-        buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TERM_LEN);
+        buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TAIL_LEN);
         for key in &self.keys {
             buffer.extend_from_slice(&key.raw().to_le_bytes());
         }
-        if header.term != 0 {
-            buffer.extend_from_slice(&header.term.to_le_bytes());
-        }
+        header.encode_tail(&mut buffer);
         buffer[..HEADER_LEN]
             .copy_from_slice(&header.encode(data_len as u64, self.keys.len() as u32));
         self.clear();
-        // The log's caches count lengths, not capacities.
-        if buffer.capacity() - buffer.len() > buffer.len() / 4 {
-            buffer.shrink_to_fit();
-        }
-        Bytes::from(buffer)
+        frozen(buffer)
+    }
+
+    /// The first bytes of the data, at most so many, as what `header` says: a part. The rest stays, and so do
+    /// the keys.
+    pub fn take_part(&mut self, header: &Header, bytes_max: usize) -> Bytes {
+        let end = HEADER_LEN + bytes_max.min(self.data_len());
+        let mut part = match end < self.buffer.len() {
+            true => {
+                let part = self.buffer[..end].to_vec();
+                self.buffer.drain(HEADER_LEN..end);
+                part
+            }
+            false => std::mem::take(&mut self.buffer),
+        };
+        part.resize(end, 0);
+        part[..HEADER_LEN].copy_from_slice(&header.encode((end - HEADER_LEN) as u64, 0));
+        frozen(part)
+    }
+
+    /// Forgets the data appended since the last `finish`, and keeps the keys.
+    pub fn drop_data(&mut self) {
+        self.buffer = Vec::new();
     }
 
     /// Forgets everything appended since the last `finish`.
@@ -185,6 +201,14 @@ impl WriteSetBuilder {
     }
 }
 
+/// The log's caches count lengths, not capacities.
+fn frozen(mut buffer: Vec<u8>) -> Bytes {
+    if buffer.capacity() - buffer.len() > buffer.len() / 4 {
+        buffer.shrink_to_fit();
+    }
+    Bytes::from(buffer)
+}
+
 /// Schema and table; what is below is a row.
 const TABLE_PARTS: usize = 2;
 
@@ -194,7 +218,7 @@ const KEYS_MAX: usize = (KEYS_MAX_DEFAULT / 3 * 2) as usize;
 /// Bytes; the smallest buffer worth allocating for a transaction's data.
 const BUFFER_MIN: usize = 1024;
 
-/// Keys; the capacity kept for the next fragment.
+/// Keys; the capacity kept for the next fragment, and taken for them behind the data before they are all known.
 const KEYS_KEPT: usize = 1024;
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ pub enum Outcome {
     },
     /// `last_seen` lies outside the window, so nobody can tell. Treat as a conflict.
     TooOld,
-    /// A fragment of a streaming transaction that a view has ended everywhere (see [`Members`]).
+    /// A fragment of a streaming transaction that a view has ended everywhere (see [`Members`]), or a write set
+    /// whose parts are not all there any more (see [`OpenParts`](crate::OpenParts)).
     Orphan,
     /// In single-primary mode: its origin did not lead, or leads no more; somebody else's write
     /// sets may have come in between. Treat as a conflict.
@@ -102,6 +103,16 @@ impl Certifier {
     /// log, whose entry is of that term: only what its leader proposed as such passes. A rollback
     /// does, whoever's it is: it only ends what began.
     pub fn sequence_under(&mut self, write_set: &WriteSet, primary_term: Option<u64>) -> Verdict {
+        self.sequence_parts(write_set, primary_term, true)
+    }
+
+    /// As [`Self::sequence_under`]. `whole`: the parts that it counts on are there.
+    pub(crate) fn sequence_parts(
+        &mut self,
+        write_set: &WriteSet,
+        primary_term: Option<u64>,
+        whole: bool,
+    ) -> Verdict {
         let header = write_set.header();
         debug_assert_eq!(header.kind, Kind::WRITE_SET);
         let seqno = self.seqno() + 1;
@@ -115,6 +126,7 @@ impl Certifier {
         };
         let mut depends_on = self.least_dependency(header, seqno);
         let outcome = match self.decide(write_set, &item, seqno, &mut depends_on) {
+            Outcome::Ok if !whole => Outcome::Orphan,
             Outcome::Ok if !is_primary(header, primary_term) => Outcome::NotPrimary,
             outcome => outcome,
         };

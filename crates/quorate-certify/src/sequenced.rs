@@ -5,24 +5,29 @@
 use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
 use crate::votes::{Answer, Decision, Votes};
-use crate::{Certifier, Kind, Limits, ParseError, Seqno, Verdict, WriteSet};
+use crate::{Certifier, Kind, Limits, OpenParts, ParseError, Places, Seqno, Verdict, WriteSet};
 use bytes::Bytes;
 
 /// ```text
-/// magic "qseq", version u8 = 2, votes length u32, votes, transfers length u32, transfers,
-/// certifier snapshot
+/// magic "qseq", version u8 = 3, votes length u32, votes, transfers length u32, transfers,
+/// open parts length u32, open parts, certifier snapshot
 /// ```
 ///
-/// Version 1, which has no transfers, is read too.
+/// Version 2 has no open parts, and is written where there are none: an older release may read it. Version 1,
+/// which has no transfers either, is read too.
 const MAGIC: &[u8; 4] = b"qseq";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_WITHOUT_PARTS: u8 = 2;
 
 /// What a log entry turned out to be.
 pub enum Sequencing {
-    WriteSet(WriteSet, Verdict),
+    /// With the places of its parts in the log, if it has some and they are all there.
+    WriteSet(WriteSet, Verdict, Option<Places>),
     Vote(WriteSet, VoteMessage, Answer),
     StateRequest(WriteSet, StateRequest, Asked),
     StateOutcome(WriteSet, StateOutcome),
+    /// A part of a large transaction, or the end of its stream.
+    Part(WriteSet),
     /// A message between members that changes nothing here.
     Message(WriteSet),
 }
@@ -31,28 +36,34 @@ pub struct Sequenced {
     pub certifier: Certifier,
     pub votes: Votes,
     pub transfers: Transfers,
+    pub parts: OpenParts,
 }
 
 impl Sequenced {
     /// Before the first entry of a group whose history stands at `position` (see `genesis`).
     pub fn beginning(limits: Limits, position: i64) -> Self {
         let certifier = Certifier::starting_at(limits, position);
-        Self { certifier, votes: Votes::default(), transfers: Transfers::default() }
+        let (votes, transfers, parts) = Default::default();
+        Self { certifier, votes, transfers, parts }
     }
 
-    /// The next entry. An error that [`ParseError::is_newer`] stops this member: others may be able
+    /// The next entry, which is at `index` in the log. An error that [`ParseError::is_newer`] stops this member: others may be able
     /// to read the entry. Any other is passed over by every member alike. For
     /// `primary_term` see [`Certifier::sequence_under`].
     pub fn entry(
         &mut self,
+        index: u64,
         data: Bytes,
         primary_term: Option<u64>,
     ) -> Result<Sequencing, ParseError> {
+        self.parts.passed(data.len());
         let write_set = WriteSet::parse(data)?;
         let header = write_set.header();
         if header.kind == Kind::WRITE_SET {
-            let verdict = self.certifier.sequence_under(&write_set, primary_term);
-            return Ok(Sequencing::WriteSet(write_set, verdict));
+            let parts = header.parts.map(|parts| self.parts.take(header.origin, &parts));
+            let (whole, places) = (parts != Some(None), parts.flatten());
+            let verdict = self.certifier.sequence_parts(&write_set, primary_term, whole);
+            return Ok(Sequencing::WriteSet(write_set, verdict, places));
         }
         let payload = write_set.payload();
         let (kind, origin) = (header.kind, header.origin);
@@ -81,6 +92,18 @@ impl Sequenced {
                 }
                 None => Sequencing::Message(write_set),
             },
+            Kind::PART => {
+                let (stream, number) = (header.trx_id, u32::try_from(header.conn_id));
+                let mut members = self.certifier.members().ids();
+                if let (Ok(number), true) = (number, members.any(|id| id == origin)) {
+                    self.parts.add(origin, stream, number, index);
+                }
+                Sequencing::Part(write_set)
+            }
+            Kind::PARTS_END => {
+                self.parts.end(origin, header.trx_id);
+                Sequencing::Part(write_set)
+            }
             Kind(unknown) => return Err(ParseError::Kind(unknown)),
         })
     }
@@ -96,13 +119,20 @@ impl Sequenced {
     pub fn view(&mut self, members: &[u128]) -> (Seqno, Vec<Decision>) {
         let seqno = self.certifier.sequence_view(members.iter().copied());
         self.transfers.view(members);
+        self.parts.view(members);
         (seqno, self.votes.view(members.iter().copied()))
     }
 
     pub fn snapshot(&self) -> Bytes {
         let mut out = Vec::from(&MAGIC[..]);
-        out.push(VERSION);
-        for part in [self.votes.encode(), self.transfers.encode()] {
+        let mut parts = vec![self.votes.encode(), self.transfers.encode()];
+        if self.parts.is_empty() {
+            out.push(VERSION_WITHOUT_PARTS);
+        } else {
+            out.push(VERSION);
+            parts.push(self.parts.encode());
+        }
+        for part in parts {
             out.extend_from_slice(&(part.len() as u32).to_le_bytes());
             out.extend_from_slice(&part);
         }
@@ -115,8 +145,8 @@ impl Sequenced {
         let damaged =
             || format!("a snapshot of {} bytes is damaged: start from another", bytes.len());
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
-        let (version, rest) = rest.split_first().ok_or_else(damaged)?;
-        if !(1..=VERSION).contains(version) {
+        let (&version, rest) = rest.split_first().ok_or_else(damaged)?;
+        if !(1..=VERSION).contains(&version) {
             return Err(format!(
                 "a snapshot has version {version}, this member reads {VERSION}: a newer member wrote it; upgrade this one"
             ));
@@ -126,10 +156,19 @@ impl Sequenced {
             1 => (&[][..], rest),
             _ => part(rest).ok_or_else(damaged)?,
         };
+        let (parts, rest) = match version {
+            VERSION => {
+                let (parts, rest) = part(rest).ok_or_else(damaged)?;
+                let open = OpenParts::decode(parts).filter(|open| !open.is_empty());
+                (open.ok_or_else(damaged)?, rest)
+            }
+            _ => (OpenParts::default(), rest),
+        };
         Ok(Self {
             certifier: Certifier::restore(rest).map_err(|e| e.to_string())?,
             votes: Votes::decode(votes).ok_or_else(damaged)?,
             transfers: Transfers::decode(transfers).ok_or_else(damaged)?,
+            parts,
         })
     }
 }
@@ -143,23 +182,22 @@ fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Header, WriteSetBuilder};
+    use crate::{Header, Outcome, PartsOf, WriteSetBuilder};
 
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
-        let mut state = Sequenced {
-            certifier: Certifier::new(16),
-            votes: Votes::default(),
-            transfers: Transfers::default(),
-        };
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
         state.view(&[1, 2, 3]);
+        let part = WriteSetBuilder::new().finish(&Header::part(1, 7, 7, 0));
+        assert!(matches!(state.entry(5, part, None), Ok(Sequencing::Part(_))));
         state.votes.cast(1, 2, crate::votes::Ballot::Error(5), 0);
         let request = StateRequest { donor: 1, joiner: 3, message: Bytes::new() };
         state.transfers.request(&request, 1, 1, |_| true);
         let bytes = state.snapshot();
         let again = Sequenced::restore(&bytes).unwrap();
         assert_eq!((again.certifier.seqno(), &again.votes), (1, &state.votes));
-        assert_eq!(again.transfers, state.transfers);
+        assert_eq!((&again.transfers, &again.parts), (&state.transfers, &state.parts));
+        assert_eq!(again.parts.first_index(), Some(5));
         assert_eq!(again.snapshot(), bytes);
         for cut in 0..bytes.len() {
             assert!(Sequenced::restore(&bytes[..cut]).is_err());
@@ -175,16 +213,45 @@ mod tests {
             if let Some(version) = version {
                 data[0] = version;
             }
-            state.entry(data.into(), None).map(|_| ()).map_err(|error| error.is_newer())
+            state.entry(1, data.into(), None).map(|_| ()).map_err(|error| error.is_newer())
         };
         assert_eq!(entry(Kind::WRITE_SET, None), Ok(()));
         assert_eq!(entry(Kind::VOTE, None), Ok(()), "no vote, and so for everybody");
         assert_eq!(entry(Kind(99), None), Err(true));
         assert_eq!(entry(Kind::WRITE_SET, Some(99)), Err(true));
         assert_eq!(
-            state.entry(Bytes::from_static(b"noise"), None).err().map(|e| e.is_newer()),
+            state.entry(1, Bytes::from_static(b"noise"), None).err().map(|e| e.is_newer()),
             Some(false)
         );
+    }
+
+    #[test]
+    fn a_large_transaction_passes_with_all_its_parts_and_fails_on_all_members_without_one() {
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
+        state.view(&[1, 2]);
+        let mut verdicts = |numbers: &[u32], count| {
+            let mut builder = WriteSetBuilder::new();
+            for number in numbers {
+                builder.append_data(b"rows");
+                let part =
+                    builder.take_part(&Header::part(1, 50 + u64::from(*number), 50, *number), 9);
+                state.entry(u64::from(*number) + 3, part, None).unwrap();
+            }
+            let parts = Some(PartsOf { stream: 50, count, bytes: 4 * numbers.len() as u64 });
+            let last = builder
+                .finish(&Header { parts, ..Header::transaction(1, 90 + u64::from(count), 1) });
+            match state.entry(9, last, None) {
+                Ok(Sequencing::WriteSet(write_set, verdict, places)) => {
+                    assert_eq!(write_set.header().parts, parts);
+                    (verdict.outcome, places)
+                }
+                _ => panic!("no write set"),
+            }
+        };
+        assert_eq!(verdicts(&[0, 1, 2], 3), (Outcome::Ok, Some(Box::from([3, 4, 5]))));
+        assert_eq!(verdicts(&[0, 1], 4), (Outcome::Orphan, None));
+        assert_eq!(verdicts(&[], 0), (Outcome::Ok, Some(Box::from([]))));
+        assert!(state.parts.is_empty());
     }
 
     #[test]
@@ -199,6 +266,7 @@ mod tests {
         let bytes = state.snapshot();
         let votes = state.votes.encode().len();
         let (head, rest) = bytes.split_at(MAGIC.len() + 1);
+        assert_eq!(head[4], VERSION_WITHOUT_PARTS);
         let (votes, rest) = rest.split_at(4 + votes);
         assert_eq!(rest[..4], [0; 4], "no transfers");
         let first = [&head[..4], &[1], votes, &rest[4..]].concat();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  field            all numbers little-endian
-//!      0      1  version          1, or 2 where a term follows
+//!      0      1  version          1; 2 where a term follows; 3 where term and parts follow
 //!      1      1  kind             see Kind
 //!      2      2  kin epoch        see Header::kin_epoch
 //!      4      4  flags            wsrep flags
@@ -17,20 +17,30 @@
 //!     76      4  pa_range         see Header::pa_range
 //!     80      n  payload
 //!   80+n     8k  keys             see Key
-//!  80+n+8k    8  term             version 2 only: see Header::term
+//!  80+n+8k    8  term             versions 2 and 3: see Header::term; 0 in version 3 only
+//!  88+n+8k    8  stream           version 3 only: see Header::parts
+//!  96+n+8k    4  count of parts
+//! 100+n+8k    8  bytes of parts
 //! ```
+//!
+//! A part ([`Kind::PART`]), and what gives a stream of them up ([`Kind::PARTS_END`]), names its stream as trx
+//! id, and a part its number as connection id.
 //!
 //! The payload grows in place behind room kept for the header and the keys follow it, so a
 //! transaction's data is never moved again after it was appended.
 
-use crate::{Key, Seqno};
-use bytes::Bytes;
+use crate::{Key, PartsOf, Seqno};
+use bytes::{Buf, BufMut, Bytes};
 
-/// The layout without a term, and the one with it.
+/// The layout without a term, the one with it, and the one with parts, too.
 const VERSION: u8 = 1;
 const VERSION_WITH_TERM: u8 = 2;
+const VERSION_WITH_PARTS: u8 = 3;
 
-pub(crate) const TERM_LEN: usize = 8;
+const TERM_LEN: usize = 8;
+const PARTS_LEN: usize = 20;
+/// What may follow the keys.
+pub(crate) const TAIL_LEN: usize = TERM_LEN + PARTS_LEN;
 
 pub(crate) const HEADER_LEN: usize = 80;
 
@@ -60,6 +70,10 @@ impl Kind {
     pub const STATE_REQUEST: Kind = Kind(2);
     pub const VOTE: Kind = Kind(3);
     pub const STATE_OUTCOME: Kind = Kind(16);
+    /// A piece of the data of a large transaction, see [`OpenParts`](crate::OpenParts).
+    pub const PART: Kind = Kind(17);
+    /// The end of a stream of parts whose write set does not come.
+    pub const PARTS_END: Kind = Kind(18);
 }
 
 /// Everything about a proposal but its keys and its payload.
@@ -91,6 +105,8 @@ pub struct Header {
     /// that was given up are gone while it may still be ordered, so what is proposed later is of a
     /// later epoch, and conflicts with it as if it came from elsewhere, whichever is ordered first.
     pub kin_epoch: u16,
+    /// The parts that the data of this write set begins with.
+    pub parts: Option<PartsOf>,
     /// Nanoseconds since 1970 by the origin's clock; nothing is decided by it.
     pub timestamp: u64,
 }
@@ -111,8 +127,21 @@ impl Header {
             pa_range: Header::PA_RANGE_ANY,
             term: 0,
             kin_epoch: 0,
+            parts: None,
             timestamp: 0,
         }
+    }
+
+    /// Of part `number` of a stream.
+    pub fn part(origin: u128, serial: u64, stream: u64, number: u32) -> Header {
+        let kind = Kind::PART;
+        let (trx_id, conn_id) = (stream, number.into());
+        Header { kind, flags: 0, trx_id, conn_id, ..Header::transaction(origin, serial, 0) }
+    }
+
+    /// Gives a stream up.
+    pub fn parts_end(origin: u128, serial: u64, stream: u64) -> Header {
+        Header { kind: Kind::PARTS_END, ..Header::part(origin, serial, stream, 0) }
     }
 
     pub fn has(&self, flag: u32) -> bool {
@@ -126,7 +155,7 @@ impl Header {
 
     pub(crate) fn encode(&self, data_len: u64, key_count: u32) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
-        out[0] = if self.term == 0 { VERSION } else { VERSION_WITH_TERM };
+        out[0] = self.version();
         out[1] = self.kind.0;
         out[2..4].copy_from_slice(&self.kin_epoch.to_le_bytes());
         out[4..8].copy_from_slice(&self.flags.to_le_bytes());
@@ -140,6 +169,39 @@ impl Header {
         out[72..76].copy_from_slice(&key_count.to_le_bytes());
         out[76..80].copy_from_slice(&self.pa_range.to_le_bytes());
         out
+    }
+
+    fn version(&self) -> u8 {
+        match (self.parts, self.term) {
+            (Some(_), _) => VERSION_WITH_PARTS,
+            (None, 0) => VERSION,
+            (None, _) => VERSION_WITH_TERM,
+        }
+    }
+
+    /// Appends what follows the keys.
+    pub(crate) fn encode_tail(&self, out: &mut Vec<u8>) {
+        if self.version() != VERSION {
+            out.put_u64_le(self.term);
+        }
+        if let Some(parts) = &self.parts {
+            out.put_u64_le(parts.stream);
+            out.put_u32_le(parts.count);
+            out.put_u64_le(parts.bytes);
+        }
+    }
+
+    /// What stands there. False: it could be written otherwise.
+    fn decode_tail(&mut self, version: u8, mut tail: &[u8]) -> bool {
+        if version == VERSION {
+            return true;
+        }
+        self.term = tail.get_u64_le();
+        if version == VERSION_WITH_PARTS {
+            let (stream, count, bytes) = (tail.get_u64_le(), tail.get_u32_le(), tail.get_u64_le());
+            self.parts = Some(PartsOf { stream, count, bytes });
+        }
+        self.version() == version
     }
 }
 
@@ -158,9 +220,10 @@ impl WriteSet {
         let Some((head, body)) = bytes.split_first_chunk::<HEADER_LEN>() else {
             return Err(ParseError::Truncated { bytes: bytes.len() });
         };
-        let term_len = match head[0] {
+        let after_keys = match head[0] {
             VERSION => 0,
             VERSION_WITH_TERM => TERM_LEN,
+            VERSION_WITH_PARTS => TAIL_LEN,
             version => return Err(ParseError::Version(version)),
         };
         let mut header = Header {
@@ -175,6 +238,7 @@ impl WriteSet {
             timestamp: u64::from_le_bytes(field(head, 56)),
             pa_range: u32::from_le_bytes(field(head, 76)),
             term: 0,
+            parts: None,
         };
         if header.kind == Kind(0) || header.flags & !flags::KNOWN != 0 {
             return Err(ParseError::Header);
@@ -182,17 +246,13 @@ impl WriteSet {
         let data_len = u64::from_le_bytes(field(head, 64));
         let key_count = u32::from_le_bytes(field(head, 72));
         let keys_len = u64::from(key_count) * Key::ENCODED_LEN as u64;
-        let tail_len = keys_len + term_len as u64;
+        let tail_len = keys_len + after_keys as u64;
         if data_len.checked_add(tail_len) != Some(body.len() as u64) {
             return Err(ParseError::Length { bytes: bytes.len(), data_len, key_count });
         }
         let keys_at = bytes.len() - tail_len as usize;
-        let keys_end = bytes.len() - term_len;
-        if let Some(term) = body.last_chunk().filter(|_| term_len != 0) {
-            header.term = u64::from_le_bytes(*term);
-        }
-        // Of two ways to write the same, one: version 2 has a term.
-        if term_len != 0 && header.term == 0 {
+        let keys_end = bytes.len() - after_keys;
+        if !header.decode_tail(head[0], &bytes[keys_end..]) {
             return Err(ParseError::Header);
         }
         Ok(WriteSet { header, bytes, keys_at, keys_end })
@@ -262,7 +322,7 @@ impl ExactSizeIterator for Keys<'_> {}
 pub enum ParseError {
     #[error("proposal of {bytes} bytes is shorter than its {HEADER_LEN}-byte header")]
     Truncated { bytes: usize },
-    #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_TERM}: it was proposed by a newer member; upgrade this one")]
+    #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_PARTS}: it was proposed by a newer member; upgrade this one")]
     Version(u8),
     #[error("proposal is a message of kind {0}, which this release does not know: a newer member proposed it; upgrade this one")]
     Kind(u8),
@@ -289,6 +349,6 @@ mod tests {
 
     #[test]
     fn its_version_is_that_of_the_newest_level() {
-        assert_eq!(VERSION_WITH_TERM, quorate_consensus::level::NEWEST.write_set);
+        assert_eq!(VERSION_WITH_PARTS, quorate_consensus::level::NEWEST.write_set);
     }
 }

@@ -139,8 +139,9 @@ fn damage_is_named() {
         bytes[at] = value;
         WriteSet::parse(Bytes::from(bytes)).expect_err("damaged")
     };
-    assert_eq!(with(0, 3), ParseError::Version(3));
+    assert_eq!(with(0, 4), ParseError::Version(4));
     assert!(matches!(with(0, 2), ParseError::Length { .. }), "no term");
+    assert!(matches!(with(0, 3), ParseError::Length { .. }), "no parts");
     assert_eq!(with(1, 0), ParseError::Header);
     assert_eq!(with(6, 1), ParseError::Header);
     assert!(matches!(with(64, 5), ParseError::Length { .. }));
@@ -167,6 +168,7 @@ fn layout_is_frozen() {
         pa_range: 0x50,
         term: 0,
         kin_epoch: 0x70,
+        parts: None,
         timestamp: 0x60,
     });
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -212,6 +214,46 @@ fn a_term_stands_behind_the_keys_and_only_where_there_is_one() {
     let mut without = stamped.to_vec();
     without[plain.len()..].fill(0);
     assert!(WriteSet::parse(without.into()).is_err(), "version 2 has a term");
+}
+
+#[test]
+fn parts_stand_behind_the_term_which_may_be_none() {
+    for term in [0, 0x0102] {
+        let parts = Some(PartsOf { stream: 0x0304, count: 5, bytes: 6 });
+        let mut builder = WriteSetBuilder::new();
+        builder.append_key(&[b"d"], KeyType::Exclusive);
+        builder.append_data(b"payload");
+        let bytes = builder.finish(&Header { term, parts, ..Header::transaction(1, 2, 3) });
+        assert_eq!((bytes[0], bytes.len()), (3, 80 + 7 + 16 + 28));
+        let tail = [4, 3, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(bytes[bytes.len() - 20..], tail);
+        let read = WriteSet::parse(bytes.clone()).expect("own bytes");
+        assert_eq!((read.header().term, read.header().parts), (term, parts));
+        assert_eq!((&read.payload()[..], read.keys().len()), (&b"payload"[..], 2));
+        for cut in 0..bytes.len() {
+            assert!(WriteSet::parse(bytes.slice(..cut)).is_err(), "{cut}");
+        }
+    }
+}
+
+#[test]
+fn data_is_cut_into_parts_in_front_and_the_keys_stay() {
+    let mut builder = WriteSetBuilder::new();
+    builder.append_key(&[b"d"], KeyType::Exclusive);
+    builder.append_data(b"0123456789");
+    let mut data = Vec::new();
+    for number in 0..3 {
+        let part = builder.take_part(&Header::part(1, 7 + u64::from(number), 7, number), 4);
+        let part = WriteSet::parse(part).expect("own bytes");
+        let header = part.header();
+        assert_eq!((header.kind, header.trx_id, header.conn_id), (Kind::PART, 7, number.into()));
+        assert_eq!(part.keys().len(), 0);
+        data.push(part.payload());
+    }
+    assert_eq!(data, [&b"0123"[..], b"4567", b"89"]);
+    builder.append_data(b"rest");
+    let last = WriteSet::parse(builder.finish(&Header::transaction(1, 10, 0))).expect("own bytes");
+    assert_eq!((&last.payload()[..], last.keys().len()), (&b"rest"[..], 2));
 }
 
 /// The data is where it was appended: `finish` moved neither it nor the buffer.

@@ -63,7 +63,8 @@ const FIRST: Formats = Formats {
 };
 
 /// What else may be written at this level, and not before, is said by [`OPERATORS`] and [`NAMED_KEYS`].
-const SECOND: Formats = Formats { release: "0.2.0", note: 1, snapshot: 2, ..FIRST };
+const SECOND: Formats =
+    Formats { release: "0.2.0", note: 1, snapshot: 2, write_set: 3, sequenced: 3, ..FIRST };
 
 /// From this level on, orders of operators are noted in the log: by entries of their own kind, which members
 /// send to the leader in packets of their own type, and in snapshots.
@@ -75,6 +76,9 @@ pub const NAMED_KEYS: Level = 2;
 /// From this level on, acknowledgements go to all members that may have clients, and followers count them.
 /// Earlier releases would take them for answers to nobody.
 pub const EVERYBODY_COUNTS: Level = 2;
+
+/// From this level on, the data of large transactions comes in parts ahead of their write sets.
+pub const PARTS: Level = 2;
 
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];

@@ -7,15 +7,17 @@ use crate::source::Source;
 use bytes::Bytes;
 use quorate_certify::votes::Ballot;
 use quorate_certify::{
-    flags, Constants, Header, KeyType, Kind, Limits, Outcome, Sequenced, Sequencing, StateOutcome,
-    StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
+    flags, Constants, Header, KeyType, Kind, Limits, Outcome, PartsOf, Sequenced, Sequencing,
+    StateOutcome, StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
 };
 
 pub fn run(input: &[u8]) {
     let mut source = Source::new(input);
     let mut state = beginning(&mut source);
     let mut twin = Sequenced::restore(&state.snapshot()).expect("its own snapshot");
+    let mut index = 0;
     while !source.is_empty() {
+        index += 1;
         let before = state.certifier.seqno();
         match source.below(8) {
             0 => {
@@ -29,8 +31,9 @@ pub fn run(input: &[u8]) {
                 let entry =
                     if choice == 2 { source.block() } else { proposal(&mut source, before) };
                 let primary_term = source.flag().then(|| u64::from(source.below(4)));
-                let said = said(&mut state, entry.clone(), primary_term);
-                assert_eq!(said, self::said(&mut twin, entry, primary_term));
+                let said = said(&mut state, index, entry.clone(), primary_term);
+                assert_eq!(said, self::said(&mut twin, index, entry, primary_term));
+                assert!(state.parts.first_index().is_none_or(|first| first <= index));
                 let counts = i64::from(said.starts_with("seqno"));
                 assert_eq!(state.certifier.seqno(), before + counts, "{said}");
             }
@@ -55,18 +58,19 @@ fn beginning(source: &mut Source<'_>) -> Sequenced {
 }
 
 /// What became of an entry, in words.
-fn said(state: &mut Sequenced, entry: Bytes, primary_term: Option<u64>) -> String {
-    match state.entry(entry, primary_term) {
-        Ok(Sequencing::WriteSet(_, verdict)) => {
+fn said(state: &mut Sequenced, index: u64, entry: Bytes, primary_term: Option<u64>) -> String {
+    match state.entry(index, entry, primary_term) {
+        Ok(Sequencing::WriteSet(_, verdict, parts)) => {
             assert!(verdict.depends_on < verdict.seqno);
             if let Outcome::Conflict { with } = verdict.outcome {
                 assert!(with < verdict.seqno);
             }
-            format!("seqno {verdict:?}")
+            format!("seqno {verdict:?} {parts:?}")
         }
         Ok(Sequencing::Vote(_, message, answer)) => format!("{message:?} {answer:?}"),
         Ok(Sequencing::StateRequest(_, request, asked)) => format!("{request:?} {asked:?}"),
         Ok(Sequencing::StateOutcome(_, outcome)) => format!("{outcome:?}"),
+        Ok(Sequencing::Part(_)) => format!("{:?}", state.parts),
         Ok(Sequencing::Message(_)) => "message".to_owned(),
         Err(error) => error.to_string(),
     }
@@ -86,6 +90,8 @@ pub fn proposal(source: &mut Source<'_>, last: i64) -> Bytes {
         Kind::VOTE,
         Kind::STATE_REQUEST,
         Kind::STATE_OUTCOME,
+        Kind::PART,
+        Kind::PARTS_END,
         Kind(source.below(20)),
     ];
     let kind = source.one_of(&kinds);
@@ -97,6 +103,13 @@ pub fn proposal(source: &mut Source<'_>, last: i64) -> Bytes {
         pa_range: if source.flag() { Header::PA_RANGE_ANY } else { source.near(1) as u32 },
         term: u64::from(source.below(4)),
         kin_epoch: source.below(3).into(),
+        trx_id: source.below(4).into(),
+        conn_id: source.below(4).into(),
+        parts: source.flag().then(|| PartsOf {
+            stream: source.below(4).into(),
+            count: source.below(4).into(),
+            bytes: source.byte().into(),
+        }),
         ..Header::transaction(origin, serial, 0)
     };
     let mut builder = WriteSetBuilder::new();

@@ -206,6 +206,11 @@ mod tests {
     }
 
     #[test]
+    fn large_transactions_come_in_parts_and_are_given_up() {
+        assert_seen(&[Mark::PartSent, Mark::LargeSent, Mark::PartRead, Mark::PartsGivenUp]);
+    }
+
+    #[test]
     fn a_view_that_ends_a_stream_on_some_servers_only_is_found_as_that() {
         let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), false).violation;
         let found = (0..1000).find_map(broken).expect("a violation");

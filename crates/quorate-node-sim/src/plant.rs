@@ -24,4 +24,10 @@ pub enum Plant {
     HalfCopyTrusted,
     /// A view without a stream's origin ends it on some servers only.
     OrphansStay,
+    /// A member lets go of parts of a large transaction that it has not applied.
+    PartsLetGo,
+    /// What is read of a part lacks its first byte, and has another one at its end.
+    PartsShifted,
+    /// That a stream of parts was given up is not told.
+    StreamsNotEnded,
 }

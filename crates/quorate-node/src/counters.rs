@@ -66,20 +66,21 @@ impl Counters {
         self.log_conflicts.store(settings.log_conflicts, Relaxed);
     }
 
-    /// Whether a write set is within the limit.
-    pub fn allows(&self, builder: &WriteSetBuilder) -> bool {
-        builder.encoded_len() as u64 <= self.max_ws_size.load(Relaxed)
+    /// Whether a write set is within the limit, of which so many bytes are sent already.
+    pub fn allows(&self, builder: &WriteSetBuilder, sent: u64) -> bool {
+        builder.encoded_len() as u64 + sent <= self.max_ws_size.load(Relaxed)
     }
 
     pub fn log_conflicts(&self) -> bool {
         self.log_conflicts.load(Relaxed)
     }
 
-    pub fn note_local(&self, builder: &WriteSetBuilder) {
+    /// Of the data, so many bytes were sent before.
+    pub fn note_local(&self, builder: &WriteSetBuilder, sent: u64) {
         self.replicated.fetch_add(1, Relaxed);
-        self.replicated_bytes.fetch_add(builder.encoded_len() as u64, Relaxed);
+        self.replicated_bytes.fetch_add(builder.encoded_len() as u64 + sent, Relaxed);
         self.repl_keys.fetch_add(builder.key_count() as u64, Relaxed);
-        self.repl_data_bytes.fetch_add(builder.data_len() as u64, Relaxed);
+        self.repl_data_bytes.fetch_add(builder.data_len() as u64 + sent, Relaxed);
     }
 
     pub fn received(&self, bytes: usize) {

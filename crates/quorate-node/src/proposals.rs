@@ -54,6 +54,24 @@ impl Proposals {
         Ok(())
     }
 
+    /// One part of a large transaction. False: it could not be proposed.
+    pub fn part(&self, link: &Link, serial: u64, data: Bytes) -> bool {
+        let proposed = link.group.propose(serial, data);
+        if let Err(e) = &proposed {
+            self.local.warn(&format!("A part of a large transaction could not be proposed: {e}; the transaction is rolled back, nothing was committed"));
+        }
+        proposed.is_ok()
+    }
+
+    /// Tells the group that nobody goes on with a stream of parts.
+    pub fn end_parts(&self, link: &Link, stream: u64) {
+        let header = Header::parts_end(link.node, link.next_serial(), stream);
+        let end = WriteSetBuilder::new().finish(&header);
+        if link.group.propose(header.serial, end).is_err() {
+            link.parts.note_untold(stream);
+        }
+    }
+
     /// Something small that is no transaction, and whose fate nobody waits for.
     pub fn message(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
         let mut builder = WriteSetBuilder::new();
@@ -74,6 +92,7 @@ impl Proposals {
     pub fn send_ends(&self, link: &Link) {
         if link.open_for_writes() {
             link.ends.unproposed().into_iter().for_each(|trx_id| self.propose_end(link, trx_id));
+            link.parts.take_untold().into_iter().for_each(|stream| self.end_parts(link, stream));
         }
     }
 

@@ -22,7 +22,7 @@ use crate::withdraw::Withdrawal;
 use bytes::Bytes;
 use quorate_certify::votes::Answer;
 use quorate_certify::{
-    flags, Limits, Outcome, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
+    flags, Kind, Limits, Outcome, Places, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
 };
 use quorate_live::{Committed, KeptLog, StateMachine, View};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub struct Sequencer {
     /// longer. The server's position is the last one that it saw as a member. Nothing is begun that would
     /// wait for what is behind that: no vote on it, no sending of a state with it.
     left: Option<u64>,
+    /// What that start may need of the log from before there: parts of transactions that were open.
+    left_open: u64,
     backlog: Backlog,
 }
 
@@ -57,14 +59,24 @@ impl Sequencer {
     pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        Self { parts, link, state, start, limits, left: None, backlog: Backlog::default() }
+        let backlog = Backlog::default();
+        Self { parts, link, state, start, limits, left: None, left_open: u64::MAX, backlog }
+    }
+
+    /// All from `index` on is for the next start.
+    fn leave_at(&mut self, index: u64) {
+        if self.left.is_none() {
+            self.left = Some(index);
+            self.left_open = self.state.parts.first_index().unwrap_or(u64::MAX);
+        }
     }
 
     fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
-        match self.state.entry(data, primary_term) {
-            Ok(Sequencing::WriteSet(write_set, verdict)) => {
-                self.write_set(index, &write_set, &verdict);
+        match self.state.entry(index, data, primary_term) {
+            Ok(Sequencing::WriteSet(write_set, verdict, places)) => {
+                self.write_set(index, &write_set, &verdict, places);
             }
+            Ok(Sequencing::Part(write_set)) => self.part(&write_set),
             Ok(Sequencing::Vote(write_set, message, answer)) => {
                 self.vote(&write_set, &message, answer);
             }
@@ -96,7 +108,13 @@ impl Sequencer {
         Ok(())
     }
 
-    fn write_set(&mut self, index: u64, write_set: &WriteSet, verdict: &Verdict) {
+    fn write_set(
+        &mut self,
+        index: u64,
+        write_set: &WriteSet,
+        verdict: &Verdict,
+        places: Option<Places>,
+    ) {
         let header = write_set.header();
         let certified = verdict.outcome == Outcome::Ok;
         let link = self.link.clone();
@@ -117,8 +135,13 @@ impl Sequencer {
         let given_up = own && mine.is_none() && link.was_given_up(header.serial) && certified;
         if given_up && is_last_fragment(header.flags) {
             // The connection closes: see `link::giving_up`.
-            self.left = Some(index);
+            self.leave_at(index);
+            let own = places.iter().flatten().min().copied();
+            self.left_open = self.left_open.min(own.unwrap_or(u64::MAX));
             return;
+        }
+        if let Some(places) = places.filter(|_| certified && verdict.seqno > self.start) {
+            self.parts.local.part_places.note(verdict.seqno, places);
         }
         link.progress.set_seqno(verdict.seqno);
         let written = Duration::from_nanos(header.timestamp);
@@ -162,6 +185,7 @@ impl Sequencer {
                 certified,
                 flags: header.flags,
                 payload: write_set.payload(),
+                parts: header.parts,
             });
         }
         self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on);
@@ -192,7 +216,7 @@ impl Sequencer {
         let mine =
             view.members.iter().any(|m| m.id == link.member && m.incarnation == link.incarnation);
         if link.closing() && !mine {
-            self.left.get_or_insert(index);
+            self.leave_at(index);
         }
         if self.left.is_some() {
             return;
@@ -237,6 +261,20 @@ impl Sequencer {
         }
     }
 
+    /// Of this process, but of a stream that nobody goes on with: what was given up, or a copy that comes after
+    /// the end. It would keep the log of all.
+    fn part(&self, write_set: &WriteSet) {
+        decided_if_mine(write_set, &self.link);
+        let header = write_set.header();
+        if header.origin != self.link.node || header.kind != Kind::PART {
+            return;
+        }
+        let stream = header.trx_id;
+        if !self.link.parts.ordered(stream, header.serial) && self.left.is_none() {
+            self.parts.proposals.end_parts(&self.link, stream);
+        }
+    }
+
     fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
         decided_if_mine(write_set, &self.link);
         if self.left.is_none() {
@@ -256,7 +294,7 @@ impl StateMachine for Sequencer {
         let ended = link.ended();
         let (Committed::Data { index, .. } | Committed::View { index, .. }) = entry;
         if *ended {
-            self.left.get_or_insert(index);
+            self.leave_at(index);
         }
         match entry {
             Committed::Data { data, primary_term, .. } => self.data(index, data, primary_term)?,
@@ -276,7 +314,9 @@ impl StateMachine for Sequencer {
 
     fn needs_from(&mut self) -> u64 {
         let waits = self.parts.local.queue.first_index();
-        waits.into_iter().chain(self.left).min().unwrap_or(u64::MAX)
+        let open = self.state.parts.first_index().into_iter().chain([self.left_open]);
+        let passed = self.parts.local.part_places.first_index();
+        waits.into_iter().chain(passed).chain(open).chain(self.left).min().unwrap_or(u64::MAX)
     }
 
     fn kept(&mut self, log: KeptLog) {
@@ -302,7 +342,7 @@ impl StateMachine for Sequencer {
         let link = self.link.clone();
         let ended = link.ended();
         if *ended || self.left.is_some() {
-            self.left.get_or_insert(index);
+            self.leave_at(index);
             self.state = state;
             return Ok(());
         }

@@ -8,6 +8,8 @@ pub struct Settings {
     pub log_dir: String,
     /// Bytes of write sets that wait in memory to be applied; read once.
     pub queue_bytes: usize,
+    /// How large transactions are cut; read once.
+    pub parts: PartSizes,
     /// Bytes of the longest write set of a local transaction.
     pub write_set_bytes_max: u64,
     /// Whether each conflict has a line in the server's log.
@@ -22,6 +24,22 @@ pub struct Settings {
     pub transfer_holds_isolated: bool,
     /// `None`: waits for a majority for ever.
     pub exit: Option<ExitPlan>,
+}
+
+/// How large transactions are cut, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartSizes {
+    /// Shorter data stays in one piece: parts cost a round trip more.
+    pub from: usize,
+    pub part: usize,
+    /// As much of them is on its way at once, over all sessions.
+    pub window: usize,
+}
+
+impl Default for PartSizes {
+    fn default() -> Self {
+        Self { from: 4 << 20, part: 1 << 20, window: 8 << 20 }
+    }
 }
 
 /// What to do without a majority, and how long after the loss of contact was reported.
@@ -48,6 +66,7 @@ impl Default for Settings {
         Self {
             log_dir: String::new(),
             queue_bytes: 64 << 20,
+            parts: PartSizes::default(),
             write_set_bytes_max: u64::MAX,
             log_conflicts: false,
             debug: false,

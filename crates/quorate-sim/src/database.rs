@@ -7,7 +7,7 @@ use quorate_certify::{
     flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Seqno, Sequenced, Sequencing,
     WriteSet, WriteSetBuilder,
 };
-use quorate_consensus::Term;
+use quorate_consensus::{Index, Term};
 use quorate_group::{View, ViewMember};
 use quorate_seeds::mix;
 use std::collections::BTreeMap;
@@ -162,9 +162,14 @@ impl Database {
         }
     }
 
-    pub fn write(&mut self, data: Bytes, primary_term: Option<Term>) -> Result<Decision, String> {
-        let sequencing = self.state.entry(data, primary_term).map_err(|error| error.to_string())?;
-        let Sequencing::WriteSet(write_set, verdict) = sequencing else {
+    pub fn write(
+        &mut self,
+        index: Index,
+        data: Bytes,
+        primary_term: Option<Term>,
+    ) -> Result<Decision, String> {
+        let sequencing = self.state.entry(index, data, primary_term).map_err(|e| e.to_string())?;
+        let Sequencing::WriteSet(write_set, verdict, _) = sequencing else {
             return Err("no write set".into());
         };
         let outcome = match verdict.outcome {

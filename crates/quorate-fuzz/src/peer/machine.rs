@@ -49,8 +49,8 @@ impl Machine {
     pub fn apply(&mut self, entry: Entry) -> Result<Option<Applied>, String> {
         let is_data = entry.kind == EntryKind::Data;
         match self.feed.entry(entry)? {
-            Some(Committed::Data { data, primary_term, .. }) => {
-                let known = self.state.entry(data, primary_term);
+            Some(Committed::Data { index, data, primary_term }) => {
+                let known = self.state.entry(index, data, primary_term);
                 if let Err(error) = known.map(|_| ()).map_err(|error| (error.is_newer(), error)) {
                     if error.0 {
                         return Err(error.1.to_string());

@@ -6,7 +6,9 @@ use crate::group::log::Entry;
 use crate::oracle::Mark;
 use crate::plant::Plant;
 use bytes::Bytes;
-use quorate_consensus::Index;
+use quorate_certify::{Kind, WriteSet};
+use quorate_consensus::level::LEVEL;
+use quorate_consensus::{Config, Index};
 use quorate_live::{GroupError, GroupStatus, OrderError, ViewMember};
 use simulated_node::blocking::now;
 use simulated_node::group::Group;
@@ -25,6 +27,11 @@ impl Group for Member {
             Some(Plant::KinOverwrites) => without_epoch(&data),
             _ => data,
         };
+        self.mark_parts(&data);
+        let ends = WriteSet::peek_kind(&data) == Some(Kind::PARTS_END);
+        if ends && self.network.plant == Some(Plant::StreamsNotEnded) {
+            return Ok(());
+        }
         let mut state = self.network.state.lock();
         if state.reaches(self.node) {
             state.fly(data.clone());
@@ -51,9 +58,19 @@ impl Group for Member {
 
     fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError> {
         self.network.oracle.mark(Mark::ReadBack);
-        let state = self.network.state.lock();
+        let mut state = self.network.state.lock();
         let first = from as usize - 1;
-        if from as usize <= state.places[self.node].own.base || first >= state.log.len() {
+        let beyond = first >= state.log.len();
+        let place = &mut state.places[self.node];
+        if from as usize <= place.own.base || beyond {
+            match from as usize <= place.own.replaced {
+                // Parts of a transaction that was open when its snapshot was taken.
+                true => {
+                    place.left_behind = true;
+                    self.network.oracle.mark(Mark::PartsGone);
+                }
+                false => self.network.oracle.fail(format!("entry {from} is needed, and gone")),
+            }
             return Err(GroupError::NotWritten { index: from });
         }
         let mut left = bytes;
@@ -62,6 +79,7 @@ impl Group for Member {
                 Entry::Data(data) => data.clone(),
                 _ => Bytes::new(),
             };
+            let data = self.read_part(data);
             let room = left > 0;
             left = left.saturating_sub(data.len().max(1));
             room.then_some(data)
@@ -81,7 +99,8 @@ impl Group for Member {
 
     fn status(&self) -> GroupStatus {
         let leader = self.network.state.lock().leader();
-        GroupStatus { member: id_of(self.node), leader, ..GroupStatus::default() }
+        let config = Config { level: LEVEL, ..Config::default() };
+        GroupStatus { member: id_of(self.node), leader, config, ..GroupStatus::default() }
     }
 
     fn leave(&self, timeout: Duration) -> Result<(), GroupError> {
@@ -104,6 +123,37 @@ impl Group for Member {
             self.stopped.wait(&mut running);
         }
     }
+}
+
+impl Member {
+    /// An entry that a node reads.
+    fn read_part(&self, data: Bytes) -> Bytes {
+        if WriteSet::peek_kind(&data) != Some(Kind::PART) {
+            return data;
+        }
+        self.network.oracle.mark(Mark::PartRead);
+        let mut bytes = data.to_vec();
+        if self.network.plant == Some(Plant::PartsShifted) {
+            let payload = WriteSet::parse(data).map_or(0, |part| part.payload().len());
+            let from = bytes.len() - payload;
+            bytes[from..].rotate_left(1);
+        }
+        bytes.into()
+    }
+
+    fn mark_parts(&self, data: &Bytes) {
+        let mark = match WriteSet::peek_kind(data) {
+            Some(Kind::PART) => Mark::PartSent,
+            Some(Kind::PARTS_END) => Mark::PartsGivenUp,
+            Some(Kind::WRITE_SET) if has_parts(data) => Mark::LargeSent,
+            _ => return,
+        };
+        self.network.oracle.mark(mark);
+    }
+}
+
+fn has_parts(data: &Bytes) -> bool {
+    WriteSet::parse(data.clone()).is_ok_and(|write_set| write_set.header().parts.is_some())
 }
 
 fn no_leader(waited: Duration) -> GroupError {

@@ -49,7 +49,7 @@ pub(super) struct Place {
     /// Sent again until decided.
     pub(super) pending: BTreeMap<u64, (Bytes, Instant)>,
     pub(super) own: OwnLog,
-    /// The log was replaced while this process ran.
+    /// The log was replaced while this process ran, or before it, and lacks what is needed.
     pub(super) left_behind: bool,
 }
 
@@ -58,6 +58,8 @@ pub(super) struct Place {
 pub(super) struct OwnLog {
     pub(super) base: usize,
     pub(super) end: usize,
+    /// What is before it was never here, for all that is known.
+    pub(super) replaced: usize,
     pub(super) snapshots: BTreeMap<usize, (i64, Bytes)>,
 }
 
@@ -72,7 +74,7 @@ impl OwnLog {
 
     /// A snapshot of the leader's takes the place of the log.
     pub(super) fn replace(&mut self, index: usize, snapshot: (i64, Bytes)) {
-        (self.base, self.end) = (index, index);
+        (self.base, self.end, self.replaced) = (index, index, index);
         self.snapshots.insert(index, snapshot);
     }
 

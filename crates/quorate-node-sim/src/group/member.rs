@@ -6,6 +6,7 @@ use super::network::{Network, TICK};
 use crate::baton::{installed, Process};
 use crate::engine::Disk;
 use crate::oracle::Mark;
+use crate::plant::Plant;
 use bytes::Bytes;
 use parking_lot::Mutex as Plain;
 use quorate_certify::process_uuid;
@@ -199,6 +200,10 @@ impl Member {
         if former.is_some_and(|(_, other)| other != bytes) {
             return Err("two members have different states at one place of the log".into());
         }
+        let needs_from = match self.network.plant {
+            Some(Plant::PartsLetGo) => Index::MAX,
+            _ => needs_from,
+        };
         let needed = needs_from.min(index as Index + 1) as usize;
         let own = &mut state.places[self.node].own;
         own.snapshots.insert(index, (seqno, bytes));

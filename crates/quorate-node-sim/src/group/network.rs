@@ -6,7 +6,7 @@ use super::log::{Entry, Flight, OwnLog, Place, State};
 use crate::baton::{installed, WORLD};
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
-use quorate_certify::process_uuid;
+use quorate_certify::{process_uuid, Constants, Sequenced};
 use quorate_live::View;
 use simulated_node::blocking::{now, Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -199,6 +199,26 @@ impl Network {
     /// Its log was replaced while it ran.
     pub fn was_left_behind(&self, node: usize) -> bool {
         self.state.lock().places[node].left_behind
+    }
+
+    /// Whether the log holds parts of a transaction that has not ended by it.
+    pub fn has_open_parts(&self, constants: &Constants) -> bool {
+        let state = self.state.lock();
+        let mut all = Sequenced::beginning(constants.limits(), constants.seqno);
+        for (at, logged) in state.log.iter().enumerate() {
+            match &logged.entry {
+                Entry::Data(data) => {
+                    // What cannot be read is passed over by all.
+                    let _passed = all.entry(at as u64 + 1, data.clone(), logged.primary_term);
+                }
+                Entry::View(view) => {
+                    let members = view.members.iter();
+                    let members = members.map(|m| process_uuid(m.id.0, m.incarnation));
+                    all.view(&members.collect::<Vec<_>>());
+                }
+            }
+        }
+        !all.parts.is_empty()
     }
 
     /// The log directory is lost with the database: the next start is a new member's.

@@ -7,7 +7,6 @@ use crate::calls;
 use crate::group::{id_of, Member, Network, HISTORY};
 use crate::oracle::Mark;
 use crate::session;
-use quorate_certify::Constants;
 use quorate_consensus::Charter;
 use quorate_live::Observer as _;
 use simulated_node::applier::ApplierEnd;
@@ -44,6 +43,7 @@ impl Server {
         let settings = Settings {
             queue_bytes: self.load.queue_bytes as usize,
             write_set_bytes_max: self.load.write_set_bytes_max,
+            parts: self.load.parts,
             exit: self.load.exit,
             ..Settings::default()
         };
@@ -78,7 +78,7 @@ impl Server {
 
     /// As the provider connects: where the start continues follows from the database and the log.
     fn connect(&self, node: &Arc<Node>, founded: bool) -> Result<(), String> {
-        let constants = Constants { window: self.load.window, ..Default::default() };
+        let constants = self.load.constants();
         let genesis = Genesis::of_group(HISTORY, &constants);
         let (database, identity) = (node.database(), (self.number, self.incarnation));
         let blank = database.saved.is_none() && database.recovered.is_none();

@@ -16,10 +16,11 @@ use crate::plant::Plant;
 use crate::session::Client;
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
+use quorate_certify::Constants;
 use simulated_node::blocking::simulated::Task;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::node::LocalState;
-use simulated_node::settings::ExitPlan;
+use simulated_node::settings::{ExitPlan, PartSizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,8 +42,16 @@ pub struct Load {
     /// How many of a thousand transactions send fragments.
     pub streams: u32,
     pub write_set_bytes_max: u64,
+    pub parts: PartSizes,
     /// What a server does that has no majority for long.
     pub exit: Option<ExitPlan>,
+}
+
+impl Load {
+    /// Of the group.
+    pub fn constants(&self) -> Constants {
+        Constants { window: self.window, ..Constants::default() }
+    }
 }
 
 pub struct Server {

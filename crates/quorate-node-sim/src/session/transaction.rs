@@ -98,8 +98,8 @@ impl<'a> Transaction<'a> {
         if let Some(trx) = self.handle.local() {
             let mut state = trx.lock();
             state.builder.append_key(&[b"db", b"t", &[key]], KeyType::Exclusive);
-            state.builder.append_data(&encode(&[write]));
         }
+        self.node.append_data(&self.handle, &encode(&[write]));
         Ok(write)
     }
 

@@ -13,7 +13,7 @@ use crate::server::{Load, Server, Surroundings};
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use quorate_seeds::{Coverage, Rng};
-use simulated_node::settings::{ExitAction, ExitPlan};
+use simulated_node::settings::{ExitAction, ExitPlan, PartSizes};
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -179,6 +179,7 @@ impl World {
         servers.iter().for_each(|server| server.stop_sessions());
         servers.len() == self.homes.len()
             && servers.iter().all(|server| server.is_at_rest(self.network()))
+            && !self.network().has_open_parts(&servers[0].load.constants())
     }
 
     fn end(self) {
@@ -211,8 +212,15 @@ fn choose_load(rng: &mut Rng) -> Load {
         window: [16, 64, 16384][rng.index(3)],
         streams: [0, 100, 400][rng.index(3)],
         write_set_bytes_max: [u64::MAX, u64::MAX, u64::MAX, 156][rng.index(4)],
+        parts: choose_parts(rng),
         exit: choose_exit(rng),
     }
+}
+
+/// One write takes 17 bytes: what has two or more may be large, and a part ends within a write.
+fn choose_parts(rng: &mut Rng) -> PartSizes {
+    let from = [usize::MAX, 30, 50][rng.index(3)];
+    PartSizes { from, part: rng.range(7, 30) as usize, window: [1, 200, 1000][rng.index(3)] }
 }
 
 fn choose_exit(rng: &mut Rng) -> Option<ExitPlan> {

@@ -18,6 +18,7 @@ use crate::transfer::Transfer;
 use crate::views::{self, refused};
 use crate::votes::Votes;
 use crate::withdraw::{Stop, Withdrawal, LEAVE_TIMEOUT};
+use bytes::Bytes;
 use quorate_certify::{flags, WriteSet};
 use quorate_live::View;
 use std::sync::atomic::Ordering;
@@ -264,7 +265,8 @@ impl Appliers {
             depends_on: event.depends_on,
             certified: event.certified,
             flags: event.flags,
-            payload: payload.clone(),
+            payload,
+            parts: header.parts,
         };
         sync::point("local_monitor_slave_enter_sync");
         sync::point("apply_monitor_slave_enter_sync");
@@ -278,6 +280,11 @@ impl Appliers {
         if self.withdrawal.in_order(waited).is_none() {
             return Ok(false);
         }
+        let data = match event.certified {
+            true => self.withdrawal.whole_data(link, &fate),
+            false => Some(Bytes::new()),
+        };
+        let Some(data) = data else { return Ok(false) };
         let repeated = isolated && self.records.was_executed(event.seqno, &tables);
         if repeated {
             self.pass_over_ddl(ctx, link, event.seqno)?;
@@ -288,7 +295,7 @@ impl Appliers {
             handle: &handle,
             trx_id: header.trx_id,
             flags: if repeated { DUMMY } else { fate.flags },
-            data: if event.certified && !repeated { &payload } else { &[] },
+            data: if repeated { &[] } else { &data },
             meta: link.meta(&fate, header.origin, header.trx_id, header.conn_id),
         };
         let applied = if self.local.state() == LocalState::Error {
@@ -317,7 +324,7 @@ impl Appliers {
         if self.local.state() <= LocalState::Joined {
             sync::point("recv_IST_after_apply_trx");
         }
-        self.withdrawal.in_order(self.local.apply.leave(event.seqno));
+        self.withdrawal.in_order(self.local.leave(event.seqno));
         Ok(exit)
     }
 }

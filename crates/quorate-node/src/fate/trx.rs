@@ -7,9 +7,10 @@
 //! - whoever has a fate leaves commit order and apply order exactly once for its seqno.
 
 use crate::blocking::{Condvar, Mutex, MutexGuard};
+use crate::fate::stream::Stream;
 use crate::order::{CommitOrder, Entered, Halted};
 use bytes::Bytes;
-use quorate_certify::{flags, WriteSetBuilder};
+use quorate_certify::{flags, PartsOf, WriteSetBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,11 +46,15 @@ pub struct Fate {
     pub flags: u32,
     /// What the server gave as data, for a replay.
     pub payload: Bytes,
+    /// What stands before it in the log.
+    pub parts: Option<PartsOf>,
 }
 
 pub struct TrxState {
     pub phase: Phase,
     pub builder: WriteSetBuilder,
+    /// Of its data, what was sent before its write set.
+    pub stream: Option<Stream>,
     pub conn_id: u64,
     pub fate: Option<Fate>,
     /// Seqno of the fragment before this one, -1 if there was none.
@@ -130,6 +135,7 @@ impl Trx {
         let state = TrxState {
             phase: Phase::Executing,
             builder: WriteSetBuilder::new(),
+            stream: None,
             conn_id: 0,
             fate: None,
             last_fragment: -1,

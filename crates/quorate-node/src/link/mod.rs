@@ -3,11 +3,13 @@
 
 pub mod ends;
 pub mod giving_up;
+mod own_parts;
 mod room;
 pub mod severed;
 
 use self::ends::Ends;
 use self::giving_up::KinEpoch;
+use self::own_parts::OwnParts;
 use self::room::Room;
 use self::severed::Severed;
 use crate::blocking::{self, Condvar, Mutex, MutexGuard};
@@ -16,7 +18,7 @@ use crate::group::Group;
 use crate::host::Meta;
 use crate::start::genesis::Genesis;
 use quorate_certify::process_uuid;
-use quorate_consensus::MemberId;
+use quorate_consensus::{level, MemberId};
 use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -50,6 +52,8 @@ pub struct Link {
     pub progress: SequencerProgress,
     /// For what this node proposes.
     pub room: Room,
+    /// Of its large transactions.
+    pub parts: OwnParts,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
     /// Fragments whose sessions gave them up before they were sequenced.
     pub(crate) given_up: Mutex<HashSet<u64>>,
@@ -87,6 +91,7 @@ impl Link {
             start: Mutex::new(Start { position: start, announced: false, received: false }),
             progress: SequencerProgress::new(),
             room: Room::new(),
+            parts: OwnParts::default(),
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
             ends: Ends::default(),
@@ -175,6 +180,7 @@ impl Link {
         self.progress.wake();
         self.room.nudge();
         self.ends.nudge();
+        self.parts.nudge();
     }
 
     pub fn closing(&self) -> bool {
@@ -213,6 +219,12 @@ impl Link {
         waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
         self.room.nudge();
         self.ends.nudge();
+        self.parts.nudge();
+    }
+
+    /// Whether all members can read parts of large transactions.
+    pub fn takes_parts(&self) -> bool {
+        self.group.status().config.level >= level::PARTS
     }
 
     /// What an ordered write set is known by.

@@ -16,8 +16,8 @@ use crate::host::{Host, Level};
 use crate::lag::Lag;
 use crate::link::Link;
 use crate::order::queue::EventQueue;
-use crate::order::{ApplyOrder, CommitOrder};
-use crate::settings::{Settings, Words};
+use crate::order::{ApplyOrder, CommitOrder, Halted, PartPlaces};
+use crate::settings::{PartSizes, Settings, Words};
 use crate::start::Position;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -42,6 +42,8 @@ pub struct Local {
     pub commit: CommitOrder,
     pub apply: ApplyOrder,
     pub queue: EventQueue,
+    pub part_places: PartPlaces,
+    pub part_sizes: PartSizes,
     pub counters: Counters,
     pub lag: Lag,
     settings: Mutex<Settings>,
@@ -59,6 +61,8 @@ impl Local {
             commit: CommitOrder::new(),
             apply: ApplyOrder::new(),
             queue: EventQueue::new(settings.queue_bytes),
+            part_places: PartPlaces::default(),
+            part_sizes: settings.parts,
             counters,
             lag: Lag::default(),
             settings: Mutex::new(settings),
@@ -71,6 +75,12 @@ impl Local {
     pub fn configure(&self, settings: Settings) {
         self.counters.configure(&settings);
         *self.settings.lock() = settings;
+    }
+
+    /// What has this seqno is done here: it is visible, or undone.
+    pub fn leave(&self, seqno: i64) -> Result<(), Halted> {
+        self.part_places.done(seqno);
+        self.apply.leave(seqno)
     }
 
     /// What `read` takes of the settings.

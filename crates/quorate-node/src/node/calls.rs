@@ -85,6 +85,10 @@ impl Node {
         self.sessions.transactions()
     }
 
+    pub fn append_data(&self, handle: &Handle, data: &[u8]) {
+        self.sessions.append_data(handle, data);
+    }
+
     pub fn certify(
         &self,
         handle: &Arc<Handle>,

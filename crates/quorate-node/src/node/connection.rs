@@ -61,6 +61,7 @@ impl Node {
             self.records.open_errors(genesis.history, position);
         }
         self.local.queue.open();
+        self.local.part_places.clear();
         self.local.lag.clear();
         self.local.queue.push(Event::Connect);
         self.local.set_link(Some(link.clone()));

@@ -28,7 +28,7 @@ impl Node {
 /// What became of a write set that passed.
 fn passed(seqno: i64, depends_on: i64) -> Fate {
     let flags = flags::TRX_START | flags::TRX_END;
-    Fate { seqno, depends_on, certified: true, flags, payload: Bytes::new() }
+    Fate { seqno, depends_on, certified: true, flags, payload: Bytes::new(), parts: None }
 }
 
 fn write_set(origin: u128, serial: u64) -> Bytes {
@@ -199,7 +199,7 @@ fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
     let proposal = write_set(link.node, 4);
     let mut others = Sequenced::beginning(limits, 0);
     others.view(&[link.node]);
-    others.entry(proposal.clone(), None).unwrap();
+    others.entry(1, proposal.clone(), None).unwrap();
 
     let waits = Arc::new(Handle::Local(Trx::new(1)));
     link.expect(4, waits.clone());

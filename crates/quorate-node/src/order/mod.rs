@@ -18,6 +18,7 @@ use std::sync::Arc;
 mod apply;
 mod commit;
 mod event;
+mod part_places;
 mod places;
 pub mod queue;
 mod read_back;
@@ -25,6 +26,7 @@ mod read_back;
 pub use apply::ApplyOrder;
 pub use commit::{CommitOrder, Entered, GateHolder};
 pub use event::{Event, WriteSetEvent, DUMMY};
+pub use part_places::PartPlaces;
 pub use places::Place;
 
 /// The order was violated, which is a bug, or the node is withdrawn for another reason.

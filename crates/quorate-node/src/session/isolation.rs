@@ -32,7 +32,7 @@ impl Sessions {
         let tables = named_tables(keys);
         action.iter().for_each(|a| state.builder.append_data(a));
         state.builder.append_data(&action::trailer(&tables));
-        if !self.local.counters.allows(&state.builder) {
+        if !self.local.counters.allows(&state.builder, 0) {
             return (Answer::TooLarge, None);
         }
         let mut header = self.proposals.header(

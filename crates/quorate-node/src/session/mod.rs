@@ -5,6 +5,7 @@
 //! waited for.
 
 mod isolation;
+mod large;
 mod wait;
 
 use crate::fate::trx::{
@@ -97,7 +98,12 @@ impl Sessions {
             }
             return (Answer::Refused, None);
         };
-        if !self.local.counters.allows(&state.builder) {
+        state = match self.await_parts(&link, trx, state) {
+            Ok(state) => state,
+            Err(answer) => return (answer, None),
+        };
+        let sent_before = state.stream.map_or(0, |stream| stream.parts.bytes);
+        if !self.local.counters.allows(&state.builder, sent_before) {
             return (Answer::TooLarge, None);
         }
         let bytes = state.builder.encoded_len();
@@ -119,6 +125,7 @@ impl Sessions {
         };
         let mut header = self.proposals.header(&link, Kind::WRITE_SET, ws_flags, trx.id, conn_id);
         header.term = term;
+        header.parts = state.stream.map(|stream| stream.parts);
         if state.last_fragment >= 0 {
             header.last_seen = header.last_seen.max(state.last_fragment);
             let range = header.last_seen - state.last_fragment;
@@ -135,7 +142,7 @@ impl Sessions {
                 return (Answer::Refused, None);
             }
         }
-        self.local.counters.note_local(&state.builder);
+        self.local.counters.note_local(&state.builder, sent_before);
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);
@@ -151,6 +158,7 @@ impl Sessions {
             return (self.gave_up(ws_flags), None);
         };
         drop(place);
+        self.parts_have_ended(&link, trx, header.parts);
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         if fate.certified {
@@ -291,7 +299,7 @@ impl Sessions {
             state.last_fragment = fate.seqno;
             drop(state);
             // What it has committed stands, whatever becomes of the node.
-            self.withdrawal.in_order(self.local.apply.leave(fate.seqno));
+            self.withdrawal.in_order(self.local.leave(fate.seqno));
             self.note_end();
             self.local.counters.local_commit();
             if ends {
@@ -306,14 +314,16 @@ impl Sessions {
         let fate = state.fate.take();
         let (entered, left) = (state.commit_entered, state.commit_left);
         state.phase = Phase::RolledBack;
+        let stream = state.stream.take();
         drop(state);
+        self.give_up_parts(stream);
         if let Some(fate) = fate {
             let passed = match (entered, left) {
                 (false, _) => self.local.commit.skip(fate.seqno),
                 (true, false) => self.local.commit.leave(fate.seqno),
                 (true, true) => Ok(()),
             };
-            self.withdrawal.in_order(passed.and_then(|()| self.local.apply.leave(fate.seqno)));
+            self.withdrawal.in_order(passed.and_then(|()| self.local.leave(fate.seqno)));
             self.note_end();
         }
         self.trxs.remove(trx.id);
@@ -349,11 +359,14 @@ impl Sessions {
             return self.outcome_unknown();
         }
         let Some(link) = self.local.link() else { return Answer::Broken };
+        let Some(data) = self.withdrawal.whole_data(&link, &fate) else {
+            return self.outcome_unknown();
+        };
         let call = ApplyCall {
             handle,
             trx_id: trx.id,
             flags: fate.flags,
-            data: &fate.payload,
+            data: &data,
             meta: link.meta(&fate, link.node, trx.id, conn_id),
         };
         match self.local.host.apply(ctx, &call) {
@@ -379,6 +392,7 @@ impl Sessions {
         if let Some(link) = self.local.link() {
             link.room.nudge();
             link.ends.nudge();
+            link.parts.nudge();
         }
         match abort {
             Some(Abort::Done(seqno)) => {

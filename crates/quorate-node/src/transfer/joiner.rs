@@ -122,6 +122,7 @@ impl Joiner {
             self.local.commit.set_position(seqno);
             self.local.apply.set_position(seqno);
             self.local.queue.discard_upto(seqno);
+            self.local.part_places.discard_upto(seqno);
             self.records.errors_replaced(link.history, seqno);
             self.local.info(&format!("State transfer complete: position {seqno}"));
             self.primary.ask_for_view();

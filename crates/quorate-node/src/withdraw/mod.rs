@@ -6,6 +6,7 @@
 //! the state.
 
 mod helpers;
+mod whole_data;
 
 pub use helpers::Helpers;
 

@@ -169,10 +169,8 @@ pub unsafe extern "C" fn append_data(
         let Some(node) = node(w) else { return status::NODE_FAIL };
         guard(Some(node), status::FATAL, || {
             let Some(found) = local_handle(node, h) else { return status::TRX_MISSING };
-            let Some(trx) = found.local() else { return status::TRX_FAIL };
             if data_type == ORDERED {
-                let mut state = trx.lock();
-                items(data, count).iter().for_each(|b| state.builder.append_data(bytes(b)));
+                items(data, count).iter().for_each(|b| node.append_data(&found, bytes(b)));
             }
             status::OK
         })

@@ -2,7 +2,7 @@
 
 use super::values::parse_exit_action;
 use super::Options;
-use quorate_node::settings::{ExitPlan, Settings};
+use quorate_node::settings::{ExitPlan, PartSizes, Settings};
 
 /// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
 /// Galera means the same transactions here.
@@ -13,6 +13,7 @@ impl Options {
         Settings {
             log_dir: self.text("quorate.dir").to_string(),
             queue_bytes: self.bytes("quorate.queue_bytes") as usize,
+            parts: PartSizes::default(),
             write_set_bytes_max: self.bytes("repl.max_ws_size").saturating_sub(GALERA_OVERHEAD),
             log_conflicts: self.flag("cert.log_conflicts"),
             debug: self.flag("debug"),

@@ -137,8 +137,9 @@ impl World {
                 process.database.view(&view, &gone);
                 None
             }
-            Some(Committed::Data { data, primary_term, .. }) => {
-                Some((process.database.write(data, primary_term)?, primary_term.is_some()))
+            Some(Committed::Data { index, data, primary_term }) => {
+                let decision = process.database.write(index, data, primary_term)?;
+                Some((decision, primary_term.is_some()))
             }
             None => None,
         };

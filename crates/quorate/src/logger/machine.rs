@@ -23,8 +23,8 @@ fn beginning(constants: &Constants) -> Sequenced {
 impl StateMachine for LogMachine {
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
-            Committed::Data { data, primary_term, .. } => {
-                match self.state.entry(data, primary_term) {
+            Committed::Data { index, data, primary_term } => {
+                match self.state.entry(index, data, primary_term) {
                     Err(error) if error.is_newer() => return Err(error.to_string()),
                     // What else cannot be read is passed over by every member alike.
                     Ok(_) | Err(_) => {}

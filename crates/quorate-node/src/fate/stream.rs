@@ -1,0 +1,20 @@
+//! What of a large transaction is on its way to the group ahead of its write set.
+
+use quorate_certify::PartsOf;
+
+/// The parts of a transaction so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// The process that sends them.
+    pub origin: u128,
+    pub parts: PartsOf,
+    /// No more of it is sent, nor will its write set be.
+    pub broken: Option<Broken>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// The transaction was aborted, or the group lost.
+    Ended,
+    TooLarge,
+}

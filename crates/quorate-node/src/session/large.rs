@@ -1,0 +1,130 @@
+//! Large transactions: their data goes to the group in parts, while the server still hands it over, and the
+//! write set at the end has the rest of it.
+//!
+//! Invariants:
+//! - the write set is proposed when all its parts are in the log, so that it finds them there;
+//! - a stream that was opened ends: with its write set's verdict, or by [`Sessions::give_up_parts`] at the
+//!   release of its transaction.
+
+use super::Sessions;
+use crate::blocking::MutexGuard;
+use crate::fate::stream::{Broken, Stream};
+use crate::fate::trx::{Handle, Phase, Trx, TrxState};
+use crate::host::Answer;
+use crate::link::Link;
+use quorate_certify::{Header, PartsOf};
+
+impl Sessions {
+    /// More of a transaction's data. Blocks while as many parts are on their way as may be.
+    pub fn append_data(&self, handle: &Handle, data: &[u8]) {
+        let Some(trx) = handle.local() else { return };
+        let mut state = trx.lock();
+        state.builder.append_data(data);
+        let sizes = &self.local.part_sizes;
+        let enough = if state.stream.is_some() { sizes.part } else { sizes.from };
+        if state.builder.data_len() >= enough {
+            self.send_parts(trx, state);
+        }
+    }
+
+    /// What cannot be sent now stays in the builder: certification says what becomes of it.
+    fn send_parts<'a>(&self, trx: &'a Trx, mut state: MutexGuard<'a, TrxState>) {
+        let Some(link) = self.local.link().filter(|link| self.accepts_writes(link)) else { return };
+        let sizes = self.local.part_sizes;
+        while state.builder.data_len() >= sizes.part {
+            let Some(mut stream) = self.stream(&link, &state) else { return };
+            if stream.broken.is_some() {
+                state.builder.drop_data();
+                state.stream = Some(stream);
+                return;
+            }
+            let serial = match stream.parts.count {
+                0 => stream.parts.stream,
+                _ => link.next_serial(),
+            };
+            let PartsOf { stream: id, count, .. } = stream.parts;
+            let header = Header::part(link.node, serial, id, count);
+            let before = state.builder.data_len();
+            let part = state.builder.take_part(&header, sizes.part);
+            stream.parts.count += 1;
+            stream.parts.bytes += (before - state.builder.data_len()) as u64;
+            state.stream = Some(stream);
+            drop(state);
+            let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
+            let sent = link.parts.enter((id, serial), part.len(), sizes.window, give_up)
+                && self.proposals.part(&link, serial, part);
+            state = trx.lock();
+            if let Some(stream) = state.stream.as_mut().filter(|_| !sent) {
+                stream.broken = Some(Broken::Ended);
+            }
+        }
+    }
+
+    /// The stream of a transaction whose data is long; ended, if nothing can come of it any more. `None`: the
+    /// group does not know parts.
+    fn stream(&self, link: &Link, state: &TrxState) -> Option<Stream> {
+        let mut stream = match state.stream {
+            Some(stream) => stream,
+            None if link.takes_parts() => {
+                let id = link.next_serial();
+                link.parts.open(id);
+                let parts = PartsOf { stream: id, count: 0, bytes: 0 };
+                Stream { origin: link.node, parts, broken: None }
+            }
+            None => return None,
+        };
+        if !self.local.counters.allows(&state.builder, stream.parts.bytes) {
+            stream.broken = Some(Broken::TooLarge);
+        } else if stream.origin != link.node || state.phase == Phase::MustAbort {
+            stream.broken = Some(Broken::Ended);
+        }
+        Some(stream)
+    }
+
+    /// Before the write set of `state` is stamped: blocks until its parts are in the log. The answer, if it
+    /// is not to be proposed.
+    pub(super) fn await_parts<'a>(
+        &self,
+        link: &Link,
+        trx: &'a Trx,
+        mut state: MutexGuard<'a, TrxState>,
+    ) -> Result<MutexGuard<'a, TrxState>, Answer> {
+        let Some(stream) = state.stream else { return Ok(state) };
+        if stream.broken == Some(Broken::TooLarge) {
+            return Err(Answer::TooLarge);
+        }
+        if stream.broken.is_some() || stream.origin != link.node {
+            state.phase = Phase::Aborting;
+            return Err(Answer::Refused);
+        }
+        drop(state);
+        let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
+        let ordered = link.parts.wait_ordered(stream.parts.stream, give_up);
+        state = trx.lock();
+        if !ordered || state.phase == Phase::MustAbort {
+            state.phase = Phase::Aborting;
+            return Err(Answer::Refused);
+        }
+        Ok(state)
+    }
+
+    /// The write set with these parts has its verdict.
+    pub(super) fn parts_have_ended(&self, link: &Link, trx: &Trx, parts: Option<PartsOf>) {
+        if let Some(parts) = parts {
+            trx.lock().stream = None;
+            link.parts.close(parts.stream);
+        }
+    }
+
+    /// A transaction is over whose parts have no write set, or one of which nobody knows whether it passes.
+    pub(super) fn give_up_parts(&self, stream: Option<Stream>) {
+        let Some(Stream { origin, parts, .. }) = stream else { return };
+        let link = self.local.link().filter(|link| link.node == origin);
+        if let Some(link) = link {
+            for serial in link.parts.give_up(parts.stream) {
+                link.group.decided(serial);
+            }
+            self.proposals.end_parts(&link, parts.stream);
+        }
+    }
+}
