@@ -17,7 +17,8 @@ pub(crate) fn run(live: &Arc<Live>) {
         }
         match accepted {
             Ok((_, addr)) if !live.trust().admits(addr.ip()) => {
-                let why = "it comes from another host, and nothing protects this node's group port: set \
+                let why =
+                    "it comes from another host, and nothing protects this node's group port: set \
                            quorate.secret_file on all nodes";
                 live.complain(&format!("connection from {addr} dropped"), why);
             }
