@@ -15,6 +15,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod dashboard;
 mod history;
 mod http;
 mod memory;

@@ -1,4 +1,4 @@
-//! What is known of the member, as OpenMetrics. Names begin with `quorate_`; docs/monitoring.md says what each
+//! What is known of the member, as OpenMetrics. Names begin with `quorate_`; docs/run/status.md says what each
 //! means, and when to worry.
 
 use crate::memory::Known;

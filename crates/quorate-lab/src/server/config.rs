@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(told, BTreeMap::from(SERVER_OPTIONS));
         let others = [
-            ("operations.md", include_str!("../../../../docs/operations.md")),
+            ("install.md", include_str!("../../../../docs/run/install.md")),
             ("from-galera.md", include_str!("../../../../docs/from-galera.md")),
         ];
         for (name, document) in others {

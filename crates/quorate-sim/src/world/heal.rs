@@ -1,9 +1,10 @@
 //! After the faults: everything must get going again, within bounded time, and agree.
 
 use super::check::{changes, decides};
-use super::{Mark, Node, Phase, Process, Rule, World};
+use super::{name, Mark, Node, Phase, Process, Rule, World};
 use crate::database::op_of;
-use quorate_consensus::Config;
+use quorate_consensus::{Config, MemberRole};
+use quorate_group::{Alteration, Order};
 use quorate_wal::sim::Crash;
 
 /// What `config` may be once it has come into force: any of those that join may be given its vote just then,
@@ -133,10 +134,36 @@ impl World {
             let told = node.mark.is_some() || node.refused.is_some() || node.is_disputed();
             let lacks = stopped && node.damage.is_some();
             if (told || lacks || self.has_returned(m)) && !self.is_away(m) {
+                if lacks && !told && self.promotes_before_it_wipes(m) {
+                    continue;
+                }
                 self.wipe(m);
                 self.start(m);
             }
         }
+    }
+
+    /// An operator does not take the disk of a voter whom the others cannot decide without, as its log counts:
+    /// first a learner, if there is one, gets a vote.
+    fn promotes_before_it_wipes(&mut self, m: usize) -> bool {
+        let config = &self.committed_config.1;
+        let needed = self.nodes[m].id;
+        if decides(config, |id| id != needed) {
+            return false;
+        }
+        let is_well = |slot: &usize| {
+            let node = &self.nodes[*slot];
+            let learns = config.members.get(&node.id).is_some_and(|info| !info.is_voter());
+            learns && node.process.as_ref().is_some_and(|process| process.fatal.is_none())
+        };
+        let Some(learner) = self.slots().find(is_well) else { return false };
+        let leader = self.slots().find(|slot| self.nodes[*slot].leads());
+        if let Some(leader) = leader.filter(|_| !self.somebody_waits()) {
+            let role = Some(MemberRole::Voter);
+            let alteration = Alteration { role, ..Alteration::default() };
+            self.tell(leader, "alter", Order::Alter { name: name(learner), alteration });
+        }
+        true
     }
 
     /// Everybody present writes and reads something new, and has so long for it.

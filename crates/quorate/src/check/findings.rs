@@ -320,7 +320,7 @@ pub fn across(all: &[Facts]) -> Vec<Finding> {
             Weight::Note,
             "some are more than 5 ms away from here",
             "a commit takes one round trip to the leader and its nearest majority: place the members, and \
-             priorities, by that (docs/operations.md, \"Members\")",
+             priorities, by that (docs/run/plan.md)",
         ));
     }
     if !all.is_empty() && all.len() % 2 == 0 {
