@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use quorate_tests::writers::{create_table, door, missing, Client, Writers};
 use quorate_tests::{await_that, sized, TestCluster};
+use rustix::process::Signal;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,50 @@ fn large_transactions_disturb_nobody() -> Result<()> {
         trouble(&cluster)?.into_iter().filter(|line| !before.contains(line)).collect();
     assert!(new.is_empty(), "trouble:\n{}", new.join("\n"));
     cluster.passed()
+}
+
+/// The parts of a transaction are in the log when a member is killed: it goes on where its own server lives, and
+/// leaves nothing behind where that one is dead.
+#[test]
+fn a_kill_in_the_middle_leaves_a_large_transaction_whole_or_nowhere() -> Result<()> {
+    const MEGABYTES: usize = 80;
+    let cluster = TestCluster::up(3, "")?;
+    create_table(&cluster)?;
+    cluster.sql(1, "CREATE TABLE written.large (id INT PRIMARY KEY, filler LONGBLOB NOT NULL)")?;
+    for run in 0..sized(3, 20) {
+        let (leader, followers) = (cluster.leader()?, cluster.followers()?);
+        let (origin, victim) = match run % 3 {
+            0 => (followers[0], followers[0]),
+            1 => (followers[0], leader),
+            _ => (leader, followers[1]),
+        };
+        let watched = if victim == leader { followers[1] } else { leader };
+        let parts = 5 + 7 * run as u64 % 60;
+        let from = last_index(&cluster, watched)?;
+        let inserted = thread::scope(|scope| {
+            let insert = scope.spawn(|| insert(&cluster, origin, run, MEGABYTES));
+            let killed = await_that(&format!("{parts} parts in the log"), || {
+                Ok(last_index(&cluster, watched)? >= from + parts)
+            });
+            let killed = killed.and_then(|_| cluster.signal(victim, Signal::KILL));
+            killed.map(|()| insert.join().expect("the client panicked"))
+        })?;
+        println!("node{victim} was killed, node{origin} wrote: {inserted:?}");
+        assert_eq!(inserted.is_ok(), victim != origin, "{inserted:?}");
+        cluster.quorate(&["up", "--timeout", "120"])?;
+        cluster.wait_level(&cluster.all(), PATIENCE)?;
+        for node in cluster.all() {
+            let expected = if inserted.is_ok() { MEGABYTES } else { 0 };
+            assert!(rows(&cluster, node, run, expected)?, "node{node} has other rows");
+        }
+    }
+    cluster.passed()
+}
+
+fn last_index(cluster: &TestCluster, node: u16) -> Result<u64> {
+    let shown: Option<(String, u64)> =
+        cluster.connect(node)?.query_first("SHOW STATUS LIKE 'wsrep_quorate_last_index'")?;
+    Ok(shown.context("a status variable")?.1)
 }
 
 fn start_small(cluster: &TestCluster, nodes: &[u16], run: u64) -> Writers {

@@ -7,7 +7,7 @@
 use crate::key::PathHash;
 use crate::key_table::KeyTable;
 use crate::write_set::{HEADER_LEN, TAIL_LEN};
-use crate::{flags, Header, Key, KeyType, Kind, KEYS_MAX_DEFAULT};
+use crate::{flags, Header, Key, KeyType, Kind, Packing, KEYS_MAX_DEFAULT};
 use bytes::Bytes;
 
 /// One write set in the making; then, as a streaming transaction goes on, the next fragment.
@@ -25,6 +25,7 @@ pub struct WriteSetBuilder {
     keys_max: usize,
     /// It claims whole tables.
     wide: bool,
+    packing: Option<Packing>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,7 @@ impl Default for WriteSetBuilder {
             seen: KeyTable::default(),
             keys_max: KEYS_MAX,
             wide: false,
+            packing: None,
         }
     }
 }
@@ -56,6 +58,11 @@ impl WriteSetBuilder {
     /// With fewer keys than others, at most.
     pub fn with_keys_max(keys_max: usize) -> Self {
         Self { keys_max, ..Self::default() }
+    }
+
+    /// From now on data is packed so. Nobody but members of a level that knows it can read that.
+    pub fn pack(&mut self, packing: Option<Packing>) {
+        self.packing = packing;
     }
 
     /// Adds what the transaction touched: the leaf as `key_type`, every prefix of it, the whole
@@ -118,9 +125,11 @@ impl WriteSetBuilder {
         if header.kind == Kind::WRITE_SET && !header.has(flags::ROLLBACK) {
             self.add(PathHash::SERVER, KeyType::PREFIX, Place::Other);
         }
-        let data_len = self.data_len();
+        let mut header = *header;
         let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.resize(HEADER_LEN + data_len, 0);
+        buffer.resize(buffer.len().max(HEADER_LEN), 0);
+        self.pack_data(&mut buffer, &mut header);
+        let data_len = buffer.len() - HEADER_LEN;
         buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TAIL_LEN);
         for key in &self.keys {
             buffer.extend_from_slice(&key.raw().to_le_bytes());
@@ -145,8 +154,19 @@ impl WriteSetBuilder {
             false => std::mem::take(&mut self.buffer),
         };
         part.resize(end, 0);
-        part[..HEADER_LEN].copy_from_slice(&header.encode((end - HEADER_LEN) as u64, 0));
+        let mut header = *header;
+        self.pack_data(&mut part, &mut header);
+        let data_len = part.len() - HEADER_LEN;
+        part[..HEADER_LEN].copy_from_slice(&header.encode(data_len as u64, 0));
+        header.encode_tail(&mut part);
         frozen(part)
+    }
+
+    fn pack_data(&self, buffer: &mut Vec<u8>, header: &mut Header) {
+        if let Some((packed, how)) = self.packing.and_then(|packing| packing.pack(buffer)) {
+            *buffer = packed;
+            header.packed = Some(how);
+        }
     }
 
     /// Forgets the data appended since the last `finish`, and keeps the keys.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  field            all numbers little-endian
-//!      0      1  version          1; 2 where a term follows; 3 where term and parts follow
+//!      0      1  version          1; 2 where a term follows; 3 where all of the tail follows
 //!      1      1  kind             see Kind
 //!      2      2  kin epoch        see Header::kin_epoch
 //!      4      4  flags            wsrep flags
@@ -18,9 +18,11 @@
 //!     80      n  payload
 //!   80+n     8k  keys             see Key
 //!  80+n+8k    8  term             versions 2 and 3: see Header::term; 0 in version 3 only
-//!  88+n+8k    8  stream           version 3 only: see Header::parts
+//!  88+n+8k    8  stream           version 3 only: see Header::parts; 0: none
 //!  96+n+8k    4  count of parts
 //! 100+n+8k    8  bytes of parts
+//! 108+n+8k    1  codec            version 3 only: see Header::packed; 0: none
+//! 109+n+8k    8  bytes unpacked
 //! ```
 //!
 //! A part ([`Kind::PART`]), and what gives a stream of them up ([`Kind::PARTS_END`]), names its stream as trx
@@ -29,18 +31,17 @@
 //! The payload grows in place behind room kept for the header and the keys follow it, so a
 //! transaction's data is never moved again after it was appended.
 
-use crate::{Key, PartsOf, Seqno};
+use crate::{Codec, Key, Packed, PartsOf, Seqno};
 use bytes::{Buf, BufMut, Bytes};
 
-/// The layout without a term, the one with it, and the one with parts, too.
+/// The layout without a term, the one with it, and the one with all there is.
 const VERSION: u8 = 1;
 const VERSION_WITH_TERM: u8 = 2;
-const VERSION_WITH_PARTS: u8 = 3;
+const VERSION_WITH_ALL: u8 = 3;
 
 const TERM_LEN: usize = 8;
-const PARTS_LEN: usize = 20;
 /// What may follow the keys.
-pub(crate) const TAIL_LEN: usize = TERM_LEN + PARTS_LEN;
+pub(crate) const TAIL_LEN: usize = TERM_LEN + 20 + 9;
 
 pub(crate) const HEADER_LEN: usize = 80;
 
@@ -107,6 +108,8 @@ pub struct Header {
     pub kin_epoch: u16,
     /// The parts that the data of this write set begins with.
     pub parts: Option<PartsOf>,
+    /// How the data is packed; that of a whole transaction, fragment or part may be.
+    pub packed: Option<Packed>,
     /// Nanoseconds since 1970 by the origin's clock; nothing is decided by it.
     pub timestamp: u64,
 }
@@ -128,6 +131,7 @@ impl Header {
             term: 0,
             kin_epoch: 0,
             parts: None,
+            packed: None,
             timestamp: 0,
         }
     }
@@ -172,22 +176,27 @@ impl Header {
     }
 
     fn version(&self) -> u8 {
-        match (self.parts, self.term) {
-            (Some(_), _) => VERSION_WITH_PARTS,
-            (None, 0) => VERSION,
-            (None, _) => VERSION_WITH_TERM,
+        match (self.parts, self.packed, self.term) {
+            (None, None, 0) => VERSION,
+            (None, None, _) => VERSION_WITH_TERM,
+            _ => VERSION_WITH_ALL,
         }
     }
 
     /// Appends what follows the keys.
     pub(crate) fn encode_tail(&self, out: &mut Vec<u8>) {
-        if self.version() != VERSION {
+        let version = self.version();
+        if version != VERSION {
             out.put_u64_le(self.term);
         }
-        if let Some(parts) = &self.parts {
+        if version == VERSION_WITH_ALL {
+            let none = PartsOf { stream: 0, count: 0, bytes: 0 };
+            let parts = self.parts.unwrap_or(none);
             out.put_u64_le(parts.stream);
             out.put_u32_le(parts.count);
             out.put_u64_le(parts.bytes);
+            out.put_u8(self.packed.map_or(0, |packed| packed.codec as u8));
+            out.put_u64_le(self.packed.map_or(0, |packed| packed.bytes));
         }
     }
 
@@ -197,11 +206,24 @@ impl Header {
             return true;
         }
         self.term = tail.get_u64_le();
-        if version == VERSION_WITH_PARTS {
+        if version == VERSION_WITH_ALL {
             let (stream, count, bytes) = (tail.get_u64_le(), tail.get_u32_le(), tail.get_u64_le());
-            self.parts = Some(PartsOf { stream, count, bytes });
+            self.parts = (stream != 0).then_some(PartsOf { stream, count, bytes });
+            if stream == 0 && (count, bytes) != (0, 0) {
+                return false;
+            }
+            let (codec, bytes) = (tail.get_u8(), tail.get_u64_le());
+            self.packed = Codec::of(codec).map(|codec| Packed { codec, bytes });
+            if self.packed.is_none() && (codec, bytes) != (0, 0) {
+                return false;
+            }
         }
-        self.version() == version
+        self.version() == version && (self.packed.is_none() || self.may_be_packed())
+    }
+
+    /// What members say to each other is short, and read in place.
+    fn may_be_packed(&self) -> bool {
+        self.kind == Kind::PART || self.kind == Kind::WRITE_SET && !self.is_toi()
     }
 }
 
@@ -223,7 +245,7 @@ impl WriteSet {
         let after_keys = match head[0] {
             VERSION => 0,
             VERSION_WITH_TERM => TERM_LEN,
-            VERSION_WITH_PARTS => TAIL_LEN,
+            VERSION_WITH_ALL => TAIL_LEN,
             version => return Err(ParseError::Version(version)),
         };
         let mut header = Header {
@@ -239,6 +261,7 @@ impl WriteSet {
             pa_range: u32::from_le_bytes(field(head, 76)),
             term: 0,
             parts: None,
+            packed: None,
         };
         if header.kind == Kind(0) || header.flags & !flags::KNOWN != 0 {
             return Err(ParseError::Header);
@@ -276,7 +299,7 @@ impl WriteSet {
         Keys(self.bytes[self.keys_at..self.keys_end].chunks_exact(Key::ENCODED_LEN))
     }
 
-    /// The transaction's data: a slice of the same buffer, not a copy.
+    /// The transaction's data as it is packed, if it is: a slice of the same buffer, not a copy.
     pub fn payload(&self) -> Bytes {
         self.bytes.slice(HEADER_LEN..self.keys_at)
     }
@@ -322,7 +345,7 @@ impl ExactSizeIterator for Keys<'_> {}
 pub enum ParseError {
     #[error("proposal of {bytes} bytes is shorter than its {HEADER_LEN}-byte header")]
     Truncated { bytes: usize },
-    #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_PARTS}: it was proposed by a newer member; upgrade this one")]
+    #[error("proposal has layout version {0}, this member reads up to {VERSION_WITH_ALL}: it was proposed by a newer member; upgrade this one")]
     Version(u8),
     #[error("proposal is a message of kind {0}, which this release does not know: a newer member proposed it; upgrade this one")]
     Kind(u8),
@@ -349,6 +372,6 @@ mod tests {
 
     #[test]
     fn its_version_is_that_of_the_newest_level() {
-        assert_eq!(VERSION_WITH_PARTS, quorate_consensus::level::NEWEST.write_set);
+        assert_eq!(VERSION_WITH_ALL, quorate_consensus::level::NEWEST.write_set);
     }
 }

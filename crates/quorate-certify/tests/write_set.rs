@@ -169,6 +169,7 @@ fn layout_is_frozen() {
         term: 0,
         kin_epoch: 0x70,
         parts: None,
+        packed: None,
         timestamp: 0x60,
     });
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -224,9 +225,10 @@ fn parts_stand_behind_the_term_which_may_be_none() {
         builder.append_key(&[b"d"], KeyType::Exclusive);
         builder.append_data(b"payload");
         let bytes = builder.finish(&Header { term, parts, ..Header::transaction(1, 2, 3) });
-        assert_eq!((bytes[0], bytes.len()), (3, 80 + 7 + 16 + 28));
+        assert_eq!((bytes[0], bytes.len()), (3, 80 + 7 + 16 + 37));
         let tail = [4, 3, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(bytes[bytes.len() - 20..], tail);
+        assert_eq!(bytes[bytes.len() - 29..bytes.len() - 9], tail);
+        assert_eq!(bytes[bytes.len() - 9..], [0; 9]);
         let read = WriteSet::parse(bytes.clone()).expect("own bytes");
         assert_eq!((read.header().term, read.header().parts), (term, parts));
         assert_eq!((&read.payload()[..], read.keys().len()), (&b"payload"[..], 2));
@@ -234,6 +236,48 @@ fn parts_stand_behind_the_term_which_may_be_none() {
             assert!(WriteSet::parse(bytes.slice(..cut)).is_err(), "{cut}");
         }
     }
+}
+
+#[test]
+fn packed_data_says_so_and_so_do_parts() {
+    for codec in [Codec::Lz4, Codec::Zstd] {
+        let mut builder = WriteSetBuilder::new();
+        builder.pack(Some(Packing { codec, from: 100 }));
+        builder.append_key(&[b"d"], KeyType::Exclusive);
+        builder.append_data(&[7; 2000]);
+        let part = builder.take_part(&Header::part(1, 7, 7, 0), 1000);
+        let last = builder.finish(&Header::transaction(1, 8, 0));
+        for (bytes, keys) in [(part, 0), (last, 2)] {
+            assert!(bytes.len() < 300, "{}", bytes.len());
+            let read = WriteSet::parse(bytes).expect("own bytes");
+            let packed = read.header().packed.expect("it is packed");
+            assert_eq!((packed.codec, packed.bytes, read.keys().len()), (codec, 1000, keys));
+            assert_eq!(packed.unpack(&read.payload()).as_deref(), Ok(&[7; 1000][..]));
+        }
+        builder.append_data(&[7; 99]);
+        let short = WriteSet::parse(builder.finish(&Header::transaction(1, 9, 0))).unwrap();
+        assert_eq!((short.header().packed, short.payload().len()), (None, 99));
+    }
+}
+
+#[test]
+fn only_the_data_of_transactions_is_packed() {
+    let mut builder = WriteSetBuilder::new();
+    builder.pack(Some(Packing { codec: Codec::Lz4, from: 1 }));
+    builder.append_data(&[7; 2000]);
+    let bytes = builder.finish(&Header::transaction(1, 8, 0)).to_vec();
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        WriteSet::parse(Bytes::from(bytes)).map(|_| ())
+    };
+    let end = bytes.len();
+    assert_eq!(with(end - 9, 2), Ok(()), "the other codec");
+    assert_eq!(with(end - 9, 3), Err(ParseError::Header), "no codec");
+    assert_eq!(with(end - 9, 0), Err(ParseError::Header), "bytes unpacked, and no codec");
+    assert_eq!(with(end - 20, 1), Err(ParseError::Header), "parts, and no stream");
+    assert_eq!(with(1, Kind::VOTE.0), Err(ParseError::Header));
+    assert_eq!(with(4, flags::ISOLATION as u8), Err(ParseError::Header));
 }
 
 #[test]

@@ -80,6 +80,9 @@ pub const EVERYBODY_COUNTS: Level = 2;
 /// From this level on, the data of large transactions comes in parts ahead of their write sets.
 pub const PARTS: Level = 2;
 
+/// From this level on, the data of write sets may be packed.
+pub const PACKING: Level = 2;
+
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
 

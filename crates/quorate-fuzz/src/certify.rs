@@ -10,15 +10,26 @@ use twox_hash::XxHash3_64;
 /// Length of the header that stands before the payload.
 const HEADER: usize = 80;
 
+/// What is unpacked here at most: the fuzzer's memory is limited.
+const UNPACKED_MAX: u64 = 1 << 20;
+
 pub const LIMITS: Limits = Limits { window: 4, keys_max: 64 };
 
 /// A proposal: its parts are all there is, and its verdict is of the next seqno.
 pub fn write_set(input: &[u8]) {
     let Ok(write_set) = WriteSet::parse(Bytes::copy_from_slice(input)) else { return };
     let header = write_set.header();
-    let term = if header.term == 0 { 0 } else { 8 };
+    let tail = match (header.parts, header.packed, header.term) {
+        (None, None, 0) => 0,
+        (None, None, _) => 8,
+        _ => 37,
+    };
     let keys = Key::ENCODED_LEN * write_set.keys().len();
-    assert_eq!(HEADER + write_set.payload().len() + keys + term, input.len());
+    assert_eq!(HEADER + write_set.payload().len() + keys + tail, input.len());
+    if let Some(packed) = header.packed.filter(|packed| packed.bytes <= UNPACKED_MAX) {
+        let data = packed.unpack(&write_set.payload());
+        assert!(data.is_err() || data.is_ok_and(|data| data.len() as u64 == packed.bytes));
+    }
     if header.kind == Kind::WRITE_SET {
         let verdict = Certifier::starting_at(LIMITS, 7).sequence(&write_set);
         assert!(verdict.seqno == 8 && verdict.depends_on < 8);

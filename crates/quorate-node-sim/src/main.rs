@@ -207,7 +207,13 @@ mod tests {
 
     #[test]
     fn large_transactions_come_in_parts_and_are_given_up() {
-        assert_seen(&[Mark::PartSent, Mark::LargeSent, Mark::PartRead, Mark::PartsGivenUp]);
+        assert_seen(&[
+            Mark::PartSent,
+            Mark::LargeSent,
+            Mark::PartRead,
+            Mark::PartsGivenUp,
+            Mark::Packed,
+        ]);
     }
 
     #[test]

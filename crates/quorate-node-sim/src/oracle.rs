@@ -42,7 +42,7 @@ quorate_seeds::marks! {
     PrimaryMoves, ReadOnlySecondary, ReadOnlyCutOff, ReadOnlyEnds, RefusedAsSecondary, ExitAborts, ExitGoesOffline,
     ReturnsAtExit, GivesUp, StreamAbortedByDdl,
     Corrupted, ErrorOfOne, CutBeforeVote, TooLarge,
-    PartSent, LargeSent, PartsGivenUp, PartRead, PartsGone,
+    Packed, PartSent, LargeSent, PartsGivenUp, PartRead, PartsGone,
 }
 
 #[derive(Default)]

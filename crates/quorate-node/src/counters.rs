@@ -1,8 +1,8 @@
 //! What is counted for the status variables, and the small switches read on hot paths.
 
-use crate::blocking::Mutex;
+use crate::blocking::{Mutex, RwLock};
 use crate::settings::Settings;
-use quorate_certify::WriteSetBuilder;
+use quorate_certify::{Packing, WriteSetBuilder};
 use quorate_consensus::MemberId;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -32,6 +32,7 @@ pub struct Counters {
     distance_count: AtomicU64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
+    packing: RwLock<Option<Packing>>,
 }
 
 impl Counters {
@@ -57,6 +58,7 @@ impl Counters {
             distance_count: AtomicU64::new(0),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
+            packing: RwLock::new(None),
         }
     }
 
@@ -64,6 +66,12 @@ impl Counters {
     pub fn configure(&self, settings: &Settings) {
         self.max_ws_size.store(settings.write_set_bytes_max, Relaxed);
         self.log_conflicts.store(settings.log_conflicts, Relaxed);
+        *self.packing.write() = settings.packing;
+    }
+
+    /// How the data of write sets is packed.
+    pub fn packing(&self) -> Option<Packing> {
+        *self.packing.read()
     }
 
     /// Whether a write set is within the limit, of which so many bytes are sent already.

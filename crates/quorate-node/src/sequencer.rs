@@ -186,6 +186,7 @@ impl Sequencer {
                 flags: header.flags,
                 payload: write_set.payload(),
                 parts: header.parts,
+                packed: header.packed,
             });
         }
         self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on);

@@ -1,5 +1,6 @@
 //! What an operator decides about a node, in the node's own words. Its host reads it from its options.
 
+use quorate_certify::Packing;
 use std::time::Duration;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,6 +11,8 @@ pub struct Settings {
     pub queue_bytes: usize,
     /// How large transactions are cut; read once.
     pub parts: PartSizes,
+    /// How the data of write sets is packed.
+    pub packing: Option<Packing>,
     /// Bytes of the longest write set of a local transaction.
     pub write_set_bytes_max: u64,
     /// Whether each conflict has a line in the server's log.
@@ -67,6 +70,7 @@ impl Default for Settings {
             log_dir: String::new(),
             queue_bytes: 64 << 20,
             parts: PartSizes::default(),
+            packing: None,
             write_set_bytes_max: u64::MAX,
             log_conflicts: false,
             debug: false,

@@ -142,6 +142,9 @@ impl Member {
     }
 
     fn mark_parts(&self, data: &Bytes) {
+        if is_packed(data) {
+            self.network.oracle.mark(Mark::Packed);
+        }
         let mark = match WriteSet::peek_kind(data) {
             Some(Kind::PART) => Mark::PartSent,
             Some(Kind::PARTS_END) => Mark::PartsGivenUp,
@@ -150,6 +153,10 @@ impl Member {
         };
         self.network.oracle.mark(mark);
     }
+}
+
+fn is_packed(data: &Bytes) -> bool {
+    WriteSet::parse(data.clone()).is_ok_and(|write_set| write_set.header().packed.is_some())
 }
 
 fn has_parts(data: &Bytes) -> bool {

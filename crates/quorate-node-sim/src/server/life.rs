@@ -44,6 +44,7 @@ impl Server {
             queue_bytes: self.load.queue_bytes as usize,
             write_set_bytes_max: self.load.write_set_bytes_max,
             parts: self.load.parts,
+            packing: self.load.packing,
             exit: self.load.exit,
             ..Settings::default()
         };

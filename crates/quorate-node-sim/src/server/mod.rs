@@ -16,7 +16,7 @@ use crate::plant::Plant;
 use crate::session::Client;
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
-use quorate_certify::Constants;
+use quorate_certify::{Constants, Packing};
 use simulated_node::blocking::simulated::Task;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::node::LocalState;
@@ -43,6 +43,7 @@ pub struct Load {
     pub streams: u32,
     pub write_set_bytes_max: u64,
     pub parts: PartSizes,
+    pub packing: Option<Packing>,
     /// What a server does that has no majority for long.
     pub exit: Option<ExitPlan>,
 }

@@ -12,6 +12,7 @@ use crate::plant::Plant;
 use crate::server::{Load, Server, Surroundings};
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
+use quorate_certify::{Codec, Packing};
 use quorate_seeds::{Coverage, Rng};
 use simulated_node::settings::{ExitAction, ExitPlan, PartSizes};
 use std::collections::BTreeMap;
@@ -213,8 +214,14 @@ fn choose_load(rng: &mut Rng) -> Load {
         streams: [0, 100, 400][rng.index(3)],
         write_set_bytes_max: [u64::MAX, u64::MAX, u64::MAX, 156][rng.index(4)],
         parts: choose_parts(rng),
+        packing: choose_packing(rng),
         exit: choose_exit(rng),
     }
+}
+
+fn choose_packing(rng: &mut Rng) -> Option<Packing> {
+    let codec = [None, Some(Codec::Lz4), Some(Codec::Zstd)][rng.index(3)]?;
+    Some(Packing { codec, from: rng.range(0, 40) as usize })
 }
 
 /// One write takes 17 bytes: what has two or more may be large, and a part ends within a write.

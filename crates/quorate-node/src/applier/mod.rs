@@ -267,6 +267,7 @@ impl Appliers {
             flags: event.flags,
             payload,
             parts: header.parts,
+            packed: header.packed,
         };
         sync::point("local_monitor_slave_enter_sync");
         sync::point("apply_monitor_slave_enter_sync");

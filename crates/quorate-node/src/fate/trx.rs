@@ -10,7 +10,7 @@ use crate::blocking::{Condvar, Mutex, MutexGuard};
 use crate::fate::stream::Stream;
 use crate::order::{CommitOrder, Entered, Halted};
 use bytes::Bytes;
-use quorate_certify::{flags, PartsOf, WriteSetBuilder};
+use quorate_certify::{flags, Packed, PartsOf, WriteSetBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,8 +46,9 @@ pub struct Fate {
     pub flags: u32,
     /// What the server gave as data, for a replay.
     pub payload: Bytes,
-    /// What stands before it in the log.
+    /// What stands before it in the log, and how it is packed.
     pub parts: Option<PartsOf>,
+    pub packed: Option<Packed>,
 }
 
 pub struct TrxState {

@@ -18,10 +18,11 @@ use crate::group::Group;
 use crate::host::Meta;
 use crate::start::genesis::Genesis;
 use quorate_certify::process_uuid;
-use quorate_consensus::{level, MemberId};
+use quorate_consensus::level::Level;
+use quorate_consensus::MemberId;
 use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,8 @@ pub struct Link {
     /// Streaming transactions that DDL of the former process may have ended here.
     pub severed: Severed,
     serial: AtomicU64,
+    /// The group's feature level, as last seen.
+    level: AtomicU16,
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
@@ -97,6 +100,7 @@ impl Link {
             ends: Ends::default(),
             severed: Severed::default(),
             serial: AtomicU64::new(began.as_nanos() as u64),
+            level: AtomicU16::new(0),
             kin_epoch: KinEpoch::of_life(began.as_secs()),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
@@ -222,9 +226,12 @@ impl Link {
         self.parts.nudge();
     }
 
-    /// Whether all members can read parts of large transactions.
-    pub fn takes_parts(&self) -> bool {
-        self.group.status().config.level >= level::PARTS
+    /// Whether all members know what this feature level brought. It is never left again.
+    pub fn has_level(&self, level: Level) -> bool {
+        if self.level.load(Ordering::Acquire) < level {
+            self.level.store(self.group.status().config.level, Ordering::Release);
+        }
+        self.level.load(Ordering::Acquire) >= level
     }
 
     /// What an ordered write set is known by.

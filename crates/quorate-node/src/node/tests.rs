@@ -28,7 +28,8 @@ impl Node {
 /// What became of a write set that passed.
 fn passed(seqno: i64, depends_on: i64) -> Fate {
     let flags = flags::TRX_START | flags::TRX_END;
-    Fate { seqno, depends_on, certified: true, flags, payload: Bytes::new(), parts: None }
+    let (payload, parts, packed) = Default::default();
+    Fate { seqno, depends_on, certified: true, flags, payload, parts, packed }
 }
 
 fn write_set(origin: u128, serial: u64) -> Bytes {

@@ -12,7 +12,8 @@ use crate::fate::stream::{Broken, Stream};
 use crate::fate::trx::{Handle, Phase, Trx, TrxState};
 use crate::host::Answer;
 use crate::link::Link;
-use quorate_certify::{Header, PartsOf};
+use quorate_certify::{Header, Packing, PartsOf};
+use quorate_consensus::level;
 
 impl Sessions {
     /// More of a transaction's data. Blocks while as many parts are on their way as may be.
@@ -45,6 +46,7 @@ impl Sessions {
             let PartsOf { stream: id, count, .. } = stream.parts;
             let header = Header::part(link.node, serial, id, count);
             let before = state.builder.data_len();
+            state.builder.pack(self.packing(&link, before.min(sizes.part)));
             let part = state.builder.take_part(&header, sizes.part);
             stream.parts.count += 1;
             stream.parts.bytes += (before - state.builder.data_len()) as u64;
@@ -65,7 +67,7 @@ impl Sessions {
     fn stream(&self, link: &Link, state: &TrxState) -> Option<Stream> {
         let mut stream = match state.stream {
             Some(stream) => stream,
-            None if link.takes_parts() => {
+            None if link.has_level(level::PARTS) => {
                 let id = link.next_serial();
                 link.parts.open(id);
                 let parts = PartsOf { stream: id, count: 0, bytes: 0 };
@@ -79,6 +81,12 @@ impl Sessions {
             stream.broken = Some(Broken::Ended);
         }
         Some(stream)
+    }
+
+    /// How data of so many bytes is packed.
+    pub(super) fn packing(&self, link: &Link, bytes: usize) -> Option<Packing> {
+        let packing = self.local.counters.packing();
+        packing.filter(|packing| bytes >= packing.from && link.has_level(level::PACKING))
     }
 
     /// Before the write set of `state` is stamped: blocks until its parts are in the log. The answer, if it

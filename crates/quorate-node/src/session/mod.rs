@@ -143,6 +143,8 @@ impl Sessions {
             }
         }
         self.local.counters.note_local(&state.builder, sent_before);
+        let packing = self.packing(&link, state.builder.data_len());
+        state.builder.pack(packing);
         let data = state.builder.finish(&header);
         state.phase = Phase::Sending;
         drop(state);

@@ -14,8 +14,8 @@ pub use table::{Effect, Kind, SPECS};
 
 use self::table::Spec;
 use self::values::{
-    parse_bool, parse_exit_action, parse_failover, parse_period, parse_primaries, parse_retention,
-    parse_role, parse_size,
+    parse_bool, parse_codec, parse_exit_action, parse_failover, parse_period, parse_primaries,
+    parse_retention, parse_role, parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
 use quorate_live::{Operators, Security, SecurityError};
@@ -209,6 +209,7 @@ fn words_instead(name: &str, value: &str) -> Option<&'static str> {
     let (good, expected) = match name {
         "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
         "quorate.encrypt" => (value == "auto" || parse_bool(value).is_some(), "yes, no or auto"),
+        "quorate.compress" => (parse_codec(value).is_some(), "lz4, zstd or none"),
         "quorate.exit_action" => {
             (parse_exit_action(value).is_some(), "read-only, offline or abort")
         }

@@ -1,7 +1,8 @@
 //! Options as the node's settings.
 
-use super::values::parse_exit_action;
+use super::values::{parse_codec, parse_exit_action};
 use super::Options;
+use quorate_certify::Packing;
 use quorate_node::settings::{ExitPlan, PartSizes, Settings};
 
 /// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
@@ -14,6 +15,7 @@ impl Options {
             log_dir: self.text("quorate.dir").to_string(),
             queue_bytes: self.bytes("quorate.queue_bytes") as usize,
             parts: PartSizes::default(),
+            packing: self.packing(),
             write_set_bytes_max: self.bytes("repl.max_ws_size").saturating_sub(GALERA_OVERHEAD),
             log_conflicts: self.flag("cert.log_conflicts"),
             debug: self.flag("debug"),
@@ -22,6 +24,11 @@ impl Options {
             transfer_holds_isolated: self.flag("quorate.transfer_holds_ddl"),
             exit: self.exit_plan(),
         }
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let codec = parse_codec(self.text("quorate.compress")).flatten()?;
+        Some(Packing { codec, from: self.bytes("quorate.compress_from") as usize })
     }
 
     fn exit_plan(&self) -> Option<ExitPlan> {

@@ -125,6 +125,8 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.autorejoin_interval", Period, "PT10S", Live, "See quorate.autorejoin_tries."),
     spec("quorate.autorejoin_tries", Integer, "3", Live, "How many times, quorate.autorejoin_interval apart, a node looks for its group after quorate.unreachable_majority_timeout, before quorate.exit_action."),
     spec("quorate.cert_window", Integer, "16384", Start, "Write sets in the certification window. The founder's value holds for the whole group."),
+    spec("quorate.compress", Text, "lz4", Live, "How the data of this node's write sets is compressed, on the network and in each log: lz4, zstd (smaller, and more work: for links between sites), or none. Used at feature level 2, and only where it saves an eighth."),
+    spec("quorate.compress_from", Size, "4K", Live, "Write sets with less data are not compressed."),
     spec("quorate.dir", Text, "", Start, "Directory of the group log; default: the data directory's name with '-quorate' appended, beside it. Never inside the data directory."),
     spec("quorate.disk_stall_timeout", Period, "PT1S", Start, "A leader whose log disk makes no progress for so long hands over."),
     spec("quorate.election_timeout", Period, "PT1S", Start, "Silence of the leader after which another is elected."),

@@ -1,5 +1,6 @@
 //! Words and numbers as option values.
 
+use quorate_certify::Codec;
 use quorate_consensus::{MemberRole, Primaries};
 pub use quorate_live::parse_bool;
 use quorate_node::settings::ExitAction;
@@ -10,6 +11,16 @@ pub fn parse_exit_action(text: &str) -> Option<ExitAction> {
         "read-only" => Some(ExitAction::ReadOnly),
         "offline" => Some(ExitAction::Offline),
         "abort" => Some(ExitAction::Abort),
+        _ => None,
+    }
+}
+
+/// `Some(None)`: none.
+pub fn parse_codec(text: &str) -> Option<Option<Codec>> {
+    match text {
+        "none" => Some(None),
+        "lz4" => Some(Some(Codec::Lz4)),
+        "zstd" => Some(Some(Codec::Zstd)),
         _ => None,
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 
 fn fate(seqno: i64, ws_flags: u32) -> Fate {
-    let (payload, parts) = Default::default();
-    Fate { seqno, depends_on: 0, certified: true, flags: ws_flags, payload, parts }
+    let (payload, parts, packed) = Default::default();
+    Fate { seqno, depends_on: 0, certified: true, flags: ws_flags, payload, parts, packed }
 }
 
 const COMMIT: u32 = flags::TRX_START | flags::TRX_END;
