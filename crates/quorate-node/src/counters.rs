@@ -83,12 +83,18 @@ impl Counters {
         self.log_conflicts.load(Relaxed)
     }
 
-    /// Of the data, so many bytes were sent before.
-    pub fn note_local(&self, builder: &WriteSetBuilder, sent: u64) {
+    /// A write set of this node's that is proposed, of `bytes`; with so much data before that was packed, parts
+    /// included.
+    pub fn note_local(&self, keys: usize, data_bytes: u64, bytes: usize) {
         self.replicated.fetch_add(1, Relaxed);
-        self.replicated_bytes.fetch_add(builder.encoded_len() as u64 + sent, Relaxed);
-        self.repl_keys.fetch_add(builder.key_count() as u64, Relaxed);
-        self.repl_data_bytes.fetch_add(builder.data_len() as u64 + sent, Relaxed);
+        self.replicated_bytes.fetch_add(bytes as u64, Relaxed);
+        self.repl_keys.fetch_add(keys as u64, Relaxed);
+        self.repl_data_bytes.fetch_add(data_bytes, Relaxed);
+    }
+
+    /// A part of one.
+    pub fn note_part(&self, bytes: usize) {
+        self.replicated_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
     pub fn received(&self, bytes: usize) {

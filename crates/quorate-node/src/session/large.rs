@@ -48,6 +48,7 @@ impl Sessions {
             let before = state.builder.data_len();
             state.builder.pack(self.packing(&link, before.min(sizes.part)));
             let part = state.builder.take_part(&header, sizes.part);
+            self.local.counters.note_part(part.len());
             stream.parts.count += 1;
             stream.parts.bytes += (before - state.builder.data_len()) as u64;
             state.stream = Some(stream);

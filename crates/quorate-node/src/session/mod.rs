@@ -142,10 +142,12 @@ impl Sessions {
                 return (Answer::Refused, None);
             }
         }
-        self.local.counters.note_local(&state.builder, sent_before);
+        let keys = state.builder.key_count();
+        let data_bytes = state.builder.data_len() as u64 + sent_before;
         let packing = self.packing(&link, state.builder.data_len());
         state.builder.pack(packing);
         let data = state.builder.finish(&header);
+        self.local.counters.note_local(keys, data_bytes, data.len());
         state.phase = Phase::Sending;
         drop(state);
         sync::point("before_replicate_sync");
