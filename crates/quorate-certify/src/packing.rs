@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn data_is_packed_where_that_saves_an_eighth_and_comes_out_as_it_was() {
         let rows = b"a row of a table, ".repeat(500);
-        let noise: Vec<u8> = (0..9000_u64).map(|at| (at * at * 0x9e37_79b9 >> 13) as u8).collect();
+        let noise: Vec<u8> =
+            (0..9000_u64).map(|at| ((at * at * 0x9e37_79b9) >> 13) as u8).collect();
         for codec in CODECS {
             let packing = Packing { codec, from: 1000 };
             let (packed, how) = packing.pack(&buffer(&rows)).unwrap();
