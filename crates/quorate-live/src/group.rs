@@ -2,12 +2,12 @@
 
 use crate::error::GroupError;
 use crate::host::{Observer, StateMachine};
-use crate::live::{Fed, Live};
+use crate::live::Live;
 use crate::net::trust::Operators;
 use crate::open;
 use crate::operator::{Operator, AT_ONCE};
 use crate::options::{GroupOptions, OpenInfo};
-use crate::threads::feeder;
+use crate::threads::Feeder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
@@ -101,9 +101,9 @@ impl Group {
         let options = &self.live.options;
         let feed =
             Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
-        *self.live.fed.lock() = Some(Fed { machine, feed, entries: Vec::new() });
+        let feeder = Feeder::new(machine, feed);
         let live = self.live.clone();
-        if !self.live.threads.spawn("feeder", move || feeder::run(&live)) {
+        if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {
             return Err(GroupError::NoThreads);
         }
         *started = true;

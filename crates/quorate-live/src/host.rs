@@ -6,8 +6,7 @@ use quorate_group::{Committed, LogLevel};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// The layer above: everything is called by one thread at a time, in log order: that of the feeder, or one that
-/// has just received what makes entries committed. So nothing here may wait for anybody.
+/// The layer above: everything is called on the one feeder thread, in log order.
 pub trait StateMachine: Send {
     /// An error stops the member: an entry that cannot be read is not passed over.
     fn apply(&mut self, entry: Committed) -> Result<(), String>;

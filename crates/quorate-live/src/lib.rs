@@ -10,9 +10,8 @@
 //! ```
 //!
 //! There is no core thread: whoever has an event takes the machine's lock, steps it, and carries out
-//! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk and to
-//! the network; and one to the feeder where there is much to feed, or who knows of it has other things
-//! to do.
+//! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk, to
+//! the network, and to the feeder.
 //!
 //! Each part knows only those below it:
 //!

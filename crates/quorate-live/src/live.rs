@@ -2,16 +2,16 @@
 
 use crate::core::{Core, Hands};
 use crate::error::GroupError;
-use crate::host::{Observer, StateMachine};
+use crate::host::Observer;
 use crate::net::dial::Caller;
 use crate::net::trust::{Credentials, OperatorId, Operators, Security, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
-use quorate_consensus::{Entry, LogPosition, MemberId};
+use quorate_consensus::{LogPosition, MemberId};
 use quorate_group::{
-    Author, Done, Feed, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
+    Author, Done, GroupStatus, Input, LogFigures, LogLevel, Mandate, Member, Order, Output,
 };
 use quorate_wal::WalError;
 use std::mem;
@@ -32,20 +32,9 @@ pub(crate) struct Live {
     pub reloading: Mutex<()>,
     pub observer: Arc<dyn Observer>,
     pub threads: Threads,
-    /// What committed entries are fed to; nothing before the start, and after the end or a failure. Held by
-    /// whoever feeds.
-    pub fed: Mutex<Option<Fed>>,
     pub stopping: Mutex<bool>,
     pub stopped: Condvar,
     pub closing: Mutex<bool>,
-}
-
-/// The layer above, and where it stands in the log.
-pub(crate) struct Fed {
-    pub machine: Box<dyn StateMachine>,
-    pub feed: Feed,
-    /// Emptied after each turn.
-    pub entries: Vec<Entry>,
 }
 
 impl Live {

@@ -111,7 +111,6 @@ pub(crate) fn open(
             trust: RwLock::new(trust),
             observer,
             threads: Threads::new(Box::new(on_panic)),
-            fed: Mutex::new(None),
             stopping: Mutex::new(false),
             stopped: Condvar::new(),
             closing: Mutex::new(false),

@@ -129,8 +129,7 @@ fn a_panicking_state_machine_takes_its_member_out_and_nobody_else() {
     }
     cluster.nodes[broken].wait("to be cut off", |node| !node.status().primary);
     let fatal = cluster.nodes[broken].shared.fatal.lock().clone();
-    // Whoever fed it.
-    assert!(fatal.len() == 1 && fatal[0].contains("qrt-"), "{fatal:?}");
+    assert!(fatal.len() == 1 && fatal[0].contains("qrt-feeder"), "{fatal:?}");
 }
 
 #[test]

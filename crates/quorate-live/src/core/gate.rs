@@ -20,16 +20,9 @@ struct State {
     applied: Option<Applied>,
 }
 
-impl State {
-    /// So many entries may be applied, and are not. None before the state machine was started.
-    fn behind(&self) -> u64 {
-        let applied = self.applied.as_ref().map(|applied| applied.last.index);
-        applied.map_or(0, |applied| self.open_to.saturating_sub(applied))
-    }
-}
-
-/// What is to be done next by whoever feeds.
+/// What the feeder is to do next.
 pub(crate) enum Next {
+    Stop,
     /// Continue from the snapshot of this index.
     Install(Index),
     /// Entries up to here may be applied.
@@ -37,21 +30,13 @@ pub(crate) enum Next {
 }
 
 impl Gate {
-    /// Entries may be read up to `index`. Without `wakes` the caller sees to it that somebody does.
-    pub fn advance(&self, index: Index, wakes: bool) {
+    pub fn advance(&self, index: Index) {
         let mut state = self.state.lock();
         if index > state.open_to {
             state.open_to = index;
             drop(state);
-            if wakes {
-                self.wake();
-            }
+            self.moved.notify_all();
         }
-    }
-
-    /// The feeder thread looks again.
-    pub fn wake(&self) {
-        self.moved.notify_all();
     }
 
     pub fn install(&self, index: Index) {
@@ -64,33 +49,23 @@ impl Gate {
         self.moved.notify_all();
     }
 
-    /// Waits until there is something to do; false: until this member closes.
-    pub fn wait(&self) -> bool {
+    /// Waits until there is something after `applied`.
+    pub fn next(&self, applied: Index) -> Next {
         let mut state = self.state.lock();
-        while !state.stop && state.install.is_none() && state.behind() == 0 {
+        loop {
+            if state.stop {
+                return Next::Stop;
+            }
+            if let Some(index) = state.install.take() {
+                if index > applied {
+                    return Next::Install(index);
+                }
+            }
+            if state.open_to > applied {
+                return Next::UpTo(state.open_to);
+            }
             self.moved.wait(&mut state);
         }
-        !state.stop
-    }
-
-    /// What there is to do; for who holds what is fed.
-    pub fn next(&self) -> Option<Next> {
-        let mut state = self.state.lock();
-        if state.stop {
-            return None;
-        }
-        let (up_to, behind) = (state.open_to, state.behind());
-        let applied = state.applied.as_ref().map_or(0, |applied| applied.last.index);
-        match state.install.take().filter(|index| *index > applied) {
-            Some(index) => Some(Next::Install(index)),
-            None => (behind > 0).then_some(Next::UpTo(up_to)),
-        }
-    }
-
-    /// How many entries may be applied and are not, if there is nothing else to be done before.
-    pub fn behind(&self) -> Option<u64> {
-        let state = self.state.lock();
-        (!state.stop && state.install.is_none()).then(|| state.behind())
     }
 
     /// Whether a snapshot is to be installed next.

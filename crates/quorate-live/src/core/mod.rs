@@ -79,21 +79,6 @@ impl Core {
         })
     }
 
-    /// As [`Self::with`], on a thread that then feeds what may be fed, if it is little: nobody else is woken
-    /// for it.
-    pub fn with_before_feeding<T>(
-        &self,
-        work: impl FnOnce(&mut Member, u64, &mut Output) -> T,
-    ) -> T {
-        let locked = self.machine.lock();
-        let mut held = Held { locked, hands: &self.hands, whole: false };
-        let Locked { machine, out, .. } = &mut *held.locked;
-        let result = work(machine, self.hands.now_ms(), out);
-        carry_out(&mut held.locked, &self.hands);
-        self.finish(held, false);
-        result
-    }
-
     /// The connections with this peer.
     pub fn peer(&self, id: MemberId) -> Option<Arc<Peer>> {
         self.with_links(|locked| locked.links.get(id))
@@ -112,7 +97,7 @@ impl Core {
     fn with_links<T>(&self, work: impl FnOnce(&mut Locked) -> T) -> T {
         let mut held = Held { locked: self.machine.lock(), hands: &self.hands, whole: false };
         let result = work(&mut held.locked);
-        self.finish(held, true);
+        self.finish(held);
         result
     }
 
@@ -151,20 +136,20 @@ impl Core {
     /// Takes in what waits, unless another thread holds the machine.
     pub fn kick(&self) {
         if let Some(locked) = self.machine.try_lock() {
-            self.finish(Held { locked, hands: &self.hands, whole: false }, true);
+            self.finish(Held { locked, hands: &self.hands, whole: false });
         }
     }
 
-    /// Releases the machine: wakes the feeder (or not), writes to the peers, and takes care of what other
+    /// Releases the machine: wakes the feeder, writes to the peers, and takes care of what other
     /// threads handed in while they found the lock taken.
-    fn finish<'a>(&'a self, mut held: Held<'a>, wakes_feeder: bool) {
+    fn finish<'a>(&'a self, mut held: Held<'a>) {
         loop {
             self.drain(&mut held);
             let (feed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
             held.whole = true;
             drop(held);
             if let Some(feed) = feed {
-                self.hands.gate.advance(feed, wakes_feeder);
+                self.hands.gate.advance(feed);
             }
             touched.iter().for_each(|peer| self.flush(peer));
             if !self.is_fresh() {

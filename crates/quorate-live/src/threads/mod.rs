@@ -3,8 +3,10 @@
 pub(crate) mod acceptor;
 pub(crate) mod asker;
 pub(crate) mod clock;
-pub(crate) mod feeder;
+mod feeder;
 mod operators;
 mod receiver;
 pub(crate) mod sender;
 pub(crate) mod snapshots;
+
+pub(crate) use feeder::Feeder;

@@ -1,7 +1,7 @@
 //! The receiver thread of one accepted connection: lets the machine say who is welcome, then hands it
 //! the packets.
 
-use super::{feeder, operators};
+use super::operators;
 use crate::live::Live;
 use crate::net::channel::{Channel, NoChannel};
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
@@ -280,11 +280,10 @@ impl<'a> Receiver<'a> {
             return;
         }
         let (from, packets) = (self.from, &mut self.packets);
-        self.live.core.with_before_feeding(|machine, now_ms, out| {
+        self.live.with_machine(|machine, now_ms, out| {
             for packet in packets.drain(..) {
                 machine.step(now_ms, Input::Packet { from, packet }, out);
             }
         });
-        feeder::here(self.live);
     }
 }
