@@ -128,7 +128,7 @@ impl WriteSetBuilder {
         let mut header = *header;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(HEADER_LEN), 0);
-        self.pack_data(&mut buffer, &mut header);
+        pack(self.packing, &mut buffer, &mut header);
         let data_len = buffer.len() - HEADER_LEN;
         buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TAIL_LEN);
         for key in &self.keys {
@@ -141,9 +141,8 @@ impl WriteSetBuilder {
         frozen(buffer)
     }
 
-    /// The first bytes of the data, at most so many, as what `header` says: a part. The rest stays, and so do
-    /// the keys.
-    pub fn take_part(&mut self, header: &Header, bytes_max: usize) -> Bytes {
+    /// The first bytes of the data, at most so many: a part. The rest stays, and so do the keys.
+    pub fn take_part(&mut self, bytes_max: usize) -> Part {
         let end = HEADER_LEN + bytes_max.min(self.data_len());
         let mut part = match end < self.buffer.len() {
             true => {
@@ -154,19 +153,7 @@ impl WriteSetBuilder {
             false => std::mem::take(&mut self.buffer),
         };
         part.resize(end, 0);
-        let mut header = *header;
-        self.pack_data(&mut part, &mut header);
-        let data_len = part.len() - HEADER_LEN;
-        part[..HEADER_LEN].copy_from_slice(&header.encode(data_len as u64, 0));
-        header.encode_tail(&mut part);
-        frozen(part)
-    }
-
-    fn pack_data(&self, buffer: &mut Vec<u8>, header: &mut Header) {
-        if let Some((packed, how)) = self.packing.and_then(|packing| packing.pack(buffer)) {
-            *buffer = packed;
-            header.packed = Some(how);
-        }
+        Part(part)
     }
 
     /// Forgets the data appended since the last `finish`, and keeps the keys.
@@ -218,6 +205,32 @@ impl WriteSetBuilder {
         if place == Place::Table {
             self.places[at] = place;
         }
+    }
+}
+
+/// A part of a large transaction's data, behind room for a header.
+pub struct Part(Vec<u8>);
+
+impl Part {
+    pub fn data_len(&self) -> usize {
+        self.0.len() - HEADER_LEN
+    }
+
+    /// The bytes to propose.
+    pub fn finish(self, header: &Header, packing: Option<Packing>) -> Bytes {
+        let (mut part, mut header) = (self.0, *header);
+        pack(packing, &mut part, &mut header);
+        let data_len = part.len() - HEADER_LEN;
+        part[..HEADER_LEN].copy_from_slice(&header.encode(data_len as u64, 0));
+        header.encode_tail(&mut part);
+        frozen(part)
+    }
+}
+
+fn pack(packing: Option<Packing>, buffer: &mut Vec<u8>, header: &mut Header) {
+    if let Some((packed, how)) = packing.and_then(|packing| packing.pack(buffer)) {
+        *buffer = packed;
+        header.packed = Some(how);
     }
 }
 

@@ -25,7 +25,7 @@ pub mod votes;
 mod window;
 mod write_set;
 
-pub use builder::WriteSetBuilder;
+pub use builder::{Part, WriteSetBuilder};
 pub use certifier::{Certifier, Limits, Outcome, Verdict, KEYS_MAX_DEFAULT, WINDOW_DEFAULT};
 pub use constants::Constants;
 pub use index::{relation, Relation};

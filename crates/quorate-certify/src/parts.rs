@@ -9,8 +9,9 @@
 //! - parts are told apart by (origin, stream, number), where a stream is the serial of its first proposal; a
 //!   copy of one changes nothing;
 //! - a stream ends with its write set, whatever the verdict; with an entry that gives it up; with a view
-//!   without its origin; or when [`IDLE_BYTES_MAX`] of other entries have followed its last part, so that an
-//!   origin that hangs does not keep the others' logs. All of that is in the log, so all members agree;
+//!   without its origin; or when [`IDLE_BYTES_MAX`] of entries have followed its last part, or [`BYTES_MAX`] its
+//!   first, so that an origin that hangs, or is slow, does not keep the others' logs. All of that is in the log,
+//!   so all members agree;
 //! - there are [`PLACES_MAX`] places at most. A part for which there is none is not kept, and the write set of
 //!   its stream fails.
 
@@ -32,6 +33,9 @@ pub type Places = Box<[u64]>;
 
 /// Of other entries' data, after which a stream that has not gone on is over.
 const IDLE_BYTES_MAX: u64 = 1 << 30;
+/// Of all entries' data, its own included, after which a stream that goes on is over: eight times as much as the
+/// longest transaction of a server.
+const BYTES_MAX: u64 = 16 << 30;
 const PLACES_MAX: usize = 1 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -44,7 +48,8 @@ pub struct OpenParts {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Stream {
-    /// What [`OpenParts::bytes`] was after its last part.
+    /// What [`OpenParts::bytes`] was at its first part, and at its last.
+    begun: u64,
     at: u64,
     places: BTreeMap<u32, u64>,
 }
@@ -65,7 +70,8 @@ impl OpenParts {
         if self.places >= PLACES_MAX {
             return;
         }
-        let open = self.streams.entry((origin, stream)).or_default();
+        let new = Stream { begun: self.bytes, ..Stream::default() };
+        let open = self.streams.entry((origin, stream)).or_insert(new);
         open.at = self.bytes;
         if let std::collections::btree_map::Entry::Vacant(place) = open.places.entry(number) {
             place.insert(index);
@@ -96,7 +102,9 @@ impl OpenParts {
         }
         self.bytes = self.bytes.saturating_add(bytes as u64);
         let now = self.bytes;
-        self.retain(|_, stream| now - stream.at <= IDLE_BYTES_MAX);
+        self.retain(|_, stream| {
+            now - stream.at <= IDLE_BYTES_MAX && now - stream.begun <= BYTES_MAX
+        });
     }
 
     /// The next view.
@@ -121,14 +129,15 @@ impl OpenParts {
         }
     }
 
-    /// `bytes u64`, then for each stream: `origin u128, stream u64, at u64, count u32`, and for each place
+    /// `bytes u64`, then for each stream: `origin u128, stream u64, begun u64, at u64, count u32`, and for each place
     /// `number u32, index u64`. All little-endian, in ascending order.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(8 + self.streams.len() * 36 + self.places * 12);
+        let mut out = Vec::with_capacity(8 + self.streams.len() * 44 + self.places * 12);
         out.put_u64_le(self.bytes);
         for ((origin, number), stream) in &self.streams {
             out.put_u128_le(*origin);
             out.put_u64_le(*number);
+            out.put_u64_le(stream.begun);
             out.put_u64_le(stream.at);
             out.put_u32_le(stream.places.len() as u32);
             for (number, index) in &stream.places {
@@ -145,7 +154,9 @@ impl OpenParts {
         while !input.is_empty() {
             let origin = input.try_get_u128_le().ok()?;
             let number = input.try_get_u64_le().ok()?;
-            let at = input.try_get_u64_le().ok().filter(|at| *at <= parts.bytes)?;
+            let begun = input.try_get_u64_le().ok()?;
+            let at = input.try_get_u64_le().ok();
+            let at = at.filter(|at| (begun..=parts.bytes).contains(at))?;
             let count = input.try_get_u32_le().ok().filter(|count| *count > 0)?;
             let mut places = BTreeMap::new();
             for _ in 0..count {
@@ -156,7 +167,7 @@ impl OpenParts {
             let id = (origin, number);
             parts.streams.last_key_value().is_none_or(|(last, _)| *last < id).then_some(())?;
             parts.places += places.len();
-            parts.streams.insert(id, Stream { at, places });
+            parts.streams.insert(id, Stream { begun, at, places });
         }
         let sound = parts.places <= PLACES_MAX && (!parts.is_empty() || parts.bytes == 0);
         sound.then_some(parts)
@@ -201,7 +212,11 @@ mod tests {
         parts.add(3, 6, 0, 20);
         parts.passed(1);
         assert_eq!(parts.first_index(), Some(20), "the first has not gone on");
-        parts.end(3, 6);
+        for number in 1..=BYTES_MAX / IDLE_BYTES_MAX {
+            parts.passed(IDLE_BYTES_MAX as usize);
+            parts.add(3, 6, number as u32, 21);
+        }
+        parts.passed(1);
         assert_eq!(parts, OpenParts::default());
     }
 
@@ -224,11 +239,11 @@ mod tests {
         let bytes = parts.encode();
         assert_eq!(OpenParts::decode(&bytes).as_ref(), Some(&parts));
         // Where a stream ends, fewer of them are as good as more.
-        let whole = [8, 8 + 36 + 2 * 12];
+        let whole = [8, 8 + 44 + 2 * 12];
         for cut in (0..bytes.len()).filter(|cut| !whole.contains(cut)) {
             assert_eq!(OpenParts::decode(&bytes[..cut]), None, "{cut}");
         }
-        let swapped = [&bytes[..8], &bytes[68..], &bytes[8..68]].concat();
+        let swapped = [&bytes[..8], &bytes[76..], &bytes[8..76]].concat();
         assert_eq!(OpenParts::decode(&swapped), None);
     }
 }

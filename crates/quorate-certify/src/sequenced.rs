@@ -233,8 +233,8 @@ mod tests {
             let mut builder = WriteSetBuilder::new();
             for number in numbers {
                 builder.append_data(b"rows");
-                let part =
-                    builder.take_part(&Header::part(1, 50 + u64::from(*number), 50, *number), 9);
+                let header = Header::part(1, 50 + u64::from(*number), 50, *number);
+                let part = builder.take_part(9).finish(&header, None);
                 state.entry(u64::from(*number) + 3, part, None).unwrap();
             }
             let parts = Some(PartsOf { stream: 50, count, bytes: 4 * numbers.len() as u64 });

@@ -245,7 +245,8 @@ fn packed_data_says_so_and_so_do_parts() {
         builder.pack(Some(Packing { codec, from: 100 }));
         builder.append_key(&[b"d"], KeyType::Exclusive);
         builder.append_data(&[7; 2000]);
-        let part = builder.take_part(&Header::part(1, 7, 7, 0), 1000);
+        let packing = Some(Packing { codec, from: 100 });
+        let part = builder.take_part(1000).finish(&Header::part(1, 7, 7, 0), packing);
         let last = builder.finish(&Header::transaction(1, 8, 0));
         for (bytes, keys) in [(part, 0), (last, 2)] {
             assert!(bytes.len() < 300, "{}", bytes.len());
@@ -287,7 +288,8 @@ fn data_is_cut_into_parts_in_front_and_the_keys_stay() {
     builder.append_data(b"0123456789");
     let mut data = Vec::new();
     for number in 0..3 {
-        let part = builder.take_part(&Header::part(1, 7 + u64::from(number), 7, number), 4);
+        let header = Header::part(1, 7 + u64::from(number), 7, number);
+        let part = builder.take_part(4).finish(&header, None);
         let part = WriteSet::parse(part).expect("own bytes");
         let header = part.header();
         assert_eq!((header.kind, header.trx_id, header.conn_id), (Kind::PART, 7, number.into()));

@@ -46,6 +46,8 @@ pub struct GroupStatus {
     pub loggers: Vec<MemberId>,
     /// The membership as this member knows it, with roles, priorities, zones and rules.
     pub config: Config,
+    /// The feature level of what is committed: that of `config` may yet be given up for a former one.
+    pub level: Level,
     /// The others, as far as they were ever heard of.
     pub peers: Vec<PeerLook>,
     pub log_bytes: u64,

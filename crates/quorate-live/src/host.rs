@@ -21,7 +21,11 @@ pub trait StateMachine: Send {
     fn needs_from(&mut self) -> Index {
         Index::MAX
     }
-    /// How much there is from there on: told after each answer of [`StateMachine::needs_from`].
+    /// The first log index whose entry was not applied yet: from there on this member lags.
+    fn lags_from(&mut self) -> Index {
+        Index::MAX
+    }
+    /// How much log there is from [`StateMachine::lags_from`] on: told after each snapshot.
     fn kept(&mut self, _log: KeptLog) {}
     /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
     /// is the log index the snapshot stands for. A view that lists this member follows, even if

@@ -102,6 +102,11 @@ impl Counters {
         self.received_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
+    /// A part of a large transaction of another node's.
+    pub fn received_part(&self, bytes: usize) {
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
     pub fn local_commit(&self) {
         self.local_commits.fetch_add(1, Relaxed);
     }

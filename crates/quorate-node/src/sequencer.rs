@@ -132,6 +132,10 @@ impl Sequencer {
             _ if own => link.settle(header.serial),
             _ => None,
         };
+        if let Some(parts) = header.parts.filter(|_| own) {
+            // Before its session hears of it: a copy of a part that comes after it is nobody's.
+            link.parts.close(parts.stream);
+        }
         let given_up = own && mine.is_none() && link.was_given_up(header.serial) && certified;
         if given_up && is_last_fragment(header.flags) {
             // The connection closes: see `link::giving_up`.
@@ -267,7 +271,10 @@ impl Sequencer {
     fn part(&self, write_set: &WriteSet) {
         decided_if_mine(write_set, &self.link);
         let header = write_set.header();
-        if header.origin != self.link.node || header.kind != Kind::PART {
+        if header.origin != self.link.node {
+            return self.parts.local.counters.received_part(write_set.bytes().len());
+        }
+        if header.kind != Kind::PART {
             return;
         }
         let stream = header.trx_id;
@@ -314,10 +321,16 @@ impl StateMachine for Sequencer {
     }
 
     fn needs_from(&mut self) -> u64 {
-        let waits = self.parts.local.queue.first_index();
         let open = self.state.parts.first_index().into_iter().chain([self.left_open]);
         let passed = self.parts.local.part_places.first_index();
-        waits.into_iter().chain(passed).chain(open).chain(self.left).min().unwrap_or(u64::MAX)
+        let lags = self.lags_from();
+        passed.into_iter().chain(open).chain(self.left).min().unwrap_or(u64::MAX).min(lags)
+    }
+
+    fn lags_from(&mut self) -> u64 {
+        let local = &self.parts.local;
+        let waits = local.queue.first_index();
+        waits.into_iter().chain(local.part_places.first_waiting()).min().unwrap_or(u64::MAX)
     }
 
     fn kept(&mut self, log: KeptLog) {

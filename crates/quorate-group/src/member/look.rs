@@ -6,6 +6,7 @@ use crate::order::ForcePlan;
 use crate::orders;
 use crate::status::{GroupStatus, LogFigures, PeerLook};
 use crate::view::ViewMember;
+use quorate_consensus::level::LEVEL_MIN;
 use quorate_consensus::{Charter, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::PeerIdentity;
 
@@ -95,6 +96,10 @@ impl Member {
             learners: those(|info| !info.is_voter()),
             loggers: those(|info| info.role == MemberRole::Logger),
             config: core.config.clone(),
+            level: match core.commit >= core.config_index {
+                true => core.config.level,
+                false => core.config.level.min(LEVEL_MIN),
+            },
             peers: self.peers(&core),
             log_bytes: log.bytes,
             first_index: log.first_index,

@@ -62,7 +62,7 @@ impl Feeder {
         if self.feed.is_snapshot_due() {
             let (meta, content) = self.feed.snapshot(self.machine.snapshot());
             let needed = self.machine.needs_from();
-            let bytes = live.hands.wal.bytes_from(needed);
+            let bytes = live.hands.wal.bytes_from(self.machine.lags_from());
             self.machine.kept(KeptLog { bytes, max: live.hands.log_max });
             live.hands.snapshots.save(meta, content, needed);
         }

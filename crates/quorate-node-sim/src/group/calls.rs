@@ -8,7 +8,7 @@ use crate::plant::Plant;
 use bytes::Bytes;
 use quorate_certify::{Kind, WriteSet};
 use quorate_consensus::level::LEVEL;
-use quorate_consensus::{Config, Index};
+use quorate_consensus::Index;
 use quorate_live::{GroupError, GroupStatus, OrderError, ViewMember};
 use simulated_node::blocking::now;
 use simulated_node::group::Group;
@@ -99,8 +99,7 @@ impl Group for Member {
 
     fn status(&self) -> GroupStatus {
         let leader = self.network.state.lock().leader();
-        let config = Config { level: LEVEL, ..Config::default() };
-        GroupStatus { member: id_of(self.node), leader, config, ..GroupStatus::default() }
+        GroupStatus { member: id_of(self.node), leader, level: LEVEL, ..GroupStatus::default() }
     }
 
     fn leave(&self, timeout: Duration) -> Result<(), GroupError> {

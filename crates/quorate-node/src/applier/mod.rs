@@ -282,7 +282,7 @@ impl Appliers {
             return Ok(false);
         }
         let data = match event.certified {
-            true => self.withdrawal.whole_data(link, &fate),
+            true => self.withdrawal.whole_data(link, header.origin, &fate),
             false => Some(Bytes::new()),
         };
         let Some(data) = data else { return Ok(false) };

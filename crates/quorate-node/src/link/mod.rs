@@ -31,6 +31,9 @@ pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
     process_uuid(member.0, incarnation)
 }
 
+/// While the group is at an older feature level, it is asked so often at most for its present one.
+const LEVEL_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Where this node's database stands when the connection begins.
 struct Start {
     /// `None`: needs a state transfer.
@@ -65,6 +68,7 @@ pub struct Link {
     serial: AtomicU64,
     /// The group's feature level, as last seen.
     level: AtomicU16,
+    level_asked: Mutex<Option<Instant>>,
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
     closing: AtomicBool,
@@ -101,6 +105,7 @@ impl Link {
             severed: Severed::default(),
             serial: AtomicU64::new(began.as_nanos() as u64),
             level: AtomicU16::new(0),
+            level_asked: Mutex::new(None),
             kin_epoch: KinEpoch::of_life(began.as_secs()),
             primary: AtomicBool::new(true),
             closing: AtomicBool::new(false),
@@ -228,8 +233,15 @@ impl Link {
 
     /// Whether all members know what this feature level brought. It is never left again.
     pub fn has_level(&self, level: Level) -> bool {
-        if self.level.load(Ordering::Acquire) < level {
-            self.level.store(self.group.status().config.level, Ordering::Release);
+        if self.level.load(Ordering::Acquire) >= level {
+            return true;
+        }
+        // It takes the group's time, and most often is the same.
+        let mut asked = self.level_asked.lock();
+        let now = blocking::now();
+        if asked.is_none_or(|at| now.duration_since(at) >= LEVEL_INTERVAL) {
+            *asked = Some(now);
+            self.level.store(self.group.status().level, Ordering::Release);
         }
         self.level.load(Ordering::Acquire) >= level
     }

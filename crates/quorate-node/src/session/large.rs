@@ -19,25 +19,39 @@ impl Sessions {
     /// More of a transaction's data. Blocks while as many parts are on their way as may be.
     pub fn append_data(&self, handle: &Handle, data: &[u8]) {
         let Some(trx) = handle.local() else { return };
-        let mut state = trx.lock();
-        state.builder.append_data(data);
         let sizes = &self.local.part_sizes;
-        let enough = if state.stream.is_some() { sizes.part } else { sizes.from };
-        if state.builder.data_len() >= enough {
-            self.send_parts(trx, state);
+        let mut state = trx.lock();
+        let mut rest = data;
+        while !rest.is_empty() {
+            // In pieces that are sent before the next one comes, unless nothing can be sent now.
+            let enough = if state.stream.is_some() { sizes.part } else { sizes.from };
+            let room = enough.checked_sub(state.builder.data_len()).filter(|room| *room > 0);
+            let (piece, later) = rest.split_at(room.unwrap_or(rest.len()).min(rest.len()));
+            state.builder.append_data(piece);
+            rest = later;
+            if state.builder.data_len() >= enough {
+                state = self.send_parts(trx, state);
+            }
         }
     }
 
     /// What cannot be sent now stays in the builder: certification says what becomes of it.
-    fn send_parts<'a>(&self, trx: &'a Trx, mut state: MutexGuard<'a, TrxState>) {
-        let Some(link) = self.local.link().filter(|link| self.accepts_writes(link)) else { return };
+    fn send_parts<'a>(
+        &self,
+        trx: &'a Trx,
+        mut state: MutexGuard<'a, TrxState>,
+    ) -> MutexGuard<'a, TrxState> {
+        let link = self.local.link().filter(|link| self.accepts_writes(link));
+        let Some(link) = link.filter(|_| self.primary.writing_term().is_some()) else {
+            return state;
+        };
         let sizes = self.local.part_sizes;
         while state.builder.data_len() >= sizes.part {
-            let Some(mut stream) = self.stream(&link, &state) else { return };
+            let Some(mut stream) = self.stream(&link, &state) else { return state };
             if stream.broken.is_some() {
                 state.builder.drop_data();
                 state.stream = Some(stream);
-                return;
+                return state;
             }
             let serial = match stream.parts.count {
                 0 => stream.parts.stream,
@@ -45,14 +59,13 @@ impl Sessions {
             };
             let PartsOf { stream: id, count, .. } = stream.parts;
             let header = Header::part(link.node, serial, id, count);
-            let before = state.builder.data_len();
-            state.builder.pack(self.packing(&link, before.min(sizes.part)));
-            let part = state.builder.take_part(&header, sizes.part);
-            self.local.counters.note_part(part.len());
+            let part = state.builder.take_part(sizes.part);
             stream.parts.count += 1;
-            stream.parts.bytes += (before - state.builder.data_len()) as u64;
+            stream.parts.bytes += part.data_len() as u64;
             state.stream = Some(stream);
             drop(state);
+            let part = part.finish(&header, self.packing(&link, sizes.part));
+            self.local.counters.note_part(part.len());
             let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
             let sent = link.parts.enter((id, serial), part.len(), sizes.window, give_up)
                 && self.proposals.part(&link, serial, part);
@@ -61,6 +74,7 @@ impl Sessions {
                 stream.broken = Some(Broken::Ended);
             }
         }
+        state
     }
 
     /// The stream of a transaction whose data is long; ended, if nothing can come of it any more. `None`: the

@@ -363,7 +363,7 @@ impl Sessions {
             return self.outcome_unknown();
         }
         let Some(link) = self.local.link() else { return Answer::Broken };
-        let Some(data) = self.withdrawal.whole_data(&link, &fate) else {
+        let Some(data) = self.withdrawal.whole_data(&link, link.node, &fate) else {
             return self.outcome_unknown();
         };
         let call = ApplyCall {
