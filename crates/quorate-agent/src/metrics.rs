@@ -37,7 +37,11 @@ pub fn render(known: &Known) -> Result<String, fmt::Error> {
     let mut counter = |name: &str, help: &str, value: u64| {
         registry.register(name, help, ConstCounter::new(value));
     };
-    counter("leaders_seen", "Times that another member was seen to lead.", known.leaders);
+    counter(
+        "elections_seen",
+        "Times that another member was seen to lead, or the same one in another term.",
+        known.elections,
+    );
     counter("questions", "Times that the member was asked.", known.asked);
     counter("questions_unanswered", "Times that it did not answer.", known.unanswered);
     if let Some(report) = &known.fresh {
