@@ -53,7 +53,7 @@ mod threads;
 pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{KeptLog, Observer, ServerReport, StateMachine};
+pub use host::{CommitReport, KeptLog, Observer, ServerReport, StateMachine};
 pub use net::trust::{
     parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret,
     SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,

@@ -4,6 +4,7 @@ use crate::blocking::Mutex;
 use crate::settings::Settings;
 use quorate_certify::WriteSetBuilder;
 use quorate_consensus::MemberId;
+use quorate_live::CommitReport;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub struct Counters {
@@ -18,6 +19,8 @@ pub struct Counters {
     pub received_bytes: AtomicU64,
     pub local_commits: AtomicU64,
     pub local_cert_failures: AtomicU64,
+    /// Transactions that a write set in the group's order wanted out of its way.
+    pub local_bf_aborts: AtomicU64,
     pub local_replays: AtomicU64,
     pub causal_reads: AtomicU64,
     /// Write sets that waited for another one they depend on.
@@ -47,6 +50,7 @@ impl Counters {
             received_bytes: AtomicU64::new(0),
             local_commits: AtomicU64::new(0),
             local_cert_failures: AtomicU64::new(0),
+            local_bf_aborts: AtomicU64::new(0),
             local_replays: AtomicU64::new(0),
             causal_reads: AtomicU64::new(0),
             apply_waits: AtomicU64::new(0),
@@ -95,8 +99,22 @@ impl Counters {
         self.local_cert_failures.fetch_add(1, Relaxed);
     }
 
+    pub fn local_bf_abort(&self) {
+        self.local_bf_aborts.fetch_add(1, Relaxed);
+    }
+
     pub fn local_replay(&self) {
         self.local_replays.fetch_add(1, Relaxed);
+    }
+
+    /// What became of this node's transactions.
+    pub fn commits(&self) -> CommitReport {
+        CommitReport {
+            commits: self.local_commits.load(Relaxed),
+            cert_failures: self.local_cert_failures.load(Relaxed),
+            bf_aborts: self.local_bf_aborts.load(Relaxed),
+            replays: self.local_replays.load(Relaxed),
+        }
     }
 
     pub fn sequenced(&self, seqno: i64, depends_on: i64) {
@@ -128,6 +146,7 @@ impl Counters {
             &self.received_bytes,
             &self.local_commits,
             &self.local_cert_failures,
+            &self.local_bf_aborts,
             &self.local_replays,
             &self.causal_reads,
             &self.apply_waits,

@@ -71,6 +71,7 @@ impl Observer for NodeObserver {
             queued: node.queued().0 as u64,
             lag_ms: node.lag().as_millis() as u64,
             transactions: link.map_or(0, |link| link.open_transactions() as u64),
+            commits: Some(node.counters().commits()),
         })
     }
 

@@ -79,6 +79,20 @@ fn at_four() -> Node {
 }
 
 #[test]
+fn a_victim_is_counted_once_and_one_of_a_kill_is_none() {
+    let node = at_four();
+    let killed = node.sessions.transactions().get_or_create(1);
+    assert_eq!(node.abort(0, 1), (Answer::Done, -1));
+    assert_eq!(killed.local().unwrap().lock().phase, Phase::MustAbort);
+    node.sessions.transactions().get_or_create(2);
+    for _ in 0..2 {
+        assert_eq!(node.abort(5, 2), (Answer::Done, -1));
+    }
+    assert_eq!(node.abort(5, 3), (Answer::Done, -1), "that is of another server");
+    assert_eq!(node.counters().commits().bf_aborts, 1);
+}
+
+#[test]
 fn a_panic_in_a_call_withdraws_the_node() {
     let node = at_four();
     let answer = guard(Some(&node), Answer::Broken, || panic!("planted"));
