@@ -164,7 +164,7 @@ impl Sequencer {
                 payload: write_set.payload(),
             });
         }
-        self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on);
+        self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on, header.last_seen);
     }
 
     fn count_certifier(&self) {
