@@ -21,10 +21,7 @@ pub fn agent(args: &Args) -> Result<u8> {
     let operating = operating(&Target {
         seeds: vec![args.member.clone()],
         operator_file: args.operator_file.clone(),
-        ssl_cert: args.ssl_cert.clone(),
-        ssl_key: args.ssl_key.clone(),
-        ssl_ca: args.ssl_ca.clone(),
-        ssl_names: args.ssl_names.clone(),
+        certificate: args.certificate.clone(),
         ..Target::default()
     })?;
     let options = Options {
