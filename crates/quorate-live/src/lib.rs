@@ -54,9 +54,10 @@ pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{CommitReport, KeptLog, Observer, ServerReport, StateMachine};
+pub use net::connections::host_of;
 pub use net::trust::{
-    parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret,
-    SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+    https_config, parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege,
+    Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};

@@ -22,7 +22,7 @@ use std::path::PathBuf;
         /liveness                        this agent runs\n\
         And: /console (the group live, for a browser), /cluster, /history (what the agent saw happen), /metrics \
         (OpenMetrics).\n\
-        Orders, from this host and with `Authorization: Bearer TOKEN` (--token-file):\n  \
+        Orders, from this host or over TLS, with `Authorization: Bearer TOKEN` (--token-file):\n  \
         POST /switchover {\"candidate\":\"NAME\"}          hands the leadership to NAME\n  \
         POST /priority {\"name\":\"NAME\",\"priority\":80}   sets NAME's priority\n\n\
         The operator needs no right but to look (quorate operator new --read-only), unless it is to take orders.\n\n\
@@ -34,13 +34,22 @@ pub struct Agent {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4567", value_parser = address)]
     pub member: String,
 
-    /// Where HTTP is spoken, without TLS: it tells how the group is, and of no data
+    /// Where HTTP is spoken: it tells how the group is, and of no data
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8008")]
     pub listen: SocketAddr,
 
     /// This operator's credential (`quorate operator new`)
     #[arg(long, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
     pub operator_file: Option<PathBuf>,
+
+    /// The agent's own certificate (PEM): it speaks HTTPS then, and nothing else, and takes orders from other hosts, too.
+    /// The files are read again when they change
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 
     #[command(flatten)]
     pub certificate: Certificate,
