@@ -29,6 +29,14 @@
 //!
 //! Entry point: [`Group::open`].
 
+/// A page of the documentation, as messages name it: in the sources, and where the packages put it.
+#[macro_export]
+macro_rules! page {
+    ($page:literal) => {
+        concat!($page, " (in packages below /usr/share/doc/quorate-provider)")
+    };
+}
+
 mod at_rest;
 mod core;
 mod error;

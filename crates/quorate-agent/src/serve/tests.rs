@@ -107,7 +107,8 @@ fn files_that_are_replaced_are_read_again_and_bad_ones_are_not_used() {
     let (own, other) = (folder.make(OWN), folder.make(OTHER));
     let old = believing(&folder, OWN);
     let address = start(Some(Tls::read(own.clone()).unwrap()), Limits::default());
-    let is_shown = |client: &Arc<ClientConfig>| over_tls(address, client, "GET /liveness", "").is_ok();
+    let is_shown =
+        |client: &Arc<ClientConfig>| over_tls(address, client, "GET /liveness", "").is_ok();
     assert!(is_shown(&old) && !is_shown(&believing(&folder, OTHER)));
 
     // The certificate alone does not fit the key: what was there stays.
