@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `ssl_ca` may be left out where a command says so; an operator's command demands it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificate {
-    /// The certificate to show (PEM), if the members know each other by certificates
+    /// The certificate to show to members (PEM), if they know each other by certificates
     #[arg(long, global = true, value_name = "FILE", requires = "ssl_key")]
     pub ssl_cert: Option<PathBuf>,
 
