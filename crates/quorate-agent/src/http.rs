@@ -1,32 +1,26 @@
 //! What is answered where. Paths and status codes are those of Patroni where it has the same, so that a load
 //! balancer's configuration works with other names of hosts.
 //!
-//! Invariants:
-//! - each answer but those to orders comes from memory, and waits for nobody;
-//! - an order needs the token, and comes from this host: there is no TLS here.
+//! Invariant: each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody.
 
 use crate::memory::{Known, Memory};
 use crate::metrics;
+use crate::orders::{priority, switchover};
 use crate::samples::{Sample, Samples};
 use crate::verdict::{self, LagMax};
-use axum::extract::{ConnectInfo, FromRequestParts, Query, State};
-use axum::http::request::Parts;
-use axum::http::{header, HeaderMap, StatusCode};
+use axum::extract::{Query, State};
+use axum::http::{header, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
-use quorate_live::port::{Answer, MemberChange, Operating, Report, Request, Unanswered, Why};
+use quorate_live::port::{Operating, Report};
 use serde::Deserialize;
 use serde_json::{json, Value};
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// From member to leader; leadership may move meanwhile.
-const HOPS_MAX: usize = 4;
 
 pub struct Serving {
     pub memory: Arc<Memory>,
@@ -36,19 +30,9 @@ pub struct Serving {
     pub token: Option<String>,
 }
 
-type Shared = State<Arc<Serving>>;
+pub type Shared = State<Arc<Serving>>;
 
-/// On this thread, for ever.
-pub fn serve(listener: TcpListener, serving: Serving) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let app = routes(Arc::new(serving)).into_make_service_with_connect_info::<SocketAddr>();
-        axum::serve(listener, app).await
-    })
-}
-
-fn routes(serving: Arc<Serving>) -> Router {
+pub fn routes(serving: Arc<Serving>) -> Router {
     let mut routes = Router::new();
     for path in ["/", "/primary", "/leader", "/master"] {
         routes = routes.route(path, any(primary));
@@ -205,134 +189,5 @@ impl Followed {
         let orders = self.serving.token.is_some();
         let body = json!({ "samples": samples, "events": events, "orders": orders });
         Some(Event::default().event(kind).json_data(body))
-    }
-}
-
-/// As Patroni takes it: who leads now, if that matters, and who is to.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Switchover {
-    leader: Option<String>,
-    candidate: Option<String>,
-}
-
-async fn switchover(
-    State(serving): Shared,
-    _may: MayOrder,
-    Json(order): Json<Switchover>,
-) -> Response {
-    let known = serving.memory.known();
-    let leads = known.fresh.as_ref().and_then(|report| report.leading());
-    let leads = leads.map(|leader| leader.name.clone());
-    if order.leader.is_some() && order.leader != leads {
-        let what = format!("{} leads, nothing was done", leads.as_deref().unwrap_or("nobody"));
-        return (StatusCode::PRECONDITION_FAILED, what).into_response();
-    }
-    carry_out(serving, Request::Switchover { to: order.candidate }).await
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Priority {
-    name: String,
-    priority: u8,
-}
-
-async fn priority(State(serving): Shared, _may: MayOrder, Json(order): Json<Priority>) -> Response {
-    let Priority { name, priority } = order;
-    let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
-    carry_out(serving, Request::MemberSet(change)).await
-}
-
-/// It takes as long as a hand-over or a commit, which others do not wait for.
-async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
-    match tokio::task::spawn_blocking(move || order(&serving, &request)).await {
-        Ok(Ok(Answer::Leads { name })) => {
-            (StatusCode::OK, format!("{name} leads now")).into_response()
-        }
-        Ok(Ok(Answer::Done)) => (StatusCode::OK, "done").into_response(),
-        Ok(Ok(Answer::Refused(refused))) => {
-            let code = match refused.why {
-                Why::Permission => StatusCode::FORBIDDEN,
-                Why::NoLeader | Why::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-                _ => StatusCode::PRECONDITION_FAILED,
-            };
-            (code, refused.reason).into_response()
-        }
-        Ok(Ok(other)) => {
-            let what = format!("the member answers something else: {other:?}");
-            (StatusCode::BAD_GATEWAY, what).into_response()
-        }
-        Ok(Err(error)) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
-}
-
-/// The answer of whoever carries it out.
-fn order(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
-    let mut address = serving.member.clone();
-    for _ in 0..HOPS_MAX {
-        match serving.operating.ask(&address, request)?.answer {
-            Answer::AskLeader { address: leader, .. } => address = leader,
-            answer => return Ok(answer),
-        }
-    }
-    Err(Unanswered::NotReached("leadership moves from member to member; nothing was done".into()))
-}
-
-/// Whoever sent this request may give orders. Nothing else of it is looked at before.
-struct MayOrder;
-
-impl FromRequestParts<Arc<Serving>> for MayOrder {
-    type Rejection = (StatusCode, &'static str);
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        serving: &Arc<Serving>,
-    ) -> Result<MayOrder, Self::Rejection> {
-        // Who is not known is from elsewhere.
-        let from = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|from| from.0.ip());
-        may_order(serving, from, &parts.headers).map(|()| MayOrder)
-    }
-}
-
-fn may_order(
-    serving: &Serving,
-    from: Option<IpAddr>,
-    headers: &HeaderMap,
-) -> Result<(), (StatusCode, &'static str)> {
-    let Some(token) = &serving.token else {
-        return Err((StatusCode::FORBIDDEN, "this agent takes no orders: it has no --token-file"));
-    };
-    if !from.is_some_and(|from| from.to_canonical().is_loopback()) {
-        let why =
-            "orders are taken from this host only, as nothing is encrypted here; from elsewhere: \
-                   quorate --seed HOST:PORT switchover";
-        return Err((StatusCode::FORBIDDEN, why));
-    }
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-    match shown.is_some_and(|shown| is_same(shown.as_bytes(), token.as_bytes())) {
-        true => Ok(()),
-        false => Err((StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN, as in --token-file")),
-    }
-}
-
-/// In a time that does not tell where they differ.
-fn is_same(shown: &[u8], token: &[u8]) -> bool {
-    let differ = shown.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
-    shown.len() == token.len() && differ == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_shown_whole() {
-        assert!(is_same(b"secret", b"secret"));
-        for other in ["", "secre", "secrets", "Secret"] {
-            assert!(!is_same(other.as_bytes(), b"secret"), "{other}");
-        }
     }
 }

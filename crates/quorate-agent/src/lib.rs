@@ -11,23 +11,33 @@
 //! * [`metrics`]: the same as OpenMetrics.
 //! * [`watch`]: a thread that asks a member.
 //! * [`samples`], [`survey`]: how all members were in the last ten minutes, for the console.
-//! * [`http`]: the paths, with the meaning and status codes that Patroni's users know.
+//! * [`http`], [`orders`]: the paths, with the meaning and status codes that Patroni's users know.
+//! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
+//!   long, and with which certificate.
 
 #![forbid(unsafe_code)]
 
+mod connections;
 #[cfg(test)]
 mod dashboard;
 mod history;
 mod http;
 mod memory;
 mod metrics;
+mod moving;
+mod orders;
 mod samples;
+mod serve;
 mod survey;
+mod tls;
 mod verdict;
 mod watch;
 
+pub use tls::TlsFiles;
+
 use memory::Memory;
 use quorate_live::port::Operating;
+use quorate_live::GroupError;
 use samples::Samples;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -44,8 +54,24 @@ pub struct Options {
     pub interval: Duration,
     /// An older answer is none.
     pub stale: Duration,
-    /// Who shows this may give orders; none: nobody may.
+    /// Who shows this may give orders; none: nobody may. From other hosts with `tls` only.
     pub token: Option<String>,
+    /// With it, HTTPS is spoken, and nothing else.
+    pub tls: Option<TlsFiles>,
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Tls(#[from] GroupError),
+    #[error(
+        "cannot listen at {address}: {source}. Another process uses this port, or the address is not this host's: \
+         stop that process, or change --listen. The member is not affected"
+    )]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("the system has no thread to give (see the limits of the process): {0}")]
+    Threads(io::Error),
 }
 
 /// A running agent.
@@ -53,16 +79,23 @@ pub struct Agent {
     listener: TcpListener,
     _watch: watch::Watch,
     serving: http::Serving,
+    tls: Option<tls::Tls>,
 }
 
 impl Agent {
     /// Binds, and begins to ask the member.
     ///
     /// # Errors
-    /// The address cannot be listened on, or there is no thread.
-    pub fn start(options: Options, operating: Operating) -> io::Result<Agent> {
-        let listener = TcpListener::bind(options.listen)?;
-        listener.set_nonblocking(true)?;
+    /// The certificate cannot be used, the address cannot be listened on, or there is no thread.
+    pub fn start(options: Options, operating: Operating) -> Result<Agent, StartError> {
+        let tls = options.tls.map(tls::Tls::read).transpose()?;
+        let address = options.listen;
+        let listen = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|source| StartError::Listen { address, source })?;
         let memory = Arc::new(Memory::new(options.stale));
         let (operating, samples) = (Arc::new(operating), Arc::new(Samples::new()));
         let watch = watch::Watch::start(
@@ -70,11 +103,13 @@ impl Agent {
             options.interval,
             operating.clone(),
             memory.clone(),
-        )?;
-        survey::start(memory.clone(), operating.clone(), samples.clone())?;
+        )
+        .map_err(StartError::Threads)?;
+        survey::start(memory.clone(), operating.clone(), samples.clone())
+            .map_err(StartError::Threads)?;
         let (member, token) = (options.member, options.token);
         let serving = http::Serving { memory, samples, operating, member, token };
-        Ok(Agent { listener, _watch: watch, serving })
+        Ok(Agent { listener, _watch: watch, serving, tls })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
@@ -83,6 +118,7 @@ impl Agent {
 
     /// Answers requests, on this thread, for ever.
     pub fn serve(self) -> io::Result<()> {
-        http::serve(self.listener, self.serving)
+        let routes = http::routes(Arc::new(self.serving));
+        serve::serve(self.listener, routes, self.tls, serve::Limits::default())
     }
 }

@@ -28,8 +28,10 @@ struct Inner {
     events: VecDeque<Event>,
     /// Events ever.
     noted: u64,
-    /// Times that another leader was seen.
-    leaders: u64,
+    /// The term and the id of the last leader that was seen, also while there is none.
+    led: Option<(u64, String)>,
+    /// Times that there was another one after it: another member, or the same one in another term.
+    elections: u64,
     asked: u64,
     unanswered: u64,
 }
@@ -42,7 +44,8 @@ pub struct Known {
     /// Of the last report, however old.
     pub last: Option<(Arc<Report>, Duration)>,
     pub silence: Option<String>,
-    pub leaders: u64,
+    /// That ended with a leader, after the first leader that was seen.
+    pub elections: u64,
     pub asked: u64,
     pub unanswered: u64,
 }
@@ -71,8 +74,12 @@ impl Memory {
         }
         if let Some((before, _)) = &inner.last {
             let events = between(before, &report, now);
-            inner.leaders += u64::from(before.leader != report.leader && report.leader.is_some());
             events.into_iter().for_each(|event| inner.note(event));
+        }
+        if let Some(leader) = &report.leader {
+            let leads = Some((report.term, leader.clone()));
+            inner.elections += u64::from(inner.led.is_some() && inner.led != leads);
+            inner.led = leads;
         }
         inner.last = Some((Arc::new(report), asked));
     }
@@ -100,7 +107,7 @@ impl Memory {
         Known {
             fresh: fresh.map(|(report, _)| report.clone()),
             silence: inner.silence.clone(),
-            leaders: inner.leaders,
+            elections: inner.elections,
             asked: inner.asked,
             unanswered: inner.unanswered,
             last,
@@ -172,6 +179,24 @@ mod tests {
         );
         let known = memory.known();
         assert_eq!((known.asked, known.unanswered, known.silence), (3, 2, None));
+    }
+
+    #[test]
+    fn an_election_is_another_leader_or_another_term_and_no_gap_in_between() {
+        let memory = Memory::new(Duration::from_secs(1));
+        let elections_after = |term, leader: Option<&str>| {
+            let leader = leader.map(str::to_owned);
+            memory.answered(Report { term, leader, ..report(true, "multi") }, Instant::now());
+            memory.known().elections
+        };
+        assert_eq!(elections_after(4, None), 0);
+        assert_eq!(elections_after(4, Some("a")), 0, "elected who knows when");
+        assert_eq!(elections_after(4, None), 0);
+        assert_eq!(elections_after(4, Some("a")), 0, "the same leader was not heard for a while");
+        memory.not_answered("no answer in time".into(), false);
+        assert_eq!(elections_after(5, Some("b")), 1);
+        assert_eq!(elections_after(6, None), 1, "not won yet");
+        assert_eq!(elections_after(7, Some("b")), 2, "elected again");
     }
 
     #[test]

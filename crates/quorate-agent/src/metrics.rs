@@ -37,11 +37,34 @@ pub fn render(known: &Known) -> Result<String, fmt::Error> {
     let mut counter = |name: &str, help: &str, value: u64| {
         registry.register(name, help, ConstCounter::new(value));
     };
-    counter("leaders_seen", "Times that another member was seen to lead.", known.leaders);
+    counter(
+        "elections_seen",
+        "Times that another member was seen to lead, or the same one in another term.",
+        known.elections,
+    );
     counter("questions", "Times that the member was asked.", known.asked);
     counter("questions_unanswered", "Times that it did not answer.", known.unanswered);
     if let Some(report) = &known.fresh {
         counter("syncs", "Syncs of the group's log.", report.own.log.syncs);
+    }
+    let server = known.fresh.as_ref().and_then(|report| report.own.server.as_ref());
+    if let Some(commits) = server.and_then(|server| server.commits) {
+        counter("local_commits", "Commits of its clients.", commits.commits);
+        counter(
+            "local_cert_failures",
+            "Write sets of its clients that failed certification.",
+            commits.cert_failures,
+        );
+        counter(
+            "local_bf_aborts",
+            "Transactions of its clients that were aborted for a write set that came first.",
+            commits.bf_aborts,
+        );
+        counter(
+            "local_replays",
+            "Those of them that were applied again, as they had passed certification.",
+            commits.replays,
+        );
     }
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -187,6 +210,7 @@ mod tests {
             "quorate_member_connected{member=\"n2\\\"x\"} 1",
             "quorate_member_behind_entries{member=\"n2\\\"x\"} 7",
             "quorate_questions_total 1",
+            "quorate_local_cert_failures_total 3",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");

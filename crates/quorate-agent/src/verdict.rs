@@ -80,7 +80,7 @@ pub fn role(report: &Report) -> &'static str {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use quorate_live::ServerReport;
+    use quorate_live::{CommitReport, ServerReport};
 
     /// Of a server that is well.
     pub(crate) fn report(leads: bool, mode: &str) -> Report {
@@ -95,6 +95,7 @@ pub(crate) mod tests {
             seqno: 90,
             committed: 100,
             lag_ms: 1500,
+            commits: Some(CommitReport { cert_failures: 3, ..CommitReport::default() }),
             ..ServerReport::default()
         });
         report

@@ -9,6 +9,8 @@ pub struct LogFigures {
     pub first_index: Index,
     pub syncs: u64,
     pub sync_us_avg: f64,
+    pub sync_us_deviation: f64,
+    pub sync_us_min: u64,
     pub sync_us_max: u64,
     pub warning: Option<String>,
 }
@@ -54,9 +56,14 @@ pub struct GroupStatus {
     pub first_index: Index,
     pub syncs: u64,
     pub sync_us_avg: f64,
+    pub sync_us_deviation: f64,
+    pub sync_us_min: u64,
     pub sync_us_max: u64,
     pub primary: bool,
     pub proposals_pending: usize,
+    /// The most that there were at once, and the mean number that another one found when it came.
+    pub proposals_pending_max: usize,
+    pub proposals_pending_avg: f64,
     /// Number of the newest view the state machine was shown.
     pub view_number: u64,
     /// What other members said that did not count: how often, by kind.

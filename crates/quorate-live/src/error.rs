@@ -25,6 +25,11 @@ pub enum GroupError {
     )]
     TlsFile { path: PathBuf, reason: String },
     #[error(
+        "the file {} cannot be used for HTTPS: {reason}. Mend it, or the options that name certificate and key \
+         (--tls-cert, --tls-key); neither the member nor its data is affected", .path.display()
+    )]
+    HttpsFile { path: PathBuf, reason: String },
+    #[error(
         "this processor lacks '{feature}', which encryption needs here. Run the node on a newer one. Or, \
          inside a network of which every host is trusted, run the group with quorate.insecure=yes, and for its \
          log take out quorate.encrypt_key_file; nothing was started"

@@ -58,6 +58,21 @@ pub struct ServerReport {
     pub lag_ms: u64,
     /// Transactions of its clients that are under way in the group.
     pub transactions: u64,
+    /// Of a release that says so.
+    pub commits: Option<CommitReport>,
+}
+
+/// What became of a server's own transactions: counters since its start, or since it was told to begin anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommitReport {
+    pub commits: u64,
+    /// They failed certification: another write set came first.
+    pub cert_failures: u64,
+    /// They were in the way of a write set that came first.
+    pub bf_aborts: u64,
+    /// Of those, the ones that had passed certification, and were applied again.
+    pub replays: u64,
 }
 
 /// Local happenings, not part of the log; called on group threads, must not block, and must not

@@ -29,6 +29,14 @@
 //!
 //! Entry point: [`Group::open`].
 
+/// A page of the documentation, as messages name it: in the sources, and where the packages put it.
+#[macro_export]
+macro_rules! page {
+    ($page:literal) => {
+        concat!($page, " (in packages below /usr/share/doc/quorate-provider)")
+    };
+}
+
 mod at_rest;
 mod core;
 mod error;
@@ -53,10 +61,11 @@ mod threads;
 pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{KeptLog, Observer, ServerReport, StateMachine};
+pub use host::{CommitReport, KeptLog, Observer, ServerReport, StateMachine};
+pub use net::connections::host_of;
 pub use net::trust::{
-    parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege, Secret,
-    SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+    https_config, parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege,
+    Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};

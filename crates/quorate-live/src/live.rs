@@ -220,7 +220,9 @@ impl Live {
             bytes: stats.bytes,
             first_index: self.hands.wal.base().index + 1,
             syncs: stats.syncs,
-            sync_us_avg: stats.sync_us_sum as f64 / stats.syncs.max(1) as f64,
+            sync_us_avg: stats.sync_us_avg(),
+            sync_us_deviation: stats.sync_us_deviation(),
+            sync_us_min: stats.sync_us_min,
             sync_us_max: stats.sync_us_max,
             warning: stats.warning,
         }

@@ -4,6 +4,7 @@ use crate::blocking::{Mutex, RwLock};
 use crate::settings::Settings;
 use quorate_certify::{Packing, WriteSetBuilder};
 use quorate_consensus::MemberId;
+use quorate_live::CommitReport;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub struct Counters {
@@ -18,6 +19,8 @@ pub struct Counters {
     pub received_bytes: AtomicU64,
     pub local_commits: AtomicU64,
     pub local_cert_failures: AtomicU64,
+    /// Transactions that a write set in the group's order wanted out of its way.
+    pub local_bf_aborts: AtomicU64,
     pub local_replays: AtomicU64,
     pub causal_reads: AtomicU64,
     /// Write sets that waited for another one they depend on.
@@ -28,8 +31,10 @@ pub struct Counters {
     pub cert_digest: AtomicU64,
     /// Members of the last primary view.
     pub view_members: Mutex<Vec<MemberId>>,
+    /// Of write sets that were certified: how many, and the sums of what `sequenced` is told of them.
+    sequenced_count: AtomicU64,
     distance_sum: AtomicU64,
-    distance_count: AtomicU64,
+    interval_sum: AtomicU64,
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
     packing: RwLock<Option<Packing>>,
@@ -48,14 +53,16 @@ impl Counters {
             received_bytes: AtomicU64::new(0),
             local_commits: AtomicU64::new(0),
             local_cert_failures: AtomicU64::new(0),
+            local_bf_aborts: AtomicU64::new(0),
             local_replays: AtomicU64::new(0),
             causal_reads: AtomicU64::new(0),
             apply_waits: AtomicU64::new(0),
             cert_index_size: AtomicU64::new(0),
             cert_digest: AtomicU64::new(0),
             view_members: Mutex::new(Vec::new()),
+            sequenced_count: AtomicU64::new(0),
             distance_sum: AtomicU64::new(0),
-            distance_count: AtomicU64::new(0),
+            interval_sum: AtomicU64::new(0),
             max_ws_size: AtomicU64::new(u64::MAX),
             log_conflicts: AtomicBool::new(false),
             packing: RwLock::new(None),
@@ -115,13 +122,30 @@ impl Counters {
         self.local_cert_failures.fetch_add(1, Relaxed);
     }
 
+    pub fn local_bf_abort(&self) {
+        self.local_bf_aborts.fetch_add(1, Relaxed);
+    }
+
     pub fn local_replay(&self) {
         self.local_replays.fetch_add(1, Relaxed);
     }
 
-    pub fn sequenced(&self, seqno: i64, depends_on: i64) {
+    /// What became of this node's transactions.
+    pub fn commits(&self) -> CommitReport {
+        CommitReport {
+            commits: self.local_commits.load(Relaxed),
+            cert_failures: self.local_cert_failures.load(Relaxed),
+            bf_aborts: self.local_bf_aborts.load(Relaxed),
+            replays: self.local_replays.load(Relaxed),
+        }
+    }
+
+    /// A write set was certified: which one it depends on, and up to where its origin had applied when it was
+    /// proposed.
+    pub fn sequenced(&self, seqno: i64, depends_on: i64, last_seen: i64) {
+        self.sequenced_count.fetch_add(1, Relaxed);
         self.distance_sum.fetch_add((seqno - depends_on.max(0)).max(0) as u64, Relaxed);
-        self.distance_count.fetch_add(1, Relaxed);
+        self.interval_sum.fetch_add((seqno - last_seen.max(0) - 1).max(0) as u64, Relaxed);
     }
 
     /// What is told of the certifier's state.
@@ -132,9 +156,19 @@ impl Counters {
 
     /// Average distance between a write set and the last one it depends on.
     pub fn cert_deps_distance(&self) -> f64 {
-        match self.distance_count.load(Relaxed) {
+        self.mean_of(&self.distance_sum)
+    }
+
+    /// How many others were ordered, on average, between what a write set had seen and itself: those it may
+    /// conflict with.
+    pub fn cert_interval(&self) -> f64 {
+        self.mean_of(&self.interval_sum)
+    }
+
+    fn mean_of(&self, sum: &AtomicU64) -> f64 {
+        match self.sequenced_count.load(Relaxed) {
             0 => 0.0,
-            n => self.distance_sum.load(Relaxed) as f64 / n as f64,
+            n => sum.load(Relaxed) as f64 / n as f64,
         }
     }
 
@@ -148,13 +182,32 @@ impl Counters {
             &self.received_bytes,
             &self.local_commits,
             &self.local_cert_failures,
+            &self.local_bf_aborts,
             &self.local_replays,
             &self.causal_reads,
             &self.apply_waits,
+            &self.sequenced_count,
             &self.distance_sum,
-            &self.distance_count,
+            &self.interval_sum,
         ] {
             counter.store(0, Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_of_all_that_was_certified_since_they_began_anew() {
+        let counters = Counters::new();
+        assert_eq!((counters.cert_deps_distance(), counters.cert_interval()), (0.0, 0.0));
+        counters.sequenced(5, 4, 4);
+        counters.sequenced(9, 4, 6);
+        assert_eq!((counters.cert_deps_distance(), counters.cert_interval()), (3.0, 1.0));
+        counters.reset();
+        counters.sequenced(10, 8, 9);
+        assert_eq!((counters.cert_deps_distance(), counters.cert_interval()), (2.0, 0.0));
     }
 }

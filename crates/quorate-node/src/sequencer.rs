@@ -193,7 +193,7 @@ impl Sequencer {
                 packed: header.packed,
             });
         }
-        self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on);
+        self.parts.local.counters.sequenced(verdict.seqno, verdict.depends_on, header.last_seen);
     }
 
     fn count_certifier(&self) {

@@ -3,7 +3,7 @@
 
 use crate::answers::Answers;
 use crate::options::{Options, ServerEncryption};
-use quorate_live::{DiskKey, Group, GroupError};
+use quorate_live::{page, DiskKey, Group, GroupError};
 use quorate_node::blocking::{Mutex, RwLock};
 use quorate_node::host::Host;
 use quorate_node::node::{Node, NodeConfig};
@@ -24,7 +24,8 @@ pub enum KeyRefused {
     #[error(
         "the server gives another encryption key, and the group log's files are not encrypted anew while \
          the node runs: the former one stays in use, and the next start needs it, too. Name a file of keys \
-         of this node's own in quorate.encrypt_key_file, which can be changed (docs/security.md)"
+         of this node's own in quorate.encrypt_key_file, which can be changed: see {}",
+        page!("docs/security.md")
     )]
     Running,
     #[error(

@@ -57,7 +57,7 @@ impl Connections {
 
     /// Lists a connection that was accepted.
     pub fn list_stranger(&self, stream: &TcpStream) -> io::Result<Listed<'_>> {
-        self.add(stream, Some((Instant::now(), host(stream.peer_addr()?.ip()))))
+        self.add(stream, Some((Instant::now(), host_of(stream.peer_addr()?.ip()))))
     }
 
     fn add(
@@ -159,7 +159,7 @@ impl State {
 }
 
 /// What stands for all addresses that one host may have: of IPv6, its network of 64 bits.
-fn host(addr: IpAddr) -> IpAddr {
+pub fn host_of(addr: IpAddr) -> IpAddr {
     match addr.to_canonical() {
         IpAddr::V6(addr) => Ipv6Addr::from_bits(addr.to_bits() & !u128::from(u64::MAX)).into(),
         addr => addr,
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_host_is_one_whatever_addresses_it_takes() {
-        let host = |addr: &str| host(addr.parse().unwrap());
+        let host = |addr: &str| host_of(addr.parse().unwrap());
         assert_eq!(host("2001:db8:0:7::1"), host("2001:db8:0:7:ffff::2"));
         assert_ne!(host("2001:db8:0:7::1"), host("2001:db8:0:8::1"));
         assert_eq!(host("::ffff:10.0.0.1"), host("10.0.0.1"));

@@ -98,6 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_report_of_an_older_release_is_read() {
+        let older = br#"{"version":1,"body":{"status":{"own":{"server":{"seqno":7,"queued":1}}}}}"#;
+        let Ok(Answer::Status(report)) = Answer::decode(older) else { panic!("it is not read") };
+        let server = report.own.server.unwrap();
+        assert_eq!((server.seqno, server.queued, server.commits), (7, 1, None));
+    }
+
+    #[test]
     fn an_answer_survives_and_more_words_of_a_later_release_are_passed_over() {
         let answers = [
             Answer::Status(Box::default()),

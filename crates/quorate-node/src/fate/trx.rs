@@ -97,6 +97,9 @@ pub enum Handle {
 /// How an abort by a transaction with priority went, and the victim's seqno (-1 if not ordered).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Abort {
+    /// The victim is marked now.
+    Marked(i64),
+    /// It was marked before, or fails by itself: nothing is to be done.
     Done(i64),
     NotAllowed(i64),
 }
@@ -240,12 +243,12 @@ impl Trx {
         match state.phase {
             Phase::Executing | Phase::Sending | Phase::Ordered => {
                 state.phase = Phase::MustAbort;
-                Abort::Done(seqno)
+                Abort::Marked(seqno)
             }
             Phase::Committing => {
                 if order.interrupt(seqno) || !state.is_commit_fragment() {
                     state.phase = Phase::MustAbort;
-                    Abort::Done(seqno)
+                    Abort::Marked(seqno)
                 } else {
                     Abort::NotAllowed(seqno)
                 }

@@ -8,6 +8,7 @@ use crate::gtid_domain;
 use crate::host::{Answer, HostCtx};
 use crate::link::Link;
 use crate::local::{LocalState, NodeConfig};
+use crate::order::queue::Queued;
 use crate::session::Ordered;
 use crate::settings::Settings;
 use crate::start::Position;
@@ -43,9 +44,9 @@ impl Node {
         self.local.commit.last_left()
     }
 
-    /// How many events wait to be applied, and how many did at most.
-    pub fn queued(&self) -> (usize, usize) {
-        (self.local.queue.len(), self.local.queue.longest())
+    /// How many events wait to be applied.
+    pub fn queued(&self) -> Queued {
+        self.local.queue.queued()
     }
 
     /// How old, by the clock of its origin, the first write set is that is ordered and not applied.

@@ -68,9 +68,10 @@ impl Observer for NodeObserver {
             ready: primary && state.serves(),
             seqno: node.last_applied(),
             committed: link.as_ref().map_or(-1, |link| link.progress.seqno()),
-            queued: node.queued().0 as u64,
+            queued: node.queued().now as u64,
             lag_ms: node.lag().as_millis() as u64,
             transactions: link.map_or(0, |link| link.open_transactions() as u64),
+            commits: Some(node.counters().commits()),
         })
     }
 

@@ -80,6 +80,20 @@ fn at_four() -> Node {
 }
 
 #[test]
+fn a_victim_is_counted_once_and_one_of_a_kill_is_none() {
+    let node = at_four();
+    let killed = node.sessions.transactions().get_or_create(1);
+    assert_eq!(node.abort(0, 1), (Answer::Done, -1));
+    assert_eq!(killed.local().unwrap().lock().phase, Phase::MustAbort);
+    node.sessions.transactions().get_or_create(2);
+    for _ in 0..2 {
+        assert_eq!(node.abort(5, 2), (Answer::Done, -1));
+    }
+    assert_eq!(node.abort(5, 3), (Answer::Done, -1), "that is of another server");
+    assert_eq!(node.counters().commits().bf_aborts, 1);
+}
+
+#[test]
 fn a_panic_in_a_call_withdraws_the_node() {
     let node = at_four();
     let answer = guard(Some(&node), Answer::Broken, || panic!("planted"));
@@ -248,12 +262,12 @@ fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
     let waits = Arc::new(Handle::Local(Trx::new(1)));
     link.expect(3, waits.clone());
     node.give_up_connection();
-    let queued = node.queued().0;
+    let queued = node.queued().now;
 
     sequencer.apply(entry(2, other)).unwrap();
     sequencer.apply(entry(3, own)).unwrap();
     sequencer.restore(9, snapshot_at(18)).unwrap();
-    assert_eq!(node.queued().0, queued, "nobody would apply it");
+    assert_eq!(node.queued().now, queued, "nobody would apply it");
     assert!(waits.local().unwrap().lock().fate.is_none(), "what is before it is not applied");
     assert!(link.settle(3).is_some(), "its session can give it up");
     assert_eq!(link.progress.seqno(), 1, "a pause would wait for more");
@@ -284,10 +298,10 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
     let last = Header { flags: flags::TRX_END, pa_range: 0, ..header };
     link.given_up.lock().insert(last.serial);
     let data = WriteSetBuilder::new().finish(&last);
-    let queued = node.queued().0;
+    let queued = node.queued().now;
     sequencer.apply(Committed::Data { index: 2, data, primary_term: None }).unwrap();
     assert_eq!(
-        (node.queued().0, sequencer.needs_from()),
+        (node.queued().now, sequencer.needs_from()),
         (queued, 2),
         "the next start goes on there"
     );
@@ -299,7 +313,7 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
         message: Bytes::from_static(b"rsync\0x\0"),
     };
     sequencer.apply(message(4, Kind::STATE_REQUEST, &request.encode())).unwrap();
-    assert_eq!(node.queued().0, queued, "it would wait for seqno 2 for ever");
+    assert_eq!(node.queued().now, queued, "it would wait for seqno 2 for ever");
 }
 
 #[test]

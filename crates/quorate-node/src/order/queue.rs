@@ -42,6 +42,19 @@ struct Inner {
     gate: i64,
     closed: bool,
     longest: usize,
+    /// Events ever taken in, and how many each of them found.
+    pushed: u64,
+    found: u64,
+}
+
+/// How many events wait to be applied.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Queued {
+    pub now: usize,
+    /// The most that ever did.
+    pub max: usize,
+    /// How many another one found when it came, on average.
+    pub avg: f64,
 }
 
 enum Waiting {
@@ -74,6 +87,8 @@ impl EventQueue {
             gate: i64::MAX,
             closed: true,
             longest: 0,
+            pushed: 0,
+            found: 0,
         };
         Self { inner: Mutex::new(inner), ready: Condvar::new(), idle: Condvar::new(), bytes_max }
     }
@@ -104,6 +119,8 @@ impl EventQueue {
                 inner.waiting.push_back(Waiting::Event(event));
             }
         }
+        inner.found += inner.len as u64;
+        inner.pushed += 1;
         inner.len += 1;
         inner.longest = inner.longest.max(inner.len);
         drop(inner);
@@ -226,8 +243,10 @@ impl EventQueue {
         self.inner.lock().len
     }
 
-    pub fn longest(&self) -> usize {
-        self.inner.lock().longest
+    pub fn queued(&self) -> Queued {
+        let inner = self.inner.lock();
+        let avg = inner.found as f64 / inner.pushed.max(1) as f64;
+        Queued { now: inner.len, max: inner.longest, avg }
     }
 }
 

@@ -399,7 +399,10 @@ impl Sessions {
             link.parts.nudge();
         }
         match abort {
-            Some(Abort::Done(seqno)) => {
+            Some(abort @ (Abort::Marked(seqno) | Abort::Done(seqno))) => {
+                if by_seqno != 0 && abort == Abort::Marked(seqno) {
+                    self.local.counters.local_bf_abort();
+                }
                 self.pause.look_again();
                 (Answer::Done, seqno)
             }

@@ -23,14 +23,16 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
     let sequenced = link.as_ref().map_or(-1, |l| l.progress.seqno());
     let c = provider.counters();
     let told = provider.answers.lock().told(connection);
-    let (queued, queued_max) = provider.queued();
+    let queued = provider.queued();
     let text = |s: &str| Value::Text(s.to_string());
     let int = |v: u64| Value::Int(v as i64);
     let uuid = |id: u128| Value::Text(MemberId(id).to_string());
     let latency = format!(
-        "0/{:.6}/{:.6}/0/{}",
+        "{:.6}/{:.6}/{:.6}/{:.6}/{}",
+        status.sync_us_min as f64 / 1e6,
         status.sync_us_avg / 1e6,
         status.sync_us_max as f64 / 1e6,
+        status.sync_us_deviation / 1e6,
         status.syncs
     );
     vec![
@@ -55,13 +57,13 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("local_cert_failures", int(c.local_cert_failures.load(Relaxed))),
         ("local_replays", int(c.local_replays.load(Relaxed))),
         ("local_send_queue", Value::Int(status.proposals_pending as i64)),
-        ("local_send_queue_max", Value::Int(status.proposals_pending as i64)),
+        ("local_send_queue_max", Value::Int(status.proposals_pending_max as i64)),
         ("local_send_queue_min", Value::Int(0)),
-        ("local_send_queue_avg", Value::Double(0.0)),
-        ("local_recv_queue", Value::Int(queued as i64)),
-        ("local_recv_queue_max", Value::Int(queued_max as i64)),
+        ("local_send_queue_avg", Value::Double(status.proposals_pending_avg)),
+        ("local_recv_queue", Value::Int(queued.now as i64)),
+        ("local_recv_queue_max", Value::Int(queued.max as i64)),
         ("local_recv_queue_min", Value::Int(0)),
-        ("local_recv_queue_avg", Value::Double(queued as f64)),
+        ("local_recv_queue_avg", Value::Double(queued.avg)),
         ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
         ("flow_control_paused_ns", Value::Int(0)),
         ("flow_control_paused", Value::Double(0.0)),
@@ -84,7 +86,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("local_state_comment", text(provider.local_state().comment())),
         ("cert_index_size", int(c.cert_index_size.load(Relaxed))),
         ("causal_reads", int(c.causal_reads.load(Relaxed))),
-        ("cert_interval", Value::Double((sequenced - provider.last_applied()).max(0) as f64)),
+        ("cert_interval", Value::Double(c.cert_interval())),
         ("open_transactions", Value::Int(provider.transactions().count() as i64)),
         ("open_connections", Value::Int(0)),
         ("incoming_addresses", Value::Text(incoming_addresses(provider))),

@@ -18,7 +18,7 @@ use self::values::{
     parse_retention, parse_role, parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
-use quorate_live::{Operators, Security, SecurityError};
+use quorate_live::{page, Operators, Security, SecurityError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
@@ -199,7 +199,7 @@ fn unknown(name: &str) -> OptionError {
     let near = alike.map(|s| (distance(s.name, name), s.name)).min();
     let hint = match near {
         Some((d, best)) if d <= NEAR => format!(" (did you mean '{best}'?)"),
-        _ => " (docs/options.md lists them)".to_string(),
+        _ => concat!("; they are listed in ", page!("docs/options.md")).to_string(),
     };
     OptionError::Unknown { name: name.to_string(), hint }
 }

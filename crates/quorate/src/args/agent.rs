@@ -1,5 +1,6 @@
 //! What `agent` is told.
 
+use super::certificate::Certificate;
 use super::logger::address;
 use clap::Args;
 use std::net::SocketAddr;
@@ -21,16 +22,19 @@ use std::path::PathBuf;
         /liveness                        this agent runs\n\
         And: /console (the group live, for a browser), /cluster, /history (what the agent saw happen), /metrics \
         (OpenMetrics).\n\
-        POST /switchover {\"candidate\":\"NAME\"} from this host, with `Authorization: Bearer TOKEN`.\n\n\
+        Orders, from this host or over TLS, with `Authorization: Bearer TOKEN` (--token-file):\n  \
+        POST /switchover {\"candidate\":\"NAME\"}          hands the leadership to NAME\n  \
+        POST /priority {\"name\":\"NAME\",\"priority\":80}   sets NAME's priority\n\n\
         The operator needs no right but to look (quorate operator new --read-only), unless it is to take orders.\n\n\
-        Example:\n  quorate agent --operator-file /etc/mysql/monitor.operator"
+        Example:\n  quorate agent --operator-file /etc/mysql/monitor.operator",
+    mut_arg("ssl_cert", |arg| arg.requires("ssl_ca"))
 )]
 pub struct Agent {
     /// Group address of the member, HOST:PORT
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4567", value_parser = address)]
     pub member: String,
 
-    /// Where HTTP is spoken, without TLS: it tells how the group is, and of no data
+    /// Where HTTP is spoken: it tells how the group is, and of no data
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8008")]
     pub listen: SocketAddr,
 
@@ -38,21 +42,17 @@ pub struct Agent {
     #[arg(long, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
     pub operator_file: Option<PathBuf>,
 
-    /// This operator's certificate (PEM), if the members know each other by certificates
-    #[arg(long, value_name = "FILE", requires_all = ["ssl_key", "ssl_ca"])]
-    pub ssl_cert: Option<PathBuf>,
+    /// The agent's own certificate (PEM): it speaks HTTPS then, and nothing else, and takes orders from other hosts, too.
+    /// The files are read again when they change
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
 
-    /// The certificate's private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_key: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 
-    /// Who signs the members' certificates (PEM)
-    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_ca: Option<PathBuf>,
-
-    /// The names that members' certificates are for (quorate.ssl_names)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
-    pub ssl_names: Vec<String>,
+    #[command(flatten)]
+    pub certificate: Certificate,
 
     /// Seconds from one question to the next
     #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = seconds)]

@@ -1,10 +1,14 @@
 //! What a logger is told.
 
+use super::certificate::Certificate;
 use clap::Args;
 use quorate_live::Operators;
 use std::path::PathBuf;
 
 #[derive(Args)]
+#[command(mut_arg("ssl_ca", |arg| {
+    arg.help("Who signs the members' certificates (PEM) [default: the certificate itself]")
+}))]
 pub struct Logger {
     /// Its name, as `member list` shows it
     #[arg(long, value_name = "NAME")]
@@ -38,21 +42,8 @@ pub struct Logger {
     #[arg(long, value_name = "FILE", conflicts_with = "ssl_cert")]
     pub secret_file: Option<PathBuf>,
 
-    /// Its certificate (PEM), if the members know each other by certificates
-    #[arg(long, value_name = "FILE", requires = "ssl_key")]
-    pub ssl_cert: Option<PathBuf>,
-
-    /// The certificate's private key (PEM)
-    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_key: Option<PathBuf>,
-
-    /// Who signs the members' certificates (PEM) [default: the certificate itself]
-    #[arg(long, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_ca: Option<PathBuf>,
-
-    /// The names that members' certificates are for (quorate.ssl_names)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
-    pub ssl_names: Vec<String>,
+    #[command(flatten)]
+    pub certificate: Certificate,
 
     /// Lists of members' certificates that were revoked (PEM; socket.ssl_crl)
     #[arg(long, value_name = "FILE", requires = "ssl_ca")]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod bench;
+mod certificate;
 mod chaos;
 mod check;
 mod key;
@@ -15,6 +16,7 @@ mod target;
 
 pub use agent::Agent;
 pub use bench::{Bench, BenchWhat};
+pub use certificate::Certificate;
 pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
 pub use check::Check;
 pub use key::Key;

@@ -1,11 +1,15 @@
 //! Which group is meant, if it is not the one in a directory of this machine.
 
+use super::certificate::Certificate;
 use super::logger::address;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use std::path::PathBuf;
 
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Another group than the one in --dir")]
+#[command(
+    next_help_heading = "Another group than the one in --dir",
+    mut_arg("ssl_cert", |arg| arg.requires("ssl_ca"))
+)]
 pub struct Target {
     /// Group addresses of some of its members, HOST:PORT (with quorate.base_port, or 4567)
     #[arg(long = "seed", global = true, value_name = "ADDRESSES", value_delimiter = ',', value_parser = address)]
@@ -19,21 +23,8 @@ pub struct Target {
     #[arg(long, global = true, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
     pub operator_file: Option<PathBuf>,
 
-    /// This operator's certificate (PEM), if the members know each other by certificates
-    #[arg(long, global = true, value_name = "FILE", requires_all = ["ssl_key", "ssl_ca"])]
-    pub ssl_cert: Option<PathBuf>,
-
-    /// The certificate's private key (PEM)
-    #[arg(long, global = true, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_key: Option<PathBuf>,
-
-    /// Who signs the members' certificates (PEM)
-    #[arg(long, global = true, value_name = "FILE", requires = "ssl_cert")]
-    pub ssl_ca: Option<PathBuf>,
-
-    /// The names that members' certificates are for (quorate.ssl_names) [default: whatever the CA signed]
-    #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
-    pub ssl_names: Vec<String>,
+    #[command(flatten)]
+    pub certificate: Certificate,
 }
 
 impl Target {
@@ -48,13 +39,12 @@ impl Target {
             true => (self.seeds, self.cluster),
             false => (before.seeds, before.cluster),
         };
-        let certificate = match self.ssl_cert {
-            Some(_) => (self.ssl_cert, self.ssl_key, self.ssl_ca, self.ssl_names),
-            None => (before.ssl_cert, before.ssl_key, before.ssl_ca, before.ssl_names),
+        let certificate = match self.certificate.ssl_cert {
+            Some(_) => self.certificate,
+            None => before.certificate,
         };
-        let (ssl_cert, ssl_key, ssl_ca, ssl_names) = certificate;
         let operator_file = self.operator_file.or(before.operator_file);
-        Target { seeds, cluster, operator_file, ssl_cert, ssl_key, ssl_ca, ssl_names }
+        Target { seeds, cluster, operator_file, certificate }
     }
 }
 

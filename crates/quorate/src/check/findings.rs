@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Table};
 use quorate_lab::server::SERVER_OPTIONS;
+use quorate_live::page;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -212,7 +213,10 @@ fn replication(facts: &Facts, found: &mut Vec<Finding>) {
         found.push(finding(
             Weight::Note,
             format!("it runs {provider} {}", status("wsrep_provider_version")),
-            "docs/from-galera.md says how it goes over, without a dump, and back",
+            concat!(
+                page!("docs/from-galera.md"),
+                " says how it goes over, without a dump, and back"
+            ),
         ));
     }
     let sync: f64 = status("wsrep_quorate_fsync_seconds").parse().unwrap_or(0.0);
@@ -319,8 +323,11 @@ pub fn across(all: &[Facts]) -> Vec<Finding> {
         found.push(finding(
             Weight::Note,
             "some are more than 5 ms away from here",
-            "a commit takes one round trip to the leader and its nearest majority: place the members, and \
-             priorities, by that (docs/run/plan.md)",
+            concat!(
+                "a commit takes one round trip to the leader and its nearest majority: place the members, and \
+                 priorities, by that; see ",
+                page!("docs/run/plan.md")
+            ),
         ));
     }
     if !all.is_empty() && all.len() % 2 == 0 {

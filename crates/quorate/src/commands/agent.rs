@@ -4,7 +4,7 @@ use crate::args::{Agent as Args, Target};
 use crate::failure::{Failure, OK, USAGE};
 use crate::remote::operating;
 use anyhow::{Context, Result};
-use quorate_agent::{Agent, Options};
+use quorate_agent::{Agent, Options, TlsFiles};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -21,10 +21,7 @@ pub fn agent(args: &Args) -> Result<u8> {
     let operating = operating(&Target {
         seeds: vec![args.member.clone()],
         operator_file: args.operator_file.clone(),
-        ssl_cert: args.ssl_cert.clone(),
-        ssl_key: args.ssl_key.clone(),
-        ssl_ca: args.ssl_ca.clone(),
-        ssl_names: args.ssl_names.clone(),
+        certificate: args.certificate.clone(),
         ..Target::default()
     })?;
     let options = Options {
@@ -32,11 +29,16 @@ pub fn agent(args: &Args) -> Result<u8> {
         listen: args.listen,
         interval: Duration::from_secs_f64(args.interval),
         stale: Duration::from_secs_f64(args.stale),
+        tls: args
+            .tls_cert
+            .clone()
+            .zip(args.tls_key.clone())
+            .map(|(cert, key)| TlsFiles { cert, key }),
         token: args.token_file.as_deref().map(token).transpose()?,
     };
-    let agent = Agent::start(options, operating)
-        .with_context(|| format!("listening at {}", args.listen))?;
-    eprintln!("quorate agent: member {}, http://{}/", args.member, agent.address()?);
+    let agent = Agent::start(options, operating)?;
+    let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
+    eprintln!("quorate agent: member {}, {scheme}://{}/", args.member, agent.address()?);
     agent.serve()?;
     Ok(OK)
 }

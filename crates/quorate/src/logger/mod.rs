@@ -117,15 +117,16 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
 /// By what it knows the other members.
 fn security(args: &Logger) -> Security {
     let dynamic = args.dynamic;
-    match (&args.secret_file, &args.ssl_cert, &args.ssl_key) {
+    let shown = &args.certificate;
+    match (&args.secret_file, &shown.ssl_cert, &shown.ssl_key) {
         (Some(file), ..) => Security::Secret(SecretOptions { file: file.clone(), dynamic }),
         (None, Some(cert), Some(key)) => {
-            let (cert, key, ca) = (cert.clone(), key.clone(), args.ssl_ca.clone());
+            let (cert, key, ca) = (cert.clone(), key.clone(), shown.ssl_ca.clone());
             Security::Certificates(TlsOptions {
                 cert,
                 key,
                 ca,
-                names: args.ssl_names.clone(),
+                names: shown.ssl_names.clone(),
                 crl: args.ssl_crl.clone(),
                 ciphers: args.ssl_cipher.clone().unwrap_or_default(),
                 dynamic,

@@ -31,13 +31,14 @@ pub struct Known {
 impl Known {
     pub fn of(target: &Target) -> Result<Known> {
         let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+        let certificate = &target.certificate;
         Ok(Known {
             seeds: target.seeds.clone(),
             operator_file: path(&target.operator_file)?,
-            ssl_cert: path(&target.ssl_cert)?,
-            ssl_key: path(&target.ssl_key)?,
-            ssl_ca: path(&target.ssl_ca)?,
-            ssl_names: target.ssl_names.clone(),
+            ssl_cert: path(&certificate.ssl_cert)?,
+            ssl_key: path(&certificate.ssl_key)?,
+            ssl_ca: path(&certificate.ssl_ca)?,
+            ssl_names: certificate.ssl_names.clone(),
         })
     }
 

@@ -5,7 +5,7 @@ use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Context, Result};
 use quorate_lab::server::{find_provider, transfer_options, SERVER_OPTIONS};
-use quorate_live::{SecretOptions, Security};
+use quorate_live::{page, SecretOptions, Security};
 use std::fs;
 use std::net::{IpAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -39,9 +39,10 @@ impl Plan {
     pub fn make(args: &Setup, installed: &Installed) -> Result<Plan> {
         if let Some(other) = installed.other_provider() {
             bail!(
-                "this server runs with {}: nothing was changed. docs/from-galera.md says how a \
-                 cluster goes over from Galera; for a new cluster, first remove its wsrep_ lines",
-                other.display()
+                "this server runs with {}: nothing was changed. How a cluster goes over from Galera, says {}; for a \
+                 new cluster, first remove its wsrep_ lines",
+                other.display(),
+                page!("docs/from-galera.md")
             );
         }
         let own = match &args.address {

@@ -80,22 +80,18 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
         let reason = format!("it does not fit {}: {error}", options.cert.display());
         bad_file(&options.key, reason)
     };
-    let private = || {
-        PrivateKeyDer::from_pem_file(&options.key)
-            .map_err(|error| bad_file(&options.key, error.to_string()))
-    };
     let client = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .dangerous()
         .with_custom_certificate_verifier(verifier.clone())
-        .with_client_auth_cert(chain.clone(), private()?)
+        .with_client_auth_cert(chain.clone(), private_key(&options.key)?)
         .map_err(bad_pair)?;
     let server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(bad_pair)?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, private()?)
+        .with_single_cert(chain, private_key(&options.key)?)
         .map_err(bad_pair)?;
     let expiry = Expiry { path: options.cert.clone(), at: own.not_after };
     let tls = Tls { certified: Some(certified), ..finished(client, server, None) };
@@ -114,7 +110,7 @@ pub(super) fn load_members(
     }
 }
 
-fn check_version(path: &Path, chain: &[CertificateDer<'_>]) -> Result<(), GroupError> {
+pub(super) fn check_version(path: &Path, chain: &[CertificateDer<'_>]) -> Result<(), GroupError> {
     let read = chain.iter().try_for_each(|each| EndEntityCert::try_from(each).map(drop));
     read.map_err(|error| {
         let reason = format!(
@@ -157,7 +153,11 @@ fn openssl_name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
 }
 
-fn refuse_shown_key(path: &Path) -> Result<(), GroupError> {
+pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, GroupError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| bad_file(path, error.to_string()))
+}
+
+pub(super) fn refuse_shown_key(path: &Path) -> Result<(), GroupError> {
     let metadata = fs::metadata(path).map_err(|error| bad_file(path, error.to_string()))?;
     match shown_to_others(&metadata) {
         Some(reason) => Err(bad_file(path, reason)),
@@ -166,7 +166,7 @@ fn refuse_shown_key(path: &Path) -> Result<(), GroupError> {
 }
 
 /// All of a kind that a file in PEM form has; at least one.
-fn read_all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, GroupError> {
+pub(super) fn read_all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, GroupError> {
     let read = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<T>, _>>);
     match read {
         Ok(found) if found.is_empty() => {
@@ -177,6 +177,6 @@ fn read_all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, GroupError>
     }
 }
 
-fn bad_file(path: &Path, reason: String) -> GroupError {
+pub(super) fn bad_file(path: &Path, reason: String) -> GroupError {
     GroupError::TlsFile { path: path.to_owned(), reason }
 }

@@ -30,7 +30,7 @@ fn before_it_is_ordered_a_victim_is_only_marked() {
     for phase in [Phase::Executing, Phase::Sending] {
         let trx = Trx::new(1);
         trx.lock().phase = phase;
-        assert_eq!(trx.abort(9, &order), Abort::Done(-1));
+        assert_eq!(trx.abort(9, &order), Abort::Marked(-1));
         assert_eq!(trx.lock().phase, Phase::MustAbort);
         assert_eq!(trx.abort(9, &order), Abort::Done(-1), "marked already");
         assert_eq!(trx.lock().phase, Phase::MustAbort);
@@ -47,7 +47,7 @@ fn a_victim_ordered_before_the_aborter_is_left_alone() {
 #[test]
 fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
     let trx = ordered(Phase::Ordered, COMMIT);
-    assert_eq!(trx.abort(0, &order_at(0)), Abort::Done(5));
+    assert_eq!(trx.abort(0, &order_at(0)), Abort::Marked(5));
     assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Replay));
     assert_eq!(trx.lock().phase, Phase::MustReplay);
 }
@@ -55,7 +55,7 @@ fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
 #[test]
 fn an_aborted_fragment_fails_instead_of_being_replayed() {
     let trx = ordered(Phase::Ordered, FRAGMENT);
-    assert_eq!(trx.abort(6, &order_at(0)), Abort::Done(5), "even by a later one");
+    assert_eq!(trx.abort(6, &order_at(0)), Abort::Marked(5), "even by a later one");
     assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Failed));
     assert_eq!(trx.lock().phase, Phase::Aborting);
 }
@@ -71,7 +71,7 @@ fn waiting_for_commit_order_ends_in_a_replay() {
     while trx.lock().phase != Phase::Committing {
         std::thread::yield_now();
     }
-    assert_eq!(trx.abort(3, &order), Abort::Done(5));
+    assert_eq!(trx.abort(3, &order), Abort::Marked(5));
     assert_eq!(waiter.join().unwrap(), Ok(EnterResult::Replay));
 }
 
@@ -92,7 +92,7 @@ fn inside_commit_order_a_fragment_is_marked_and_told_at_its_release() {
     let order = order_at(4);
     let trx = ordered(Phase::Ordered, FRAGMENT);
     assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
-    assert_eq!(trx.abort(3, &order), Abort::Done(5));
+    assert_eq!(trx.abort(3, &order), Abort::Marked(5));
     trx.leave_commit(&order).unwrap();
     let state = trx.lock();
     assert!(state.deferred_abort);

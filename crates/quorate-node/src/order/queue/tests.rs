@@ -36,6 +36,17 @@ fn lagging(last: i64) -> EventQueue {
 }
 
 #[test]
+fn how_many_wait_is_told_as_it_is_as_it_was_at_most_and_on_average() {
+    let queue = EventQueue::new(1000);
+    assert_eq!(queue.queued(), Queued { now: 0, max: 0, avg: 0.0 });
+    queue.open();
+    (1..=3).for_each(|seqno| queue.push(write_set(seqno, 60)));
+    (1..=3).for_each(|_| drop(take(&queue)));
+    queue.push(write_set(4, 60));
+    assert_eq!(queue.queued(), Queued { now: 1, max: 3, avg: 0.75 });
+}
+
+#[test]
 fn what_is_past_the_bound_is_read_back_in_order() {
     let queue = lagging(4);
     queue.push(Event::NonPrimary);

@@ -1,0 +1,154 @@
+//! Connections, from the socket to the routes.
+//!
+//! Invariants:
+//! - a connection holds its place only as long as it says something: TLS and the head of a request have
+//!   `head_time` each, from the connection or the end of the request before, and something moves each
+//!   `silence_max`. How many there are: [`crate::connections`];
+//! - with a certificate nothing is answered in the clear, but that TLS is spoken here;
+//! - each request carries who sent it, as [`Peer`].
+
+use crate::connections::Connections;
+use crate::moving::Moving;
+use crate::tls::Tls;
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{service_fn, Service};
+use hyper::Request;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// Of a request's head, which nobody needs long.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The first byte of everything that begins as TLS does: a handshake record.
+const TLS_BEGINS: u8 = 0x16;
+/// Without file descriptors none can be accepted: those that end give theirs back.
+const NO_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much is given to those who connect.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub open_max: usize,
+    pub head_time: Duration,
+    pub silence_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            open_max: 256,
+            head_time: Duration::from_secs(10),
+            silence_max: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub addr: IpAddr,
+    pub encrypted: bool,
+}
+
+/// What all connections have in common.
+struct Common {
+    routes: Router,
+    tls: Option<Tls>,
+    limits: Limits,
+}
+
+/// On this thread, for ever.
+pub fn serve(
+    listener: TcpListener,
+    routes: Router,
+    tls: Option<Tls>,
+    limits: Limits,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let common = Arc::new(Common { routes, tls, limits });
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let connections = Connections::new(limits.open_max);
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    connections.admit(from.ip(), common.clone().run(stream, from))
+                }
+                Err(error) if is_of_one(&error) => {}
+                Err(_) => sleep(NO_DESCRIPTORS_PAUSE).await,
+            }
+        }
+    })
+}
+
+/// Whoever wanted to connect has gone already.
+fn is_of_one(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+impl Common {
+    /// A connection from its begin to its end. How it ends is the other side's matter alone.
+    async fn run(self: Arc<Self>, stream: TcpStream, from: SocketAddr) {
+        // Slower without, and nothing else.
+        let _set = stream.set_nodelay(true);
+        let addr = from.ip();
+        let Some(tls) = &self.tls else {
+            return self.http(stream, Peer { addr, encrypted: false }).await;
+        };
+        let mut first = [0];
+        match timeout(self.limits.head_time, stream.peek(&mut first)).await {
+            Ok(Ok(1)) if first[0] == TLS_BEGINS => {}
+            Ok(Ok(1)) => return self.refuse_plain(stream).await,
+            _ => return,
+        }
+        let handshake = tls.acceptor().accept(stream);
+        if let Ok(Ok(stream)) = timeout(self.limits.head_time, handshake).await {
+            self.http(stream, Peer { addr, encrypted: true }).await;
+        }
+    }
+
+    async fn http<S>(&self, stream: S, peer: Peer)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let routes = TowerToHyperService::new(self.routes.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            routes.call(request)
+        });
+        let stream = TokioIo::new(Moving::new(stream, self.limits.silence_max));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time);
+        let _ended = http.max_buf_size(HEAD_BYTES_MAX).serve_connection(stream, service).await;
+    }
+
+    /// In the words that it speaks itself.
+    async fn refuse_plain(&self, stream: TcpStream) {
+        const WHY: &str = "TLS is spoken here: ask https://\n";
+        let mut stream = Moving::new(stream, self.limits.head_time);
+        let answer = format!(
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{WHY}",
+            WHY.len()
+        );
+        // What is not read makes the socket's end a reset, which may overtake the answer.
+        let mut request = [0; 4096];
+        let told = async {
+            let _read = stream.read(&mut request).await?;
+            stream.write_all(answer.as_bytes()).await?;
+            stream.shutdown().await
+        };
+        let _told: io::Result<()> = told.await;
+    }
+}
+
+#[cfg(test)]
+mod tests;
