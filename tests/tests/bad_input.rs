@@ -158,6 +158,8 @@ fn a_full_disk_under_the_log() -> Result<()> {
     disk.fill()?;
 
     cluster.sql(1, "CREATE TABLE written.big (id INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB)")?;
+    // What fills the disk here is as long as it looks.
+    cluster.sql(1, "SET GLOBAL wsrep_provider_options = 'quorate.compress=none'")?;
     let writers = writers::start(&cluster, &OTHERS, 2, 1);
     let end = Instant::now() + Duration::from_secs(120);
     while !cluster.error_log(VICTIM)?.contains("the log stands still: no space to") {
