@@ -7,8 +7,7 @@
 //!   keeps no balancer from asking.
 
 use parking_lot::Mutex;
-use quorate_live::host_of;
-use std::cmp::Reverse;
+use quorate_live::{host_of, oldest_of_most};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::IpAddr;
@@ -69,12 +68,8 @@ impl Connections {
 impl State {
     /// Of the host that has most.
     fn take_oldest(&mut self) -> Option<Open> {
-        let mut by_host: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
-        for (number, open) in &self.open {
-            by_host.entry(open.host).or_insert((0, *number)).0 += 1;
-        }
-        let most = by_host.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
-        most.and_then(|(_, oldest)| self.open.remove(oldest))
+        let oldest = oldest_of_most(self.open.iter().map(|(number, open)| (*number, open.host)));
+        oldest.and_then(|number| self.open.remove(&number))
     }
 }
 

@@ -25,7 +25,6 @@ pub struct WriteSetBuilder {
     keys_max: usize,
     /// It claims whole tables.
     wide: bool,
-    packing: Option<Packing>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +44,6 @@ impl Default for WriteSetBuilder {
             seen: KeyTable::default(),
             keys_max: KEYS_MAX,
             wide: false,
-            packing: None,
         }
     }
 }
@@ -58,11 +56,6 @@ impl WriteSetBuilder {
     /// With fewer keys than others, at most.
     pub fn with_keys_max(keys_max: usize) -> Self {
         Self { keys_max, ..Self::default() }
-    }
-
-    /// From now on data is packed so. Nobody but members of a level that knows it can read that.
-    pub fn pack(&mut self, packing: Option<Packing>) {
-        self.packing = packing;
     }
 
     /// Adds what the transaction touched: the leaf as `key_type`, every prefix of it, the whole
@@ -122,23 +115,20 @@ impl WriteSetBuilder {
     /// Every write set but a rollback carries the key of the whole server, at least as
     /// [`KeyType::PREFIX`], so that it meets whoever claims the server.
     pub fn finish(&mut self, header: &Header) -> Bytes {
+        self.finish_packed(header, None)
+    }
+
+    /// As [`Self::finish`], with the data packed where that wins. Nobody but members of a level that knows it can
+    /// read that.
+    pub fn finish_packed(&mut self, header: &Header, packing: Option<Packing>) -> Bytes {
         if header.kind == Kind::WRITE_SET && !header.has(flags::ROLLBACK) {
             self.add(PathHash::SERVER, KeyType::PREFIX, Place::Other);
         }
-        let mut header = *header;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(buffer.len().max(HEADER_LEN), 0);
-        pack(self.packing, &mut buffer, &mut header);
-        let data_len = buffer.len() - HEADER_LEN;
-        buffer.reserve(self.keys.len() * Key::ENCODED_LEN + TAIL_LEN);
-        for key in &self.keys {
-            buffer.extend_from_slice(&key.raw().to_le_bytes());
-        }
-        header.encode_tail(&mut buffer);
-        buffer[..HEADER_LEN]
-            .copy_from_slice(&header.encode(data_len as u64, self.keys.len() as u32));
+        let bytes = encode(buffer, *header, packing, &self.keys);
         self.clear();
-        frozen(buffer)
+        bytes
     }
 
     /// The first bytes of the data, at most so many: a part. The rest stays, and so do the keys.
@@ -218,24 +208,29 @@ impl Part {
 
     /// The bytes to propose.
     pub fn finish(self, header: &Header, packing: Option<Packing>) -> Bytes {
-        let (mut part, mut header) = (self.0, *header);
-        pack(packing, &mut part, &mut header);
-        let data_len = part.len() - HEADER_LEN;
-        part[..HEADER_LEN].copy_from_slice(&header.encode(data_len as u64, 0));
-        header.encode_tail(&mut part);
-        frozen(part)
+        encode(self.0, *header, packing, &[])
     }
 }
 
-fn pack(packing: Option<Packing>, buffer: &mut Vec<u8>, header: &mut Header) {
-    if let Some((packed, how)) = packing.and_then(|packing| packing.pack(buffer)) {
-        *buffer = packed;
+/// What is proposed with the data of `buffer`, which stands behind room for the header.
+fn encode(
+    mut buffer: Vec<u8>,
+    mut header: Header,
+    packing: Option<Packing>,
+    keys: &[Key],
+) -> Bytes {
+    if let Some((packed, how)) = packing.and_then(|packing| packing.pack(&buffer)) {
+        buffer = packed;
         header.packed = Some(how);
     }
-}
-
-/// The log's caches count lengths, not capacities.
-fn frozen(mut buffer: Vec<u8>) -> Bytes {
+    let data_len = buffer.len() - HEADER_LEN;
+    buffer.reserve(keys.len() * Key::ENCODED_LEN + TAIL_LEN);
+    for key in keys {
+        buffer.extend_from_slice(&key.raw().to_le_bytes());
+    }
+    header.encode_tail(&mut buffer);
+    buffer[..HEADER_LEN].copy_from_slice(&header.encode(data_len as u64, keys.len() as u32));
+    // The log's caches count lengths, not capacities.
     if buffer.capacity() - buffer.len() > buffer.len() / 4 {
         buffer.shrink_to_fit();
     }

@@ -3,6 +3,8 @@
 
 use crate::write_set::HEADER_LEN;
 use std::cell::RefCell;
+use std::io;
+use std::thread::LocalKey;
 use zstd::bulk::{Compressor, Decompressor};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,26 +63,36 @@ impl Codec {
     fn pack(self, data: &[u8], out: &mut [u8]) -> Option<usize> {
         match self {
             Codec::Lz4 => lz4_flex::block::compress_into(data, out).ok(),
-            Codec::Zstd => COMPRESSOR.with_borrow_mut(|made| {
-                if made.is_none() {
-                    *made = Compressor::new(ZSTD_LEVEL).ok();
-                }
-                made.as_mut()?.compress_to_buffer(data, out).ok()
-            }),
+            Codec::Zstd => with(
+                &COMPRESSOR,
+                || Compressor::new(ZSTD_LEVEL),
+                |zstd| zstd.compress_to_buffer(data, out),
+            ),
         }
     }
 
     fn unpack(self, packed: &[u8], out: &mut [u8]) -> Option<usize> {
         match self {
             Codec::Lz4 => lz4_flex::block::decompress_into(packed, out).ok(),
-            Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|made| {
-                if made.is_none() {
-                    *made = Decompressor::new().ok();
-                }
-                made.as_mut()?.decompress_to_buffer(packed, out).ok()
+            Codec::Zstd => with(&DECOMPRESSOR, Decompressor::new, |zstd| {
+                zstd.decompress_to_buffer(packed, out)
             }),
         }
     }
+}
+
+/// Works with what this thread has, or makes it.
+fn with<T, R>(
+    own: &'static LocalKey<RefCell<Option<T>>>,
+    make: impl FnOnce() -> io::Result<T>,
+    work: impl FnOnce(&mut T) -> io::Result<R>,
+) -> Option<R> {
+    own.with_borrow_mut(|own| {
+        if own.is_none() {
+            *own = make().ok();
+        }
+        work(own.as_mut()?).ok()
+    })
 }
 
 impl Packing {

@@ -47,8 +47,8 @@ impl Sequenced {
         Self { certifier, votes, transfers, parts }
     }
 
-    /// The next entry, which is at `index` in the log. An error that [`ParseError::is_newer`] stops this member: others may be able
-    /// to read the entry. Any other is passed over by every member alike. For
+    /// The next entry, which is at `index` in the log. An error that [`ParseError::is_newer`] stops this
+    /// member: others may be able to read the entry. Any other is passed over by every member alike. For
     /// `primary_term` see [`Certifier::sequence_under`].
     pub fn entry(
         &mut self,

@@ -242,12 +242,11 @@ fn parts_stand_behind_the_term_which_may_be_none() {
 fn packed_data_says_so_and_so_do_parts() {
     for codec in [Codec::Lz4, Codec::Zstd] {
         let mut builder = WriteSetBuilder::new();
-        builder.pack(Some(Packing { codec, from: 100 }));
         builder.append_key(&[b"d"], KeyType::Exclusive);
         builder.append_data(&[7; 2000]);
         let packing = Some(Packing { codec, from: 100 });
         let part = builder.take_part(1000).finish(&Header::part(1, 7, 7, 0), packing);
-        let last = builder.finish(&Header::transaction(1, 8, 0));
+        let last = builder.finish_packed(&Header::transaction(1, 8, 0), packing);
         for (bytes, keys) in [(part, 0), (last, 2)] {
             assert!(bytes.len() < 300, "{}", bytes.len());
             let read = WriteSet::parse(bytes).expect("own bytes");
@@ -256,7 +255,8 @@ fn packed_data_says_so_and_so_do_parts() {
             assert_eq!(packed.unpack(&read.payload()).as_deref(), Ok(&[7; 1000][..]));
         }
         builder.append_data(&[7; 99]);
-        let short = WriteSet::parse(builder.finish(&Header::transaction(1, 9, 0))).unwrap();
+        let short = builder.finish_packed(&Header::transaction(1, 9, 0), packing);
+        let short = WriteSet::parse(short).unwrap();
         assert_eq!((short.header().packed, short.payload().len()), (None, 99));
     }
 }
@@ -264,9 +264,9 @@ fn packed_data_says_so_and_so_do_parts() {
 #[test]
 fn only_the_data_of_transactions_is_packed() {
     let mut builder = WriteSetBuilder::new();
-    builder.pack(Some(Packing { codec: Codec::Lz4, from: 1 }));
     builder.append_data(&[7; 2000]);
-    let bytes = builder.finish(&Header::transaction(1, 8, 0)).to_vec();
+    let packing = Some(Packing { codec: Codec::Lz4, from: 1 });
+    let bytes = builder.finish_packed(&Header::transaction(1, 8, 0), packing).to_vec();
     let with = |at: usize, value: u8| {
         let mut bytes = bytes.clone();
         bytes[at] = value;

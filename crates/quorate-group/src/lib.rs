@@ -23,6 +23,7 @@
 mod alone;
 mod audit;
 mod author;
+mod depth;
 mod driver;
 mod error;
 mod feed;
@@ -46,6 +47,7 @@ mod view;
 mod watch;
 
 pub use author::{Author, Mandate};
+pub use depth::Depth;
 pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed, Noted};
 pub use forward::{Intake, FORWARD_BYTES};

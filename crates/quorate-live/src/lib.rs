@@ -62,7 +62,7 @@ pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{CommitReport, KeptLog, Observer, ServerReport, StateMachine};
-pub use net::connections::host_of;
+pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{
     https_config, parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege,
     Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
@@ -72,7 +72,7 @@ pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Author, Committed, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
+    Alteration, Author, Committed, Depth, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
     StartError, View, ViewMember,
 };
 pub use quorate_wire::printable;

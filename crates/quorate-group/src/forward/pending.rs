@@ -6,6 +6,7 @@
 //! it in memory as long, and wait for its fate.
 
 use super::{BATCH_BYTES, BATCH_COUNT, FORWARD_BYTES};
+use crate::depth::Depth;
 use quorate_consensus::Proposal;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,20 +19,14 @@ pub(crate) struct Pending {
     /// Forwarded since there was last known to be room in the outbox.
     forwarded: usize,
     taken: Vec<u64>,
-    /// The most that were kept at once.
-    most: usize,
-    /// Ever pushed, and how many each of them found.
-    pushed: u64,
-    found: u64,
+    depth: Depth,
 }
 
 impl Pending {
     pub fn push(&mut self, serial: u64, proposal: Proposal) {
-        self.found += self.kept.len() as u64;
-        self.pushed += 1;
+        self.depth.comes(self.kept.len());
         let replaced = self.kept.insert(serial, proposal);
         debug_assert!(replaced.is_none(), "serial {serial} proposed twice");
-        self.most = self.most.max(self.kept.len());
         self.queue.push_back(serial);
         self.fresh = true;
     }
@@ -105,14 +100,9 @@ impl Pending {
         self.kept.len()
     }
 
-    /// The most that there were at once.
-    pub fn count_max(&self) -> usize {
-        self.most
-    }
-
-    /// How many another one found when it came, on average.
-    pub fn count_avg(&self) -> f64 {
-        self.found as f64 / self.pushed.max(1) as f64
+    /// How many there were so far.
+    pub fn depth(&self) -> Depth {
+        self.depth
     }
 }
 
@@ -144,6 +134,7 @@ mod tests {
         pending.decided(3);
         assert_eq!(taken(&mut pending), [&[1u8][..]]);
         assert!(taken(&mut pending).is_empty());
-        assert_eq!((pending.count(), pending.count_max(), pending.count_avg()), (1, 3, 1.0));
+        let depth = pending.depth();
+        assert_eq!((pending.count(), depth.max(), depth.avg()), (1, 3, 1.0));
     }
 }

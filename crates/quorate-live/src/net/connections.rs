@@ -142,20 +142,28 @@ impl State {
             }
             !ends
         });
-        let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
-        for (number, connection) in &self.open {
-            if let Some((_, address)) = connection.stranger {
-                by_address.entry(address).or_insert((0, *number)).0 += 1;
-            }
-        }
-        if by_address.values().map(|(count, _)| count).sum::<usize>() < STRANGERS_MAX {
+        let strangers = self.open.iter().filter_map(|(number, connection)| {
+            connection.stranger.map(|(_, address)| (*number, address))
+        });
+        if strangers.clone().count() < STRANGERS_MAX {
             return;
         }
-        let most = by_address.values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
-        if let Some(connection) = most.and_then(|(_, oldest)| self.open.remove(oldest)) {
+        let oldest = oldest_of_most(strangers);
+        if let Some(connection) = oldest.and_then(|number| self.open.remove(&number)) {
             shut(&connection.stream);
         }
     }
+}
+
+/// Of connections, each with its number and what stands for its host, the oldest first: the oldest of the host
+/// that has most, and of hosts that have as many, of the one that has been here longest.
+pub fn oldest_of_most(open: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> {
+    let mut by_host: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+    for (number, host) in open {
+        by_host.entry(host).or_insert((0, number)).0 += 1;
+    }
+    let most = by_host.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
+    most.map(|(_, oldest)| oldest)
 }
 
 /// What stands for all addresses that one host may have: of IPv6, its network of 64 bits.

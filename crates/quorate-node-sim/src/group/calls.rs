@@ -131,35 +131,35 @@ impl Member {
             return data;
         }
         self.network.oracle.mark(Mark::PartRead);
-        let mut bytes = data.to_vec();
-        if self.network.plant == Some(Plant::PartsShifted) {
-            let payload = WriteSet::parse(data).map_or(0, |part| part.payload().len());
-            let from = bytes.len() - payload;
-            bytes[from..].rotate_left(1);
+        match self.network.plant {
+            Some(Plant::PartsShifted) => shifted(&data),
+            _ => data,
         }
-        bytes.into()
     }
 
     fn mark_parts(&self, data: &Bytes) {
-        if is_packed(data) {
+        let Ok(write_set) = WriteSet::parse(data.clone()) else { return };
+        let header = write_set.header();
+        if header.packed.is_some() {
             self.network.oracle.mark(Mark::Packed);
         }
-        let mark = match WriteSet::peek_kind(data) {
-            Some(Kind::PART) => Mark::PartSent,
-            Some(Kind::PARTS_END) => Mark::PartsGivenUp,
-            Some(Kind::WRITE_SET) if has_parts(data) => Mark::LargeSent,
+        let mark = match header.kind {
+            Kind::PART => Mark::PartSent,
+            Kind::PARTS_END => Mark::PartsGivenUp,
+            _ if header.parts.is_some() => Mark::LargeSent,
             _ => return,
         };
         self.network.oracle.mark(mark);
     }
 }
 
-fn is_packed(data: &Bytes) -> bool {
-    WriteSet::parse(data.clone()).is_ok_and(|write_set| write_set.header().packed.is_some())
-}
-
-fn has_parts(data: &Bytes) -> bool {
-    WriteSet::parse(data.clone()).is_ok_and(|write_set| write_set.header().parts.is_some())
+/// A part with its first byte behind its others.
+fn shifted(data: &Bytes) -> Bytes {
+    let mut bytes = data.to_vec();
+    let payload = WriteSet::parse(data.clone()).map_or(0, |part| part.payload().len());
+    let from = bytes.len() - payload;
+    bytes[from..].rotate_left(1);
+    bytes.into()
 }
 
 fn no_leader(waited: Duration) -> GroupError {

@@ -187,9 +187,7 @@ impl Link {
     pub fn begin_closing(&self) {
         self.closing.store(true, Ordering::Release);
         self.progress.wake();
-        self.room.nudge();
-        self.ends.nudge();
-        self.parts.nudge();
+        self.nudge_proposers();
     }
 
     pub fn closing(&self) -> bool {
@@ -226,9 +224,7 @@ impl Link {
         // Oldest first, and in a simulation always the same first.
         waiting.sort_unstable_by_key(|(serial, _)| *serial);
         waiting.iter().filter_map(|(_, h)| h.local()).for_each(Trx::nudge);
-        self.room.nudge();
-        self.ends.nudge();
-        self.parts.nudge();
+        self.nudge_proposers();
     }
 
     /// Whether all members know what this feature level brought. It is never left again.
@@ -244,6 +240,13 @@ impl Link {
             self.level.store(self.group.status().level, Ordering::Release);
         }
         self.level.load(Ordering::Acquire) >= level
+    }
+
+    /// Those who wait to propose something look again, whether they still should.
+    pub fn nudge_proposers(&self) {
+        self.room.nudge();
+        self.ends.nudge();
+        self.parts.nudge();
     }
 
     /// What an ordered write set is known by.

@@ -11,6 +11,7 @@ use super::places::{Place, Places};
 use super::read_back::ReadBack;
 use crate::blocking::{Condvar, Mutex};
 use bytes::Bytes;
+use quorate_live::Depth;
 use std::collections::VecDeque;
 
 pub use super::read_back::Reading;
@@ -41,10 +42,7 @@ struct Inner {
     /// Ordered events above this seqno stay (`i64::MAX`: open).
     gate: i64,
     closed: bool,
-    longest: usize,
-    /// Events ever taken in, and how many each of them found.
-    pushed: u64,
-    found: u64,
+    depth: Depth,
 }
 
 /// How many events wait to be applied.
@@ -86,9 +84,7 @@ impl EventQueue {
             ending: false,
             gate: i64::MAX,
             closed: true,
-            longest: 0,
-            pushed: 0,
-            found: 0,
+            depth: Depth::default(),
         };
         Self { inner: Mutex::new(inner), ready: Condvar::new(), idle: Condvar::new(), bytes_max }
     }
@@ -119,10 +115,9 @@ impl EventQueue {
                 inner.waiting.push_back(Waiting::Event(event));
             }
         }
-        inner.found += inner.len as u64;
-        inner.pushed += 1;
+        let found = inner.len;
+        inner.depth.comes(found);
         inner.len += 1;
-        inner.longest = inner.longest.max(inner.len);
         drop(inner);
         self.ready.notify_one();
     }
@@ -245,8 +240,7 @@ impl EventQueue {
 
     pub fn queued(&self) -> Queued {
         let inner = self.inner.lock();
-        let avg = inner.found as f64 / inner.pushed.max(1) as f64;
-        Queued { now: inner.len, max: inner.longest, avg }
+        Queued { now: inner.len, max: inner.depth.max(), avg: inner.depth.avg() }
     }
 }
 

@@ -6,7 +6,7 @@
 //! - a stream that was opened ends: with its write set's verdict, or by [`Sessions::give_up_parts`] at the
 //!   release of its transaction.
 
-use super::Sessions;
+use super::{is_given_up, Sessions};
 use crate::blocking::MutexGuard;
 use crate::fate::stream::{Broken, Stream};
 use crate::fate::trx::{Handle, Phase, Trx, TrxState};
@@ -66,8 +66,8 @@ impl Sessions {
             drop(state);
             let part = part.finish(&header, self.packing(&link, sizes.part));
             self.local.counters.note_part(part.len());
-            let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
-            let sent = link.parts.enter((id, serial), part.len(), sizes.window, give_up)
+            let given_up = || is_given_up(&link, trx);
+            let sent = link.parts.enter((id, serial), part.len(), sizes.window, given_up)
                 && self.proposals.part(&link, serial, part);
             state = trx.lock();
             if let Some(stream) = state.stream.as_mut().filter(|_| !sent) {
@@ -121,22 +121,13 @@ impl Sessions {
             return Err(Answer::Refused);
         }
         drop(state);
-        let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
-        let ordered = link.parts.wait_ordered(stream.parts.stream, give_up);
+        let ordered = link.parts.wait_ordered(stream.parts.stream, || is_given_up(link, trx));
         state = trx.lock();
         if !ordered || state.phase == Phase::MustAbort {
             state.phase = Phase::Aborting;
             return Err(Answer::Refused);
         }
         Ok(state)
-    }
-
-    /// The write set with these parts has its verdict.
-    pub(super) fn parts_have_ended(&self, link: &Link, trx: &Trx, parts: Option<PartsOf>) {
-        if let Some(parts) = parts {
-            trx.lock().stream = None;
-            link.parts.close(parts.stream);
-        }
     }
 
     /// A transaction is over whose parts have no write set, or one of which nobody knows whether it passes.

@@ -111,8 +111,7 @@ impl Sessions {
             Some(place) => place,
             None => {
                 drop(state);
-                let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
-                let place = link.room.enter(bytes, give_up);
+                let place = link.room.enter(bytes, || is_given_up(&link, trx));
                 state = trx.lock();
                 match place {
                     Some(place) if state.phase != Phase::MustAbort => place,
@@ -134,8 +133,7 @@ impl Sessions {
         // After the stamp: what it may have seen is noted by now.
         if !link.ends.are_ordered() {
             drop(state);
-            let give_up = || link.abandoned() || trx.lock().phase == Phase::MustAbort;
-            let over = link.ends.wait(give_up);
+            let over = link.ends.wait(|| is_given_up(&link, trx));
             state = trx.lock();
             if !over || state.phase == Phase::MustAbort {
                 state.phase = Phase::Aborting;
@@ -145,8 +143,7 @@ impl Sessions {
         let keys = state.builder.key_count();
         let data_bytes = state.builder.data_len() as u64 + sent_before;
         let packing = self.packing(&link, state.builder.data_len());
-        state.builder.pack(packing);
-        let data = state.builder.finish(&header);
+        let data = state.builder.finish_packed(&header, packing);
         self.local.counters.note_local(keys, data_bytes, data.len());
         state.phase = Phase::Sending;
         drop(state);
@@ -162,7 +159,6 @@ impl Sessions {
             return (self.gave_up(ws_flags), None);
         };
         drop(place);
-        self.parts_have_ended(&link, trx, header.parts);
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
         if fate.certified {
@@ -176,6 +172,8 @@ impl Sessions {
 
     /// Translates a fate into what the interface's table of phases asks for.
     fn answer(&self, state: &mut TrxState, fate: &Fate) -> (Answer, Option<Ordered>) {
+        // Its parts have ended with the verdict, which the sequencer has noted.
+        state.stream = None;
         let ordered = Some(Ordered { seqno: fate.seqno, depends_on: fate.depends_on });
         if !fate.certified {
             state.phase = Phase::Aborting;
@@ -394,9 +392,7 @@ impl Sessions {
         let Some(handle) = self.trxs.get(victim) else { return (Answer::Done, -1) };
         let abort = handle.local().map(|trx: &Trx| trx.abort(by_seqno, &self.local.commit));
         if let Some(link) = self.local.link() {
-            link.room.nudge();
-            link.ends.nudge();
-            link.parts.nudge();
+            link.nudge_proposers();
         }
         match abort {
             Some(abort @ (Abort::Marked(seqno) | Abort::Done(seqno))) => {
@@ -410,4 +406,10 @@ impl Sessions {
             None => (Answer::Done, -1),
         }
     }
+}
+
+/// Whether nothing is to be proposed for this transaction any more: nobody would hear of it, or it is to be
+/// aborted.
+fn is_given_up(link: &Link, trx: &Trx) -> bool {
+    link.abandoned() || trx.lock().phase == Phase::MustAbort
 }

@@ -39,7 +39,7 @@ impl Plan {
     pub fn make(args: &Setup, installed: &Installed) -> Result<Plan> {
         if let Some(other) = installed.other_provider() {
             bail!(
-                "this server runs with {}: nothing was changed. How a cluster goes over from Galera, says {}; for a \
+                "this server runs with {}: nothing was changed. To take a cluster over from Galera, read {}; for a \
                  new cluster, first remove its wsrep_ lines",
                 other.display(),
                 page!("docs/from-galera.md")
