@@ -224,6 +224,53 @@ fn a_leader_whose_server_hangs_gives_leadership_up() -> Result<()> {
     Ok(())
 }
 
+/// Wherever the statement was given: the node whose disk refuses it leaves, and has the table when it is back.
+#[test]
+fn ddl_that_a_full_disk_refuses_is_not_missing_afterwards() -> Result<()> {
+    let lab = Lab::start()?;
+    let (node, other, data) = (2, 0, Disk::new(Plan::new(quorate()).disk)?);
+    lab.move_data(node, &data)?;
+    let tables = |at| -> Result<Vec<String>> {
+        let mut connection = lab.cluster.connect(at, CLIENT_TIMEOUT)?;
+        Ok(connection.query("SHOW TABLES FROM ddl")?)
+    };
+    lab.cluster.connect(other, CLIENT_TIMEOUT)?.query_drop("CREATE DATABASE ddl")?;
+    lab.cluster.wait_level(&lab.all(), LEVEL_LIMIT)?;
+    let given_at_and_at_the_end =
+        [(other, vec!["t0"]), (node, vec!["t0", "t2"]), (other, vec!["t0", "t2", "t0_again"])];
+    for (at, expected) in given_at_and_at_the_end {
+        let table = expected.last().context("a table")?;
+        let mut connection = lab.cluster.connect(at, CLIENT_TIMEOUT)?;
+        data.set_faults(Faults { full: true, ..Faults::default() });
+        let result = connection.query_drop(format!("CREATE TABLE ddl.{table} (id INT PRIMARY KEY)"));
+        ensure!(result.is_err() == (at == node), "{table}: {result:?}");
+        await_members(&lab.cluster, other, lab.others(node).len())?;
+        data.set_faults(Faults::default());
+        lab.cluster.kill(&[node])?;
+        lab.cluster.start_node(node)?;
+        lab.cluster.wait_level(&lab.all(), LEVEL_LIMIT)?;
+        let mut expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        expected.sort_unstable();
+        for at in lab.all() {
+            let found = tables(at)?;
+            ensure!(found == expected, "node{} has {found:?}", at + 1);
+        }
+    }
+    Ok(())
+}
+
+fn await_members(cluster: &Cluster, node: usize, members: usize) -> Result<()> {
+    let end = Instant::now() + LEVEL_LIMIT;
+    loop {
+        let size = cluster.status(node)?.number("wsrep_cluster_size");
+        if size == Some(members as i64) {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "node{} sees {size:?} members", node + 1);
+        thread::sleep(POLL);
+    }
+}
+
 /// How long it took until one of these led.
 fn await_successor(cluster: &Cluster, others: &[usize], limit: Duration) -> Duration {
     let begin = Instant::now();

@@ -57,8 +57,20 @@ impl Records {
     pub fn note_unusable(&self) {
         let position = Position { uuid: 0, seqno: -1 };
         let state = Grastate { position, safe_to_bootstrap: false, group: 0, gtid_domain: None };
+        let data_dir = &self.local.config.data_dir;
         let _one_at_a_time = WRITING.lock();
-        self.grastate_written(state.write(&self.local.config.data_dir));
+        // A full disk takes no new file, but lets go of an old one; without it a start fetches the state, too.
+        let noted = state.write(data_dir).or_else(|full| {
+            Grastate::remove(data_dir)
+                .map_err(|e| io::Error::new(e.kind(), format!("{full}; nor can it be removed: {e}")))
+        });
+        if let Err(e) = noted {
+            self.local.error(&format!(
+                "{}: {e}. This database must not be used any more, and the next start would not know it: remove \
+                 the file before you start the node, which then fetches the state from another",
+                data_dir.join(NAME).display()
+            ));
+        }
     }
 
     /// Not over the mark of a node whose data is not to be gone on with.

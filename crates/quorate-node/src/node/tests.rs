@@ -15,6 +15,7 @@ use quorate_certify::{
 };
 use quorate_consensus::{Index, MemberId};
 use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl Node {
@@ -23,6 +24,14 @@ impl Node {
         let config = Local::for_tests().config;
         Node::new(Box::<Deaf>::default(), config, Settings::default())
     }
+}
+
+/// A node without a server or a group, whose data directory is this one.
+fn with_data_dir(name: &str) -> (Node, PathBuf) {
+    let data_dir = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&data_dir).unwrap();
+    let config = NodeConfig { data_dir: data_dir.clone(), ..Local::for_tests().config };
+    (Node::new(Box::<Deaf>::default(), config, Settings::default()), data_dir)
 }
 
 /// What became of a write set that passed.
@@ -152,6 +161,28 @@ fn ddl_that_lost_its_vote_ends_without_a_failure_of_its_own() {
     assert_eq!(end(""), Answer::Broken, "what succeeded here has no place in the order any more");
 }
 
+#[test]
+fn an_error_that_cannot_be_noted_makes_the_next_start_fetch_the_state() {
+    let (node, data_dir) = with_data_dir("unnoted");
+    let sequencer = attached(&node, 4);
+    let link = node.link().unwrap();
+    node.records.note_group(&link).unwrap();
+    assert!(Grastate::read(&data_dir).is_some());
+    // As on a full disk: neither this note nor a new file can be written.
+    for name in ["quorate_errors.dat", "grastate.dat.new"] {
+        let path = data_dir.join(name);
+        let _ = std::fs::remove_file(&path);
+        std::fs::create_dir(path).unwrap();
+    }
+    let failed = Handle::Remote(Remote::new(5, true));
+    assert_eq!(node.commit_order_enter(&failed), Answer::Done);
+    assert_eq!(node.commit_order_leave(&failed, b"No space left on device"), Answer::Broken);
+    assert_eq!(node.local_state(), LocalState::Error);
+    assert_eq!(Grastate::read(&data_dir), None);
+    drop(sequencer);
+    std::fs::remove_dir_all(data_dir).unwrap();
+}
+
 /// Takes nothing in.
 #[derive(Default)]
 struct Nobody {
@@ -226,10 +257,7 @@ fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
 
 #[test]
 fn a_session_that_ends_after_the_connection_notes_the_position() {
-    let data_dir = std::env::temp_dir().join(format!("quorate-noted-{}", std::process::id()));
-    std::fs::create_dir_all(&data_dir).unwrap();
-    let config = NodeConfig { data_dir: data_dir.clone(), ..Local::for_tests().config };
-    let node = Node::new(Box::<Deaf>::default(), config, Settings::default());
+    let (node, data_dir) = with_data_dir("noted");
     let _sequencer = attached(&node, 4);
     node.local.queue.leave_only_the_end();
     node.local.link().unwrap().progress.set_seqno(5);

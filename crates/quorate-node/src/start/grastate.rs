@@ -75,6 +75,14 @@ impl Grastate {
         fs::rename(new, data_dir.join(NAME))?;
         fs::File::open(data_dir)?.sync_all()
     }
+
+    /// What is not there is removed.
+    pub fn remove(data_dir: &Path) -> io::Result<()> {
+        match fs::remove_file(data_dir.join(NAME)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => fs::File::open(data_dir)?.sync_all(),
+        }
+    }
 }
 
 #[cfg(test)]

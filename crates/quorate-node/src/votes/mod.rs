@@ -100,6 +100,8 @@ impl Votes {
             self.withdrawal.inconsistent(&format!(
                 "an error on {gtid} cannot be noted in the data directory ({e})"
             ));
+            // The server may have stored this seqno as its position already, and nothing says what is missing.
+            self.records.note_unusable();
             return false;
         }
         // Waiting here must not keep others waiting for what this node has passed.

@@ -14,6 +14,8 @@ const TESTED: [&str; 2] = ["10.11.", "11.8."];
 const CLOCK_MS_MAX: f64 = 500.0;
 /// A sync that takes longer is felt in each commit.
 const SYNC_MAX: Duration = Duration::from_millis(5);
+/// The bit of `wsrep_ignore_apply_errors` that stands for all errors of DDL.
+const IGNORES_DDL: i64 = 4;
 /// Beyond it a group is spread over regions.
 const ROUND_TRIP_MS_MAX: f64 = 5.0;
 
@@ -154,6 +156,11 @@ fn settings(facts: &Facts, found: &mut Vec<Finding>) {
             "innodb_snapshot_isolation" if !is("ON") => {
                 (Weight::Warning, "REPEATABLE READ loses updates, on a single server too")
             }
+            "wsrep_ignore_apply_errors" if number & IGNORES_DDL != 0 => (
+                Weight::Warning,
+                "a server on which a DDL statement fails, because its disk is full, say, goes on without it, and differs \
+                 from the others without a word",
+            ),
             "innodb_flush_log_at_trx_commit" if number != 0 => (
                 Weight::Note,
                 "each commit waits for a sync of InnoDB's log, too; the group's log on a majority of disks is what \
@@ -377,6 +384,7 @@ mod tests {
         facts.without_key = (vec![table("shop.events", "InnoDB")], 1);
         facts.variables.insert("binlog_format".into(), "MIXED".into());
         facts.variables.insert("wsrep_slave_threads".into(), "1".into());
+        facts.variables.insert("wsrep_ignore_apply_errors".into(), "7".into());
         let found = of_server(&facts);
         let errors = whats(&found, Weight::Error);
         assert!(errors[0].contains("shop.log (MyISAM), shop.x (Aria), ..."), "{errors:?}");
@@ -387,6 +395,7 @@ mod tests {
             "{warnings:?}"
         );
         assert!(warnings[1].starts_with("wsrep_slave_threads is 1"), "{warnings:?}");
+        assert!(warnings[2].starts_with("wsrep_ignore_apply_errors is 7"), "{warnings:?}");
     }
 
     #[test]
