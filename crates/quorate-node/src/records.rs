@@ -61,8 +61,9 @@ impl Records {
         let _one_at_a_time = WRITING.lock();
         // A full disk takes no new file, but lets go of an old one; without it a start fetches the state, too.
         let noted = state.write(data_dir).or_else(|full| {
-            Grastate::remove(data_dir)
-                .map_err(|e| io::Error::new(e.kind(), format!("{full}; nor can it be removed: {e}")))
+            Grastate::remove(data_dir).map_err(|e| {
+                io::Error::new(e.kind(), format!("{full}; nor can it be removed: {e}"))
+            })
         });
         if let Err(e) = noted {
             self.local.error(&format!(

@@ -52,6 +52,9 @@ pub struct Sequencer {
     left: Option<u64>,
     /// What that start may need of the log from before there: parts of transactions that were open.
     left_open: u64,
+    /// The last entry before a snapshot that others sent, or this node kept, while parts up to there belong to
+    /// transactions that are open.
+    headless_upto: Option<u64>,
     backlog: Backlog,
 }
 
@@ -59,8 +62,8 @@ impl Sequencer {
     pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
         let start = link.start().unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
-        let backlog = Backlog::default();
-        Self { parts, link, state, start, limits, left: None, left_open: u64::MAX, backlog }
+        let (left, left_open, headless_upto, backlog) = (None, u64::MAX, None, Backlog::default());
+        Self { parts, link, state, start, limits, left, left_open, headless_upto, backlog }
     }
 
     /// All from `index` on is for the next start.
@@ -68,6 +71,16 @@ impl Sequencer {
         if self.left.is_none() {
             self.left = Some(index);
             self.left_open = self.state.parts.first_index().unwrap_or(u64::MAX);
+        }
+    }
+
+    /// Tells the joiner, which would fetch a state that ends before these do and could not go on from it.
+    fn note_headless(&mut self, upto: Option<u64>) {
+        let open = self.state.parts.first_index();
+        let headless_upto = upto.filter(|upto| open.is_some_and(|first| first <= *upto));
+        if headless_upto != self.headless_upto {
+            self.headless_upto = headless_upto;
+            self.link.progress.set_headless(headless_upto.is_some());
         }
     }
 
@@ -308,6 +321,9 @@ impl StateMachine for Sequencer {
             Committed::Data { data, primary_term, .. } => self.data(index, data, primary_term)?,
             Committed::View { view, .. } => self.view(index, view),
         }
+        if self.headless_upto.is_some() {
+            self.note_headless(self.headless_upto);
+        }
         self.count_certifier();
         Ok(())
     }
@@ -369,6 +385,7 @@ impl StateMachine for Sequencer {
         link.progress.set_seqno(seqno);
         link.progress.set_index(index);
         self.state = state;
+        self.note_headless(Some(index));
         let mut members = self.state.certifier.members().ids();
         if !link.progress.has_first_view() && members.any(|id| id == link.node) {
             // The view that took this process in was in what the snapshot replaced: it takes another.

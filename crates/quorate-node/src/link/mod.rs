@@ -289,12 +289,20 @@ struct Reached {
     index: u64,
     first_view: Option<(i64, View)>,
     start_members: Vec<u128>,
+    /// Large transactions are open whose first parts are not in the log here.
+    headless: bool,
 }
 
 impl SequencerProgress {
     fn new() -> Self {
+        let start_members = Vec::new();
         Self {
-            inner: Mutex::new(Reached { index: 0, first_view: None, start_members: Vec::new() }),
+            inner: Mutex::new(Reached {
+                index: 0,
+                first_view: None,
+                start_members,
+                headless: false,
+            }),
             changed: Condvar::new(),
             waiting: AtomicU64::new(0),
             seqno: AtomicI64::new(-1),
@@ -340,6 +348,22 @@ impl SequencerProgress {
 
     pub fn set_start_members(&self, members: Vec<u128>) {
         self.inner.lock().start_members = members;
+    }
+
+    pub fn set_headless(&self, headless: bool) {
+        self.inner.lock().headless = headless;
+        self.changed.notify_all();
+    }
+
+    /// Blocks until all open transactions can be read whole in the log here; false: not in time.
+    pub fn wait_whole(&self, deadline: Instant, give_up: impl Fn() -> bool) -> bool {
+        let mut inner = self.inner.lock();
+        while inner.headless && !give_up() {
+            if self.changed.wait_until(&mut inner, deadline).timed_out() {
+                break;
+            }
+        }
+        !inner.headless
     }
 
     pub fn wake(&self) {

@@ -16,7 +16,7 @@ use quorate_certify::{
 use quorate_consensus::{Index, MemberId};
 use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Node {
     /// Without a server or a group.
@@ -236,6 +236,29 @@ fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
     let (mut level, link) = sequencer(Some(18));
     level.restore(25, snapshot_at(18)).unwrap();
     assert_eq!(link.start(), Some(18));
+}
+
+#[test]
+fn a_joiner_waits_for_transactions_of_which_it_has_no_first_part() {
+    let limits = Constants::default().limits();
+    let (mut node, link) = sequencer(None);
+    let finished = |header| WriteSetBuilder::new().finish(&header);
+    let (other, stream) = (node_uuid(MemberId(2), 1), 4);
+    let mut others = Sequenced::beginning(limits, 0);
+    others.view(&[other]);
+    others.entry(2, finished(Header::part(other, 5, stream, 0)), None).unwrap();
+    let whole = || link.progress.wait_whole(Instant::now(), || false);
+    assert!(whole());
+    node.restore(2, others.snapshot()).unwrap();
+    assert!(!whole());
+    let mut next = |index, header| {
+        let data = finished(header);
+        node.apply(Committed::Data { index, data, primary_term: None }).unwrap();
+        whole()
+    };
+    assert!(!next(3, Header::part(other, 6, stream, 1)));
+    assert!(!next(4, Header::part(other, 7, 9, 0)), "another, whose first part is here");
+    assert!(next(5, Header::parts_end(other, 8, stream)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::signals::{Signals, Waited};
 use super::DONOR_GONE;
+use crate::blocking;
 use crate::link::{node_uuid, Link};
 use crate::local::Local;
 use crate::primary::Primary;
@@ -15,6 +16,10 @@ use quorate_certify::{Kind, StateRequest};
 use quorate_consensus::MemberId;
 use quorate_live::ViewMember;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A session may take as long as it likes over its transaction.
+const WHOLE_PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Joiner {
     pub local: Arc<Local>,
@@ -29,6 +34,7 @@ impl Joiner {
     pub fn receive(&self, link: &Link) -> Result<Option<i64>, Stop> {
         self.local.info("This node's position is not covered by the group's log (or unknown): requesting a state transfer");
         self.await_orphans(link);
+        self.await_whole(link);
         if link.closing() {
             return Ok(None);
         }
@@ -76,6 +82,16 @@ impl Joiner {
             self.local.warn(&format!(
                 "{names} did not say that a state transfer to a node that has gone is over. This node asks for the state now; if it receives a stream that was not meant for it, it stops, and is to be started again"
             ));
+        }
+    }
+
+    /// A state from before the end of a transaction that the log here has not from its beginning on is of no use:
+    /// the node would have to fetch another.
+    fn await_whole(&self, link: &Link) {
+        let until = blocking::now() + WHOLE_PATIENCE;
+        if !link.progress.wait_whole(blocking::now(), || link.closing()) {
+            self.local.info("Large transactions are under way of which this node has not all parts: waiting for their end before asking for the state");
+            link.progress.wait_whole(until, || link.closing());
         }
     }
 
