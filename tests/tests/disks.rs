@@ -242,7 +242,8 @@ fn ddl_that_a_full_disk_refuses_is_not_missing_afterwards() -> Result<()> {
         let table = expected.last().context("a table")?;
         let mut connection = lab.cluster.connect(at, CLIENT_TIMEOUT)?;
         data.set_faults(Faults { full: true, ..Faults::default() });
-        let result = connection.query_drop(format!("CREATE TABLE ddl.{table} (id INT PRIMARY KEY)"));
+        let result =
+            connection.query_drop(format!("CREATE TABLE ddl.{table} (id INT PRIMARY KEY)"));
         ensure!(result.is_err() == (at == node), "{table}: {result:?}");
         await_members(&lab.cluster, other, lab.others(node).len())?;
         data.set_faults(Faults::default());

@@ -77,6 +77,11 @@ impl<'a> Client<'a> {
         u64::from(self.process) << 32 | self.serial
     }
 
+    /// Not above any [`unique`](Client::unique) number of this client.
+    pub fn first_unique(&self) -> u64 {
+        u64::from(self.process) << 32
+    }
+
     /// The node to write to now.
     pub fn writer(&self) -> usize {
         match self.site.writers {

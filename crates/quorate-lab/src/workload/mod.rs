@@ -52,7 +52,7 @@ pub trait Workload: Send + Sync {
 }
 
 /// Names of all workloads and what they do.
-pub const NAMES: [(&str, &str); 8] = [
+pub const NAMES: [(&str, &str); 9] = [
     ("set", "unique inserts: acknowledged = present, once, everywhere"),
     ("bank", "transfers: the total is the same in every read"),
     ("counter", "additions: none is lost, none counts twice"),
@@ -60,14 +60,16 @@ pub const NAMES: [(&str, &str); 8] = [
     ("causal", "reads under wsrep_sync_wait: none is stale"),
     ("ddl", "inserts among ALTER, CREATE and DROP TABLE"),
     ("large", "transactions of thousands of rows among small ones"),
+    ("bulky", "transactions of megabytes, which travel in parts, among small ones"),
     ("references", "foreign keys with cascading deletes"),
 ];
 
 /// The workload of that name.
 pub fn named(name: &str) -> Option<Box<dyn Workload>> {
     Some(match name {
-        "set" => Box::new(set::Inserts::unique()),
-        "large" => Box::new(set::Inserts::large()),
+        "set" => Box::new(set::Inserts::Unique),
+        "large" => Box::new(set::Inserts::Large),
+        "bulky" => Box::new(set::Inserts::Bulky),
         "bank" => Box::new(bank::Bank),
         "counter" => Box::new(counter::Counter),
         "append" => Box::new(append::Append::default()),
