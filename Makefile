@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat openssl rsync
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 haproxy chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: monitoring-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
+.PHONY: monitoring-test upgrade-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,9 @@ bench-tests: test-packages build go-tpc ## What the bench stands on, as root: ea
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8
+
+upgrade-test: test-packages ## Three servers from release 0.1.0 to this one, one after the other, under load, and back (as root)
+	@scripts/upgrade-test
 
 monitoring-test: ## The alert rules against what promtool plays to them
 	@scripts/install-packages prometheus

@@ -39,7 +39,13 @@ pub fn start_at(sockets: &[PathBuf], per_node: usize, run: u64) -> Writers {
 
 /// Starts `count` clients that write to the first of `nodes` that serves them.
 pub fn start_failing_over(cluster: &TestCluster, nodes: &[u16], count: usize, run: u64) -> Writers {
-    let doors: Vec<Door> = nodes.iter().map(|node| door(&cluster.socket(*node))).collect();
+    let sockets: Vec<PathBuf> = nodes.iter().map(|node| cluster.socket(*node)).collect();
+    start_failing_over_at(&sockets, count, run)
+}
+
+/// The same at servers' sockets.
+pub fn start_failing_over_at(sockets: &[PathBuf], count: usize, run: u64) -> Writers {
+    let doors: Vec<Door> = sockets.iter().map(|socket| door(socket)).collect();
     Writers::start(Client::failing_over(&doors, count), run)
 }
 
