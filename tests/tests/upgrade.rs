@@ -6,6 +6,7 @@ use mysql::prelude::Queryable;
 use quorate_lab::cluster::{Cluster, Plan, System};
 use quorate_lab::leftovers::Folder;
 use quorate_lab::server::error_log;
+use quorate_tests::power::quorate;
 use quorate_tests::writers::{self, create_table_at, missing_at};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -57,7 +58,8 @@ fn nodes_are_upgraded_one_after_the_other_and_back_until_all_are() -> Result<()>
     ];
     for (node, which) in there_and_back {
         upgrade.restart(node, which)?;
-        ensure!(upgrade.release(node)? == releases[which], "node{}", node + 1);
+        let release = upgrade.release(node)?;
+        ensure!(release == releases[which], "node{} runs {release}", node + 1);
         thread::sleep(CALM);
         ensure!(upgrade.levels()? == [1, 1, 1], "one is left that knows no other");
     }
@@ -94,7 +96,7 @@ impl Upgrade {
     fn begin() -> Result<Upgrade> {
         let old = std::env::var_os(OLD).map(PathBuf::from);
         let old = old.with_context(|| format!("{OLD} names no library: make upgrade-test"))?;
-        let new = System::quorate()?.provider().to_owned();
+        let new = quorate().provider().to_owned();
         let folder = Folder::new()?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         let place = folder.path().join("libquorate.so");
