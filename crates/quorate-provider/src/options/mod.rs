@@ -169,7 +169,7 @@ impl Options {
 /// `docs/options.md`, from the table.
 pub fn render_docs() -> String {
     let mut out = String::from(
-        "# Provider options\n\nGiven in `wsrep_provider_options` as `name=value;name=value`. \
+        "# Provider options\n\nSet them in `wsrep_provider_options`, as `name=value;name=value`. \
          This page is made from the table in `crates/quorate-provider/src/options/table.rs`.\n\n",
     );
     let section = |out: &mut String, title: &str, effect: Effect| {
