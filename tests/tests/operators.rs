@@ -138,6 +138,56 @@ fn without_permission_nothing_is_done() -> Result<()> {
 }
 
 #[test]
+fn a_member_is_cut_off_and_fetches_its_data_anew() -> Result<()> {
+    const FETCHED: &str = "State transfer complete";
+    let desk = Desk::open()?;
+    desk.cluster.sql(1, "CREATE DATABASE t")?;
+    let leader = desk.cluster.leader()?;
+    let other = 3 - leader;
+    let [leads, follows] = [leader, other].map(|node| format!("node{node}"));
+    let reinit = |who: &Path, name: &str| desk.ask(who, 3, &["member", "reinit", name]);
+    is(&reinit(&desk.eve, &follows)?, 77, "may only look")?;
+    is(&reinit(&desk.ann, &leads)?, 1, "hand leadership over first")?;
+    is(&reinit(&desk.ann, "node3")?, 1, "it has no database")?;
+
+    let isolate = ["member", "isolate", &follows];
+    is(&desk.ask(&desk.ann, 3, &isolate)?, 0, "is cut off from the others")?;
+    let state = || -> Result<String> {
+        let status = desk.json(3, &["status"])?;
+        let nodes = status["nodes"].as_array().context("nodes")?;
+        let node = nodes.iter().find(|node| node["name"] == follows).context("the node")?;
+        Ok(node["state"].to_string())
+    };
+    desk.wait("a node that is cut off", || Ok(state()?.contains("Isolated")))?;
+    is(&reinit(&desk.ann, &follows)?, 1, "keeps its data")?;
+    is(&desk.ask(&desk.ann, other, &[&isolate[..], &["--end"]].concat())?, 0, "no longer cut off")?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+
+    is(&reinit(&desk.ann, &follows)?, 0, "has given its data up")?;
+    desk.wait("the end of its server", || Ok(desk.cluster.connect(other).is_err()))?;
+    desk.wait("its new start", || {
+        Ok(desk.cluster.try_quorate(&["start", &follows])?.status.success())
+    })?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+    let log = desk.cluster.error_log(other)?;
+    ensure!(
+        log.contains("Operator ann (127.0.0.1) ordered"),
+        "the log does not say who ordered it"
+    );
+    let fetched = |log: &str| log.matches(FETCHED).count();
+    let before = fetched(&log);
+    ensure!(before > 0, "it has not fetched the state");
+
+    // On the cluster of this machine, start included.
+    let refused = desk.cluster.try_quorate(&["member", "reinit", &leads])?;
+    is(&refused, 1, "hand leadership over first")?;
+    desk.cluster.quorate(&["member", "reinit", &follows])?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+    ensure!(fetched(&desk.cluster.error_log(other)?) == before + 1);
+    desk.cluster.passed()
+}
+
+#[test]
 fn a_leader_that_is_gone_and_a_member_that_hangs_hold_nobody_up() -> Result<()> {
     let desk = Desk::open()?;
     let leader = desk.cluster.leader()?;

@@ -35,6 +35,8 @@ pub enum Request {
         keep: Vec<String>,
         reason: String,
     },
+    /// The member that is asked gives its database up: its server ends, and its next start fetches another's.
+    Reinit,
     /// Cuts the member that is asked off from the others, or lets it go on.
     Isolate {
         isolated: bool,
@@ -140,7 +142,10 @@ impl Request {
 
     fn check(&self) -> Result<(), String> {
         match self {
-            Request::Status | Request::Isolate { .. } | Request::Switchover { to: None } => Ok(()),
+            Request::Status
+            | Request::Reinit
+            | Request::Isolate { .. }
+            | Request::Switchover { to: None } => Ok(()),
             Request::Switchover { to: Some(name) } | Request::MemberRemove { name } => {
                 check_name("name", name)
             }
@@ -242,6 +247,7 @@ mod tests {
             Request::Rules(RulesChange { primary_mode: Some(ModeWord::Single), ..<_>::default() }),
             Request::ForceQuorum { keep: vec!["a".into()], reason: "fire".into() },
             Request::Isolate { isolated: true },
+            Request::Reinit,
         ] {
             let bytes = request.encode().unwrap();
             assert_eq!(Request::decode(&bytes), Ok(request));

@@ -60,6 +60,16 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
         Member::Remove { name } => {
             alter(remote, Request::MemberRemove { name: name.clone() }, json)
         }
+        Member::Reinit { name, .. } => told(remote, name, &Request::Reinit, json, || {
+            format!(
+                "{name} has given its data up and ends. Its service starts it again, and it fetches another \
+                 server's data: quorate status shows when it is Synced\n"
+            )
+        }),
+        Member::Isolate { name, end } => {
+            let request = Request::Isolate { isolated: !end };
+            told(remote, name, &request, json, || cut_off(name, *end))
+        }
         Member::Rules {
             zones,
             priorities,
@@ -82,6 +92,30 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
             rules(remote, change, json)
         }
         Member::ForceQuorum(args) => force(remote, args, json),
+    }
+}
+
+/// Has the member of this name do something.
+fn told(
+    remote: &Remote,
+    name: &str,
+    request: &Request,
+    json: bool,
+    text: impl FnOnce() -> String,
+) -> Result<u8> {
+    let (_, Asked { node, answer }) = remote.order_at(name, request)?;
+    match answer {
+        Answer::Done => say(json, json!({ "member": name }), text),
+        other => Err(refused(&node, other)),
+    }
+}
+
+pub fn cut_off(name: &str, end: bool) -> String {
+    match end {
+        true => format!("{name} is no longer cut off\n"),
+        false => format!(
+            "{name} is cut off from the others until: quorate member isolate {name} --end\n"
+        ),
     }
 }
 
