@@ -113,6 +113,10 @@ fn orders_are_taken_anywhere_and_carried_to_the_leader() -> Result<()> {
         )?;
     }
     is(&desk.ask(&desk.ann, 3, &["member", "rules", "--primary-failover", "wait"])?, 0, "wait")?;
+    is(&desk.ask(&desk.ann, 3, &["pause"])?, 0, "paused=yes")?;
+    is(&desk.ask(&desk.eve, 3, &["status"])?, 0, "The group is paused")?;
+    is(&desk.ask(&desk.eve, 3, &["resume"])?, 77, "may only look")?;
+    is(&desk.cluster.try_quorate(&["resume"])?, 0, "leader_follows_writes")?;
     is(&desk.ask(&desk.ann, 3, &["member", "list"])?, 0, "logger")?;
     is(&desk.ask(&desk.ann, 3, &["member", "remove", "nobody"])?, 1, "no member is called nobody")?;
     let told = desk.cluster.error_log(desk.cluster.leader()?)?;

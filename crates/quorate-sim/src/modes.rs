@@ -68,7 +68,8 @@ impl Modes {
     fn draw_rules(rng: &mut Rng, rules: Rules) -> Rules {
         let single = rng.chance(500);
         let primaries = if single { Primaries::Single } else { Primaries::Multi };
-        Rules { primaries, follows_writes: rng.chance(800), ..rules }
+        let (follows_writes, paused) = (rng.chance(800), rng.chance(100));
+        Rules { primaries, follows_writes, paused, ..rules }
     }
 }
 

@@ -279,6 +279,7 @@ pub fn draw_rules(rng: &mut Rng, zones: u64, varied: bool, priorities: bool) -> 
         priorities: if forced { PriorityRule::Forced } else { PriorityRule::Optimistic },
         primaries: if single { Primaries::Single } else { Primaries::Multi },
         follows_writes: varied && rng.chance(400),
+        paused: varied && rng.chance(100),
         ..Rules::default()
     }
 }

@@ -71,6 +71,8 @@ pub struct RulesChange {
     pub primary_failover: Option<FailoverWord>,
     #[serde(default)]
     pub leader_follows_writes: Option<bool>,
+    #[serde(default)]
+    pub paused: Option<bool>,
 }
 
 /// What a member can be told to be. That a server becomes no logger, the machine says.
@@ -205,6 +207,7 @@ impl RulesChange {
         rules.failover_waits =
             self.primary_failover.map_or(rules.failover_waits, |word| word == FailoverWord::Wait);
         rules.follows_writes = self.leader_follows_writes.unwrap_or(rules.follows_writes);
+        rules.paused = self.paused.unwrap_or(rules.paused);
         rules
     }
 }

@@ -149,7 +149,7 @@ pub const SPECS: &[Spec] = &[
     spec("quorate.priority", Integer, "50", Start, "Who leads rather, 0 (never) to 100, for a server that joins for the first time; later: quorate.member_set."),
     spec("quorate.queue_bytes", Size, "256M", Start, "Memory for write sets that wait for the appliers; the rest waits in the log."),
     spec("quorate.role", Text, "voter", Start, "What a server that joins for the first time becomes: voter, or learner (data, no vote)."),
-    spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N priorities=optimistic|forced primary_mode=multi|single primary_failover=serve|wait leader_follows_writes=yes|no`); set it on the leader."),
+    spec("quorate.rules", Text, "", Command, "What holds for the group (`zones=N priorities=optimistic|forced primary_mode=multi|single primary_failover=serve|wait leader_follows_writes=yes|no paused=yes|no`); set it on the leader."),
     spec("quorate.secret_file", Text, "", Start, "The group's secret, the same file on all nodes (`quorate secret new FILE`): connections are encrypted (TLS 1.3), and only who has it is let in. State transfers get their key and certificate from it, in quorate.dir (docs/security.md). Read again by socket.ssl_reload."),
     spec("quorate.segment_size", Size, "64M", Start, "Size of one file of the group log."),
     spec("quorate.ssl_names", Text, "", Start, "With socket.ssl_ca: the names of the members, `NAME,NAME`; only certificates with one of them as an alternative name are taken. Default: whatever the CA signed."),

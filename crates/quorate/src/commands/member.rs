@@ -74,6 +74,13 @@ pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
     }
 }
 
+/// As [`super::remote::pause`].
+pub fn pause(cluster: &Cluster, paused: bool, json: bool) -> Result<u8> {
+    let word = if paused { "paused=yes" } else { "paused=no" };
+    let rules = order(cluster, &leader(cluster)?, "quorate.rules", word)?;
+    say(json, json!({ "rules": fields(&rules) }), || format!("{rules}\n"))
+}
+
 /// Its service does the second half elsewhere.
 fn reinit(cluster: &Cluster, name: &str, limit: Limit) -> Result<u8> {
     let (mut cluster, lock) = lock(&cluster.dir)?;

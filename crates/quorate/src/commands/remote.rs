@@ -88,6 +88,7 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
                     Some("no") => Some(false),
                     Some(other) => return Err(unknown("--leader-follows-writes", other)),
                 },
+                paused: None,
             };
             rules(remote, change, json)
         }
@@ -148,6 +149,11 @@ fn members(members: &[MemberReport]) -> String {
         ]
     }));
     table(&rows)
+}
+
+/// Nothing moves leadership, or expels a member, without an order, until it is resumed.
+pub fn pause(remote: &Remote, paused: bool, json: bool) -> Result<u8> {
+    rules(remote, RulesChange { paused: Some(paused), ..RulesChange::default() }, json)
 }
 
 fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {

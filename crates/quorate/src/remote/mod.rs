@@ -176,7 +176,7 @@ pub fn only_here(target: &Target) -> Result<()> {
         false => Ok(()),
         true => {
             let message =
-                "--seed and --cluster are for status, switchover, member and cluster: this \
+                "--seed and --cluster are for status, watch, switchover, pause, resume, member and cluster: this \
                            command is for a cluster on this machine (--dir)";
             Err(Failure::new(USAGE, message).into())
         }
