@@ -113,6 +113,10 @@ fn orders_are_taken_anywhere_and_carried_to_the_leader() -> Result<()> {
         )?;
     }
     is(&desk.ask(&desk.ann, 3, &["member", "rules", "--primary-failover", "wait"])?, 0, "wait")?;
+    is(&desk.ask(&desk.ann, 3, &["pause"])?, 0, "paused=yes")?;
+    is(&desk.ask(&desk.eve, 3, &["status"])?, 0, "The group is paused")?;
+    is(&desk.ask(&desk.eve, 3, &["resume"])?, 77, "may only look")?;
+    is(&desk.cluster.try_quorate(&["resume"])?, 0, "leader_follows_writes")?;
     is(&desk.ask(&desk.ann, 3, &["member", "list"])?, 0, "logger")?;
     is(&desk.ask(&desk.ann, 3, &["member", "remove", "nobody"])?, 1, "no member is called nobody")?;
     let told = desk.cluster.error_log(desk.cluster.leader()?)?;
@@ -134,6 +138,56 @@ fn without_permission_nothing_is_done() -> Result<()> {
     is(&desk.ask(&desk.eve, leader, &["status"])?, 77, "quorate.operators")?;
     is(&desk.ask(&desk.ann, leader, &["switchover"])?, 77, "may only look")?;
     is(&desk.ask(&desk.ann, leader, &["status"])?, 0, "Nothing is wrong.")?;
+    desk.cluster.passed()
+}
+
+#[test]
+fn a_member_is_cut_off_and_fetches_its_data_anew() -> Result<()> {
+    const FETCHED: &str = "State transfer complete";
+    let desk = Desk::open()?;
+    desk.cluster.sql(1, "CREATE DATABASE t")?;
+    let leader = desk.cluster.leader()?;
+    let other = 3 - leader;
+    let [leads, follows] = [leader, other].map(|node| format!("node{node}"));
+    let reinit = |who: &Path, name: &str| desk.ask(who, 3, &["member", "reinit", name]);
+    is(&reinit(&desk.eve, &follows)?, 77, "may only look")?;
+    is(&reinit(&desk.ann, &leads)?, 1, "hand leadership over first")?;
+    is(&reinit(&desk.ann, "node3")?, 1, "it has no database")?;
+
+    let isolate = ["member", "isolate", &follows];
+    is(&desk.ask(&desk.ann, 3, &isolate)?, 0, "is cut off from the others")?;
+    let state = || -> Result<String> {
+        let status = desk.json(3, &["status"])?;
+        let nodes = status["nodes"].as_array().context("nodes")?;
+        let node = nodes.iter().find(|node| node["name"] == follows).context("the node")?;
+        Ok(node["state"].to_string())
+    };
+    desk.wait("a node that is cut off", || Ok(state()?.contains("Isolated")))?;
+    is(&reinit(&desk.ann, &follows)?, 1, "keeps its data")?;
+    is(&desk.ask(&desk.ann, other, &[&isolate[..], &["--end"]].concat())?, 0, "no longer cut off")?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+
+    is(&reinit(&desk.ann, &follows)?, 0, "has given its data up")?;
+    desk.wait("the end of its server", || Ok(desk.cluster.connect(other).is_err()))?;
+    desk.wait("its new start", || {
+        Ok(desk.cluster.try_quorate(&["start", &follows])?.status.success())
+    })?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+    let log = desk.cluster.error_log(other)?;
+    ensure!(
+        log.contains("Operator ann (127.0.0.1) ordered"),
+        "the log does not say who ordered it"
+    );
+    let fetched = |log: &str| log.matches(FETCHED).count();
+    let before = fetched(&log);
+    ensure!(before > 0, "it has not fetched the state");
+
+    // On the cluster of this machine, start included.
+    let refused = desk.cluster.try_quorate(&["member", "reinit", &leads])?;
+    is(&refused, 1, "hand leadership over first")?;
+    desk.cluster.quorate(&["member", "reinit", &follows])?;
+    desk.cluster.wait_level(&[1, 2], LIMIT)?;
+    ensure!(fetched(&desk.cluster.error_log(other)?) == before + 1);
     desk.cluster.passed()
 }
 

@@ -9,12 +9,9 @@ use axum::http::request::Parts;
 use axum::http::{header, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
-use quorate_live::port::{Answer, MemberChange, Request, Unanswered, Why};
+use quorate_live::port::{Answer, MemberChange, Request, Why};
 use serde::Deserialize;
 use std::sync::Arc;
-
-/// From member to leader; leadership may move meanwhile.
-const HOPS_MAX: usize = 4;
 
 /// As Patroni takes it: who leads now, if that matters, and who is to.
 #[derive(Debug, Default, Deserialize)]
@@ -58,7 +55,9 @@ pub async fn priority(
 
 /// It takes as long as a hand-over or a commit, which others do not wait for.
 async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
-    match tokio::task::spawn_blocking(move || order(&serving, &request)).await {
+    let order = move || serving.operating.order(&serving.member, &request);
+    let answered = tokio::task::spawn_blocking(order).await;
+    match answered.map(|answered| answered.map(|(_, asked)| asked.answer)) {
         Ok(Ok(Answer::Leads { name })) => {
             (StatusCode::OK, format!("{name} leads now")).into_response()
         }
@@ -78,18 +77,6 @@ async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
         Ok(Err(error)) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
-}
-
-/// The answer of whoever carries it out.
-fn order(serving: &Serving, request: &Request) -> Result<Answer, Unanswered> {
-    let mut address = serving.member.clone();
-    for _ in 0..HOPS_MAX {
-        match serving.operating.ask(&address, request)?.answer {
-            Answer::AskLeader { address: leader, .. } => address = leader,
-            answer => return Ok(answer),
-        }
-    }
-    Err(Unanswered::NotReached("leadership moves from member to member; nothing was done".into()))
 }
 
 /// Whoever sent this request may give orders. Nothing else of it is looked at before.

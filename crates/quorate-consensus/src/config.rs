@@ -56,6 +56,8 @@ pub struct Rules {
     pub failover_waits: bool,
     /// Leadership goes to the member that all writes come from. For the layer above.
     pub follows_writes: bool,
+    /// Somebody works on the group: nobody hands leadership over, or expels a member, without an order.
+    pub paused: bool,
 }
 
 /// Whose writes the layer above takes.
@@ -126,6 +128,8 @@ const JOINING: u8 = 1;
 const SINGLE_PRIMARY: u8 = 1;
 const FAILOVER_WAITS: u8 = 2;
 const FOLLOWS_WRITES: u8 = 4;
+/// From [`level::PAUSE`] on.
+const PAUSED: u8 = 8;
 
 impl MemberInfo {
     /// A full member of this role, of default priority and in no named zone.
@@ -157,7 +161,7 @@ impl MemberInfo {
 impl Rules {
     /// Whether leadership follows the writes: a single primary's come from the leader anyway.
     pub fn moves_with_writes(&self) -> bool {
-        self.follows_writes && self.primaries == Primaries::Multi
+        self.follows_writes && self.primaries == Primaries::Multi && !self.paused
     }
 
     fn flags(self) -> u8 {
@@ -165,10 +169,11 @@ impl Rules {
         flag(self.primaries == Primaries::Single, SINGLE_PRIMARY)
             | flag(self.failover_waits, FAILOVER_WAITS)
             | flag(self.follows_writes, FOLLOWS_WRITES)
+            | flag(self.paused, PAUSED)
     }
 
     fn set_flags(&mut self, flags: u8) -> Result<(), ConfigDecodeError> {
-        if flags & !(SINGLE_PRIMARY | FAILOVER_WAITS | FOLLOWS_WRITES) != 0 {
+        if flags & !(SINGLE_PRIMARY | FAILOVER_WAITS | FOLLOWS_WRITES | PAUSED) != 0 {
             return Err(ConfigDecodeError(format!("flags {flags} of the rules are unknown")));
         }
         if flags & SINGLE_PRIMARY != 0 {
@@ -176,6 +181,7 @@ impl Rules {
         }
         self.failover_waits = flags & FAILOVER_WAITS != 0;
         self.follows_writes = flags & FOLLOWS_WRITES != 0;
+        self.paused = flags & PAUSED != 0;
         Ok(())
     }
 }
@@ -185,7 +191,7 @@ impl Config {
     /// `u128`, role `u8`, flags `u8` (1: joining), priority `u8`, votes `u8`, key 32 bytes, zone, address and
     /// name each as length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
     /// of the commit rule `u8`, priority rule `u8`, flags of the rules `u8` (1: single primary, 2:
-    /// failover waits, 4: leadership follows writes); lost members like outgoing ones; audit text.
+    /// failover waits, 4: leadership follows writes, 8: paused); lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);

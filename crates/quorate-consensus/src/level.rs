@@ -83,6 +83,9 @@ pub const PARTS: Level = 2;
 /// From this level on, the data of write sets may be packed.
 pub const PACKING: Level = 2;
 
+/// From this level on, a group can be paused. Earlier releases would not read the configuration that says so.
+pub const PAUSE: Level = 2;
+
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
 

@@ -63,7 +63,12 @@ impl fmt::Display for Rules {
             "zones={} priorities={priorities} primary_mode={mode} primary_failover={failover} \
              leader_follows_writes={follows}",
             self.zones_min
-        )
+        )?;
+        // As before, where it is not.
+        if self.paused {
+            out.write_str(" paused=yes")?;
+        }
+        Ok(())
     }
 }
 

@@ -103,6 +103,11 @@ pub trait Observer: Send + Sync {
     fn server(&self) -> Option<ServerReport> {
         None
     }
+    /// Gives the database up: the server ends, and its next start fetches another's. `why` is a sentence. An error
+    /// says why nothing was changed. Called on a thread of an operator's.
+    fn start_over(&self, _why: &str) -> Result<(), String> {
+        Err("it has no database that it could fetch anew".into())
+    }
     /// Other rules hold for the group; also told at the start.
     fn rules(&self, _rules: Rules) {}
     /// `None`: no leader known. `leads`: this member does.

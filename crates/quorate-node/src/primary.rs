@@ -286,6 +286,7 @@ mod tests {
         primaries: Primaries::Single,
         failover_waits: false,
         follows_writes: false,
+        paused: false,
     };
 
     #[test]

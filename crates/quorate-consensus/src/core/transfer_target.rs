@@ -167,6 +167,9 @@ impl Consensus {
             let rank = |peer: &&Progress| (peer.matched, config.priority(peer.id));
             return candidates.filter(ahead).max_by_key(rank).map(|peer| peer.id);
         }
+        if config.rules.paused {
+            return None;
+        }
         let own = config.priority(self.options.id);
         let highest = match config.rules.priorities {
             PriorityRule::Forced => candidates.max_by_key(|peer| config.priority(peer.id)),

@@ -304,6 +304,7 @@ fn config(source: &mut Source<'_>) -> Config {
             primaries: source.one_of(&[Primaries::Multi, Primaries::Single]),
             failover_waits: source.flag(),
             follows_writes: source.flag(),
+            paused: source.flag(),
         };
         config.level = source.below(3).into();
     }

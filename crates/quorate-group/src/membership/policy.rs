@@ -159,6 +159,9 @@ pub(crate) fn expulsion(
     gone_for_long: impl Fn(MemberId) -> bool,
     alive: impl Fn(MemberId) -> bool,
 ) -> Option<ConfigChange> {
+    if config.rules.paused {
+        return None;
+    }
     let expelled = config.voters().find(|id| gone_for_long(*id))?;
     let change = ConfigChange::Update { put: Vec::new(), remove: vec![expelled] };
     config.is_quorum(|id| id != expelled && alive(id)).then_some(change)

@@ -186,3 +186,27 @@ fn more_proposals_than_an_outbox_takes_wait_for_room_and_keep_their_order() {
     assert!(world.nodes[0].applied == megabytes);
     assert!(world.nodes[follower].waited_for_room >= 2);
 }
+
+#[test]
+fn in_a_pause_nobody_leads_in_anybodys_place_and_nobody_is_expelled() {
+    const LONG_MS: u64 = 10_000;
+    let mut world = World::with(3, |_, options| options.expel_ms = Some(2_000));
+    let leader = world.leader();
+    let (preferred, gone) = ((leader + 1) % 3, (leader + 2) % 3);
+    let rules = |paused| Order::SetRules(Rules { paused, ..Rules::default() });
+    world.order(leader, rules(true), 1_000).unwrap();
+    let alteration = Alteration { priority: Some(100), ..Alteration::default() };
+    let alter = Order::Alter { name: format!("n{preferred}"), alteration };
+    world.order(leader, alter, 1_000).unwrap();
+    world.kill(gone);
+    world.run_ms(LONG_MS);
+    assert_eq!((world.leader(), world.status(leader).voters.len()), (leader, 3));
+    let to = Some(format!("n{preferred}"));
+    world.order(leader, Order::Switchover { to }, 1_000).unwrap();
+    assert_eq!(world.leader(), preferred, "an order is carried out");
+    world.order(preferred, Order::Switchover { to: Some(format!("n{leader}")) }, 1_000).unwrap();
+    world.order(leader, rules(false), 1_000).unwrap();
+    world.run_ms(LONG_MS);
+    assert_eq!(world.leader(), preferred);
+    world.await_voters(2);
+}

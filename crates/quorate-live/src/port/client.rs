@@ -18,6 +18,9 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(3);
 /// The other side's host is gone without a word.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// From member to leader; leadership may move meanwhile.
+const HOPS_MAX: usize = 4;
+
 /// Somebody who asks, and how it is known.
 pub struct Operating {
     trust: Arc<Trust>,
@@ -45,6 +48,18 @@ pub enum Unanswered {
     Lost(String),
 }
 
+impl Unanswered {
+    /// With what explains whose answer that would have been.
+    fn of(self, whose: &str) -> Unanswered {
+        let with = |text| format!("{whose}: {text}");
+        match self {
+            Unanswered::NotReached(text) => Unanswered::NotReached(with(text)),
+            Unanswered::Forbidden(text) => Unanswered::Forbidden(with(text)),
+            Unanswered::Lost(text) => Unanswered::Lost(with(text)),
+        }
+    }
+}
+
 impl Operating {
     pub fn new(identity: &OperatorIdentity) -> Result<Operating, GroupError> {
         Ok(Operating { trust: Arc::new(Trust::of_operator(identity)?) })
@@ -56,6 +71,31 @@ impl Operating {
         let mut session = self.open(addr)?;
         let answer = session.ask(request)?;
         Ok(Asked { node: session.node, answer })
+    }
+
+    /// Has an order carried out by whoever does that: the member at this address, or the leader that it knows.
+    /// Gives back the address of that one, and its answer.
+    pub fn order(&self, addr: &str, request: &Request) -> Result<(String, Asked), Unanswered> {
+        self.follow(addr.to_owned(), self.ask(addr, request)?, request)
+    }
+
+    /// Goes on from what the member at `addr` has answered.
+    pub fn follow(
+        &self,
+        mut addr: String,
+        mut asked: Asked,
+        request: &Request,
+    ) -> Result<(String, Asked), Unanswered> {
+        for _ in 0..HOPS_MAX {
+            let Answer::AskLeader { name, address } = asked.answer else {
+                return Ok((addr, asked));
+            };
+            let of_leader = |error: Unanswered| error.of(&format!("{name} leads, at {address}"));
+            asked = self.ask(&address, request).map_err(of_leader)?;
+            addr = address;
+        }
+        let what = "leadership moves from member to member; nothing was done: see quorate status";
+        Err(Unanswered::NotReached(what.to_owned()))
     }
 
     /// Connects to the member at this group address, to ask it one thing after the other.

@@ -42,6 +42,8 @@ pub struct RulesReport {
     /// `serve` or `wait`.
     pub primary_failover: String,
     pub leader_follows_writes: bool,
+    /// Nothing moves leadership, or expels a member, without an order.
+    pub paused: bool,
 }
 
 /// A member, as the one that is asked knows it.
@@ -212,6 +214,7 @@ impl RulesReport {
             primary_mode: mode.to_owned(),
             primary_failover: if rules.failover_waits { "wait" } else { "serve" }.to_owned(),
             leader_follows_writes: rules.follows_writes,
+            paused: rules.paused,
         }
     }
 }
@@ -219,13 +222,14 @@ impl RulesReport {
 /// In one line, as the option `quorate.rules` takes them.
 impl fmt::Display for RulesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { zones, priorities, primary_mode, primary_failover, leader_follows_writes } =
-            self;
+        let Self { zones, priorities, primary_mode, primary_failover, .. } = self;
+        let Self { leader_follows_writes, paused, .. } = self;
+        let paused = if *paused { " paused=yes" } else { "" };
         let follows = if *leader_follows_writes { "yes" } else { "no" };
         write!(
             f,
             "zones={zones} priorities={priorities} primary_mode={primary_mode} \
-             primary_failover={primary_failover} leader_follows_writes={follows}"
+             primary_failover={primary_failover} leader_follows_writes={follows}{paused}"
         )
     }
 }

@@ -35,6 +35,8 @@ pub enum Request {
         keep: Vec<String>,
         reason: String,
     },
+    /// The member that is asked gives its database up: its server ends, and its next start fetches another's.
+    Reinit,
     /// Cuts the member that is asked off from the others, or lets it go on.
     Isolate {
         isolated: bool,
@@ -69,6 +71,8 @@ pub struct RulesChange {
     pub primary_failover: Option<FailoverWord>,
     #[serde(default)]
     pub leader_follows_writes: Option<bool>,
+    #[serde(default)]
+    pub paused: Option<bool>,
 }
 
 /// What a member can be told to be. That a server becomes no logger, the machine says.
@@ -140,7 +144,10 @@ impl Request {
 
     fn check(&self) -> Result<(), String> {
         match self {
-            Request::Status | Request::Isolate { .. } | Request::Switchover { to: None } => Ok(()),
+            Request::Status
+            | Request::Reinit
+            | Request::Isolate { .. }
+            | Request::Switchover { to: None } => Ok(()),
             Request::Switchover { to: Some(name) } | Request::MemberRemove { name } => {
                 check_name("name", name)
             }
@@ -200,6 +207,7 @@ impl RulesChange {
         rules.failover_waits =
             self.primary_failover.map_or(rules.failover_waits, |word| word == FailoverWord::Wait);
         rules.follows_writes = self.leader_follows_writes.unwrap_or(rules.follows_writes);
+        rules.paused = self.paused.unwrap_or(rules.paused);
         rules
     }
 }
@@ -242,6 +250,7 @@ mod tests {
             Request::Rules(RulesChange { primary_mode: Some(ModeWord::Single), ..<_>::default() }),
             Request::ForceQuorum { keep: vec!["a".into()], reason: "fire".into() },
             Request::Isolate { isolated: true },
+            Request::Reinit,
         ] {
             let bytes = request.encode().unwrap();
             assert_eq!(Request::decode(&bytes), Ok(request));

@@ -181,6 +181,7 @@ impl Served<'_> {
             }
             Request::ForceQuorum { keep, reason } => Order::ForceQuorum { keep, reason },
             Request::Isolate { isolated } => Order::Isolate(isolated),
+            Request::Reinit => return self.reinit(operator),
         };
         let author = Author { name: operator.name.clone(), from: self.from.clone() };
         match self.live.order_by(author, order, ORDER_TIMEOUT) {
@@ -188,6 +189,34 @@ impl Served<'_> {
             Ok(Done::Forced(plan)) => Answer::Plan(plan.into()),
             Ok(Done::Nothing | Done::ReadPoint(_)) => Answer::Done,
             Err(error) => refused(&error),
+        }
+    }
+}
+
+impl Served<'_> {
+    fn reinit(&self, operator: &OperatorId) -> Answer {
+        let (node, name) = (&self.live.options.name, &operator.name);
+        let refused = |reason| {
+            let reason = format!("node {node} keeps its data: {reason}. Nothing was changed");
+            Answer::refused(Why::Order, reason)
+        };
+        let status = self.live.status();
+        if status.is_leader {
+            return refused(
+                "it leads the group; hand leadership over first (quorate switchover)".into(),
+            );
+        }
+        let others = self.live.with_machine(|machine, now_ms, _| machine.reachable(now_ms));
+        if !others.iter().any(|member| member.id != status.member) {
+            return refused("no other server is there that it could fetch the data from".into());
+        }
+        let why = format!(
+            "Operator {name} ({}) ordered that this node fetches its data anew.",
+            self.from
+        );
+        match self.live.observer.start_over(&why) {
+            Ok(()) => Answer::Done,
+            Err(reason) => refused(reason),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Node;
 use crate::blocking::Mutex;
+use crate::local::LocalState;
 use crate::order::Event;
 use crate::start::genesis::Genesis;
 use crate::start::resume::Owner;
@@ -73,6 +74,17 @@ impl Observer for NodeObserver {
             transactions: link.map_or(0, |link| link.open_transactions() as u64),
             commits: Some(node.counters().commits()),
         })
+    }
+
+    fn start_over(&self, why: &str) -> Result<(), String> {
+        let node = self.node.upgrade().ok_or("its server is ending")?;
+        match node.local_state() {
+            LocalState::Synced | LocalState::Joined => {
+                node.withdrawal.start_over(why);
+                Ok(())
+            }
+            other => Err(format!("its server is {}", other.comment())),
+        }
     }
 
     fn rules(&self, rules: Rules) {

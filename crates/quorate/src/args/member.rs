@@ -39,6 +39,35 @@ pub enum Member {
         /// Its name, as `member list` shows it
         name: String,
     },
+    /// Have a server give its data up and fetch another's
+    #[command(
+        long_about = "The server gives its data up and ends. When it is started again, which its service does by \
+        itself, it fetches the data of another server. For a server whose data is damaged or differs from the \
+        others'. It refuses if it leads the group, or if no other server is there. On the cluster of `quorate up` \
+        the server is started again at once.\n\n\
+        Example:\n  quorate member reinit node3"
+    )]
+    Reinit {
+        /// Its name, as `member list` shows it
+        name: String,
+
+        #[command(flatten)]
+        limit: Limit,
+    },
+    /// Cut a member off from the others, to see what happens then, or let it go on
+    #[command(
+        long_about = "Cuts a member off from the others, as if its network had failed: it accepts no writes, and \
+        the others go on if they are a majority. It stays like that until --end, or until it is restarted.\n\n\
+        Examples:\n  quorate member isolate node3\n  quorate member isolate node3 --end"
+    )]
+    Isolate {
+        /// Its name, as `member list` shows it
+        name: String,
+
+        /// Let it go on
+        #[arg(long)]
+        end: bool,
+    },
     /// Show or set what holds for the whole group
     Rules {
         /// Zones that must have a commit on disk, besides a majority of all votes

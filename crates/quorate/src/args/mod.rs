@@ -22,7 +22,9 @@ pub use check::Check;
 pub use key::Key;
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
-pub use nodes::{Down, Kill, Limit, Logs, OneNode, Sql, Status, Stop, Switchover, Up, Watch};
+pub use nodes::{
+    Down, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover, Up, Watch,
+};
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
 pub use setup::Setup;
@@ -216,6 +218,17 @@ pub enum Command {
         quorate switchover --to node2"
     )]
     Switchover(Switchover),
+    /// Keep leadership and members as they are while you work on the group
+    #[command(
+        long_about = "While a group is paused, nothing hands leadership over or expels a member by itself: not \
+        priorities, not leader_follows_writes, not quorate.expel_timeout. Writes go on, and if the leader fails, \
+        another one is elected as ever: a pause does not make the group less available. Orders are carried out. \
+        It ends with `quorate resume`; `quorate status` says that the group is paused.\n\n\
+        Example:\n  quorate pause && reboot-everything && quorate resume"
+    )]
+    Pause(Pause),
+    /// End a pause
+    Resume(Pause),
     /// Open the MariaDB client on a node
     #[command(
         long_about = "Replaces itself by the MariaDB client, connected to the node's socket. \

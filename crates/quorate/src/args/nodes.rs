@@ -191,6 +191,16 @@ pub struct Switchover {
 }
 
 #[derive(Args)]
+pub struct Pause {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(Args)]
 pub struct Sql {
     /// The node, as `status` names it (node2, or just 2)
     pub node: String,

@@ -1,16 +1,17 @@
 //! `quorate member`: who belongs to the group, with which role and priority.
 
-use super::say;
+use super::remote::cut_off;
 use super::switchover::leader;
-use super::{nobody_says, up};
-use crate::args::{Force, Member, MemberRole, MemberSet};
+use super::{down, lock, nobody_says, say, up};
+use crate::args::{Force, Limit, Member, MemberRole, MemberSet};
 use crate::cluster::{Cluster, Node};
-use crate::failure::{Failure, OK, USAGE};
+use crate::failure::{Failure, FAILED, OK, USAGE};
 use crate::view;
 use anyhow::{Context, Result};
 use quorate_lab::server::sql;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::{fs, io};
 
 const COLUMNS: [(&str, &str); 6] = [
     ("NAME", "name"),
@@ -38,6 +39,12 @@ pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
             order(cluster, &leader, "quorate.member_remove", name)?;
             list(cluster, Some(leader), json)
         }
+        Member::Reinit { name, limit } => reinit(cluster, name, *limit),
+        Member::Isolate { name, end } => {
+            let node = cluster.find_server(name)?;
+            order(cluster, &node, "gmcast.isolate", if *end { "0" } else { "1" })?;
+            say(json, json!({ "member": node.name }), || cut_off(&node.name, *end))
+        }
         Member::Rules {
             zones,
             priorities,
@@ -64,6 +71,47 @@ pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
             say(json, json!({ "rules": fields(&rules) }), || format!("{rules}\n"))
         }
         Member::ForceQuorum(args) => force(cluster, args, json),
+    }
+}
+
+/// As [`super::remote::pause`].
+pub fn pause(cluster: &Cluster, paused: bool, json: bool) -> Result<u8> {
+    let word = if paused { "paused=yes" } else { "paused=no" };
+    let rules = order(cluster, &leader(cluster)?, "quorate.rules", word)?;
+    say(json, json!({ "rules": fields(&rules) }), || format!("{rules}\n"))
+}
+
+/// Its service does the second half elsewhere.
+fn reinit(cluster: &Cluster, name: &str, limit: Limit) -> Result<u8> {
+    let (mut cluster, lock) = lock(&cluster.dir)?;
+    let node = cluster.find_server(name)?;
+    let refused = |reason: &str| {
+        let message = format!("{} keeps its data: {reason}. Nothing was changed", node.name);
+        Err(Failure::new(FAILED, message).into())
+    };
+    if leader(&cluster)?.number == node.number {
+        return refused("it leads the group; hand leadership over first (quorate switchover)");
+    }
+    let user = cluster.account.database_user();
+    let synced = |other: &Node| {
+        sql::wsrep_status(&other.socket(), user).is_ok_and(|status| status.is_synced())
+    };
+    let others = cluster.servers().into_iter().filter(|other| other.number != node.number);
+    if !others.into_iter().any(|other| synced(&other)) {
+        return refused("no other server is Synced that it could fetch the data from");
+    }
+    match down::stop(&cluster, std::slice::from_ref(&node), limit.timeout, true)? {
+        OK => {
+            let position = node.data().join("grastate.dat");
+            match fs::remove_file(&position) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("removing {}", position.display()))
+                }
+                _ => {}
+            }
+            up::start(&mut cluster, lock, vec![node], limit)
+        }
+        code => Ok(code),
     }
 }
 

@@ -47,6 +47,8 @@ pub fn run(cli: Cli) -> Result<u8> {
             Some(remote) => remote::switchover(&remote, &args),
             None => switchover::switchover(&Cluster::open(&dir)?, &args),
         },
+        Command::Pause(args) => pause(elsewhere(&args.target)?, &dir, true, args.json),
+        Command::Resume(args) => pause(elsewhere(&args.target)?, &dir, false, args.json),
         Command::Member { target, json, what } => match elsewhere(&target)? {
             Some(remote) => remote::member(&remote, &what, json),
             None => member::member(&Cluster::open(&dir)?, &what, json),
@@ -92,6 +94,13 @@ pub fn run(cli: Cli) -> Result<u8> {
     }
 }
 
+fn pause(remote: Option<Remote>, dir: &Path, paused: bool, json: bool) -> Result<u8> {
+    match remote {
+        Some(remote) => remote::pause(&remote, paused, json),
+        None => member::pause(&Cluster::open(dir)?, paused, json),
+    }
+}
+
 /// Others are for a cluster in a directory of this machine, or for none.
 fn is_for_any_group(command: &Command) -> bool {
     matches!(
@@ -99,6 +108,8 @@ fn is_for_any_group(command: &Command) -> bool {
         Command::Status(_)
             | Command::Watch(_)
             | Command::Switchover(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
             | Command::Member { .. }
             | Command::Cluster { .. }
     )

@@ -60,6 +60,16 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
         Member::Remove { name } => {
             alter(remote, Request::MemberRemove { name: name.clone() }, json)
         }
+        Member::Reinit { name, .. } => told(remote, name, &Request::Reinit, json, || {
+            format!(
+                "{name} has given its data up and ends. Its service starts it again, and it fetches another \
+                 server's data: quorate status shows when it is Synced\n"
+            )
+        }),
+        Member::Isolate { name, end } => {
+            let request = Request::Isolate { isolated: !end };
+            told(remote, name, &request, json, || cut_off(name, *end))
+        }
         Member::Rules {
             zones,
             priorities,
@@ -78,10 +88,35 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
                     Some("no") => Some(false),
                     Some(other) => return Err(unknown("--leader-follows-writes", other)),
                 },
+                paused: None,
             };
             rules(remote, change, json)
         }
         Member::ForceQuorum(args) => force(remote, args, json),
+    }
+}
+
+/// Has the member of this name do something.
+fn told(
+    remote: &Remote,
+    name: &str,
+    request: &Request,
+    json: bool,
+    text: impl FnOnce() -> String,
+) -> Result<u8> {
+    let (_, Asked { node, answer }) = remote.order_at(name, request)?;
+    match answer {
+        Answer::Done => say(json, json!({ "member": name }), text),
+        other => Err(refused(&node, other)),
+    }
+}
+
+pub fn cut_off(name: &str, end: bool) -> String {
+    match end {
+        true => format!("{name} is no longer cut off\n"),
+        false => format!(
+            "{name} is cut off from the others until: quorate member isolate {name} --end\n"
+        ),
     }
 }
 
@@ -114,6 +149,11 @@ fn members(members: &[MemberReport]) -> String {
         ]
     }));
     table(&rows)
+}
+
+/// Nothing moves leadership, or expels a member, without an order, until it is resumed.
+pub fn pause(remote: &Remote, paused: bool, json: bool) -> Result<u8> {
+    rules(remote, RulesChange { paused: Some(paused), ..RulesChange::default() }, json)
 }
 
 fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {

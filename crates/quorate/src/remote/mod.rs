@@ -20,9 +20,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// From member to leader; leadership may move meanwhile.
-const HOPS_MAX: usize = 4;
-
 pub struct Remote {
     seeds: Vec<String>,
     operating: Arc<Operating>,
@@ -116,29 +113,14 @@ impl Remote {
         Err(Failure::new(code, format!("no member answers. {}", lines.join("; "))).into())
     }
 
-    fn follow(
-        &self,
-        mut address: String,
-        mut asked: Asked,
-        request: &Request,
-    ) -> Result<(String, Asked)> {
-        for _ in 0..HOPS_MAX {
-            match asked.answer {
-                Answer::AskLeader { name, address: leader } => {
-                    asked = self.operating.ask(&leader, request).map_err(|error| {
-                        let code = code_of(&error);
-                        let message = format!("{name} leads, at {leader}: {error}");
-                        Failure::new(code, message)
-                    })?;
-                    address = leader;
-                }
-                Answer::Refused(_) => return Err(refused(&asked.node, asked.answer)),
-                answer => return Ok((address, Asked { answer, ..asked })),
-            }
+    fn follow(&self, address: String, asked: Asked, request: &Request) -> Result<(String, Asked)> {
+        let followed = self.operating.follow(address, asked, request);
+        let (address, asked) =
+            followed.map_err(|error| Failure::new(code_of(&error), error.to_string()))?;
+        match asked.answer {
+            Answer::Refused(_) => Err(refused(&asked.node, asked.answer)),
+            answer => Ok((address, Asked { answer, ..asked })),
         }
-        let message =
-            "leadership moves from member to member; nothing was done: see quorate status";
-        Err(Failure::new(FAILED, message).into())
     }
 }
 
@@ -194,7 +176,7 @@ pub fn only_here(target: &Target) -> Result<()> {
         false => Ok(()),
         true => {
             let message =
-                "--seed and --cluster are for status, switchover, member and cluster: this \
+                "--seed and --cluster are for status, watch, switchover, pause, resume, member and cluster: this \
                            command is for a cluster on this machine (--dir)";
             Err(Failure::new(USAGE, message).into())
         }

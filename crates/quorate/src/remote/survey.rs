@@ -239,6 +239,9 @@ impl fmt::Display for Survey {
         }));
         writeln!(f, "{}, term {}, level {}", self.cluster, self.term, self.level)?;
         f.write_str(&table(&rows))?;
+        if self.rules.paused {
+            writeln!(f, "\nThe group is paused: no member is expelled, and leadership stays where it is (quorate resume).")?;
+        }
         match self.troubles.is_empty() {
             true => writeln!(f, "\nNothing is wrong."),
             false => self.troubles.iter().try_for_each(|trouble| write!(f, "\n! {trouble}\n")),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 /// Where the table is.
 pub const DATABASE: &str = "written";
-const TABLE: &str = "written.acked";
+pub const TABLE: &str = "written.acked";
 /// Ids of one run have its number from this bit on.
 const RUN_SHIFT: u32 = 48;
 

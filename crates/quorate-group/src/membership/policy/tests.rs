@@ -187,6 +187,8 @@ fn a_voter_is_expelled_only_by_a_majority() {
     assert_eq!(expelled(&voters(&[1, 2]), &[1], &[2]), None);
     assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2, 3], &[4, 5]), Some(vec![MemberId(4)]));
     assert_eq!(expelled(&voters(&[1, 2, 3, 4, 5]), &[1, 2], &[3, 4, 5]), None);
+    let rules = Rules { paused: true, ..Rules::default() };
+    assert_eq!(expelled(&Config { rules, ..three }, &[1, 2], &[3]), None);
 }
 
 #[test]
