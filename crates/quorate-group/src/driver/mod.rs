@@ -7,6 +7,7 @@
 //! - a member whose log has failed steps its core no more.
 
 mod deferred;
+mod events;
 mod peers;
 mod propose;
 mod trust;
@@ -19,6 +20,7 @@ use deferred::Deferred;
 
 use crate::error::{memory_fault, unreadable, StartError};
 use crate::forward::Pending;
+use crate::happened::Happened;
 use crate::input::Applied;
 use crate::lineage::Lineage;
 use crate::options::Options;
@@ -80,6 +82,12 @@ pub(crate) struct Driver {
     pub writes: Writes,
     /// What the observer knows.
     rules_known: Option<Rules>,
+    happened: Happened,
+    /// When the time of the calendar was last told, and that: see [`crate::Input::Tick`].
+    clock: (u64, u64),
+    /// Who led last, as far as this member knows, and whether it handed leadership to this one.
+    led_by: Option<MemberId>,
+    handed_over: bool,
 }
 
 /// Who leads, as far as this member knows.
@@ -140,6 +148,10 @@ impl Driver {
             deferred: Deferred::default(),
             writes,
             rules_known: None,
+            happened: Happened::default(),
+            clock: (now_ms, 0),
+            led_by: None,
+            handed_over: false,
         }
     }
 
@@ -389,6 +401,7 @@ impl Driver {
             return;
         }
         self.log_leader(term, leader, out);
+        self.note_leader(term, leader);
         self.leaderless_ms = match leader {
             Some(_) => None,
             None => self.leaderless_ms.or(before.leader.map(|_| self.now_ms)),
@@ -410,10 +423,7 @@ impl Driver {
         let line = match leader {
             Some(id) if id == self.id => format!("this node leads the group now (term {term})"),
             Some(id) => {
-                let configured = self.config.members.get(&id).map(|info| info.name.clone());
-                let announced = || Some(self.peers.get(id)?.identity.as_ref()?.name.clone());
-                let name = configured.or_else(announced).unwrap_or_default();
-                format!("node {name} leads the group now (term {term}, member {id})")
+                format!("node {} leads the group now (term {term}, member {id})", self.name_of(id))
             }
             None => return,
         };

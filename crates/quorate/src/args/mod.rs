@@ -23,7 +23,8 @@ pub use key::Key;
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{
-    Down, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover, Up, Watch,
+    Down, History, HistoryKind, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover,
+    Up, Watch,
 };
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
@@ -94,6 +95,7 @@ pub enum Command {
     Up(Up),
     Status(Status),
     Watch(Watch),
+    History(History),
     Check(Check),
     Agent(Agent),
     Down(Down),

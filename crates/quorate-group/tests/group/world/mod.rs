@@ -238,7 +238,7 @@ impl World {
             Event::Tick(at) if self.nodes[at].machine.is_some() => {
                 let applied = self.nodes[at].applied();
                 self.step(at, Input::Applied(applied));
-                self.step(at, Input::Tick);
+                self.step(at, Input::Tick { unix_ms: self.now_ms });
                 self.later(TICK_MS, Event::Tick(at));
             }
             Event::Deliver(from, to, packet) if self.links.contains(&(from, to)) => {

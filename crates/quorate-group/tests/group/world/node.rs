@@ -237,7 +237,7 @@ impl Node {
 
     /// What it knows of operators' orders.
     pub fn notes(&self) -> Vec<OrderNote> {
-        let notes = self.feed.iter().flat_map(|feed| feed.notes().iter());
+        let notes = self.feed.iter().flat_map(|feed| feed.notes().orders());
         notes.cloned().collect()
     }
 
