@@ -225,7 +225,8 @@ pub enum Command {
         long_about = "While a group is paused, nothing hands leadership over or expels a member by itself: not \
         priorities, not leader_follows_writes, not quorate.expel_timeout. Writes go on, and if the leader fails, \
         another one is elected as ever: a pause does not make the group less available. Orders are carried out. \
-        It ends with `quorate resume`; `quorate status` says that the group is paused.\n\n\
+        It ends with `quorate resume`. `quorate member rules` shows paused=yes; `quorate status` with --seed or \
+        --cluster says that the group is paused.\n\n\
         Example:\n  quorate pause && reboot-everything && quorate resume"
     )]
     Pause(Pause),
