@@ -216,8 +216,10 @@ pub enum Command {
         its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
         new leader; no client sees an error. Every node takes writes all the time: the leader is \
         only where the order of commits is decided.\n\n\
+        With --at or --after the command looks first whether it could be done now, and then waits in the \
+        foreground; systemd-run puts it into the background.\n\n\
         Examples:\n  quorate switchover             to the node whose log is furthest\n  \
-        quorate switchover --to node2"
+        quorate switchover --to node2\n  quorate switchover --to node2 --at '2026-12-01 02:00:00'"
     )]
     Switchover(Switchover),
     /// Keep leadership and members as they are while you work on the group
@@ -225,8 +227,7 @@ pub enum Command {
         long_about = "While a group is paused, nothing hands leadership over or expels a member by itself: not \
         priorities, not leader_follows_writes, not quorate.expel_timeout. Writes go on, and if the leader fails, \
         another one is elected as ever: a pause does not make the group less available. Orders are carried out. \
-        It ends with `quorate resume`. `quorate member rules` shows paused=yes; `quorate status` with --seed or \
-        --cluster says that the group is paused.\n\n\
+        It ends with `quorate resume`; `quorate status` says that the group is paused.\n\n\
         Example:\n  quorate pause && reboot-everything && quorate resume"
     )]
     Pause(Pause),

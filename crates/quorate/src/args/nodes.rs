@@ -3,6 +3,7 @@
 use super::Target;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 #[derive(Args)]
 #[command(
@@ -187,7 +188,21 @@ pub struct Switchover {
     pub to: Option<String>,
 
     #[command(flatten)]
+    pub when: When,
+
+    #[command(flatten)]
     pub target: Target,
+}
+
+#[derive(Args)]
+pub struct When {
+    /// Wait until then, in UTC: '2026-12-01 02:00:00'; a mistake in the command shows at once
+    #[arg(long, value_name = "TIME", conflicts_with = "after", value_parser = humantime::parse_rfc3339_weak)]
+    pub at: Option<SystemTime>,
+
+    /// Wait so long first: 90s, '2h 30m'
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub after: Option<Duration>,
 }
 
 #[derive(Args)]

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 mod agent;
+mod appointed;
 mod bench;
 mod chaos;
 mod check;
