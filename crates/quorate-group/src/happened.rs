@@ -36,10 +36,6 @@ impl Happened {
         self.waiting.is_empty()
     }
 
-    pub fn clear(&mut self) {
-        self.waiting.clear();
-    }
-
     /// Those that happened, in order; `fate` says of an entry whether it is committed, replaced by another
     /// one (`Some(false)`), or neither yet.
     pub fn take(&mut self, fate: impl Fn(LogPosition) -> Option<bool>) -> Vec<Event> {

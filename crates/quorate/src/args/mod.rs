@@ -24,7 +24,7 @@ pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{
     Down, History, HistoryKind, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover,
-    Up, Watch,
+    Up, Watch, When,
 };
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
