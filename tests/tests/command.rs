@@ -5,6 +5,7 @@ use mysql::prelude::Queryable;
 use quorate_lab::server::sql::order;
 use quorate_tests::cluster::shown;
 use quorate_tests::TestCluster;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -91,6 +92,16 @@ fn leadership_is_handed_over_on_command() -> Result<()> {
     let before = cluster.leader()?;
     cluster.quorate(&["switchover"])?;
     assert_ne!(cluster.leader()?, before);
+    let before = cluster.leader()?;
+    cluster.quorate(&["switchover", "--after", "1s"])?;
+    assert_ne!(cluster.leader()?, before);
+    assert_eq!(exit_code(&cluster, &["switchover", "--at", "2020-01-01 00:00:00"])?, Some(64));
+
+    let last = ["history", "--json", "--kind", "leader", "--last", "1"];
+    let history: Value = serde_json::from_str(&cluster.quorate(&last)?)?;
+    let what = history["history"][0]["what"].as_str().unwrap_or_default();
+    let handed = format!("node{before} handed leadership over");
+    ensure!(what.ends_with(&handed), "{history}");
 
     // Told by SQL: who does not lead refuses, and says who does.
     let (leader, other) = (cluster.leader()?, cluster.followers()?[0]);

@@ -34,7 +34,7 @@ pub struct Formats {
     pub view: u8,
     pub snapshot: u8,
     pub snapshot_meta: u8,
-    /// Notes of orders; 0: there are none.
+    /// Notes of orders and events; 0: there are none.
     pub note: u8,
     /// The layer above (`quorate-certify`): write sets, the state that follows from the log, and the
     /// certifier's part of it.
@@ -66,7 +66,7 @@ const FIRST: Formats = Formats {
 const SECOND: Formats =
     Formats { release: "0.2.0", note: 1, snapshot: 2, write_set: 3, sequenced: 3, ..FIRST };
 
-/// From this level on, orders of operators are noted in the log: by entries of their own kind, which members
+/// From this level on, orders of operators and events are noted in the log: by entries of their own kind, which members
 /// send to the leader in packets of their own type, and in snapshots.
 pub const OPERATORS: Level = 2;
 /// From this level on, a configuration has the names of the certificates that members show. Before it, who

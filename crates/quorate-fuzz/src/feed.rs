@@ -4,7 +4,7 @@ use crate::source::Source;
 use bytes::Bytes;
 use quorate_consensus::level::OPERATORS;
 use quorate_consensus::{Config, Entry, EntryKind, LogPosition, SnapshotMeta, LEVEL};
-use quorate_group::{Committed, Content, Feed, Stored, NOTES_MAX};
+use quorate_group::{Committed, Content, Feed, Stored, EVENTS_MAX, NOTES_MAX};
 
 pub fn run(input: &[u8]) {
     let mut source = Source::new(input);
@@ -26,7 +26,8 @@ pub fn run(input: &[u8]) {
         }
         let noted = feed.take_noted();
         assert!(noted.is_none_or(|noted| noted.index == position.index));
-        assert!(feed.notes().iter().count() <= NOTES_MAX);
+        assert!(feed.notes().orders().count() <= NOTES_MAX);
+        assert!(feed.notes().events().count() <= EVENTS_MAX);
         if feed.is_snapshot_due() {
             goes_on(&mut feed);
         }

@@ -3,7 +3,9 @@
 use crate::source::Source;
 use bytes::Bytes;
 use quorate_consensus::{Config, MemberId, LEVEL};
-use quorate_group::{Assembly, Content, Notes, OrderNote, Stored, NOTES_MAX, NOTE_BYTES_MAX};
+use quorate_group::{
+    Assembly, Content, Note, Notes, Stored, EVENTS_MAX, NOTES_MAX, NOTE_BYTES_MAX,
+};
 use quorate_wire::{FrameType, Packet, SnapshotBegin};
 
 /// A membership: one that is read is written the same.
@@ -36,17 +38,17 @@ pub fn content(input: &[u8]) {
     }
 }
 
-/// What came of an order, alone and as one of many.
+/// A note, alone and as one of many.
 pub fn note(input: &[u8]) {
     let bytes = Bytes::copy_from_slice(input);
-    if let Ok(note) = OrderNote::decode(bytes.clone()) {
-        assert_eq!(OrderNote::decode(note.encode()), Ok(note.clone()));
+    if let Ok(note) = Note::decode(bytes.clone()) {
+        assert_eq!(Note::decode(note.encode()), Ok(note.clone()));
         assert!(note.encode().len() <= NOTE_BYTES_MAX);
         let shown = note.to_string();
         assert!(shown.starts_with("id=") && !shown.contains(char::is_control));
     }
     if let Ok(notes) = Notes::decode(bytes) {
-        assert!(notes.iter().count() <= NOTES_MAX);
+        assert!(notes.orders().count() <= NOTES_MAX && notes.events().count() <= EVENTS_MAX);
         assert_eq!(Notes::decode(notes.encode()), Ok(notes));
     }
 }

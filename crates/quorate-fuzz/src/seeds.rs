@@ -9,8 +9,8 @@ use quorate_certify::votes::Ballot;
 use quorate_certify::{Sequenced, StateOutcome, StateRequest, VoteAct, VoteMessage};
 use quorate_consensus::{Config, MemberId, MemberInfo, MemberRole, SnapshotMeta, LEVEL};
 use quorate_group::{
-    Author, Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, Parcel, Stored, View,
-    ViewMember,
+    Author, Content, EventKind, EventNote, Mandate, Note, NoteId, Notes, OrderNote, OrderTaken,
+    Parcel, Stored, View, ViewMember,
 };
 use quorate_live::port::{
     Answer, MemberChange, MemberReport, Plan, Report, Request, RulesChange, Why,
@@ -194,17 +194,27 @@ fn group(add: &mut impl FnMut(&'static str, &str, &[u8])) {
         let id = NoteId { member: MemberId(1), incarnation: 2, number };
         let author = Author { name: "root@localhost".into(), from: "10.0.0.9".into() };
         let mandate = Mandate { author, given_ms: 1_764_018_300_123 };
-        OrderNote::new(OrderTaken::new(id, "n1", mandate, "switchover to n2"), outcome)
+        let taken = OrderTaken::new(id, "n1", mandate, "switchover to n2");
+        Note::Order(OrderNote::new(taken, outcome))
+    };
+    let event = |number, kind, what| {
+        let id = NoteId { member: MemberId(1), incarnation: 2, number };
+        Note::Event(EventNote::new(id, "n1", 1_764_018_300_456, kind, what))
     };
     let mut notes = Notes::default();
-    for (name, note) in [
+    for (index, (name, note)) in [
         ("done", order(1, Ok("n2 leads".into()))),
         ("refused", order(2, Err("it does not lead".into()))),
-    ] {
+        ("leader", event(3, EventKind::Leader, "n1 leads in term 4: n2 handed leadership over")),
+        ("transfer", event(4, EventKind::Transfer, "received the state of n2, up to seqno 70")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         add("note", name, &note.encode());
-        notes.take(note);
+        notes.take(index as u64 + 1, note);
     }
-    add("note", "both", &notes.encode());
+    add("note", "all", &notes.encode());
     let machine = Sequenced::beginning(LIMITS, 3).snapshot();
     let view = View { number: 4, members: vec![member(1)], primary: None };
     add("snapshot_content", "notes", &Content { view, notes, machine }.encode(LEVEL));

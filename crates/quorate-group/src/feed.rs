@@ -6,7 +6,7 @@
 
 use crate::error::{memory_fault, unreadable};
 use crate::input::Applied;
-use crate::note::{Notes, OrderNote};
+use crate::note::{Note, Notes};
 use crate::snapshot::Content;
 use crate::view::View;
 use bytes::Bytes;
@@ -40,7 +40,7 @@ pub enum Committed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     pub index: Index,
-    pub note: OrderNote,
+    pub note: Note,
     /// It was in the log before, and counts for nothing here.
     pub again: bool,
 }
@@ -111,7 +111,7 @@ impl Feed {
             EntryKind::Note => {
                 let read = read_note(self.config.level, entry.data);
                 if let Some(note) = read.map_err(|error| stop(error.to_string()))? {
-                    let again = !self.notes.take(note.clone());
+                    let again = !self.notes.take(index, note.clone());
                     self.noted = Some(Noted { index, note, again });
                 }
                 None
@@ -155,7 +155,7 @@ impl Feed {
         self.noted.take()
     }
 
-    /// What operators ordered, as far as that is kept.
+    /// What happened and what operators ordered, as far as that is kept.
     pub fn notes(&self) -> &Notes {
         &self.notes
     }
@@ -175,11 +175,11 @@ impl Feed {
 
 /// `None`: it counts for nothing. Before their level there are no notes; one that cannot be read is the same
 /// bytes to all, and passed over by all alike, unless a later release wrote it.
-fn read_note(level: Level, data: Bytes) -> Result<Option<OrderNote>, WireError> {
+fn read_note(level: Level, data: Bytes) -> Result<Option<Note>, WireError> {
     if level < OPERATORS {
         return Ok(None);
     }
-    match OrderNote::decode(data) {
+    match Note::decode(data) {
         Err(newer @ WireError::Newer(_)) => Err(newer),
         read => Ok(read.ok()),
     }
@@ -188,7 +188,7 @@ fn read_note(level: Level, data: Bytes) -> Result<Option<OrderNote>, WireError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::note::{NoteId, OrderTaken};
+    use crate::note::{NoteId, OrderNote, OrderTaken};
     use quorate_consensus::LEVEL;
 
     fn feed(level: Level) -> Feed {
@@ -200,7 +200,7 @@ mod tests {
     fn note(number: u64) -> Bytes {
         let taken =
             OrderTaken { id: NoteId { number, ..NoteId::default() }, ..OrderTaken::default() };
-        OrderNote { taken, ..OrderNote::default() }.encode()
+        Note::Order(OrderNote { taken, ..OrderNote::default() }).encode()
     }
 
     fn take(feed: &mut Feed, data: Bytes) -> Option<bool> {

@@ -9,8 +9,11 @@ use quorate_wire::{Admission, Packet, PeerIdentity, Refusal};
 /// One thing that happened.
 #[derive(Debug)]
 pub enum Input {
-    /// Time passed. At least every quarter of the heartbeat interval.
-    Tick,
+    /// Time passed. At least every quarter of the heartbeat interval. `unix_ms` is only written down:
+    /// milliseconds since 1970, by a clock that may be wrong and may be set.
+    Tick {
+        unix_ms: u64,
+    },
     /// A packet of a peer, on a connection that [`crate::Member::greet`] accepted.
     Packet {
         from: MemberId,

@@ -10,10 +10,10 @@
 //! ```text
 //!  member        the machine: which input goes where, housekeeping
 //!  orders        what an operator or the layer above asks for, until it is answered
-//!  membership  alone  read  watch  audit     what a leader keeps right, and what a member asks for
+//!  membership  alone  read  watch  noting    what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
-//!  feed  lineage  start  forward  status     pure parts, used beside the machine, too
+//!  feed  lineage  start  forward  status  happened     pure parts, used beside the machine, too
 //!  input  output  snapshot  order  view  options  note  author  error  rejected     what is said
 //! ```
 //!
@@ -21,18 +21,19 @@
 //! [`Assembly`] and [`Parcel`] (snapshots on their way).
 
 mod alone;
-mod audit;
 mod author;
 mod depth;
 mod driver;
 mod error;
 mod feed;
 mod forward;
+mod happened;
 mod input;
 mod lineage;
 mod member;
 mod membership;
 mod note;
+mod noting;
 mod opening;
 mod options;
 mod order;
@@ -53,7 +54,10 @@ pub use feed::{Committed, Feed, Noted};
 pub use forward::{Intake, FORWARD_BYTES};
 pub use input::{Applied, AskAnswer, Input, LogRoom};
 pub use member::{Greeting, Member};
-pub use note::{NoteId, Notes, OrderNote, OrderTaken, NOTES_MAX, NOTE_BYTES_MAX};
+pub use note::{
+    EventKind, EventNote, Note, NoteId, Notes, OrderNote, OrderTaken, EVENTS_MAX, NOTES_MAX,
+    NOTE_BYTES_MAX,
+};
 pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};

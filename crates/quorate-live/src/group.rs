@@ -12,8 +12,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
 use quorate_group::{
-    memory_fault, Author, Content, Done, Feed, ForcePlan, GroupStatus, Notes, Order, OrderNote,
-    View, ViewMember,
+    memory_fault, Author, Content, Done, EventKind, Feed, ForcePlan, GroupStatus, Notes, Order,
+    OrderNote, View, ViewMember,
 };
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -187,7 +187,13 @@ impl Group {
     /// that this member's state machine has passed in the log, the oldest first. What a member took whose
     /// process ended at once is in its error log alone.
     pub fn orders(&self) -> Vec<OrderNote> {
-        self.live.hands.notes.lock().iter().cloned().collect()
+        self.live.hands.notes.lock().orders().cloned().collect()
+    }
+
+    /// Something happened to this member that the group is to know: it is noted in the log, unless this
+    /// process ends at once. Does not wait.
+    pub fn happened(&self, kind: EventKind, what: String) {
+        self.live.core.event(kind, what);
     }
 
     pub fn status(&self) -> GroupStatus {

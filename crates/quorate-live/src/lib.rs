@@ -72,8 +72,8 @@ pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
-    Alteration, Author, Committed, Depth, ForcePlan, GroupStatus, LogLevel, OrderError, OrderNote,
-    StartError, View, ViewMember,
+    Alteration, Author, Committed, Depth, EventKind, ForcePlan, GroupStatus, LogLevel, OrderError,
+    OrderNote, StartError, View, ViewMember,
 };
 pub use quorate_wire::printable;
 

@@ -184,9 +184,7 @@ impl Live {
         order: Order,
         timeout: Duration,
     ) -> Result<Done, GroupError> {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let given_ms = since_1970.as_millis() as u64;
-        self.order(order, timeout, Some(Mandate { author, given_ms }))
+        self.order(order, timeout, Some(Mandate { author, given_ms: unix_ms() }))
     }
 
     /// What is left of the right of somebody who has shown this; `None`: it is not let in.
@@ -246,4 +244,9 @@ impl Live {
         self.threads.join();
         self.hands.wal.close();
     }
+}
+
+/// Milliseconds since 1970, by the host's clock: only ever written down.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

@@ -200,6 +200,47 @@ fn orders_are_carried_out_by_the_leader_and_others_say_who_that_is() {
 }
 
 #[test]
+fn every_member_shows_the_same_history_with_the_reasons() {
+    let keeper = Keeper::new("history");
+    let mut cluster = keeper.started("operators-history", 3);
+    let reader = keeper.operator("monitor", Privilege::Read);
+    let history = |node: &Node| match ask(&reader, node, Request::History) {
+        Answer::History(history) => history,
+        other => panic!("{other:?}"),
+    };
+    let told = |node: &Node, kind: &str, words: &str| {
+        history(node).iter().any(|each| each.kind == kind && each.what.contains(words))
+    };
+    let (leader, other) = (cluster.leader(), cluster.follower());
+    let (former, next) = {
+        let name = |at: usize| cluster.nodes[at].options.name.clone();
+        (name(leader), name(other))
+    };
+    let ann = keeper.operator("ann", Privilege::All);
+    let to = Some(next.clone());
+    ask(&ann, &cluster.nodes[leader], Request::Switchover { to });
+    let handed = format!(": {former} handed leadership over");
+    for node in &cluster.nodes {
+        node.wait("why another leads", |node| told(node, "leader", &handed));
+        node.wait("what was ordered", |node| told(node, "order", "switchover"));
+    }
+    cluster.nodes[other].kill();
+    let left = [leader, 3 - leader - other];
+    for at in left {
+        let node = &cluster.nodes[at];
+        let ended = format!("the process of {next}, which led before, had ended");
+        node.wait("why another leads", |node| told(node, "leader", &ended));
+        let gone = format!("{next} is gone: its process has ended");
+        node.wait("who is gone", |node| told(node, "view", &gone));
+    }
+    let [first, second] = left.map(|at| history(&cluster.nodes[at]));
+    assert_eq!(first, second);
+    assert!(first.is_sorted_by(|a, b| a.index < b.index), "{first:?}");
+    let given = first.iter().find_map(|each| each.order.clone()).unwrap();
+    assert_eq!((&*given.by, given.done), ("ann", true));
+}
+
+#[test]
 fn without_a_quorum_members_answer_and_force_is_told_to_those_that_are_left() {
     let keeper = Keeper::new("force");
     let mut cluster = keeper.started("operators-force", 3);

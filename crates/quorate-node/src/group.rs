@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_consensus::Index;
-use quorate_live::{GroupError, GroupStatus, ViewMember};
+use quorate_live::{EventKind, GroupError, GroupStatus, ViewMember};
 use std::time::Duration;
 
 /// See the methods of the same names of [`quorate_live::Group`].
@@ -16,6 +16,7 @@ pub trait Group: Send + Sync {
     fn reachable(&self) -> Vec<ViewMember>;
     fn refresh_view(&self);
     fn status(&self) -> GroupStatus;
+    fn happened(&self, kind: EventKind, what: String);
     fn leave(&self, timeout: Duration) -> Result<(), GroupError>;
     fn close(&self);
 }
@@ -51,6 +52,10 @@ impl Group for quorate_live::Group {
 
     fn status(&self) -> GroupStatus {
         self.status()
+    }
+
+    fn happened(&self, kind: EventKind, what: String) {
+        self.happened(kind, what);
     }
 
     fn leave(&self, timeout: Duration) -> Result<(), GroupError> {

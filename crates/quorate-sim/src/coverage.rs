@@ -13,8 +13,8 @@ quorate_seeds::marks! {
     // Snapshots.
     SnapshotTaken, SnapshotSent, SnapshotReceived, SnapshotInstalled,
     // Entries, as the first member applies them.
-    Noop, Config, JointConfig, View, Note, NotedAgain, Passed, Conflict, TooOld, Duplicate, Orphan, NotPrimary,
-    FragmentPassed, LargeEntry,
+    Noop, Config, JointConfig, View, Note, NotedAgain, LeaderNoted, MembershipNoted, ViewNoted, Passed, Conflict,
+    TooOld, Duplicate, Orphan, NotPrimary, FragmentPassed, LargeEntry,
     ZonedCommit,
     // Clients.
     PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome, ClientLeft,
@@ -24,7 +24,7 @@ quorate_seeds::marks! {
     // Leaders that only hand over, and leaders that told somebody to stand.
     Caretaker, HandOver,
     // Orders as they are given.
-    Switchover, AlterRole, AlterPriority, AlterZone, Remove, SetRules, WantVotes, GoOnAlone, AllowAlone,
+    Switchover, AlterRole, AlterPriority, AlterZone, Remove, SetRules, PauseGroup, WantVotes, GoOnAlone, AllowAlone,
     RefreshView, SuspectAfter, Isolate, IsolateProcess, Hang,
     // Those that may be refused: done, and refused.
     SwitchoverDone, SwitchoverRefused, AlterDone, AlterRefused, RemoveDone, RemoveRefused,

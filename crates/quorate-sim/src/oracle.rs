@@ -62,8 +62,8 @@ pub enum Rule {
     AloneWithAll,
     /// Who was given up for lost is never a member again.
     GivenUpStaysOut,
-    /// All that are at the same place of the log show the same notes of orders, each of which says what its
-    /// operator was told.
+    /// All that are at the same place of the log show the same notes. Of an order they say what its operator was
+    /// told; of events, what had happened by then.
     SameNotesEverywhere,
     NotesAreTrue,
     Panic,

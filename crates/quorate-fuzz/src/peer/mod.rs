@@ -384,7 +384,7 @@ impl World {
             let applied = machine.applied();
             self.step(Input::Applied(applied));
         }
-        self.step(Input::Tick);
+        self.step(Input::Tick { unix_ms: self.now_ms });
     }
 
     /// From what is on disk; with `all`, everything written is. False: it refuses to start.

@@ -9,7 +9,10 @@ use quorate_consensus::{
     Charter, Config, Entry, EntryKind, KeyId, LogPosition, MemberId, MemberInfo, MemberRole,
     Message, MessageBody, Primaries, PriorityRule, Proposal, Rules, SnapshotMeta, Term,
 };
-use quorate_group::{Content, Mandate, NoteId, Notes, OrderNote, OrderTaken, View, ViewMember};
+use quorate_group::{
+    Content, EventKind, EventNote, Mandate, Note, NoteId, Notes, OrderNote, OrderTaken, View,
+    ViewMember,
+};
 use quorate_wire::{
     Admission, FrameType, Hello, JoinRequest, LeaveAnswer, Packet, PeerIdentity, Refusal,
     RefusalCode, Want, Wish,
@@ -180,15 +183,19 @@ pub fn packet(source: &mut Source<'_>, from: MemberId, known: &Known) -> Option<
     })
 }
 
-/// What came of an order that `from` took, or anything.
+/// What came of an order that `from` took, or what it saw happen, or anything.
 fn note(source: &mut Source<'_>, from: MemberId) -> Bytes {
     if source.below(4) == 0 {
         return source.block();
     }
     let number = source.byte().into();
     let id = NoteId { member: from, incarnation: 1, number };
+    if source.below(2) == 0 {
+        let kind = source.one_of(&[EventKind::Leader, EventKind::Transfer]);
+        return Note::Event(EventNote::new(id, "n2", 1, kind, &source.text())).encode();
+    }
     let taken = OrderTaken::new(id, "n2", Mandate::default(), &source.text());
-    OrderNote::new(taken, Ok(source.text())).encode()
+    Note::Order(OrderNote::new(taken, Ok(source.text()))).encode()
 }
 
 fn raw(source: &mut Source<'_>, from: MemberId) -> Option<Packet> {

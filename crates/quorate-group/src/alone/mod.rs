@@ -25,6 +25,7 @@
 
 use crate::driver::{Driver, Peer};
 use crate::input::Applied;
+use crate::note::EventKind;
 use crate::output::{Link, LogLevel, Output};
 use quorate_consensus::{Event, MemberId, Message, MessageBody, Term};
 
@@ -109,6 +110,12 @@ impl Alone {
     pub fn go_on(&self, driver: &mut Driver, out: &mut Output) -> Result<(), String> {
         let other = self.abandonable(driver)?;
         driver.step(Event::ContinueAlone(other), out).map_err(|error| error.to_string())?;
+        let what = format!(
+            "{} goes on alone: the process of {}, the other member, has ended",
+            driver.options.name,
+            driver.name_of(other)
+        );
+        driver.saw(EventKind::Membership, what, None);
         let line = format!(
             "member {other} is gone: going on without it. Nothing acknowledged is lost; it is \
              taken in again when it returns"

@@ -7,10 +7,13 @@
 //! - a member whose log has failed steps its core no more.
 
 mod deferred;
+mod events;
+mod leadership;
 mod peers;
 mod propose;
 mod trust;
 
+use leadership::Leadership;
 pub(crate) use peers::{Peer, Peers};
 #[cfg(test)]
 pub(crate) use trust::check_key;
@@ -19,6 +22,7 @@ use deferred::Deferred;
 
 use crate::error::{memory_fault, unreadable, StartError};
 use crate::forward::Pending;
+use crate::happened::Happened;
 use crate::input::Applied;
 use crate::lineage::Lineage;
 use crate::options::Options;
@@ -29,7 +33,7 @@ use crate::view::ViewMember;
 use quorate_consensus::placement::Writes;
 use quorate_consensus::{
     Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Objection,
-    ReadReady, RoleState, Rules, Status, StepError, Term, LEVEL_MIN,
+    ReadReady, Rules, Status, StepError, Term, LEVEL_MIN,
 };
 use quorate_wire::PeerIdentity;
 
@@ -80,15 +84,12 @@ pub(crate) struct Driver {
     pub writes: Writes,
     /// What the observer knows.
     rules_known: Option<Rules>,
-}
-
-/// Who leads, as far as this member knows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leadership {
-    pub term: Term,
-    pub leader: Option<MemberId>,
-    pub is_leader: bool,
-    pub since_ms: u64,
+    happened: Happened,
+    /// When the time of the calendar was last told, and that: see [`crate::Input::Tick`].
+    clock: (u64, u64),
+    /// Who led last, as far as this member knows, and whether it handed leadership to this one.
+    led_by: Option<MemberId>,
+    handed_over: bool,
 }
 
 /// Who this member is, and what group it belongs to.
@@ -140,6 +141,10 @@ impl Driver {
             deferred: Deferred::default(),
             writes,
             rules_known: None,
+            happened: Happened::default(),
+            clock: (now_ms, 0),
+            led_by: None,
+            handed_over: false,
         }
     }
 
@@ -375,60 +380,6 @@ impl Driver {
                 out.log(LogLevel::Error, line);
             }
             out.links.push(Link::Cut(id));
-        }
-    }
-
-    fn role_changed(&mut self, role: RoleState, out: &mut Output) {
-        let (term, leader, is_leader) = match role {
-            RoleState::Leader { term } => (term, Some(self.id), true),
-            RoleState::Follower { term, leader } => (term, leader, false),
-            RoleState::PreCandidate { term } | RoleState::Candidate { term } => (term, None, false),
-        };
-        let before = self.leadership;
-        if (before.term, before.leader) == (term, leader) {
-            return;
-        }
-        self.log_leader(term, leader, out);
-        self.leaderless_ms = match leader {
-            Some(_) => None,
-            None => self.leaderless_ms.or(before.leader.map(|_| self.now_ms)),
-        };
-        self.leadership = Leadership { term, leader, is_leader, since_ms: self.now_ms };
-        self.deferred = Deferred::default();
-        self.writes = Writes::new(self.options.pace);
-        if leader.is_some() {
-            self.disputed = None;
-            self.pending.requeue();
-        }
-        self.changes += 1;
-        self.due = true;
-        out.notices.push(Notice::Leader(term, leader));
-    }
-
-    /// One line for each leader.
-    fn log_leader(&self, term: Term, leader: Option<MemberId>, out: &mut Output) {
-        let line = match leader {
-            Some(id) if id == self.id => format!("this node leads the group now (term {term})"),
-            Some(id) => {
-                let configured = self.config.members.get(&id).map(|info| info.name.clone());
-                let announced = || Some(self.peers.get(id)?.identity.as_ref()?.name.clone());
-                let name = configured.or_else(announced).unwrap_or_default();
-                format!("node {name} leads the group now (term {term}, member {id})")
-            }
-            None => return,
-        };
-        out.log(LogLevel::Info, line);
-    }
-
-    /// One line when there has been no leader for as long as a switchover may take at most, which is none of
-    /// anybody's business before.
-    pub fn miss_leader(&mut self, out: &mut Output) {
-        let patience_ms = self.options.election_timeout_ms;
-        let is_missed = |since_ms: &u64| self.now_ms.saturating_sub(*since_ms) >= patience_ms;
-        if self.leaderless_ms.filter(is_missed).is_some() && !self.closed {
-            self.leaderless_ms = None;
-            let line = "the group has no leader at present: one is being elected";
-            out.log(LogLevel::Info, line.to_owned());
         }
     }
 

@@ -2,6 +2,7 @@
 //! that nobody has to wait for the machine to propose; whoever holds the machine takes it in.
 
 use crate::author::Mandate;
+use crate::note::EventKind;
 use crate::order::Order;
 use quorate_consensus::{MemberId, Proposal};
 
@@ -10,6 +11,7 @@ pub struct Intake {
     pub(crate) proposals: Vec<(u64, Proposal)>,
     pub(crate) decided: Vec<u64>,
     pub(crate) orders: Vec<HandedIn>,
+    pub(crate) events: Vec<(EventKind, String)>,
     pub(crate) room: Option<MemberId>,
 }
 
@@ -41,6 +43,11 @@ impl Intake {
     /// As [`Intake::order`], by an operator: who gave it, and what came of it, is noted.
     pub fn order_by(&mut self, id: u64, order: Order, deadline_ms: u64, mandate: Mandate) {
         self.orders.push(HandedIn { id, order, deadline_ms, mandate: Some(mandate) });
+    }
+
+    /// Something happened to this member that the group is to know: see [`crate::EventNote`].
+    pub fn event(&mut self, kind: EventKind, what: String) {
+        self.events.push((kind, what));
     }
 
     /// As [`crate::Input::Room`].

@@ -41,8 +41,8 @@ impl Member {
             keep_up(driver, &mut membership.votes, &status, out);
             self.follow_writes(&status, out);
         }
-        let Self { driver, membership, alone, audit, .. } = self;
-        audit.send(driver, out);
+        let Self { driver, membership, alone, noting, .. } = self;
+        noting.send(driver, out);
         membership.departures.serve(driver, &status, out);
         driver.retry_deferred(out);
         alone.go_on_if_allowed(driver, out);

@@ -13,13 +13,13 @@ mod snapshots;
 pub use greet::Greeting;
 
 use crate::alone::Alone;
-use crate::audit::{self, Audit};
 use crate::driver::{Driver, Own};
 use crate::error::{OrderError, StartError};
 use crate::forward::Intake;
 use crate::input::{Input, LogRoom};
 use crate::lineage::Lineage;
 use crate::membership::{admit, Departures, Joining, Membership, Views, VoteWishes};
+use crate::noting::{self, Noting};
 use crate::options::Options;
 use crate::order::{Done, Order};
 use crate::orders::Orders;
@@ -39,7 +39,7 @@ pub struct Member {
     driver: Driver,
     membership: Membership,
     orders: Orders,
-    audit: Audit,
+    noting: Noting,
     reads: Reads,
     views: Views,
     alone: Alone,
@@ -91,7 +91,7 @@ impl Member {
                 votes: VoteWishes::default(),
             },
             orders: Orders::default(),
-            audit: Audit::default(),
+            noting: Noting::default(),
             reads: Reads::default(),
             views: Views::default(),
             alone: Alone::default(),
@@ -142,9 +142,12 @@ impl Member {
         if let Some(peer) = intake.room.take() {
             self.room(peer);
         }
+        for (kind, what) in intake.events.drain(..) {
+            self.driver.saw(kind, what, None);
+        }
         for order in intake.orders.drain(..) {
             if let Some(mandate) = order.mandate {
-                self.audit.begin(order.id, &order.order, mandate, &self.driver, out);
+                self.noting.begin(order.id, &order.order, mandate, &self.driver, out);
             }
             self.order((order.id, order.order, order.deadline_ms), out);
         }
@@ -172,7 +175,10 @@ impl Member {
     fn dispatch(&mut self, input: Input, out: &mut Output) {
         let Self { driver, views, .. } = self;
         match input {
-            Input::Tick => self.tick(out),
+            Input::Tick { unix_ms } => {
+                driver.set_clock(unix_ms);
+                self.tick(out);
+            }
             Input::Packet { from, packet } => self.packet(from, packet, out),
             Input::Forged(peer) => driver.reject(peer, Cause::Forged, out),
             Input::Heard(peer) => {
@@ -243,7 +249,7 @@ impl Member {
                 driver.due |= other_view || driver.applied.last.term != applied.last.term;
                 driver.applied = applied;
             }
-            Input::Noted(id) => self.audit.noted(id),
+            Input::Noted(id) => self.noting.noted(id),
             Input::HostCommit(commit) => self.host_commit = commit,
             Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
             Input::ProcessIsolated(isolated) => {
@@ -265,6 +271,7 @@ impl Member {
         match packet {
             Packet::Consensus(message) => {
                 alone.received(&message, driver.now_ms);
+                driver.note_handover(&message);
                 driver.ignore_refusal(Event::Receive(message), out);
             }
             Packet::Forward(batch) => driver.propose_for_others(from, batch, out),
@@ -291,7 +298,7 @@ impl Member {
                 membership.votes.asked(from, votes);
                 driver.due = true;
             }
-            Packet::Note(note) => audit::propose_for(from, note, driver, out),
+            Packet::Note(note) => noting::propose_for(from, note, driver, out),
             Packet::Ping => {}
             _ => driver.reject(from, Cause::OutOfPlace, out),
         }
@@ -378,7 +385,7 @@ impl Member {
         if self.orders.is_due(&self.driver) {
             self.look_at_orders(out);
         }
-        self.audit.look(&mut self.driver, out);
+        self.noting.look(&mut self.driver, out);
         self.driver.send_pending(out);
     }
 

@@ -2,6 +2,7 @@
 
 use super::policy;
 use crate::driver::Driver;
+use crate::note::EventKind;
 use crate::output::{LogLevel, Output};
 use quorate_consensus::{Event, StepError};
 use quorate_wire::{Admission, JoinRequest, PeerIdentity};
@@ -65,7 +66,8 @@ pub(crate) fn admit(
     );
     match driver.step(Event::ChangeMembership(change), out) {
         Ok(()) => {
-            out.log(LogLevel::Info, line);
+            out.log(LogLevel::Info, line.clone());
+            driver.saw(EventKind::Membership, line, Some(driver.last()));
             if request.blank && request.last_index == 0 {
                 driver.ignore_refusal(Event::SnapshotWelcome(*id), out);
             }

@@ -5,6 +5,7 @@
 use super::policy;
 use super::votes::VoteWishes;
 use crate::driver::Driver;
+use crate::note::EventKind;
 use crate::output::{LogLevel, Output};
 use quorate_consensus::{ConfigChange, Event, MemberId, Status};
 
@@ -39,9 +40,13 @@ pub(crate) fn keep_up(
 }
 
 pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) {
-    let line = format!("membership: {}", change.in_words(&driver.config));
+    let words = change.in_words(&driver.config);
+    let line = format!("membership: {words}");
     match driver.step(Event::ChangeMembership(change), out) {
-        Ok(()) => out.log(LogLevel::Info, line),
+        Ok(()) => {
+            out.log(LogLevel::Info, line);
+            driver.saw(EventKind::Membership, words, Some(driver.last()));
+        }
         Err(refusal) => out.log(LogLevel::Debug, format!("{line}: {refusal}")),
     }
 }

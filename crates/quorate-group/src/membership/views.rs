@@ -3,10 +3,12 @@
 //! one.
 
 use crate::driver::Driver;
+use crate::note::EventKind;
 use crate::output::Output;
 use crate::view::{next_view, Presence};
 use quorate_consensus::{EntryKind, Event, MemberId, Proposal, Status, Term};
 use quorate_wire::Packet;
+use std::time::Duration;
 
 /// So many views ahead of this member's state machine is a wish taken for what it says.
 const AHEAD_MAX: u64 = 16;
@@ -79,10 +81,25 @@ impl Views {
         let next = next_view(current, &status.config, driver.id, &presence, refresh);
         let Some(view) = next else { return };
         let proposal = Proposal::new(EntryKind::View, view.encode());
+        let words = view.in_words(current, |id| why_gone(id, driver, status));
         if driver.step(Event::Propose(vec![proposal]), out).is_ok() {
             self.proposed = Some((view.number, status.term));
+            driver.saw(EventKind::View, words, Some(driver.last()));
         }
     }
+}
+
+/// Of a member that is in no view any more.
+fn why_gone(id: MemberId, driver: &Driver, status: &Status) -> String {
+    let Some(peer) = driver.peers.get(id).filter(|_| status.config.members.contains_key(&id))
+    else {
+        return "it is no member any more".to_owned();
+    };
+    if peer.absent.is_some() {
+        return "its process has ended".to_owned();
+    }
+    let silence = Duration::from_millis(driver.now_ms.saturating_sub(peer.heard_ms));
+    format!("nothing was heard from it for {silence:?}")
 }
 
 fn presence(id: MemberId, driver: &Driver, status: &Status) -> Presence {

@@ -52,6 +52,36 @@ impl View {
         Ok(Some(next))
     }
 
+    /// What is other than in the view before, and why members are gone.
+    pub(crate) fn in_words(&self, before: &View, why_gone: impl Fn(MemberId) -> String) -> String {
+        let old = |id| before.members.iter().find(|member| member.id == id);
+        let mut changes: Vec<String> = Vec::new();
+        for member in &self.members {
+            match old(member.id) {
+                None => changes.push(format!("{} is there", member.name)),
+                Some(was) if was.incarnation != member.incarnation => {
+                    changes.push(format!("{} was started anew", member.name));
+                }
+                Some(_) => {}
+            }
+        }
+        for gone in &before.members {
+            if !self.members.iter().any(|member| member.id == gone.id) {
+                changes.push(format!("{} is gone: {}", gone.name, why_gone(gone.id)));
+            }
+        }
+        if self.primary != before.primary {
+            let name = |id| self.members.iter().find(|member| Some(member.id) == id);
+            let primary = name(self.primary).map_or("every member", |member| &member.name);
+            changes.push(format!("{primary} takes writes"));
+        }
+        if changes.is_empty() {
+            changes.push("the same members".to_owned());
+        }
+        let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
+        format!("view {} of {}; {}", self.number, names.join(", "), changes.join("; "))
+    }
+
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = BodyWriter::default();
         out.u8(if self.primary.is_some() { VERSION_WITH_PRIMARY } else { VERSION });

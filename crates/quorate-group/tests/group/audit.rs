@@ -1,6 +1,6 @@
 use crate::world::World;
 use quorate_consensus::{EntryKind, MemberId, Proposal, Rules};
-use quorate_group::{Author, Input, Mandate, NoteId, Order, OrderNote, OrderTaken};
+use quorate_group::{Author, Input, Mandate, Note, NoteId, Order, OrderNote, OrderTaken};
 use quorate_wire::Packet;
 
 fn removal(name: &str) -> Order {
@@ -79,7 +79,7 @@ fn nobody_notes_an_order_for_another_member() {
         let id = NoteId { member, incarnation: 1, number: 9 };
         let author = Author { name: "forged".into(), from: "nowhere".into() };
         let taken = OrderTaken::new(id, "n", Mandate { author, given_ms: 1 }, "nothing");
-        OrderNote::new(taken, Ok("done".into())).encode()
+        Note::Order(OrderNote::new(taken, Ok("done".into()))).encode()
     };
     let forged = [note(world.nodes[leader].id), b"no note".as_slice().into()];
     for data in forged {

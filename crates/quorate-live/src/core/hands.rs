@@ -25,7 +25,7 @@ pub(crate) struct Hands {
     pub log_max: u64,
     pub snapshots: Snapshots,
     pub gate: Gate,
-    /// Of operators' orders, as the state machine has passed them.
+    /// Of events and operators' orders, as the state machine has passed them.
     pub notes: Mutex<Notes>,
     pub notices: Notices,
     pub answers: Answers,

@@ -35,7 +35,7 @@ use carry::carry_out;
 use links::Links;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
-use quorate_group::{Intake, Mandate, Member, Order, Output};
+use quorate_group::{EventKind, Intake, Mandate, Member, Order, Output};
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -123,6 +123,12 @@ impl Core {
             None => intake.order(id, order, deadline_ms),
         }
         drop(intake);
+        self.set_fresh();
+        self.kick();
+    }
+
+    pub fn event(&self, kind: EventKind, what: String) {
+        self.intake.lock().event(kind, what);
         self.set_fresh();
         self.kick();
     }

@@ -1,6 +1,7 @@
 //! What an operator is answered.
 
 use super::document::{decode, encode, Unreadable};
+use super::history::Happening;
 use super::report::Report;
 use quorate_consensus::Index;
 use quorate_group::ForcePlan;
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Status(Box<Report>),
+    /// The oldest first.
+    History(Vec<Happening>),
     /// The order was carried out.
     Done,
     /// Leadership went to the member of this name.
@@ -109,6 +112,7 @@ mod tests {
     fn an_answer_survives_and_more_words_of_a_later_release_are_passed_over() {
         let answers = [
             Answer::Status(Box::default()),
+            Answer::History(vec![Happening { index: 7, ..Happening::default() }]),
             Answer::Leads { name: "n1".into() },
             Answer::Plan(Plan { refusal: Some("no".into()), ..Plan::default() }),
             Answer::AskLeader { name: "n1".into(), address: "a:1".into() },

@@ -15,15 +15,18 @@
 mod answer;
 mod client;
 mod document;
+mod history;
 mod report;
 mod request;
 
 pub use answer::{Answer, Plan, Refused, Why};
 pub use client::{Asked, Operating, Session, Unanswered};
 pub use document::{Unreadable, ANSWER_BYTES_MAX, PORT_VERSION, REQUEST_BYTES_MAX};
+pub use history::{Happening, OrderGiven};
 pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
 pub use request::{
     FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord, RulesChange,
 };
 
+pub(crate) use history::history;
 pub(crate) use report::Seen;

@@ -16,6 +16,8 @@ const KEEP_MAX: usize = 64;
 pub enum Request {
     /// Everything that a member knows.
     Status,
+    /// What happened to the group, as far as it is kept.
+    History,
     /// Hand leadership to the member of this name (none: to whoever is furthest). The leader does it.
     Switchover {
         to: Option<String>,
@@ -128,7 +130,7 @@ impl Request {
 
     /// Whether something is to be done.
     pub fn is_order(&self) -> bool {
-        !matches!(self, Request::Status | Request::ForcePlan { .. })
+        !matches!(self, Request::Status | Request::History | Request::ForcePlan { .. })
     }
 
     /// Whether only the leader does it. Everything else is done where it is asked for.
@@ -145,6 +147,7 @@ impl Request {
     fn check(&self) -> Result<(), String> {
         match self {
             Request::Status
+            | Request::History
             | Request::Reinit
             | Request::Isolate { .. }
             | Request::Switchover { to: None } => Ok(()),
@@ -251,6 +254,7 @@ mod tests {
             Request::ForceQuorum { keep: vec!["a".into()], reason: "fire".into() },
             Request::Isolate { isolated: true },
             Request::Reinit,
+            Request::History,
         ] {
             let bytes = request.encode().unwrap();
             assert_eq!(Request::decode(&bytes), Ok(request));

@@ -1,6 +1,6 @@
 //! The thread that is the machine's clock, and looks at what the machine cannot see by itself.
 
-use crate::live::Live;
+use crate::live::{unix_ms, Live};
 use crate::process;
 use quorate_group::{Input, LogLevel, LogRoom};
 use quorate_wal::Room;
@@ -21,6 +21,7 @@ pub(crate) fn run(live: &Live) {
         let isolated = process::is_isolated();
         let applied = live.hands.gate.applied();
         let (room, warning) = log_room(live);
+        let unix_ms = unix_ms();
         live.with_machine(|machine, now_ms, out| {
             machine.step(now_ms, Input::HostCommit(commit), out);
             machine.step(now_ms, Input::ProcessIsolated(isolated), out);
@@ -28,7 +29,7 @@ pub(crate) fn run(live: &Live) {
             if let Some(applied) = applied {
                 machine.step(now_ms, Input::Applied(applied), out);
             }
-            machine.step(now_ms, Input::Tick, out);
+            machine.step(now_ms, Input::Tick { unix_ms }, out);
         });
     }
 }

@@ -8,7 +8,7 @@ use crate::core::Next;
 use crate::host::{KeptLog, StateMachine};
 use crate::live::Live;
 use quorate_consensus::{Entry, EntryKind, Index};
-use quorate_group::{Committed, Content, Feed, Input, LogLevel, Noted};
+use quorate_group::{Committed, Content, Feed, Input, LogLevel, Note, Noted};
 use quorate_wal::ReadError;
 
 /// Bytes of entries read at once.
@@ -85,7 +85,11 @@ impl Feeder {
         if let Some(Noted { index, note, again }) = self.feed.take_noted() {
             if !again {
                 *live.hands.notes.lock() = self.feed.notes().clone();
-                live.log(LogLevel::Info, format!("order: noted index={index} {note}"));
+                let what = match &note {
+                    Note::Order(_) => "order: noted",
+                    Note::Event(_) => "history:",
+                };
+                live.log(LogLevel::Info, format!("{what} index={index} {note}"));
             }
             live.step(Input::Noted(note.id()));
         }

@@ -9,7 +9,9 @@ use crate::net::channel::Channel;
 use crate::net::connections::Listed;
 use crate::net::dial::{write_frames, write_packet};
 use crate::net::trust::{OperatorId, Privilege};
-use crate::port::{Answer, Fault, Report, Request, Seen, Unreadable, Why, REQUEST_BYTES_MAX};
+use crate::port::{
+    history, Answer, Fault, Report, Request, Seen, Unreadable, Why, REQUEST_BYTES_MAX,
+};
 use bytes::Bytes;
 use quorate_group::{Author, Done, Order, OrderError};
 use quorate_wire::{
@@ -167,6 +169,10 @@ impl Served<'_> {
     fn carry_out(&self, request: Request, operator: &OperatorId) -> Answer {
         let order = match request {
             Request::Status => return Answer::Status(Box::new(report(self.live, operator))),
+            Request::History => {
+                let notes = self.live.hands.notes.lock().clone();
+                return Answer::History(history(&notes));
+            }
             Request::ForcePlan { keep } => {
                 let plan = self.live.with_machine(|machine, _, _| machine.plan_force(&keep));
                 return Answer::Plan(plan.into());

@@ -151,7 +151,7 @@ fn answer(
         }
         Some(Packet::StatusRequest) => {
             let figures = live.log_figures();
-            let last_order = live.hands.notes.lock().iter().last().map(ToString::to_string);
+            let last_order = live.hands.notes.lock().orders().last().map(ToString::to_string);
             let mut lines = live.with_machine(|machine, now_ms, _| machine.report(now_ms, figures));
             lines.push(("last_order".to_owned(), last_order.unwrap_or_default()));
             Packet::StatusReport(lines)

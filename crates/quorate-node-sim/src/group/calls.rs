@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorate_certify::{Kind, WriteSet};
 use quorate_consensus::level::LEVEL;
 use quorate_consensus::Index;
-use quorate_live::{GroupError, GroupStatus, OrderError, ViewMember};
+use quorate_live::{EventKind, GroupError, GroupStatus, OrderError, ViewMember};
 use simulated_node::blocking::now;
 use simulated_node::group::Group;
 use std::time::Duration;
@@ -101,6 +101,9 @@ impl Group for Member {
         let leader = self.network.state.lock().leader();
         GroupStatus { member: id_of(self.node), leader, level: LEVEL, ..GroupStatus::default() }
     }
+
+    /// The group's history is the members' own: quorate-sim has it.
+    fn happened(&self, _kind: EventKind, _what: String) {}
 
     fn leave(&self, timeout: Duration) -> Result<(), GroupError> {
         let deadline = now() + timeout;

@@ -14,7 +14,7 @@ use quorate_certify::{
     WriteSetBuilder,
 };
 use quorate_consensus::{Index, MemberId};
-use quorate_live::{Committed, GroupError, GroupStatus, StateMachine, View, ViewMember};
+use quorate_live::{Committed, EventKind, GroupError, GroupStatus, StateMachine, View, ViewMember};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -211,6 +211,7 @@ impl Group for Nobody {
     fn status(&self) -> GroupStatus {
         GroupStatus::default()
     }
+    fn happened(&self, _kind: EventKind, _what: String) {}
     fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::withdraw::Stop;
 use bytes::Bytes;
 use quorate_certify::{Kind, StateRequest};
 use quorate_consensus::MemberId;
-use quorate_live::ViewMember;
+use quorate_live::{EventKind, ViewMember};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,9 +53,15 @@ impl Joiner {
                 self.ask(link, node_uuid(donor.id, donor.incarnation), &message)?;
                 crate::sync::point("after_shift_to_joining");
                 match self.signals.wait(|| link.closing()) {
-                    Waited::Received(result) => return result_of(result).map(Some),
+                    Waited::Received(result) => {
+                        self.tell(link, &donor.name, result);
+                        return result_of(result).map(Some);
+                    }
                     Waited::Closing => return Ok(None),
-                    Waited::Failed(code) => return Err(failed_at_donor(&donor.name, code)),
+                    Waited::Failed(code) => {
+                        self.tell(link, &donor.name, Err(code));
+                        return Err(failed_at_donor(&donor.name, code));
+                    }
                     Waited::Refused => {
                         self.local.info(&format!("{} cannot donate now", donor.name))
                     }
@@ -70,6 +76,15 @@ impl Joiner {
             // were there last are asked until somebody is.
             donors = self.donors(link).unwrap_or(donors);
         }
+    }
+
+    /// The group's history says how the transfer ended.
+    fn tell(&self, link: &Link, donor: &str, result: Result<i64, i32>) {
+        let what = match result {
+            Ok(seqno) => format!("received the state of {donor}, up to seqno {seqno}"),
+            Err(code) => format!("could not receive the state of {donor} (error {})", -code),
+        };
+        link.group.happened(EventKind::Transfer, what);
     }
 
     /// Blocks while a donor may still send to a joiner that is gone.

@@ -16,6 +16,7 @@ use crate::local::{Local, LocalState};
 use crate::order::Event;
 use crate::order::Halted;
 use crate::records::Records;
+use quorate_live::EventKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +155,7 @@ impl Withdrawal {
         self.local.set_state(LocalState::Error);
         drop(withdrawing);
         if let Some(link) = self.local.link() {
+            link.group.happened(EventKind::Withdrawal, why.to_owned());
             self.begin_closing(&link);
             self.local.queue.push(Event::Final);
         }

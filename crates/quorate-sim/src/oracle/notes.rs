@@ -1,9 +1,9 @@
-//! Notes of operators' orders, held against what the operators were told, and against what others show.
+//! Notes, held against what operators were told and what had happened, and against what others show.
 
 use super::digests::Digests;
 use super::{Oracle, Rule};
 use quorate_consensus::{Index, MemberId};
-use quorate_group::{Notes, OrderNote};
+use quorate_group::{EventKind, Note, Notes};
 use std::collections::BTreeMap;
 use twox_hash::XxHash3_64;
 
@@ -25,13 +25,32 @@ impl Oracle {
         self.orders.told.insert(author, done);
     }
 
-    /// A note of an order is in the log.
-    pub fn noted(&mut self, note: &OrderNote) {
-        let author = &note.taken.mandate.author.name;
-        let told = self.orders.told.get(author).copied();
-        self.fail_if(told != Some(note.done), Rule::NotesAreTrue, || {
-            format!("the operator was told {told:?}, but noted is {note}")
-        });
+    /// A note is in the log, where the newest view has this number.
+    pub fn noted(&mut self, note: &Note, view: u64) {
+        match note {
+            Note::Order(order) => {
+                let author = &order.taken.mandate.author.name;
+                let told = self.orders.told.get(author).copied();
+                self.fail_if(told != Some(order.done), Rule::NotesAreTrue, || {
+                    format!("the operator was told {told:?}, but noted is {note}")
+                });
+            }
+            Note::Event(event) => {
+                let is_true = match event.kind {
+                    EventKind::Leader => {
+                        let term = number_after(&event.what, " leads in term ");
+                        term.and_then(|term| self.leader_of(term)) == Some(event.id.member)
+                    }
+                    EventKind::View => {
+                        number_after(&event.what, "view ").is_some_and(|number| number <= view)
+                    }
+                    _ => true,
+                };
+                self.fail_if(!is_true, Rule::NotesAreTrue, || {
+                    format!("that was not so, where the newest view is {view}: {note}")
+                });
+            }
+        }
     }
 
     /// `member` shows notes of this digest after `index`.
@@ -47,16 +66,23 @@ impl Oracle {
     }
 }
 
+/// The number that follows these words.
+fn number_after(text: &str, words: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(words)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_group::{Author, Mandate, NoteId, OrderTaken};
+    use quorate_group::{Author, EventNote, Mandate, NoteId, OrderNote, OrderTaken};
 
-    fn note(author: &str, done: bool) -> OrderNote {
+    fn note(author: &str, done: bool) -> Note {
         let author = Author { name: author.into(), from: String::new() };
         let mandate = Mandate { author, given_ms: 1 };
         let taken = OrderTaken::new(NoteId::default(), "m0", mandate, "rules");
-        OrderNote { taken, done, outcome: String::new() }
+        Note::Order(OrderNote { taken, done, outcome: String::new() })
     }
 
     #[test]
@@ -66,8 +92,25 @@ mod tests {
         {
             let mut oracle = Oracle::default();
             oracle.told_order("7".into(), true);
-            oracle.noted(&noted);
+            oracle.noted(&noted, 0);
             assert_eq!(oracle.failed(), !right, "{noted}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_that_had_happened() {
+        let event = |kind, what: &str| {
+            let id = NoteId { member: MemberId(1), ..NoteId::default() };
+            Note::Event(EventNote::new(id, "m1", 1, kind, what))
+        };
+        for (note, right) in [
+            (event(EventKind::View, "view 7 of m1; m2 is gone"), true),
+            (event(EventKind::View, "view 8 of m1"), false),
+            (event(EventKind::Leader, "m1 leads in term 3: why"), false),
+        ] {
+            let mut oracle = Oracle::default();
+            oracle.noted(&note, 7);
+            assert_eq!(oracle.failed(), !right, "{note}");
         }
     }
 
@@ -75,7 +118,7 @@ mod tests {
     fn who_shows_other_notes_is_noticed() {
         let mut notes = Notes::default();
         let empty = digest(&notes);
-        notes.take(note("7", true));
+        notes.take(1, note("7", true));
         assert_ne!(digest(&notes), empty);
         let mut oracle = Oracle::default();
         oracle.notes(MemberId(1), 0, empty);

@@ -148,7 +148,7 @@ impl World {
         if noted.is_some() {
             process.notes = digest_of_notes(process.feed.notes());
         }
-        let notes = process.notes;
+        let (notes, view) = (process.notes, process.feed.view().number);
         self.oracle.state(id, index, digest);
         self.oracle.notes(id, index, notes);
         if kind == EntryKind::View {
@@ -164,7 +164,7 @@ impl World {
             self.step(m, Input::Applied(applied));
         }
         if let Some(noted) = noted {
-            self.noted(m, news, &noted);
+            self.noted(m, news, &noted, view);
         }
         Ok(())
     }

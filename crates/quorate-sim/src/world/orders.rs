@@ -3,7 +3,7 @@
 use super::{name, Mark, Process, World};
 use crate::scenario::draw_rules;
 use quorate_consensus::{MemberRole, Rules};
-use quorate_group::{Alteration, Answer, Author, Input, Mandate, Noted, Order};
+use quorate_group::{Alteration, Answer, Author, EventKind, Input, Mandate, Note, Noted, Order};
 
 /// What may come of an order, for each kind of it that may be refused.
 const REFUSABLE: [(&str, Mark, Mark); 8] = [
@@ -71,7 +71,11 @@ impl World {
 
     fn draw_rules(&mut self) -> Rules {
         let rules = draw_rules(&mut self.rng, self.scenario.zones, true, true);
-        self.scenario.modes.rules(&mut self.rng, rules)
+        let paused = self.rng.chance(150);
+        if paused {
+            self.mark(Mark::PauseGroup);
+        }
+        Rules { paused, ..self.scenario.modes.rules(&mut self.rng, rules) }
     }
 
     /// Who gives this order, if operators say so.
@@ -91,13 +95,22 @@ impl World {
         (self.scenario.staff.signs && is_operators).then_some(Mandate { author, given_ms })
     }
 
-    /// `m` met a note of an order in the log; `news`: as the first one.
-    pub(super) fn noted(&mut self, m: usize, news: bool, noted: &Noted) {
+    /// `m` met a note in the log, while this view was the newest; `news`: as the first one.
+    pub(super) fn noted(&mut self, m: usize, news: bool, noted: &Noted, view: u64) {
         let Noted { index, note, again } = noted;
         note!(self, "m{m} notes at {index}, again: {again}: {note}");
         if news {
-            self.mark(if *again { Mark::NotedAgain } else { Mark::Note });
-            self.oracle.noted(note);
+            self.mark(match note {
+                _ if *again => Mark::NotedAgain,
+                Note::Order(_) => Mark::Note,
+                Note::Event(event) => match event.kind {
+                    EventKind::Leader => Mark::LeaderNoted,
+                    EventKind::Membership => Mark::MembershipNoted,
+                    EventKind::View => Mark::ViewNoted,
+                    EventKind::Transfer | EventKind::Withdrawal => unreachable!("no database here"),
+                },
+            });
+            self.oracle.noted(note, view);
         }
         self.step(m, Input::Noted(note.id()));
     }

@@ -232,7 +232,7 @@ impl World {
         };
         member.step(now_ms, Input::LogRoom { room, warning: None }, out);
         member.step(now_ms, Input::Applied(feed.applied()), out);
-        member.step(now_ms, Input::Tick, out);
+        member.step(now_ms, Input::Tick { unix_ms: now_ms }, out);
         self.keep_modes(m);
         self.carry_out(m);
         let pause = self.scenario.tick_us() as i64 * (1_000_000 - fast) / 1_000_000;

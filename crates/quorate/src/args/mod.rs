@@ -23,7 +23,8 @@ pub use key::Key;
 pub use logger::Logger;
 pub use member::{Force, Member, MemberRole, MemberSet};
 pub use nodes::{
-    Down, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover, Up, Watch,
+    Down, History, HistoryKind, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover,
+    Up, Watch, When,
 };
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
@@ -94,6 +95,7 @@ pub enum Command {
     Up(Up),
     Status(Status),
     Watch(Watch),
+    History(History),
     Check(Check),
     Agent(Agent),
     Down(Down),
@@ -214,8 +216,10 @@ pub enum Command {
         its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
         new leader; no client sees an error. Every node takes writes all the time: the leader is \
         only where the order of commits is decided.\n\n\
+        With --at or --after the command looks first whether it could be done now, and then waits in the \
+        foreground; systemd-run puts it into the background.\n\n\
         Examples:\n  quorate switchover             to the node whose log is furthest\n  \
-        quorate switchover --to node2"
+        quorate switchover --to node2\n  quorate switchover --to node2 --at '2026-12-01 02:00:00'"
     )]
     Switchover(Switchover),
     /// Keep leadership and members as they are while you work on the group

@@ -3,6 +3,7 @@
 use super::Target;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 #[derive(Args)]
 #[command(
@@ -187,7 +188,66 @@ pub struct Switchover {
     pub to: Option<String>,
 
     #[command(flatten)]
+    pub when: When,
+
+    #[command(flatten)]
     pub target: Target,
+}
+
+#[derive(Args)]
+pub struct When {
+    /// Wait until then, in UTC: '2026-12-01 02:00:00'; a mistake in the command shows at once
+    #[arg(long, value_name = "TIME", conflicts_with = "after", value_parser = humantime::parse_rfc3339_weak)]
+    pub at: Option<SystemTime>,
+
+    /// Wait so long first: 90s, '2h 30m'
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub after: Option<Duration>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Show what happened to the group: elections, members, views, state transfers, orders",
+    long_about = "Shows what happened to the group, the newest last: who led from when on and why, who became a \
+        member and who left, who was there, state transfers, nodes that went out of service by themselves, and \
+        operators' orders with what came of them. It stands in the group's own log: every node shows the same, \
+        and a restart forgets nothing. The last 256 events and the last 64 orders are kept.\n\n\
+        INDEX is the place in the log: what comes later has a higher one, whatever the nodes' clocks say. TIME is \
+        by the clock of the node that noted it.\n\n\
+        Examples:\n  quorate history\n  quorate history --kind leader --last 5\n  \
+        quorate history --cluster shop --json | jq '.history[] | select(.kind == \"order\")'"
+)]
+pub struct History {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Only the last N
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+
+    /// Only of these kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_enum)]
+    pub kind: Vec<HistoryKind>,
+
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryKind {
+    /// Another node leads
+    Leader,
+    /// Who belongs to the group, and as what
+    Membership,
+    /// Which nodes are there
+    View,
+    /// A node received the whole state from another one
+    Transfer,
+    /// A node went out of service by itself
+    Withdrawal,
+    /// What an operator ordered
+    Order,
 }
 
 #[derive(Args)]

@@ -1,11 +1,13 @@
 //! The subcommands.
 
 mod agent;
+mod appointed;
 mod bench;
 mod chaos;
 mod check;
 mod client;
 mod down;
+mod history;
 mod key;
 mod member;
 mod operator;
@@ -43,6 +45,13 @@ pub fn run(cli: Cli) -> Result<u8> {
             None => status::status(&dir, &args),
         },
         Command::Watch(args) => watch::watch(elsewhere(&args.target)?.as_ref(), &dir, &args),
+        Command::History(args) => {
+            let remote = match elsewhere(&args.target)? {
+                Some(remote) => remote,
+                None => Remote::of_cluster(&Cluster::open(&dir)?)?,
+            };
+            history::history(&remote, &args)
+        }
         Command::Switchover(args) => match elsewhere(&args.target)? {
             Some(remote) => remote::switchover(&remote, &args),
             None => switchover::switchover(&Cluster::open(&dir)?, &args),
@@ -107,6 +116,7 @@ fn is_for_any_group(command: &Command) -> bool {
         command,
         Command::Status(_)
             | Command::Watch(_)
+            | Command::History(_)
             | Command::Switchover(_)
             | Command::Pause(_)
             | Command::Resume(_)

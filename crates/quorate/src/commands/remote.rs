@@ -1,14 +1,15 @@
 //! `status`, `switchover` and `member` of any group, asked on its own port.
 
-use super::say;
+use super::{appointed, say};
 use crate::args::{Force, Member, MemberRole, MemberSet, Switchover};
-use crate::failure::{Failure, FAILED, OK, USAGE};
+use crate::failure::{Failure, FAILED, NO_PERMISSION, OK, USAGE};
 use crate::remote::{refused, Remote};
 use crate::view::table::table;
 use anyhow::{Context, Result};
 use quorate_live::port::{
     Answer, Asked, MemberChange, MemberReport, Plan, Report, Request, RoleWord, RulesChange,
 };
+use quorate_live::Privilege;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Value};
 use std::time::Instant;
@@ -24,6 +25,20 @@ pub fn status(remote: &Remote, json: bool) -> Result<u8> {
 }
 
 pub fn switchover(remote: &Remote, args: &Switchover) -> Result<u8> {
+    appointed::wait(&args.when, "Switchover", || {
+        let (_, report) = remote.report()?;
+        if report.privilege != Privilege::All.word() {
+            let message = format!("operator {} may only look at this group", report.operator);
+            return Err(Failure::new(NO_PERMISSION, message).into());
+        }
+        match args.to.as_ref().filter(|to| !report.members.iter().any(|m| m.name == **to)) {
+            None => Ok(()),
+            Some(to) => {
+                let message = format!("{} knows no member {to}", report.own.name);
+                Err(Failure::new(FAILED, message).into())
+            }
+        }
+    })?;
     let began = Instant::now();
     let (_, asked) = remote.order(&Request::Switchover { to: args.to.clone() })?;
     let Answer::Leads { name } = &asked.answer else {

@@ -1,6 +1,6 @@
 //! `quorate switchover`
 
-use super::{nobody_says, say};
+use super::{appointed, nobody_says, say};
 use crate::args::Switchover;
 use crate::cluster::{Cluster, Node};
 use crate::sql;
@@ -10,6 +10,7 @@ use std::time::Instant;
 
 pub fn switchover(cluster: &Cluster, args: &Switchover) -> Result<u8> {
     let target = args.to.as_deref().map(|name| cluster.find_server(name)).transpose()?;
+    appointed::wait(&args.when, "Switchover", || leader(cluster).map(drop))?;
     let leader = leader(cluster)?;
     if let Some(target) = target.as_ref().filter(|target| target.number == leader.number) {
         return say(args.json, json!({ "leader": target.name }), || {

@@ -12,10 +12,14 @@ pub use clusters::{Clusters, Known};
 pub use survey::{NodeSurvey, Survey};
 
 use crate::args::Target;
+use crate::cluster::Cluster;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, UNREACHABLE, USAGE};
 use anyhow::{Context, Result};
-use quorate_live::port::{Answer, Asked, Operating, Refused, Report, Request, Unanswered, Why};
-use quorate_live::{Credential, OperatorIdentity, TlsOptions};
+use quorate_lab::server::secret_in;
+use quorate_live::port::{
+    Answer, Asked, Happening, Operating, Refused, Report, Request, Unanswered, Why,
+};
+use quorate_live::{Credential, OperatorIdentity, Privilege, TlsOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +44,30 @@ impl Remote {
         let identity = identity(if given.shows_nothing() { &known } else { &given })?;
         let operating = Arc::new(Operating::new(&identity)?);
         Ok(Some(Remote { seeds, operating }))
+    }
+
+    /// The cluster in a directory of this machine, asked as others are. Nothing is ordered with that.
+    pub fn of_cluster(cluster: &Cluster) -> Result<Remote> {
+        let identity = match secret_in(&cluster.dir) {
+            None => OperatorIdentity::Anonymous,
+            Some(secret) => {
+                File::open(&secret).with_context(|| format!("reading {}", secret.display()))?;
+                let name = &cluster.account.name;
+                let credential = Credential::derive(name, Privilege::Read, &secret)?;
+                OperatorIdentity::Credential(credential)
+            }
+        };
+        let seeds = cluster.group_addresses();
+        Ok(Remote { seeds, operating: Arc::new(Operating::new(&identity)?) })
+    }
+
+    /// What happened to the group, as the first member shows it that answers; and its name.
+    pub fn history(&self) -> Result<(String, Vec<Happening>)> {
+        let (_, Asked { node, answer }) = self.ask_any(&Request::History)?;
+        match answer {
+            Answer::History(history) => Ok((node, history)),
+            other => Err(refused(&node, other)),
+        }
     }
 
     /// What the first member says that answers, and at which address it does.
@@ -176,7 +204,7 @@ pub fn only_here(target: &Target) -> Result<()> {
         false => Ok(()),
         true => {
             let message =
-                "--seed and --cluster are for status, watch, switchover, pause, resume, member and cluster: this \
+                "--seed and --cluster are for status, watch, history, switchover, pause, resume, member and cluster: this \
                            command is for a cluster on this machine (--dir)";
             Err(Failure::new(USAGE, message).into())
         }

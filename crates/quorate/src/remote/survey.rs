@@ -3,7 +3,7 @@
 use super::trouble::troubles;
 use crate::failure::{Failure, NO_PERMISSION, UNREACHABLE};
 use crate::view::table::{human_bytes, or_dash, table};
-use crate::view::Health;
+use crate::view::{Health, PAUSED};
 use anyhow::Result;
 use quorate_live::port::{
     Answer, MemberReport, Operating, OwnReport, Report, Request, RulesReport, Unanswered,
@@ -240,7 +240,7 @@ impl fmt::Display for Survey {
         writeln!(f, "{}, term {}, level {}", self.cluster, self.term, self.level)?;
         f.write_str(&table(&rows))?;
         if self.rules.paused {
-            writeln!(f, "\nThe group is paused: no member is expelled, and leadership stays where it is (quorate resume).")?;
+            writeln!(f, "\n{PAUSED}")?;
         }
         match self.troubles.is_empty() {
             true => writeln!(f, "\nNothing is wrong."),

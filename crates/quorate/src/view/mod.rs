@@ -5,4 +5,4 @@ mod report;
 pub mod table;
 
 pub use progress::{NodeLine, Progress};
-pub use report::{Health, NodeReport, Report};
+pub use report::{Health, NodeReport, Report, PAUSED};

@@ -12,12 +12,17 @@ use std::thread;
 
 const LOGGER: &str = "Logger";
 const NO_ANSWER: &str = "No answer";
+/// Below the table, where that is so.
+pub const PAUSED: &str =
+    "The group is paused: no member is expelled, and leadership stays where it is (quorate resume).";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub cluster: String,
     pub dir: String,
     pub health: Health,
+    /// Nothing moves leadership, or expels a member, without an order.
+    pub paused: bool,
     pub nodes: Vec<NodeReport>,
 }
 
@@ -61,6 +66,9 @@ pub struct NodeReport {
     pub seqno: Option<i64>,
     pub term: Option<i64>,
     pub log_bytes: Option<u64>,
+    /// As this node knows it; in the report of the whole cluster.
+    #[serde(skip)]
+    pub paused: bool,
 }
 
 impl Report {
@@ -92,7 +100,8 @@ impl Report {
             () => Health::NoPrimary,
         };
         let dir = cluster.dir.display().to_string();
-        Report { cluster: cluster.state.name.clone(), dir, health, nodes }
+        let paused = nodes.iter().any(|node| node.paused);
+        Report { cluster: cluster.state.name.clone(), dir, health, paused, nodes }
     }
 }
 
@@ -119,6 +128,9 @@ impl NodeReport {
             seqno: number("wsrep_last_committed"),
             term: number("wsrep_quorate_term"),
             log_bytes: log_bytes.or_else(|| folder_bytes(&node.log())),
+            paused: status
+                .get("wsrep_quorate_rules")
+                .is_some_and(|rules| rules.split(' ').any(|rule| rule == "paused=yes")),
         }
     }
 
@@ -143,6 +155,7 @@ impl NodeReport {
             seqno: None,
             term: status.and_then(|status| status.number("term")),
             log_bytes: log_bytes.or_else(|| folder_bytes(&node.log())),
+            paused: false,
         }
     }
 
@@ -176,7 +189,11 @@ impl fmt::Display for Report {
                 or_dash(node.log_bytes.map(human_bytes)),
             ]
         }));
-        f.write_str(&table(&rows))
+        f.write_str(&table(&rows))?;
+        if self.paused {
+            writeln!(f, "{PAUSED}")?;
+        }
+        Ok(())
     }
 }
 
@@ -207,11 +224,13 @@ mod tests {
             seqno: None,
             term: None,
             log_bytes: None,
+            paused: false,
         };
-        let report = Report {
+        let mut report = Report {
             cluster: "c".into(),
             dir: "/d".into(),
             health: Health::NoPrimary,
+            paused: false,
             nodes: vec![node("node1", "Down"), node("node2", "Non-primary")],
         };
         assert_eq!(
@@ -220,5 +239,7 @@ mod tests {
              node1  127.0.0.1:3410  -     Down         -      -\n\
              node2  127.0.0.1:3410  -     Non-primary  -      -\n"
         );
+        report.paused = true;
+        assert!(report.to_string().ends_with(&format!("-      -\n{PAUSED}\n")));
     }
 }

@@ -6,8 +6,8 @@ mod node;
 use node::Node;
 use quorate_consensus::{EntryKind, MemberId, Proposal};
 use quorate_group::{
-    Answer, Ask, AskAnswer, Author, GroupStatus, Input, Link, LogFigures, Mandate, Options, Order,
-    OrderNote, Output, Received, View,
+    Answer, Ask, AskAnswer, Author, EventKind, GroupStatus, Input, Link, LogFigures, Mandate,
+    Options, Order, OrderNote, Output, Received, View,
 };
 use quorate_wire::{Hello, Packet, PeerIdentity, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,6 +120,12 @@ impl World {
         self.nodes[at].intake.order_by(id, order, deadline_ms, mandate);
         self.take_in(at);
         id
+    }
+
+    /// The layer above hands in that this happened.
+    pub fn happened(&mut self, at: usize, kind: EventKind, what: &str) {
+        self.nodes[at].intake.event(kind, what.to_owned());
+        self.take_in(at);
     }
 
     /// Waits until all of these have this many notes of orders, in the same order.
@@ -238,7 +244,7 @@ impl World {
             Event::Tick(at) if self.nodes[at].machine.is_some() => {
                 let applied = self.nodes[at].applied();
                 self.step(at, Input::Applied(applied));
-                self.step(at, Input::Tick);
+                self.step(at, Input::Tick { unix_ms: self.now_ms });
                 self.later(TICK_MS, Event::Tick(at));
             }
             Event::Deliver(from, to, packet) if self.links.contains(&(from, to)) => {

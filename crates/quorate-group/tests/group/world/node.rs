@@ -6,8 +6,9 @@ use quorate_consensus::{
     Charter, Entry, HardState, Index, LogPosition, MemberId, MemberRole, Rules, SnapshotMeta, LEVEL,
 };
 use quorate_group::{
-    prepare, Answer, Applied, Committed, Directory, Feed, Input, Intake, LogLevel, Member, Notes,
-    Notice, Opening, Options, OrderNote, Output, SeedAnswer, StartError, Stored, View,
+    prepare, Answer, Applied, Committed, Directory, EventNote, Feed, Input, Intake, LogLevel,
+    Member, Notes, Notice, Opening, Options, OrderNote, Output, SeedAnswer, StartError, Stored,
+    View,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -237,7 +238,13 @@ impl Node {
 
     /// What it knows of operators' orders.
     pub fn notes(&self) -> Vec<OrderNote> {
-        let notes = self.feed.iter().flat_map(|feed| feed.notes().iter());
+        let notes = self.feed.iter().flat_map(|feed| feed.notes().orders());
+        notes.cloned().collect()
+    }
+
+    /// What it knows to have happened.
+    pub fn events(&self) -> Vec<EventNote> {
+        let notes = self.feed.iter().flat_map(|feed| feed.notes().events());
         notes.cloned().collect()
     }
 
