@@ -1,6 +1,6 @@
 //! The newest notes of a log.
 
-use super::{EventNote, Note, NoteId, OrderNote, EVENTS_MAX, NOTES_MAX};
+use super::{EventNote, Note, OrderNote, EVENTS_MAX, NOTES_MAX};
 use bytes::Bytes;
 use quorate_consensus::Index;
 use quorate_wire::{BodyReader, BodyWriter, WireError};
@@ -20,7 +20,7 @@ impl Notes {
             Note::Order(_) => (&mut self.orders, NOTES_MAX),
             Note::Event(_) => (&mut self.events, EVENTS_MAX),
         };
-        let id: NoteId = note.id();
+        let id = note.id();
         if list.iter().any(|(_, known)| known.id() == id) {
             return false;
         }

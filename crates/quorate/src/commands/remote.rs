@@ -3,7 +3,7 @@
 use super::{appointed, say};
 use crate::args::{Force, Member, MemberRole, MemberSet, Switchover};
 use crate::failure::{Failure, FAILED, NO_PERMISSION, OK, USAGE};
-use crate::remote::{refused, Remote};
+use crate::remote::{member_named, refused, Remote};
 use crate::view::table::table;
 use anyhow::{Context, Result};
 use quorate_live::port::{
@@ -31,13 +31,7 @@ pub fn switchover(remote: &Remote, args: &Switchover) -> Result<u8> {
             let message = format!("operator {} may only look at this group", report.operator);
             return Err(Failure::new(NO_PERMISSION, message).into());
         }
-        match args.to.as_ref().filter(|to| !report.members.iter().any(|m| m.name == **to)) {
-            None => Ok(()),
-            Some(to) => {
-                let message = format!("{} knows no member {to}", report.own.name);
-                Err(Failure::new(FAILED, message).into())
-            }
-        }
+        args.to.as_ref().map_or(Ok(()), |to| member_named(&report, to).map(drop))
     })?;
     let began = Instant::now();
     let (_, asked) = remote.order(&Request::Switchover { to: args.to.clone() })?;

@@ -17,7 +17,7 @@ use crate::failure::{Failure, FAILED, NO_PERMISSION, UNREACHABLE, USAGE};
 use anyhow::{Context, Result};
 use quorate_lab::server::secret_in;
 use quorate_live::port::{
-    Answer, Asked, Happening, Operating, Refused, Report, Request, Unanswered, Why,
+    Answer, Asked, Happening, MemberReport, Operating, Refused, Report, Request, Unanswered, Why,
 };
 use quorate_live::{Credential, OperatorIdentity, Privilege, TlsOptions};
 use std::fs::File;
@@ -94,16 +94,7 @@ impl Remote {
     /// As [`Remote::order`], on the member of this name.
     pub fn order_at(&self, name: &str, request: &Request) -> Result<(String, Asked)> {
         let (reached, report) = self.report()?;
-        let by = &report.own.name;
-        let named = report.members.iter().find(|member| member.name == name);
-        let Some(member) = named else {
-            let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
-            let message = format!(
-                "{by} knows no member {name}; there are {}. Nothing was done",
-                names.join(", ")
-            );
-            return Err(Failure::new(FAILED, message).into());
-        };
+        let (by, member) = (&report.own.name, member_named(&report, name)?);
         // Where it was reached, if it was: an announced address may be for members alone.
         let address = if by == name { reached } else { member.address.clone() };
         let asked =
@@ -150,6 +141,16 @@ impl Remote {
             answer => Ok((address, Asked { answer, ..asked })),
         }
     }
+}
+
+/// The member of this name, as who reports knows it.
+pub fn member_named<'a>(report: &'a Report, name: &str) -> Result<&'a MemberReport> {
+    report.members.iter().find(|member| member.name == name).ok_or_else(|| {
+        let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
+        let (by, names) = (&report.own.name, names.join(", "));
+        let message = format!("{by} knows no member {name}; there are {names}. Nothing was done");
+        Failure::new(FAILED, message).into()
+    })
 }
 
 /// Who asks, as the options say: nothing that is kept of clusters counts.
