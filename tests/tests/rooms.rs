@@ -13,7 +13,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "author depth error options rejected view",
+            "author depth error options redial rejected view",
             "note order",
             "snapshot",
             "output input",

@@ -84,8 +84,7 @@ fn packets(add: &mut impl FnMut(&'static str, &str, &[u8])) -> io::Result<()> {
         let code = code.unwrap_or_default() as u8;
         add("wire_packet", &format!("{number:02}"), &[&[code], &body[..]].concat());
         let packet = Packet::SnapshotData(body);
-        let mut fragmenter = Fragmenter::new(frame_type, packet.encode());
-        while fragmenter.next_frame(&mut frames) {}
+        Fragmenter::new(frame_type, packet.encode()).all_frames(&mut frames);
     }
     add("wire_frame", "stream", &[&[15], &frames[..]].concat());
     // A packet in two frames, and what begins like one.

@@ -13,7 +13,7 @@
 //!  membership  alone  read  watch  noting    what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
-//!  feed  lineage  start  forward  status  happened     pure parts, used beside the machine, too
+//!  feed  lineage  start  forward  status  happened  redial     pure parts, used beside the machine, too
 //!  input  output  snapshot  order  view  options  note  author  error  rejected     what is said
 //! ```
 //!
@@ -40,6 +40,7 @@ mod order;
 mod orders;
 mod output;
 mod read;
+mod redial;
 mod rejected;
 mod snapshot;
 mod start;
@@ -62,6 +63,7 @@ pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, SnapshotOrder};
+pub use redial::Redial;
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
 pub use status::{GroupStatus, LogFigures, PeerLook};

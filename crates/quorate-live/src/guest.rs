@@ -43,7 +43,7 @@ impl Guest {
     pub fn begins(&mut self, packet: &Packet) -> io::Result<()> {
         // The last frame is in the last one.
         let mut frames = vec![Vec::new()];
-        let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
+        let mut fragmenter = Fragmenter::of(packet);
         while frames.last_mut().is_some_and(|frame| fragmenter.next_frame(frame)) {
             frames.push(Vec::new());
         }

@@ -12,9 +12,9 @@ mod session;
 mod transfer;
 mod world;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use plant::Plant;
-use quorate_seeds::{Outcome, Simulator};
+use quorate_seeds::{argument, Outcome, Simulator, Trace};
 use std::process::ExitCode;
 use world::{run_seed, Report};
 
@@ -36,15 +36,11 @@ impl Simulator for Servers {
     type Outcome = Report;
 
     fn run(&self, seed: u64, lines: usize) -> Report {
-        let mut report = run_seed(seed, self.plant, lines > 0);
-        let needless = report.trace.len().saturating_sub(lines);
-        report.trace.drain(..needless);
-        report
+        run_seed(seed, self.plant, Trace::last(lines))
     }
 
     fn arguments(&self) -> String {
-        let plant = self.plant.and_then(|plant| plant.to_possible_value());
-        plant.map_or_else(String::new, |plant| format!(" --plant {}", plant.get_name()))
+        self.plant.as_ref().map_or_else(String::new, |plant| argument("plant", plant))
     }
 }
 
@@ -78,14 +74,13 @@ impl Outcome for Report {
 }
 
 fn main() -> ExitCode {
-    // A panic is a violation, told with its seed.
-    std::panic::set_hook(Box::new(|_| {}));
     quorate_seeds::main::<Servers>("quorate-node-sim", ABOUT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
     use oracle::Mark;
     use quorate_seeds::{sweep, Sweep};
     use std::collections::BTreeSet;
@@ -105,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_seed_replays_exactly_whatever_ran_before_it() {
-        let first = run_seed(7, None, false);
-        let _other = run_seed(8, None, false);
-        let again = run_seed(7, None, true);
+        let first = run_seed(7, None, Trace::default());
+        let _other = run_seed(8, None, Trace::default());
+        let again = run_seed(7, None, Trace::last(100));
         assert_eq!((first.digest, first.steps), (again.digest, again.steps));
         assert!(!again.trace.is_empty());
     }
@@ -128,7 +123,7 @@ mod tests {
         let (mut missing, rare) = (answers(calls::SEEN), answers(calls::RARE));
         let all: BTreeSet<_> = missing.union(&rare).copied().collect();
         for seed in 0..4000 {
-            for answered in run_seed(seed, None, false).answers.keys() {
+            for answered in run_seed(seed, None, Trace::default()).answers.keys() {
                 let never = calls::NEVER.iter().find(|(listed, _)| listed == answered);
                 assert_eq!(never, None, "seed {seed}");
                 assert!(all.contains(answered), "seed {seed}: {answered:?} is not listed");
@@ -168,7 +163,7 @@ mod tests {
     fn what_ddl_ended_stays_ended_after_a_crash() {
         let mut missing = vec![Mark::FetchesForStreams, Mark::StreamSevered];
         for seed in 150..2000 {
-            let report = run_seed(seed, None, false);
+            let report = run_seed(seed, None, Trace::default());
             assert_eq!(report.violation, None, "seed {seed}");
             missing.retain(|mark| report.marks.count(*mark) == 0);
             if missing.is_empty() {
@@ -218,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_view_that_ends_a_stream_on_some_servers_only_is_found_as_that() {
-        let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), false).violation;
+        let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), Trace::default()).violation;
         let found = (0..1000).find_map(broken).expect("a violation");
         assert!(found.starts_with("n0 keeps the stream"), "{found}");
         assert!(found.contains("open after the view"), "{found}");
@@ -227,8 +222,8 @@ mod tests {
     #[test]
     fn planted_bugs_are_found() {
         for plant in Plant::value_variants() {
-            let found =
-                (0..1000).any(|seed| run_seed(seed, Some(*plant), false).violation.is_some());
+            let found = (0..1000)
+                .any(|seed| run_seed(seed, Some(*plant), Trace::default()).violation.is_some());
             assert!(found, "{plant:?}");
         }
     }

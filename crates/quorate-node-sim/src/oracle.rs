@@ -13,7 +13,7 @@
 use crate::calls::Answered;
 use crate::engine::{Rows, Writes, SCHEMA};
 use parking_lot::Mutex;
-use quorate_seeds::Coverage;
+use quorate_seeds::{Coverage, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One transaction of one client, over all servers and starts.
@@ -60,15 +60,14 @@ struct Seen {
     marks: Coverage<Mark>,
     answers: BTreeMap<Answered, u64>,
     violation: Option<String>,
-    trace: Option<Vec<String>>,
+    trace: Trace,
 }
 
 #[derive(Default)]
 pub struct Oracle(Mutex<Seen>);
 
 impl Oracle {
-    pub fn new(traced: bool) -> Self {
-        let trace = traced.then(Vec::new);
+    pub fn new(trace: Trace) -> Self {
         Self(Mutex::new(Seen { trace, ..Seen::default() }))
     }
 
@@ -101,14 +100,14 @@ impl Oracle {
 
     /// A line of the story, made only if somebody reads it.
     pub fn tell(&self, line: impl FnOnce() -> String) {
-        if let Some(trace) = &mut self.0.lock().trace {
-            let at = crate::baton::installed().elapsed();
-            trace.push(format!("{:>12.6} {}", at.as_secs_f64(), line()));
+        let trace = &mut self.0.lock().trace;
+        if trace.is_on() {
+            trace.line(crate::baton::installed().elapsed(), &line());
         }
     }
 
     pub fn trace(&self) -> Vec<String> {
-        self.0.lock().trace.clone().unwrap_or_default()
+        self.0.lock().trace.clone().into_lines()
     }
 
     /// A server commits this at this seqno.

@@ -31,6 +31,12 @@ pub trait Simulator: clap::Args + Sync {
     }
 }
 
+/// ` --NAME VALUE`, as [`Simulator::arguments`] has it.
+pub fn argument(name: &str, value: &impl clap::ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| format!(" --{name} {}", value.get_name()))
+}
+
 /// What one seed came to.
 pub trait Outcome: Send {
     fn seed(&self) -> u64;

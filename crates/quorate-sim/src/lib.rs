@@ -19,7 +19,6 @@ mod run;
 mod scenario;
 mod schedule;
 mod staff;
-mod trace;
 mod world;
 
 pub use oracle::{Rule, Violation};

@@ -6,10 +6,11 @@ use crate::schedule::Micros;
 use crate::world::{Action, Sessions};
 use quorate_certify::{Header, Seqno};
 use quorate_consensus::{Config, Index, LogPosition, MemberId, MemberRole, Rules, Term};
-use quorate_group::{Feed, Member, Output};
+use quorate_group::{Feed, Member, Output, Redial};
 use quorate_wal::sim::{Image, Next, SimDisk, Steps};
 use quorate_wal::{SnapshotFiles, Wal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 pub struct Node {
     /// Of the member whose directory is on the disk; 0: of none yet.
@@ -109,7 +110,6 @@ pub struct Process {
 }
 
 /// What a process has of a connection that it wants to a peer.
-#[derive(Default)]
 pub struct Outgoing {
     pub addrs: Vec<String>,
     pub connection: Option<u64>,
@@ -118,20 +118,24 @@ pub struct Outgoing {
     pub greeting: Option<u64>,
     /// Counts dials: answers to an earlier one are ignored.
     pub attempt: u64,
-    pub backoff_us: Micros,
+    pub redial: Redial,
     pub since: Micros,
-    /// May be dialled without a pause.
-    pub at_once: bool,
     /// Something says that it may be there after all.
     pub wanted_now: bool,
 }
 
 impl Outgoing {
-    /// The pause before the next dial.
-    pub fn back_off(&mut self, most: Micros) -> Micros {
-        self.backoff_us = (self.backoff_us * 2).clamp(5_000, most);
-        self.at_once = true;
-        self.backoff_us
+    pub fn new(pause_max_us: Micros) -> Self {
+        Outgoing {
+            addrs: Vec::new(),
+            connection: None,
+            dialling: false,
+            greeting: None,
+            attempt: 0,
+            redial: Redial::new(Duration::from_micros(pause_max_us)),
+            since: 0,
+            wanted_now: false,
+        }
     }
 }
 

@@ -3,13 +3,9 @@
 use crate::oracle::{Rule, Violation};
 use crate::plant::Plant;
 use crate::scenario::Profile;
-use crate::trace::Trace;
 use crate::world::{Report, World};
-use clap::{Args, ValueEnum};
-use quorate_seeds::{Outcome, Simulator};
-use std::cell::{Cell, RefCell};
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::Once;
+use clap::Args;
+use quorate_seeds::{argument, caught, Outcome, Simulator, Trace};
 
 /// Groups of members, each in its world.
 #[derive(Args, Clone, Copy, Debug)]
@@ -37,14 +33,9 @@ impl Simulator for Groups {
     }
 
     fn arguments(&self) -> String {
-        let mut arguments = String::new();
-        if self.profile != Profile::Swarm {
-            arguments += &format!(" --profile {}", value_name(&self.profile));
-        }
-        if let Some(plant) = &self.plant {
-            arguments += &format!(" --plant {}", value_name(plant));
-        }
-        arguments
+        let profile = (self.profile != Profile::Swarm).then(|| argument("profile", &self.profile));
+        let plant = self.plant.as_ref().map(|plant| argument("plant", plant));
+        profile.into_iter().chain(plant).collect()
     }
 }
 
@@ -78,31 +69,4 @@ impl Outcome for Report {
     fn story(&self) -> &[String] {
         &self.trace
     }
-}
-
-fn value_name(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-thread_local! {
-    /// A run is on this thread: a panic is its result, not to be printed.
-    static RUNNING: Cell<bool> = const { Cell::new(false) };
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// What `body` panicked with, if it did.
-fn caught(body: impl FnOnce()) -> Option<String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let usual = panic::take_hook();
-        panic::set_hook(Box::new(move |info| match RUNNING.get() {
-            true => PANIC.with(|message| *message.borrow_mut() = Some(info.to_string())),
-            false => usual(info),
-        }));
-    });
-    RUNNING.set(true);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
-    RUNNING.set(false);
-    let message = || PANIC.with(|message| message.borrow_mut().take()).unwrap_or_default();
-    outcome.is_err().then(message)
 }

@@ -43,7 +43,6 @@ use crate::oracle::{show, Oracle, Rule, Violation};
 use crate::plant::Plant;
 use crate::scenario::{addr, name, slot_of, Fault, Profile, Scenario};
 use crate::schedule::{Micros, Schedule};
-use crate::trace::Trace;
 use alone::Known;
 use broken::Broken;
 use connections::Connection;
@@ -53,11 +52,12 @@ use event::Event;
 use modes::Settling;
 use net::Net;
 use quorate_consensus::{Config, Index, MemberId};
-use quorate_seeds::{mix, Coverage, Rng};
+use quorate_seeds::{mix, Coverage, Rng, Trace};
 use retry::Retries;
 pub use retry::Sessions;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The most events one run may take: a run that gets here makes no progress, or far too much.
 const EVENTS_MAX: u64 = 400_000;
@@ -229,8 +229,8 @@ impl World {
     }
 
     fn note(&mut self, text: String) {
-        let now = self.schedule.now();
-        self.trace.line(now, &text);
+        let at = Duration::from_micros(self.schedule.now());
+        self.trace.line(at, &text);
     }
 
     /// Clocks differ by any offset, and drift apart by more than is assumed.

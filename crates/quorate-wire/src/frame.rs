@@ -11,6 +11,7 @@
 
 use crate::body::Body;
 use crate::error::WireError;
+use crate::packet::Packet;
 
 pub const FRAME_FORMAT: u8 = 1;
 pub const HEADER_BYTES: usize = 16;
@@ -149,6 +150,15 @@ impl Fragmenter {
     pub fn new(frame_type: FrameType, body: Body) -> Self {
         let left = body.len();
         Self { frame_type, body, part: 0, offset: 0, left, started: false }
+    }
+
+    pub fn of(packet: &Packet) -> Self {
+        Self::new(packet.frame_type(), packet.encode())
+    }
+
+    /// Appends all that is left.
+    pub fn all_frames(mut self, out: &mut Vec<u8>) {
+        while self.next_frame(out) {}
     }
 
     /// Appends the next frame to `out`; false once the packet is complete.

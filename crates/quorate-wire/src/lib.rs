@@ -1,8 +1,8 @@
 //! What members say to each other on a connection: frames, packets, handshake.
 //!
 //! A [`Packet`] is encoded into a [`Body`] (large payloads by reference, not copied), a
-//! [`Fragmenter`] cuts the body into frames of at most [`frame::FRAME_BODY_MAX`] bytes, and at the
-//! other end a [`FrameReader`] checks and puts them together again.
+//! [`Fragmenter`] cuts the body into frames of at most [`frame::FRAME_BODY_MAX`] bytes, [`Lanes`] and
+//! [`Gatherer`] say which frame is written next, and at the other end a [`FrameReader`] checks and puts them together again.
 //!
 //! Invariants, whatever the bytes are:
 //! - no decoder panics;
@@ -15,6 +15,7 @@ mod control;
 mod error;
 pub mod frame;
 mod handshake;
+mod lanes;
 mod packet;
 mod reader;
 
@@ -24,6 +25,7 @@ pub use error::WireError;
 pub use frame::{Fragmenter, FrameType};
 pub use handshake::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 pub use handshake::{PROTOCOL_MAX, PROTOCOL_MIN};
+pub use lanes::{Gatherer, Lanes};
 pub use packet::Packet;
 pub use reader::{FrameReader, ReadFailure};
 

@@ -122,8 +122,7 @@ fn every_packet() -> Vec<Packet> {
 
 fn frames(packet: &Packet) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut fragmenter = Fragmenter::new(packet.frame_type(), packet.encode());
-    while fragmenter.next_frame(&mut out) {}
+    Fragmenter::of(packet).all_frames(&mut out);
     out
 }
 
@@ -199,7 +198,7 @@ fn urgent_packets_pass_between_fragments_of_a_large_one() {
     let body = MessageBody::Append { prev: position(1, 1), entries: Vec::new(), commit: 0 };
     assert!(!Packet::Consensus(Message { from, to, term: 1, body }).is_urgent());
     let mut stream = Vec::new();
-    let mut fragmenter = Fragmenter::new(large.frame_type(), large.encode());
+    let mut fragmenter = Fragmenter::of(&large);
     while fragmenter.next_frame(&mut stream) {
         stream.extend(frames(&urgent));
     }

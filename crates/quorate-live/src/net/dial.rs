@@ -152,8 +152,7 @@ pub(crate) fn write_packet(channel: &mut Channel, packet: &Packet) -> io::Result
 
 pub(crate) fn write_frames(channel: &mut Channel, kind: FrameType, body: Body) -> io::Result<()> {
     let mut frames = Vec::new();
-    let mut fragmenter = Fragmenter::new(kind, body);
-    while fragmenter.next_frame(&mut frames) {}
+    Fragmenter::new(kind, body).all_frames(&mut frames);
     channel.write_all(&frames).and_then(|()| channel.flush())
 }
 

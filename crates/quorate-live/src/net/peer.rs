@@ -13,7 +13,7 @@ use super::writer::{Pumped, Writer};
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Fetch, MemberId, Term};
 use quorate_group::FORWARD_BYTES;
-use quorate_wire::Packet;
+use quorate_wire::{Lanes, Packet};
 use rustls::Connection;
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -33,9 +33,7 @@ pub(crate) struct Peer {
 }
 
 pub(crate) struct Outbox {
-    urgent: VecDeque<Packet>,
-    bulk: VecDeque<Packet>,
-    bytes: usize,
+    pub(super) lanes: Lanes,
     /// Since when, as far as was looked, the outbox is full and nothing leaves it.
     stuck: Option<Instant>,
     /// Outgoing connection, for shutting it down from any thread.
@@ -75,9 +73,7 @@ pub(crate) enum Work {
 impl Peer {
     pub fn new(id: MemberId, patience: Duration) -> Self {
         let outbox = Outbox {
-            urgent: VecDeque::new(),
-            bulk: VecDeque::new(),
-            bytes: 0,
+            lanes: Lanes::default(),
             stuck: None,
             outgoing: None,
             broken: false,
@@ -106,23 +102,18 @@ impl Peer {
         if outbox.outgoing.is_none() || outbox.broken {
             return false;
         }
-        let size = packet.size_hint();
-        if outbox.bytes > OUTBOX_BYTES_MAX && outbox.is_stuck_for(self.patience) {
+        if outbox.lanes.bytes() > OUTBOX_BYTES_MAX && outbox.is_stuck_for(self.patience) {
             outbox.broken = true;
             self.wake.notify_one();
             return false;
         }
-        outbox.bytes += size;
-        match packet.is_urgent() {
-            true => outbox.urgent.push_back(packet),
-            false => outbox.bulk.push_back(packet),
-        }
+        outbox.lanes.push(packet);
         true
     }
 
     #[cfg(test)]
     fn queued_bytes(&self) -> usize {
-        self.outbox.lock().bytes
+        self.outbox.lock().lanes.bytes()
     }
 
     /// Writes what is in the outbox without waiting, unless another thread is at it (which then
@@ -134,7 +125,7 @@ impl Peer {
             drop(writer);
             let mut outbox = self.outbox.lock();
             match pumped {
-                Pumped::Drained if outbox.is_empty() => return,
+                Pumped::Drained if outbox.lanes.is_empty() => return,
                 Pumped::Drained => continue,
                 Pumped::Blocked => outbox.blocked = true,
                 Pumped::Broken(None) => return,
@@ -151,7 +142,7 @@ impl Peer {
             let pumped = self.writer.lock().pump(&self.outbox, true);
             let mut outbox = self.outbox.lock();
             match pumped {
-                Pumped::Drained if outbox.is_empty() => return,
+                Pumped::Drained if outbox.lanes.is_empty() => return,
                 Pumped::Drained | Pumped::Blocked => continue,
                 Pumped::Broken(_) => {
                     outbox.broken = true;
@@ -182,9 +173,7 @@ impl Peer {
         let mut outbox = self.outbox.lock();
         writer.disconnect();
         outbox.outgoing = None;
-        outbox.urgent.clear();
-        outbox.bulk.clear();
-        outbox.bytes = 0;
+        outbox.lanes = Lanes::default();
         outbox.stuck = None;
         outbox.broken = false;
         outbox.blocked = false;
@@ -250,7 +239,7 @@ impl Peer {
     /// Whether there is room in the outbox that somebody waited for: true once.
     pub fn take_room(&self) -> bool {
         let mut outbox = self.outbox.lock();
-        outbox.bytes < FORWARD_BYTES && std::mem::take(&mut outbox.room_wanted)
+        outbox.lanes.bytes() < FORWARD_BYTES && std::mem::take(&mut outbox.room_wanted)
     }
 
     pub fn is_connected(&self) -> bool {
@@ -307,10 +296,10 @@ impl Peer {
         }
     }
 
-    /// While not connected: waits before the next dial, at most `backoff`; cut short when the
+    /// While not connected: waits before the next dial, at most `pause`; cut short when the
     /// peer dialled us or its address changed. False if stopped.
-    pub fn wait_redial(&self, backoff: Duration) -> bool {
-        let deadline = Instant::now() + backoff;
+    pub fn wait_redial(&self, pause: Duration) -> bool {
+        let deadline = Instant::now() + pause;
         let mut outbox = self.outbox.lock();
         while !outbox.stop && !outbox.redial {
             if self.wake.wait_until(&mut outbox, deadline).timed_out() {
@@ -342,22 +331,6 @@ impl Outbox {
 
     fn is_stuck_for(&mut self, patience: Duration) -> bool {
         self.stuck.get_or_insert_with(Instant::now).elapsed() >= patience
-    }
-
-    pub fn pop_urgent(&mut self) -> Option<Packet> {
-        let packet = self.urgent.pop_front()?;
-        self.bytes -= packet.size_hint();
-        Some(packet)
-    }
-
-    pub fn pop_bulk(&mut self) -> Option<Packet> {
-        let packet = self.bulk.pop_front()?;
-        self.bytes -= packet.size_hint();
-        Some(packet)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.urgent.is_empty() && self.bulk.is_empty()
     }
 }
 

@@ -4,13 +4,11 @@ use super::channel::encrypt;
 use super::peer::Outbox;
 use super::socket::{send_now, send_waiting};
 use parking_lot::Mutex;
-use quorate_wire::{Fragmenter, Packet};
+use quorate_wire::Gatherer;
 use rustls::Connection;
 use std::io;
 use std::net::TcpStream;
 
-/// Bytes gathered for one system call.
-const GATHER: usize = 128 * 1024;
 /// What a thread that has other things to do writes at most before it leaves the rest to the
 /// sender thread.
 const IN_PASSING: usize = 512 * 1024;
@@ -25,8 +23,7 @@ pub(crate) struct Writer {
     /// What goes to the socket.
     buffer: Vec<u8>,
     sent: usize,
-    /// The large packet that is under way.
-    bulk: Option<Fragmenter>,
+    gatherer: Gatherer,
 }
 
 pub(crate) enum Pumped {
@@ -76,7 +73,7 @@ impl Writer {
         pumped
     }
 
-    /// Urgent packets first, then frames of bulk ones, until there is enough for one write.
+    /// Gathers what goes into one write.
     fn fill(&mut self, outbox: &Mutex<Outbox>) -> io::Result<()> {
         self.buffer.clear();
         self.sent = 0;
@@ -84,33 +81,11 @@ impl Writer {
             Some(_) => &mut self.plain,
             None => &mut self.buffer,
         };
-        gather(outbox, &mut self.bulk, frames);
+        outbox.lock().moved();
+        self.gatherer.gather(frames, |pop| pop(&mut outbox.lock().lanes));
         match &mut self.session {
             Some(session) => encrypt(session, &mut self.plain, &mut self.buffer),
             None => Ok(()),
         }
     }
-}
-
-fn gather(outbox: &Mutex<Outbox>, bulk: &mut Option<Fragmenter>, frames: &mut Vec<u8>) {
-    outbox.lock().moved();
-    while frames.len() < GATHER {
-        let urgent = outbox.lock().pop_urgent();
-        if let Some(packet) = urgent {
-            let mut fragments = fragments(&packet);
-            while fragments.next_frame(frames) {}
-            continue;
-        }
-        if bulk.is_none() {
-            *bulk = outbox.lock().pop_bulk().as_ref().map(fragments);
-        }
-        let Some(fragments) = bulk else { return };
-        if !fragments.next_frame(frames) {
-            *bulk = None;
-        }
-    }
-}
-
-fn fragments(packet: &Packet) -> Fragmenter {
-    Fragmenter::new(packet.frame_type(), packet.encode())
 }

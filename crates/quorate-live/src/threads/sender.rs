@@ -2,7 +2,7 @@
 //! reads the log and snapshots for it, away from the commit path.
 //!
 //! A connection that ends says nothing of the process at its other end: a device between may have
-//! cut it. So it is dialled again at once. If nobody listens there any more, the process is gone,
+//! cut it. So it is dialled again at once ([`Redial`]). If nobody listens there any more, the process is gone,
 //! and the machine hears of it, a round trip after the end; if the new connection succeeds, nothing
 //! has happened; without any answer its timeouts decide.
 
@@ -11,44 +11,34 @@ use crate::net::dial::{dial, DialError, Dialled};
 use crate::net::peer::{Peer, Work};
 use crate::net::socket;
 use quorate_consensus::{Fetch, Index, KeyId, Term};
-use quorate_group::{Input, LogLevel, Parcel};
+use quorate_group::{Input, LogLevel, Parcel, Redial};
 use quorate_wal::ReadError;
 use quorate_wire::{RefusalCode, Want};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A process that is being killed may be reached while its port is not closed yet.
-const BACKOFF_MIN: Duration = Duration::from_millis(5);
-const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// Between two dials.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to look for the end of our connection when theirs has ended.
 const PROBE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(live: &Live, peer: &Peer) {
-    let mut backoff = BACKOFF_MIN;
+    let mut redial = Redial::new(PAUSE_MAX);
     let mut complaint = String::new();
-    let mut at_once = true;
     while !peer.is_stopped() && !live.is_stopping() {
-        if let Some(dialled) = dial_any(live, peer, &mut complaint) {
+        let pause = if let Some(dialled) = dial_any(live, peer, &mut complaint) {
             complaint.clear();
             let connected = Instant::now();
             serve(live, peer, dialled);
-            if connected.elapsed() >= BACKOFF_MAX {
-                backoff = BACKOFF_MIN;
-                at_once = true;
-            }
-            // What became of it is to be known now. One that never stays is not dialled in a loop.
-            if std::mem::take(&mut at_once) {
-                continue;
-            }
+            redial.ended(connected.elapsed())
         } else {
             answer_requests(live, peer);
-        }
-        if !peer.wait_redial(backoff) {
+            redial.failed()
+        };
+        if !pause.is_zero() && !peer.wait_redial(pause) {
             return;
         }
-        backoff = (backoff * 2).min(BACKOFF_MAX);
-        at_once = true;
     }
 }
 

@@ -13,10 +13,9 @@ use crate::server::{Load, Server, Surroundings};
 use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use quorate_certify::{Codec, Packing};
-use quorate_seeds::{Coverage, Rng};
+use quorate_seeds::{caught, Coverage, Rng, Trace};
 use simulated_node::settings::{ExitAction, ExitPlan, PartSizes};
 use std::collections::BTreeMap;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,19 +38,16 @@ pub struct Report {
 }
 
 /// Runs one seed.
-pub fn run_seed(seed: u64, plant: Option<Plant>, traced: bool) -> Report {
-    let oracle = Arc::new(Oracle::new(traced));
+pub fn run_seed(seed: u64, plant: Option<Plant>, trace: Trace) -> Report {
+    let oracle = Arc::new(Oracle::new(trace));
     let ends = Arc::new(Plain::new((0, 0)));
     let (in_world, out) = (oracle.clone(), ends.clone());
     let world = move || {
         World::new(seed, plant, &in_world).live();
         *out.lock() = (installed().digest(), installed().steps());
     };
-    let ran = catch_unwind(AssertUnwindSafe(|| baton::run(seed, STEPS_MAX, world)));
-    if let Err(panic) = ran {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-        oracle.fail(format!("a thread panicked: {text}"));
+    if let Some(panic) = caught(|| baton::run(seed, STEPS_MAX, world)) {
+        oracle.fail(panic);
     }
     let (digest, steps) = *ends.lock();
     Report {

@@ -8,16 +8,16 @@ use super::event::Life;
 use super::{Mark, Micros, Outgoing, Phase, World};
 use quorate_consensus::{KeyId, MemberId};
 use quorate_group::{Assembly, Input, FORWARD_BYTES};
-use quorate_wire::{Fragmenter, FrameReader, Hello, Packet, Welcome};
+use quorate_wire::{Fragmenter, FrameReader, Gatherer, Hello, Lanes, Packet, Welcome};
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::time::Duration;
 
 /// Longest packet between members.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 const GREETING_BYTES_MAX: usize = 32 << 10;
-/// Bytes gathered for one write, and how long each takes.
-const GATHER: usize = 128 << 10;
-const GATHER_US: Micros = 1_000;
+/// How long one write takes.
+const WRITE_US: Micros = 1_000;
 
 /// One that `from` dialled. Packets go to `to`.
 pub struct Connection {
@@ -29,7 +29,8 @@ pub struct Connection {
     pub(super) addr: usize,
     /// By the accepting member.
     pub(super) number: u64,
-    outbox: Outbox,
+    lanes: Lanes,
+    gatherer: Gatherer,
     room_wanted: bool,
     pumping: bool,
     last_arrival: Micros,
@@ -40,15 +41,6 @@ pub struct Connection {
     pub(super) ended: bool,
     /// The accepting side has seen it end.
     told: bool,
-}
-
-/// What waits to be written.
-#[derive(Default)]
-struct Outbox {
-    urgent: VecDeque<Packet>,
-    bulk: VecDeque<Packet>,
-    fragments: Option<Fragmenter>,
-    queued_bytes: usize,
 }
 
 /// Bytes that have arrived.
@@ -68,7 +60,7 @@ impl World {
     pub(super) fn push(&mut self, m: usize, to: MemberId, packet: Packet) {
         let Some(id) = self.connection_to(m, to) else { return };
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
-        connection.outbox.push(packet);
+        connection.lanes.push(packet);
     }
 
     /// Writes what was put into the outboxes of `m`.
@@ -76,29 +68,30 @@ impl World {
         let Some(process) = &self.nodes[m].process else { return };
         let ids: Vec<u64> = process.links.values().filter_map(|link| link.connection).collect();
         for id in ids {
-            let waits = |c: &Connection| !c.pumping && c.outbox.queued_bytes > 0;
+            let waits = |c: &Connection| !c.pumping && c.lanes.bytes() > 0;
             if self.connections.get(&id).is_some_and(waits) {
                 self.pump(id);
             }
         }
     }
 
-    /// One write: urgent packets first, then frames of bulk ones.
+    /// One write.
     pub(super) fn pump(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
-        connection.pumping = false;
+        let Connection { lanes, gatherer, .. } = connection;
         let mut bytes = Vec::new();
-        connection.outbox.gather(&mut bytes);
+        gatherer.gather(&mut bytes, |pop| pop(lanes));
+        let more = !lanes.is_empty() || !gatherer.is_empty();
+        connection.pumping = more;
         if bytes.is_empty() {
             return;
         }
-        let (life, more) = (connection.from, connection.outbox.has_more());
-        let (from, to, peer) = (life.0, connection.to.0, connection.peer);
-        let room = connection.room_wanted && connection.outbox.queued_bytes < FORWARD_BYTES;
+        let room = connection.room_wanted && connection.lanes.bytes() < FORWARD_BYTES;
         connection.room_wanted &= !room;
-        connection.pumping = more;
+        let (life, to, peer) = (connection.from, connection.to.0, connection.peer);
+        let from = life.0;
         if more {
-            self.later_to(life, GATHER_US, move |w| w.pump(id));
+            self.later_to(life, WRITE_US, move |w| w.pump(id));
         }
         if !self.net.works(from, to) || !self.connections[&id].held.is_empty() {
             self.hold(id, bytes);
@@ -218,17 +211,14 @@ impl World {
 
     pub(super) fn outgoing_ended(&mut self, m: usize, id: u64) {
         let now = self.schedule.now();
-        let long = self.scenario.election_us();
         let Some(Connection { peer, .. }) = self.connections.get(&id) else { return };
         let peer = *peer;
         let this = |link: &&mut Outgoing| link.connection == Some(id);
         let Some(link) = self.link(m, peer).filter(this) else { return };
         link.connection = None;
-        let stood_long = now - link.since >= long;
-        let at_once = std::mem::take(&mut link.at_once) || stood_long;
-        let delay = if at_once { 0 } else { link.back_off(long) };
+        let pause = link.redial.ended(Duration::from_micros(now - link.since));
         self.step(m, Input::Disconnected(peer));
-        self.dial_soon(m, peer, delay);
+        self.dial_soon(m, peer, pause);
     }
 
     pub(super) fn incoming_ended(&mut self, m: usize, id: u64) {
@@ -336,7 +326,8 @@ impl Connection {
             peer,
             addr,
             number: 0,
-            outbox: Outbox::default(),
+            lanes: Lanes::default(),
+            gatherer: Gatherer::default(),
             room_wanted: false,
             pumping: false,
             last_arrival: 0,
@@ -351,48 +342,15 @@ impl Connection {
     /// It ends, and what was under way is lost.
     fn let_go(&mut self) {
         self.ended = true;
-        self.outbox = Outbox::default();
+        (self.lanes, self.gatherer) = (Lanes::default(), Gatherer::default());
         self.held.clear();
         self.reader = FrameReader::new(Pipe::default(), 0);
     }
 }
 
-impl Outbox {
-    fn push(&mut self, packet: Packet) {
-        self.queued_bytes += packet.size_hint();
-        let queue = if packet.is_urgent() { &mut self.urgent } else { &mut self.bulk };
-        queue.push_back(packet);
-    }
-
-    fn has_more(&self) -> bool {
-        !self.urgent.is_empty() || !self.bulk.is_empty() || self.fragments.is_some()
-    }
-
-    fn gather(&mut self, frames: &mut Vec<u8>) {
-        while frames.len() < GATHER {
-            if let Some(packet) = self.urgent.pop_front() {
-                self.queued_bytes -= packet.size_hint();
-                frames.extend(encode(&packet));
-                continue;
-            }
-            if self.fragments.is_none() {
-                if let Some(packet) = self.bulk.pop_front() {
-                    self.queued_bytes -= packet.size_hint();
-                    self.fragments = Some(Fragmenter::new(packet.frame_type(), packet.encode()));
-                }
-            }
-            let Some(fragments) = &mut self.fragments else { return };
-            if !fragments.next_frame(frames) {
-                self.fragments = None;
-            }
-        }
-    }
-}
-
 pub(super) fn encode(packet: &Packet) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut fragments = Fragmenter::new(packet.frame_type(), packet.encode());
-    while fragments.next_frame(&mut bytes) {}
+    Fragmenter::of(packet).all_frames(&mut bytes);
     bytes
 }
 

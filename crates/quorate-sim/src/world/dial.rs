@@ -5,6 +5,7 @@ use super::{slot_of, Mark, Micros, Outgoing, Plant, World};
 use quorate_consensus::{KeyId, MemberId};
 use quorate_group::{Greeting, Input};
 use quorate_wire::{Hello, Packet, Refusal, Want, PROTOCOL_MAX, PROTOCOL_MIN};
+use std::time::Duration;
 
 /// Where dialling a peer has got to.
 #[derive(Clone, Copy)]
@@ -27,29 +28,28 @@ impl Dial {
 
 impl World {
     pub(super) fn keep_connected(&mut self, m: usize, peer: MemberId, addrs: Vec<String>) {
+        let pause_max = self.scenario.election_us();
         let Some(process) = &mut self.nodes[m].process else { return };
-        let new = || Outgoing { at_once: true, ..Outgoing::default() };
-        let link = process.links.entry(peer).or_insert_with(new);
+        let link = process.links.entry(peer).or_insert_with(|| Outgoing::new(pause_max));
         link.addrs = addrs;
-        link.backoff_us = 0;
         link.wanted_now = true;
-        self.dial_soon(m, peer, 0);
+        self.dial_soon(m, peer, Duration::ZERO);
     }
 
     /// Dials, unless there is a connection, or somebody is at it.
-    pub(super) fn dial_soon(&mut self, m: usize, peer: MemberId, delay: Micros) {
+    pub(super) fn dial_soon(&mut self, m: usize, peer: MemberId, pause: Duration) {
         let Some(link) = self.link(m, peer) else { return };
         if link.connection.is_some() || link.addrs.is_empty() || link.greeting.is_some() {
             return;
         }
-        if link.dialling && (delay > 0 || !link.wanted_now) {
+        if link.dialling && (!pause.is_zero() || !link.wanted_now) {
             return;
         }
         link.dialling = true;
         link.wanted_now = false;
         link.attempt += 1;
         let attempt = link.attempt;
-        self.later_at(m, delay, move |w| {
+        self.later_at(m, pause.as_micros() as Micros, move |w| {
             let began_ms = w.now_ms(m);
             w.dial(m, Dial { peer, attempt, addr: 0, refused: true, began_ms });
         });
@@ -192,14 +192,13 @@ impl World {
 
     /// No address is left.
     fn not_connected(&mut self, m: usize, Dial { peer, refused, began_ms, .. }: Dial) {
-        let most = self.scenario.election_us();
         let Some(link) = self.link(m, peer) else { return };
         link.dialling = false;
-        let backoff = link.back_off(most);
+        let pause = link.redial.failed();
         if refused {
             self.mark(Mark::NotThere);
             self.step(m, Input::NotThere { peer, dialled_ms: began_ms });
         }
-        self.dial_soon(m, peer, backoff);
+        self.dial_soon(m, peer, pause);
     }
 }
