@@ -55,11 +55,17 @@ fn main() -> Result<ExitCode> {
     }
     if !args.compare && args.read_log.is_empty() {
         for provider in &args.providers {
-            let newer = run(&args, &dir, provider, &args.suites, &args.tests)?;
             let whole: &[String] = if args.tests.is_empty() { &args.suites } else { &[] };
-            let mut kept = Results::load(&dir.kept(provider))?;
-            kept.update(newer, whole);
-            kept.save(&dir.kept(provider))?;
+            let keep = |newer: &Results, whole| {
+                let mut kept = Results::load(&dir.kept(provider))?;
+                kept.update(newer.clone(), whole);
+                kept.save(&dir.kept(provider))
+            };
+            let mut newer = run(&args, &dir, provider, &args.suites, &args.tests)?;
+            // Of hours; the second run may come to nothing.
+            keep(&newer, whole)?;
+            run_again(&args, &dir, provider, &args.tests, AGAIN, &mut newer)?;
+            keep(&newer, &[])?;
         }
     }
     compare(&args, &dir)
@@ -96,18 +102,9 @@ fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
     suites.sort();
     suites.dedup();
     let mut results = run(args, dir, "quorate", &suites, &tests)?;
-    let failed = results.failed();
-    if args.retry > 0 && !failed.is_empty() {
-        // The runner tries tests again that fail, but not those in whose error logs it finds a warning, such as
-        // that the disk stood still while a compiler wrote beside it. What they wrote stays.
-        let (now, first) = (dir.mtr.join("quorate-some"), dir.mtr.join("quorate-first"));
-        clear(&first)?;
-        fs::rename(&now, &first)?;
-        println!("again: {}; what they wrote is in {}", failed.join(", "), first.display());
-        results.run_again(run(args, dir, "quorate", &suites, &failed)?);
-    }
+    run_again(args, dir, "quorate", &tests, AGAIN_QUICK, &mut results)?;
     let of = |wanted| results.0.iter().filter(move |(_, row)| row.outcome == wanted);
-    for outcome in [Outcome::Unstable, Outcome::Skipped, Outcome::Failed] {
+    for outcome in [Outcome::Unstable, Outcome::Skipped, Outcome::InDoubt, Outcome::Failed] {
         of(outcome).for_each(|(test, _)| println!("{}: {test}", outcome.name()));
     }
     let passed = results.0.values().filter(|row| row.outcome.passed()).count();
@@ -115,6 +112,43 @@ fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
     let good = passed > 0 && bad == 0;
     println!("test result: {}. {passed} passed; {bad} failed", if good { "ok" } else { "FAILED" });
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The runner itself tries tests again that fail, but not those that its servers' warnings leave in doubt.
+const AGAIN: &[Outcome] = &[Outcome::InDoubt];
+/// Nor does it where it finds a warning in an error log, such as that the disk stood still while a compiler wrote
+/// beside it: of the chosen few, those are tried again, too.
+const AGAIN_QUICK: &[Outcome] = &[Outcome::InDoubt, Outcome::Failed];
+
+/// Runs those of `first` once more that ended in one of these ways, where `tests` were run. What they wrote the first
+/// time stays.
+fn run_again(
+    args: &Args,
+    dir: &Directory,
+    provider: &str,
+    tests: &[String],
+    how: &[Outcome],
+    first: &mut Results,
+) -> Result<()> {
+    let again = first.ended(how);
+    if args.retry == 0 || again.is_empty() {
+        return Ok(());
+    }
+    let wrote = dir.run(provider, tests);
+    let stays = dir.mtr.join(format!("{provider}-first"));
+    let wrote = if wrote == dir.run(provider, &again) {
+        clear(&stays)?;
+        fs::rename(&wrote, &stays)?;
+        stays
+    } else {
+        wrote
+    };
+    println!("again: {}; what they wrote is in {}", again.join(", "), wrote.display());
+    let mut suites: Vec<String> =
+        again.iter().filter_map(|t| t.split_once('.')).map(|(suite, _)| suite.into()).collect();
+    suites.dedup();
+    first.run_again(run(args, dir, provider, &suites, &again)?);
+    Ok(())
 }
 
 fn run(
@@ -134,12 +168,7 @@ fn run(
         if tests.is_empty() { "all" } else { "some" },
         suites.join(", ")
     );
-    // What a whole run wrote of its failures is still there after some of them were run again.
-    let run_dir = dir.mtr.join(if tests.is_empty() {
-        provider.to_owned()
-    } else {
-        format!("{provider}-some")
-    });
+    let run_dir = dir.run(provider, tests);
     fs::create_dir_all(&run_dir)?;
     let run = Run {
         provider: &path,
@@ -176,6 +205,15 @@ impl Directory {
         let mtr = build.parent().context("the build has no directory")?.join("mtr");
         fs::create_dir_all(&mtr).with_context(|| format!("creating {}", mtr.display()))?;
         Ok(Directory { mtr })
+    }
+
+    /// Of one run. What a whole run wrote of its failures is still there after some of them were run again.
+    fn run(&self, provider: &str, tests: &[String]) -> PathBuf {
+        self.mtr.join(if tests.is_empty() {
+            provider.to_owned()
+        } else {
+            format!("{provider}-some")
+        })
     }
 
     fn kept(&self, provider: &str) -> PathBuf {

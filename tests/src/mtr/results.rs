@@ -14,6 +14,9 @@ pub enum Outcome {
     /// Passed, but not at first.
     Unstable,
     Failed,
+    /// Passed, but servers that ran it and others warned of something when they stopped: any of these may have
+    /// caused it.
+    InDoubt,
     /// Needs what this server or machine has not (a debug build, --big-test), or is disabled.
     Skipped,
 }
@@ -46,10 +49,11 @@ const WARNED_AT_SHUTDOWN: &str =
 const HEAD: &str = "test\toutcome\tms\tcomment";
 
 impl Outcome {
-    const NAMES: [(Outcome, &'static str); 4] = [
+    const NAMES: [(Outcome, &'static str); 5] = [
         (Outcome::Passed, "passed"),
         (Outcome::Unstable, "unstable"),
         (Outcome::Failed, "failed"),
+        (Outcome::InDoubt, "in doubt"),
         (Outcome::Skipped, "skipped"),
     ];
 
@@ -72,7 +76,8 @@ impl Results {
         if let Some((_, tests)) = line.split_once(WARNED_AT_SHUTDOWN) {
             let tests: Vec<&str> = tests.split_whitespace().collect();
             let rows = self.0.iter_mut().filter(|(name, _)| tests.contains(&without_mix(name)));
-            rows.for_each(|(_, row)| row.outcome = Outcome::Failed);
+            let passed = rows.filter(|(_, row)| row.outcome.passed());
+            passed.for_each(|(_, row)| row.outcome = Outcome::InDoubt);
             return Told::Failure;
         }
         let Some((name, verdict, rest)) = parse(line) else { return Told::Nothing };
@@ -93,22 +98,26 @@ impl Results {
         }
     }
 
-    /// The tests that failed, whatever the combination.
-    pub fn failed(&self) -> Vec<String> {
-        let failed = self.0.iter().filter(|(_, row)| row.outcome == Outcome::Failed);
-        let mut tests: Vec<String> = failed.map(|(name, _)| without_mix(name).to_owned()).collect();
+    /// The tests that ended like this, whatever the combination.
+    pub fn ended(&self, how: &[Outcome]) -> Vec<String> {
+        let these = self.0.iter().filter(|(_, row)| how.contains(&row.outcome));
+        let mut tests: Vec<String> = these.map(|(name, _)| without_mix(name).to_owned()).collect();
         tests.dedup();
         tests
     }
 
-    /// Takes in a second run of those that failed: who passes now is unstable.
+    /// Takes in a second run of those that failed or are in doubt: who passes now is unstable, and who fails now
+    /// has failed.
     pub fn run_again(&mut self, again: Results) {
         for (name, mut row) in again.0 {
-            let failed = self.0.get(&name).is_some_and(|row| row.outcome == Outcome::Failed);
-            if failed && row.outcome.passed() {
-                row.outcome = Outcome::Unstable;
-                self.0.insert(name, row);
+            let before = self.0.get(&name).map(|row| row.outcome);
+            if !matches!(before, Some(Outcome::Failed | Outcome::InDoubt)) {
+                continue;
             }
+            if row.outcome.passed() {
+                row.outcome = Outcome::Unstable;
+            }
+            self.0.insert(name, row);
         }
     }
 
@@ -226,7 +235,7 @@ galera.GCF-1                             [ retry-pass ]    7
             "galera.a 'row' w1 [ pass ]   11",
             "galera.b w2 [ fail ]  Found warnings/errors in server log file!",
         ]);
-        assert_eq!(results.failed(), ["galera.a", "galera.b"]);
+        assert_eq!(results.ended(&[Outcome::Failed]), ["galera.a", "galera.b"]);
         results.run_again(read(&[
             "galera.a 'mix' w1 [ pass ]   12",
             "galera.a 'row' w1 [ fail ]",
@@ -237,14 +246,21 @@ galera.GCF-1                             [ retry-pass ]    7
     }
 
     #[test]
-    fn a_warning_at_shutdown_is_a_failure_of_the_tests_before_it() {
+    fn a_warning_at_shutdown_leaves_the_tests_before_it_in_doubt() {
         let mut results = Results::default();
         assert_eq!(results.read_line("galera.a 'mix' w1 [ pass ]   11"), Told::End);
         assert_eq!(results.read_line("galera.b w2 [ pass ]   11"), Told::End);
         assert_eq!(results.read_line("galera.c w1 [ pass ]   11"), Told::End);
-        let warned = format!("{WARNED_AT_SHUTDOWN}galera.a galera.c");
+        assert_eq!(results.read_line("galera.d w1 [ fail ]"), Told::Failure);
+        let warned = format!("{WARNED_AT_SHUTDOWN}galera.a galera.c galera.d");
         assert_eq!(results.read_line(&warned), Told::Failure);
-        assert_eq!(results.failed(), ["galera.a", "galera.c"]);
+        assert_eq!(results.ended(&[Outcome::InDoubt]), ["galera.a", "galera.c"]);
+        let mut again = Results::default();
+        again.read_line("galera.a 'mix' w1 [ pass ]   11");
+        again.read_line("galera.c w1 [ fail ]");
+        results.run_again(again);
+        assert_eq!(results.ended(&[Outcome::Failed]), ["galera.c", "galera.d"]);
+        assert_eq!(results.ended(&[Outcome::Unstable]), ["galera.a"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! transfers fail.
 
 use super::results::{Results, Told};
+use super::tree;
 use anyhow::{bail, ensure, Context, Result};
 use quorate_cli::cluster::Account;
 use quorate_lab::leftovers::clear;
@@ -12,7 +13,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const RUNNER_DIR: &str = "/usr/share/mysql/mysql-test";
 /// The runner gives each of its workers this many ports, from 10,000 on.
 const PORTS_PER_WORKER: u16 = 30;
 /// Workers whose ports are below those that the kernel hands out.
@@ -95,7 +95,7 @@ impl Run<'_> {
     /// The runner's command line, and the copy of the provider that its account can read.
     fn command(&self) -> Result<(Command, PathBuf)> {
         ensure!(
-            Path::new(RUNNER_DIR).join("mariadb-test-run").exists(),
+            tree::runner().exists(),
             "MariaDB's test runner is missing: apt-get install mariadb-test"
         );
         let account = Account::choose()?;
@@ -111,6 +111,7 @@ impl Run<'_> {
                 blocked.display()
             );
         }
+        let suites = tree::make(&self.dir.join("suites"), &account)?;
         let provider = self.dir.join("provider.so");
         fs::copy(self.provider, &provider)
             .with_context(|| format!("copying {}", self.provider.display()))?;
@@ -132,7 +133,7 @@ impl Run<'_> {
             .arg(format!("--testcase-timeout={TEST_MINUTES}"))
             .arg(format!("--suite-timeout={RUN_MINUTES}"))
             .args(self.tests)
-            .current_dir(RUNNER_DIR)
+            .current_dir(suites)
             .env("HOME", &var)
             .env("USER", &account.name)
             .env("LOGNAME", &account.name)

@@ -108,7 +108,7 @@ fn count(results: &Results, suite: &str) -> Counts {
     let mut counts = Counts { passed: 0, failed: 0, skipped: 0, unstable: Vec::new() };
     for (name, row) in results.of_suite(suite) {
         match row.outcome {
-            Outcome::Failed => counts.failed += 1,
+            Outcome::Failed | Outcome::InDoubt => counts.failed += 1,
             Outcome::Skipped => counts.skipped += 1,
             Outcome::Passed => counts.passed += 1,
             Outcome::Unstable => {
