@@ -98,9 +98,11 @@ pub enum Member {
         name = "force-quorum",
         long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
         what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
-        be alive, and when a kept member has more in its log than the first one named: name that one \
-        first then. The reason stands in the log with the change. The members given up never come back \
-        with their logs: empty their directories before they are started again.\n\n\
+        be alive. With --cluster or --seed all that are to be kept are asked, and the one with the longest \
+        log is to lead. On a cluster of this machine the first one named is: if another one has more in its \
+        log, the order is refused, and that one has to be named first. The reason stands in the log with the \
+        change. The members given up never come back with their logs: empty their directories before they \
+        are started again.\n\n\
         Examples:\n  quorate member force-quorum --keep node1\n  \
         quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
     )]

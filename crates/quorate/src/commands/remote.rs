@@ -178,17 +178,31 @@ fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {
     say(json, json!({ "rules": report.rules }), || format!("{}\n", report.rules))
 }
 
-/// Shows what would be done; does it only if a reason is given, and where it is told.
+/// Shows what would be done; does it only if a reason is given. Of those to be kept the one with the longest log is to
+/// lead: the others do not agree to a shorter one than their own.
 fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
     let first = args.keep.first().context("name the members to keep: --keep NAME,NAME")?;
-    let keep = args.keep.clone();
-    let planned = ask_plan(remote, first, Request::ForcePlan { keep: keep.clone() })?;
+    let report = remote.report()?.1;
+    // Whom the member that reports does not know, the one that is to lead may.
+    let known = args.keep.iter().filter_map(|name| member_named(&report, name).ok());
+    let mut plans = Vec::new();
+    for member in known {
+        let plan = ask_plan(remote, &member.name, Request::ForcePlan { keep: args.keep.clone() });
+        let asking = || format!("asking {}, which is to be kept and so has to agree", member.name);
+        plans.push((member, plan.with_context(asking)?));
+    }
+    // Which also says that it is not known.
+    let Some((leads, planned)) = plans.into_iter().reduce(longer) else {
+        return Err(member_named(&report, first).map(drop).unwrap_err());
+    };
+    let leads = &leads.name;
     if !json {
-        println!("{first}: {}", shown(&planned));
+        println!("{leads}: {}", shown(&planned));
     }
     let done = match &args.reason {
         Some(reason) if planned.refusal.is_none() => {
-            Some(ask_plan(remote, first, Request::ForceQuorum { keep, reason: reason.clone() })?)
+            let request = Request::ForceQuorum { keep: args.keep.clone(), reason: reason.clone() };
+            Some(ask_plan(remote, leads, request)?)
         }
         _ => None,
     };
@@ -199,8 +213,23 @@ fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
             "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into()
         }
     };
-    say(json, json!({ "plan": planned, "done": done }), || last)?;
+    say(json, json!({ "leads": leads, "plan": planned, "done": done }), || last)?;
     Ok(if planned.refusal.is_some() { FAILED } else { OK })
+}
+
+/// Whose log ends later; of equals one with a database, or else the first.
+fn longer<'a>(
+    first: (&'a MemberReport, Plan),
+    second: (&'a MemberReport, Plan),
+) -> (&'a MemberReport, Plan) {
+    let rank = |(member, plan): &(&MemberReport, Plan)| {
+        (plan.last_term, plan.last_index, member.role != "logger")
+    };
+    if rank(&second) > rank(&first) {
+        second
+    } else {
+        first
+    }
 }
 
 fn ask_plan(remote: &Remote, name: &str, request: Request) -> Result<Plan> {
@@ -243,4 +272,36 @@ fn given<T: DeserializeOwned>(option: &str, text: &Option<String>) -> Result<Opt
 fn unknown(option: &str, text: &str) -> anyhow::Error {
     let message = format!("{text:?} is none of the values of {option}: see its help");
     Failure::new(USAGE, message).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_longest_log_is_to_lead_and_of_equals_a_server() {
+        let leads = |ends: &[(&str, u64, u64)]| {
+            let members: Vec<MemberReport> = ends
+                .iter()
+                .enumerate()
+                .map(|(at, (role, ..))| MemberReport {
+                    name: at.to_string(),
+                    role: role.to_string(),
+                    ..MemberReport::default()
+                })
+                .collect();
+            let plans = ends.iter().map(|(_, last_term, last_index)| Plan {
+                last_term: *last_term,
+                last_index: *last_index,
+                ..Plan::default()
+            });
+            let best = members.iter().zip(plans).reduce(longer);
+            best.map(|(member, _)| member.name.clone()).unwrap_or_default()
+        };
+        assert_eq!(leads(&[]), "");
+        assert_eq!(leads(&[("voter", 3, 90), ("voter", 3, 90)]), "0");
+        assert_eq!(leads(&[("voter", 3, 90), ("voter", 3, 91), ("voter", 2, 500)]), "1");
+        assert_eq!(leads(&[("voter", 3, 90), ("logger", 4, 7)]), "1");
+        assert_eq!(leads(&[("logger", 3, 90), ("learner", 3, 90)]), "1");
+    }
 }

@@ -96,7 +96,7 @@ impl Remote {
         let (reached, report) = self.report()?;
         let (by, member) = (&report.own.name, member_named(&report, name)?);
         // Where it was reached, if it was: an announced address may be for members alone.
-        let address = if by == name { reached } else { member.address.clone() };
+        let address = if *by == member.name { reached } else { member.address.clone() };
         let asked =
             self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
         self.follow(address, asked, request)
@@ -143,9 +143,9 @@ impl Remote {
     }
 }
 
-/// The member of this name, as who reports knows it.
+/// The member of this name or id, as who reports knows it.
 pub fn member_named<'a>(report: &'a Report, name: &str) -> Result<&'a MemberReport> {
-    report.members.iter().find(|member| member.name == name).ok_or_else(|| {
+    report.members.iter().find(|member| member.name == name || member.id == name).ok_or_else(|| {
         let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
         let (by, names) = (&report.own.name, names.join(", "));
         let message = format!("{by} knows no member {name}; there are {names}. Nothing was done");
