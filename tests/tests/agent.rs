@@ -1,7 +1,7 @@
 //! `quorate agent` beside each server: what load balancers, monitoring and scripts are told, also of servers that
 //! hang, and who may give orders.
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use quorate_tests::agent::{Agent, TOKEN};
 use quorate_tests::{await_that, TestCluster};
 use rustix::process::Signal;
@@ -58,6 +58,16 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
     assert_eq!((code, said), (200, format!("node{follower} leads now")));
     await_that("the new primary", || Ok(agent(follower).code("/primary")? == 200))?;
     assert_eq!(agent(leader).code("/primary")?, 503);
+    // As all agents tell it, from the group's log.
+    for node in cluster.all() {
+        let led = format!("node{follower} leads in term ");
+        await_that("the hand-over in the history", || {
+            let history = agent(node).json("/history")?;
+            let noted = history.as_array().context("a list")?.iter();
+            let noted = noted.filter(|event| event["source"] == "log");
+            Ok(noted.filter_map(|event| event["what"].as_str()).any(|what| what.contains(&led)))
+        })?;
+    }
 
     // A server that hangs is nothing, and its agent says so at once.
     cluster.signal(follower, Signal::STOP)?;

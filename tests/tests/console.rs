@@ -50,6 +50,9 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
     browser.click("#yes")?;
     await_that("the new leader", || Ok(text(&mut browser, "#facts")?.starts_with(&leads)))?;
     ensure!(cluster.leader()? == to);
+    await_that("what the group's log has of it", || {
+        Ok(text(&mut browser, "#events")?.contains(&format!("{leads} in term ")))
+    })?;
 
     // By keyboard alone: from button to button, into the dialog, past the token (which is remembered) and Cancel.
     let to = cluster.followers()?[0];

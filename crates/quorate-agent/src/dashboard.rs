@@ -4,6 +4,7 @@
 use crate::memory::Memory;
 use crate::metrics::render;
 use crate::verdict::tests::report;
+use quorate_latency::LatencyReport;
 use quorate_live::port::MemberReport;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ fn served() -> BTreeSet<String> {
     let mut all = report(true, "single");
     all.own.certificate_days = Some(90);
     all.own.log.age_s = Some(60);
+    all.own.log.sync_latency = Some(LatencyReport::default());
     all.members = vec![MemberReport { matched_index: Some(1), ..MemberReport::default() }];
     let memory = Memory::new(Duration::from_secs(60));
     memory.answered(all, Instant::now());

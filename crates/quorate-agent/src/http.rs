@@ -3,7 +3,7 @@
 //!
 //! Invariant: each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody.
 
-use crate::memory::{Known, Memory};
+use crate::memory::{Known, Memory, Told};
 use crate::metrics;
 use crate::orders::{priority, switchover};
 use crate::samples::{Sample, Samples};
@@ -134,7 +134,7 @@ async fn cluster(State(serving): Shared) -> Response {
 }
 
 async fn history(State(serving): Shared) -> Response {
-    Json(serving.memory.events()).into_response()
+    Json(serving.memory.history()).into_response()
 }
 
 async fn scrape(State(serving): Shared) -> Response {
@@ -161,15 +161,14 @@ struct Followed {
     news: Receiver<Arc<Sample>>,
     /// What is kept, before what comes.
     first: Option<Vec<Arc<Sample>>>,
-    /// The number of the next event to tell.
-    next: u64,
+    told: Told,
 }
 
-/// Server-sent events: `history` first, with the samples that are kept; then `sample` each second, each with the
-/// events that came since.
+/// Server-sent events: `history` first, with the samples that are kept and all that has happened; then `sample` each
+/// second, each with what has happened since.
 async fn follow(State(serving): Shared) -> Response {
     let (kept, news) = serving.samples.follow();
-    let followed = Followed { serving, news, first: Some(kept), next: 0 };
+    let followed = Followed { serving, news, first: Some(kept), told: Told::default() };
     let stream = futures_util::stream::unfold(followed, |mut followed| async {
         let told = followed.next().await?;
         Some((told, followed))
@@ -184,8 +183,8 @@ impl Followed {
             Some(kept) => ("history", kept),
             None => ("sample", vec![self.news.recv().await.ok()?]),
         };
-        let (events, next) = self.serving.memory.events_from(self.next);
-        self.next = next;
+        let (events, told) = self.serving.memory.history_from(self.told);
+        self.told = told;
         let orders = self.serving.token.is_some();
         let body = json!({ "samples": samples, "events": events, "orders": orders });
         Some(Event::default().event(kind).json_data(body))

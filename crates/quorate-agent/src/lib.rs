@@ -7,6 +7,7 @@
 //!
 //! * [`verdict`]: what a report means for whoever wants to send writes or reads there. Pure.
 //! * [`history`]: what has changed from report to report. Pure.
+//! * [`past`]: what the group's own log says has happened.
 //! * [`memory`]: the last report, and what came of those before.
 //! * [`metrics`]: the same as OpenMetrics.
 //! * [`watch`]: a thread that asks a member.
@@ -26,6 +27,7 @@ mod memory;
 mod metrics;
 mod moving;
 mod orders;
+mod past;
 mod samples;
 mod serve;
 mod survey;
@@ -103,6 +105,7 @@ impl Agent {
             options.interval,
             operating.clone(),
             memory.clone(),
+            watch::Asks::StatusAndPast,
         )
         .map_err(StartError::Threads)?;
         survey::start(memory.clone(), operating.clone(), samples.clone())

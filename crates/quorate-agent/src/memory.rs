@@ -3,8 +3,10 @@
 //! Invariant: what is read here is never waited for longer than the lock takes, and never older than it says.
 
 use crate::history::{between, Event};
+use crate::past::{merged, Past};
 use parking_lot::Mutex;
-use quorate_live::port::Report;
+use quorate_live::port::{Happening, Report};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -34,6 +36,16 @@ struct Inner {
     elections: u64,
     asked: u64,
     unanswered: u64,
+    past: Past,
+}
+
+/// How far somebody was told the history.
+#[derive(Clone, Copy, Default)]
+pub struct Told {
+    /// The number of the next event that was seen here.
+    next: u64,
+    /// The place in the log of the last that was noted.
+    index: u64,
 }
 
 /// What is known now.
@@ -114,9 +126,27 @@ impl Memory {
         }
     }
 
-    /// The oldest first.
-    pub fn events(&self) -> Vec<Event> {
-        self.events_from(0).0
+    /// Whether the member, having reported this, is to be asked what has happened to the group.
+    pub fn wants_past(&self, report: &Report) -> bool {
+        self.inner.lock().past.is_due(report)
+    }
+
+    pub fn past_heard(&self, report: &Report, happenings: Option<Vec<Happening>>) {
+        self.inner.lock().past.heard(report, happenings);
+    }
+
+    /// What the group noted and what was seen here, the oldest first.
+    pub fn history(&self) -> Vec<Value> {
+        self.history_from(Told::default()).0
+    }
+
+    /// What was not told yet, and what is told with that.
+    pub fn history_from(&self, told: Told) -> (Vec<Value>, Told) {
+        let (seen, next) = self.events_from(told.next);
+        let inner = self.inner.lock();
+        let history = merged(inner.past.noted_after(told.index), &seen);
+        // Of another group, or of one that was forced back, it may be less.
+        (history, Told { next, index: inner.past.last() })
     }
 
     /// Those from the one of this number on, and the number of the next; the first ever was 0.
@@ -171,7 +201,7 @@ mod tests {
         memory.not_answered("connection refused".into(), true);
         memory.not_answered("connection refused".into(), true);
         memory.answered(report(true, "multi"), Instant::now());
-        let events = memory.events();
+        let events = memory.events_from(0).0;
         let whats: Vec<&str> = events.iter().map(|event| event.what.as_str()).collect();
         assert_eq!(
             whats,
@@ -206,7 +236,7 @@ mod tests {
             memory.not_answered("gone".into(), true);
             memory.answered(report(true, "multi"), Instant::now());
         }
-        assert_eq!(memory.events().len(), EVENTS_MAX);
+        assert_eq!(memory.events_from(0).0.len(), EVENTS_MAX);
         let (last, next) = memory.events_from(2 * EVENTS_MAX as u64 - 1);
         assert_eq!((last.len(), next), (1, 2 * EVENTS_MAX as u64));
         assert_eq!(memory.events_from(next).0, []);

@@ -4,12 +4,15 @@
 use crate::memory::Known;
 use crate::verdict::{is_primary, lag, serves, takes_writes};
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
+use quorate_latency::LatencyReport;
 use quorate_live::port::Report;
+use quorate_live::CommitLatencyReport;
 use std::fmt;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
@@ -65,6 +68,9 @@ pub fn render(known: &Known) -> Result<String, fmt::Error> {
             "Those of them that were applied again, as they had passed certification.",
             commits.replays,
         );
+    }
+    if let Some(report) = &known.fresh {
+        of_latency(report, &mut registry);
     }
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -178,11 +184,72 @@ fn of_members(report: &Report, registry: &mut Registry) {
     );
 }
 
+fn of_latency(report: &Report, registry: &mut Registry) {
+    if let Some(sync) = &report.own.log.sync_latency {
+        registry.register_with_unit(
+            "sync_latency",
+            "Time of a sync of the log, with its write.",
+            Unit::Seconds,
+            Counted(sync.clone()),
+        );
+    }
+    let server = report.own.server.as_ref();
+    if let Some(commit) = server.and_then(|server| server.commit_latency.clone()) {
+        let CommitLatencyReport { replicate, order, commit } = commit;
+        registry.register_with_unit(
+            "commit_latency",
+            "Time of each stage of the commits of its clients.",
+            Unit::Seconds,
+            Stages([("replicate", replicate), ("order", order), ("commit", commit)]),
+        );
+    }
+}
+
+/// A histogram that was counted elsewhere.
+#[derive(Debug)]
+struct Counted(LatencyReport);
+
+/// Those of the stages of something.
+#[derive(Debug)]
+struct Stages([(&'static str, LatencyReport); 3]);
+
+fn encode_histogram(latency: &LatencyReport, mut encoder: MetricEncoder) -> fmt::Result {
+    let seconds = |us: u64| us as f64 / 1e6;
+    let known = latency.buckets.iter().map(|(end_us, count)| (seconds(*end_us), *count));
+    let buckets: Vec<(f64, u64)> = known.chain([(f64::INFINITY, latency.beyond)]).collect();
+    let (sum, count) = (seconds(latency.sum_us), latency.count());
+    encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+}
+
+impl EncodeMetric for Counted {
+    fn encode(&self, encoder: MetricEncoder) -> fmt::Result {
+        encode_histogram(&self.0, encoder)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+impl EncodeMetric for Stages {
+    fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
+        for (stage, latency) in &self.0 {
+            encode_histogram(latency, encoder.encode_family(&[("stage", *stage)])?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::Memory;
     use crate::verdict::tests::report;
+    use quorate_latency::Latency;
     use quorate_live::port::MemberReport;
     use std::time::{Duration, Instant};
 
@@ -194,6 +261,11 @@ mod tests {
         assert!(!text.contains("quorate_leader "), "{text}");
         let mut seen = report(true, "single");
         seen.own.last_index = 50;
+        let latency = Latency::default();
+        for us in [300, 1_000, 7_000_000] {
+            latency.took(Duration::from_micros(us));
+        }
+        seen.own.log.sync_latency = Some(latency.report());
         seen.members = vec![MemberReport {
             name: "n2\"x".into(),
             connected: true,
@@ -211,6 +283,10 @@ mod tests {
             "quorate_member_behind_entries{member=\"n2\\\"x\"} 7",
             "quorate_questions_total 1",
             "quorate_local_cert_failures_total 3",
+            "quorate_sync_latency_seconds_bucket{le=\"0.001\"} 2",
+            "quorate_sync_latency_seconds_bucket{le=\"+Inf\"} 3",
+            "quorate_sync_latency_seconds_sum 7.0013",
+            "quorate_commit_latency_seconds_count{stage=\"order\"} 0",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");

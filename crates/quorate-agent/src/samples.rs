@@ -4,6 +4,7 @@ use crate::memory::Known;
 use crate::verdict::{self, lag};
 use parking_lot::Mutex;
 use quorate_live::port::{MemberReport, Report};
+use quorate_live::CommitLatencyReport;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,6 +48,9 @@ pub struct Node {
     /// Since its start: from two samples follows the mean between them.
     pub syncs: Option<u64>,
     pub sync_us_avg: Option<f64>,
+    /// Commits of its clients since its start, and the microseconds that they took in all.
+    pub commits: Option<u64>,
+    pub commit_us: Option<u64>,
 }
 
 pub struct Samples {
@@ -111,6 +115,7 @@ impl Node {
         };
         let own = &report.own;
         let server = own.server.as_ref();
+        let latency = server.and_then(|server| server.commit_latency.as_ref());
         let state = match (server, own.primary) {
             _ if own.failed => "out of service",
             _ if own.isolated => "isolated",
@@ -129,6 +134,8 @@ impl Node {
             log_bytes: Some(own.log.bytes),
             syncs: Some(own.log.syncs),
             sync_us_avg: Some(own.log.sync_us_avg),
+            commits: latency.map(|latency| latency.commit.count()),
+            commit_us: latency.map(CommitLatencyReport::sum_us),
             ..node
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::memory::{Known, Memory};
 use crate::samples::{Sample, Samples};
-use crate::watch::Watch;
+use crate::watch::{Asks, Watch};
 use quorate_live::port::Operating;
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +60,13 @@ impl Survey {
                 continue;
             }
             let memory = Arc::new(Memory::new(STALE));
-            let started = Watch::start(address, INTERVAL, self.operating.clone(), memory.clone());
+            let started = Watch::start(
+                address,
+                INTERVAL,
+                self.operating.clone(),
+                memory.clone(),
+                Asks::Status,
+            );
             // Without a thread for it, it is not known, and the next second tries again.
             if let Ok(watch) = started {
                 self.others.insert(address.to_owned(), (watch, memory));

@@ -80,7 +80,7 @@ pub fn role(report: &Report) -> &'static str {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use quorate_live::{CommitReport, ServerReport};
+    use quorate_live::{CommitLatencyReport, CommitReport, ServerReport};
 
     /// Of a server that is well.
     pub(crate) fn report(leads: bool, mode: &str) -> Report {
@@ -96,6 +96,7 @@ pub(crate) mod tests {
             committed: 100,
             lag_ms: 1500,
             commits: Some(CommitReport { cert_failures: 3, ..CommitReport::default() }),
+            commit_latency: Some(CommitLatencyReport::default()),
             ..ServerReport::default()
         });
         report

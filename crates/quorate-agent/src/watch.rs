@@ -8,6 +8,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What a member is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asks {
+    Status,
+    /// And what has happened to the group, when that may be something new.
+    StatusAndPast,
+}
+
 /// Asks until it is dropped.
 pub struct Watch {
     over: Arc<AtomicBool>,
@@ -20,6 +28,7 @@ impl Watch {
         interval: Duration,
         operating: Arc<Operating>,
         memory: Arc<Memory>,
+        asks: Asks,
     ) -> io::Result<Watch> {
         let over = Arc::new(AtomicBool::new(false));
         let (member, told) = (member.to_owned(), over.clone());
@@ -28,6 +37,9 @@ impl Watch {
             while !told.load(Ordering::Relaxed) {
                 let asked = Instant::now();
                 look(&mut session, &member, interval, &operating, &memory);
+                if asks == Asks::StatusAndPast {
+                    look_back(&mut session, &memory);
+                }
                 thread::sleep(interval.saturating_sub(asked.elapsed()));
             }
         })?;
@@ -60,6 +72,20 @@ fn look(
             let gone = matches!(error, Unanswered::NotReached(_));
             memory.not_answered(error.to_string(), gone);
         }
+    }
+}
+
+/// On the connection on which the member has just reported; another time, if there is none.
+fn look_back(session: &mut Option<Session>, memory: &Memory) {
+    let Some(report) = memory.known().fresh.filter(|report| memory.wants_past(report)) else {
+        return;
+    };
+    let Some(open) = session else { return };
+    match open.ask(&Request::History) {
+        Ok(Answer::History(happenings)) => memory.past_heard(&report, Some(happenings)),
+        // It is of a release that shows none, or may not show it to this operator.
+        Ok(_) => memory.past_heard(&report, None),
+        Err(_) => *session = None,
     }
 }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
 use quorate_group::{Committed, LogLevel};
+use quorate_latency::LatencyReport;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -60,6 +61,8 @@ pub struct ServerReport {
     pub transactions: u64,
     /// Of a release that says so.
     pub commits: Option<CommitReport>,
+    /// Of a release that says so.
+    pub commit_latency: Option<CommitLatencyReport>,
 }
 
 /// What became of a server's own transactions: counters since its start, or since it was told to begin anew.
@@ -73,6 +76,26 @@ pub struct CommitReport {
     pub bf_aborts: u64,
     /// Of those, the ones that had passed certification, and were applied again.
     pub replays: u64,
+}
+
+/// How long the stages of a commit take at its origin, of transactions and of fragments of streaming ones:
+/// counted since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommitLatencyReport {
+    /// From the proposal until the group has decided: it is on the disks of a majority, and certified.
+    pub replicate: LatencyReport,
+    /// From there until it is its turn to commit, after all that came before it.
+    pub order: LatencyReport,
+    /// The server's own commit.
+    pub commit: LatencyReport,
+}
+
+impl CommitLatencyReport {
+    /// Microseconds of all stages.
+    pub fn sum_us(&self) -> u64 {
+        self.replicate.sum_us + self.order.sum_us + self.commit.sum_us
+    }
 }
 
 /// Local happenings, not part of the log; called on group threads, must not block, and must not

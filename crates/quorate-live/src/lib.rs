@@ -61,7 +61,7 @@ mod threads;
 pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{CommitReport, KeptLog, Observer, ServerReport, StateMachine};
+pub use host::{CommitLatencyReport, CommitReport, KeptLog, Observer, ServerReport, StateMachine};
 pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{
     https_config, parse_bool, Credential, OperatorId, OperatorIdentity, Operators, Privilege,

@@ -4,7 +4,8 @@ use crate::blocking::{Mutex, RwLock};
 use crate::settings::Settings;
 use quorate_certify::{Packing, WriteSetBuilder};
 use quorate_consensus::MemberId;
-use quorate_live::CommitReport;
+use quorate_latency::Latency;
+use quorate_live::{CommitLatencyReport, CommitReport};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 pub struct Counters {
@@ -31,6 +32,7 @@ pub struct Counters {
     pub cert_digest: AtomicU64,
     /// Members of the last primary view.
     pub view_members: Mutex<Vec<MemberId>>,
+    pub latency: CommitLatency,
     /// Of write sets that were certified: how many, and the sums of what `sequenced` is told of them.
     sequenced_count: AtomicU64,
     distance_sum: AtomicU64,
@@ -38,6 +40,24 @@ pub struct Counters {
     max_ws_size: AtomicU64,
     log_conflicts: AtomicBool,
     packing: RwLock<Option<Packing>>,
+}
+
+/// Of each stage of the commits of this node's sessions.
+#[derive(Default)]
+pub struct CommitLatency {
+    pub replicate: Latency,
+    pub order: Latency,
+    pub commit: Latency,
+}
+
+impl CommitLatency {
+    pub fn report(&self) -> CommitLatencyReport {
+        CommitLatencyReport {
+            replicate: self.replicate.report(),
+            order: self.order.report(),
+            commit: self.commit.report(),
+        }
+    }
 }
 
 impl Counters {
@@ -60,6 +80,7 @@ impl Counters {
             cert_index_size: AtomicU64::new(0),
             cert_digest: AtomicU64::new(0),
             view_members: Mutex::new(Vec::new()),
+            latency: CommitLatency::default(),
             sequenced_count: AtomicU64::new(0),
             distance_sum: AtomicU64::new(0),
             interval_sum: AtomicU64::new(0),

@@ -2,8 +2,10 @@
 
 use crate::seal::{DiskKeyId, DiskKeys};
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId, Term};
+use quorate_latency::Latency;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a log directory is kept.
@@ -107,6 +109,8 @@ pub struct WalStats {
     pub sync_us_squares: f64,
     pub sync_us_min: u64,
     pub sync_us_max: u64,
+    /// Of the same batches.
+    pub latency: Arc<Latency>,
     /// Entries on disk since the log was opened.
     pub entries: u64,
     /// What is wrong but not (yet) in the way, e.g. that the next segment could not be prepared
@@ -122,6 +126,7 @@ impl WalStats {
         self.sync_us_sum += us;
         self.sync_us_squares += (us as f64).powi(2);
         self.sync_us_max = self.sync_us_max.max(us);
+        self.latency.took(took);
     }
 
     /// Mean of a batch's time, in microseconds; 0 without one.
@@ -150,5 +155,6 @@ mod tests {
         }
         assert_eq!((stats.sync_us_min, stats.sync_us_max, stats.syncs), (2000, 9000, 8));
         assert_eq!((stats.sync_us_avg(), stats.sync_us_deviation()), (5000.0, 2000.0));
+        assert_eq!(stats.latency.report().count(), 8);
     }
 }

@@ -7,6 +7,7 @@ use quorate_consensus::{
     Index, Level, MemberId, MemberInfo, Primaries, PriorityRule, Rules, Term, LEVEL, LEVEL_MIN,
 };
 use quorate_group::GroupStatus;
+use quorate_latency::LatencyReport;
 use quorate_wire::PeerIdentity;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -114,6 +115,8 @@ pub struct LogReport {
     pub syncs: u64,
     pub sync_us_avg: f64,
     pub sync_us_max: u64,
+    /// Of a sync, with its write. Of a release that says so.
+    pub sync_latency: Option<LatencyReport>,
     /// What is wrong with its disk but not (yet) in the way.
     pub warning: Option<String>,
 }
@@ -131,6 +134,7 @@ pub(crate) struct Seen {
     pub isolated: bool,
     pub failed: bool,
     pub log_age_s: Option<u64>,
+    pub sync_latency: LatencyReport,
     pub last_fault: Option<Fault>,
     pub certificate_days: Option<i64>,
     pub server: Option<ServerReport>,
@@ -188,6 +192,7 @@ impl OwnReport {
                 syncs: status.syncs,
                 sync_us_avg: status.sync_us_avg,
                 sync_us_max: status.sync_us_max,
+                sync_latency: Some(seen.sync_latency),
                 warning: status.log_warning,
             },
             disputed: status.disputed,

@@ -268,6 +268,7 @@ fn report(live: &Live, operator: &OperatorId) -> Report {
         isolated,
         failed: live.has_failed(),
         log_age_s: log_age.map(|age| age.as_secs()),
+        sync_latency: live.hands.wal.stats().latency.report(),
         last_fault: fault
             .map(|(at, message)| Fault { message, seconds_ago: at.elapsed().as_secs() }),
         certificate_days: trust.expiry.as_ref().map(|expiry| expiry.days_left(SystemTime::now())),

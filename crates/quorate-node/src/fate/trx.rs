@@ -6,13 +6,16 @@
 //! - once commit order is entered for a commit fragment, nothing aborts the transaction;
 //! - whoever has a fate leaves commit order and apply order exactly once for its seqno.
 
-use crate::blocking::{Condvar, Mutex, MutexGuard};
+use crate::blocking::{now, Condvar, Mutex, MutexGuard};
+use crate::counters::CommitLatency;
 use crate::fate::stream::Stream;
 use crate::order::{CommitOrder, Entered, Halted};
 use bytes::Bytes;
 use quorate_certify::{flags, Packed, PartsOf, WriteSetBuilder};
+use quorate_latency::Latency;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Where a local transaction stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +67,8 @@ pub struct TrxState {
     pub commit_left: bool,
     /// A fragment was aborted inside commit order: told at its release.
     pub deferred_abort: bool,
+    /// When the stage of its commit began that it is in, if that is counted.
+    stage_began: Option<Instant>,
 }
 
 pub struct Trx {
@@ -119,11 +124,31 @@ impl TrxState {
         self.fate.as_ref().map_or(-1, |f| f.seqno)
     }
 
+    /// It is proposed now: its commit begins.
+    pub fn begin_commit(&mut self) {
+        self.phase = Phase::Sending;
+        self.stage_began = Some(now());
+    }
+
+    /// A stage of its commit has ended, and the next one begun.
+    pub fn end_stage(&mut self, stage: &Latency, ended: Instant) {
+        if let Some(began) = &mut self.stage_began {
+            stage.took(ended.saturating_duration_since(*began));
+            *began = ended;
+        }
+    }
+
+    /// It does not commit, or is applied again first: what follows is no stage of a commit.
+    pub fn end_timing(&mut self) {
+        self.stage_began = None;
+    }
+
     fn is_commit_fragment(&self) -> bool {
         self.fate.as_ref().is_some_and(|f| f.flags & flags::TRX_END != 0)
     }
 
     fn interrupted(&mut self) -> EnterResult {
+        self.end_timing();
         if self.is_commit_fragment() {
             self.phase = Phase::MustReplay;
             EnterResult::Replay
@@ -146,6 +171,7 @@ impl Trx {
             commit_entered: false,
             commit_left: false,
             deferred_abort: false,
+            stage_began: None,
         };
         Self { id, state: Mutex::new(state), decided: Condvar::new() }
     }
@@ -182,7 +208,11 @@ impl Trx {
     }
 
     /// Enters commit order for the current fragment. The interface's table of phases is here.
-    pub fn enter_commit(&self, order: &CommitOrder) -> Result<EnterResult, Halted> {
+    pub fn enter_commit(
+        &self,
+        order: &CommitOrder,
+        latency: &CommitLatency,
+    ) -> Result<EnterResult, Halted> {
         let mut state = self.state.lock();
         // Without a seqno (-1) it has no turn, which the order says.
         let seqno = state.seqno();
@@ -209,15 +239,17 @@ impl Trx {
             // Only a fragment that does not commit can be marked once inside.
             return Ok(state.interrupted());
         }
+        state.end_stage(&latency.order, now());
         Ok(EnterResult::Entered)
     }
 
-    pub fn leave_commit(&self, order: &CommitOrder) -> Result<(), Halted> {
+    pub fn leave_commit(&self, order: &CommitOrder, latency: &CommitLatency) -> Result<(), Halted> {
         let mut state = self.state.lock();
         if !state.commit_entered || state.commit_left {
             return Ok(());
         }
         state.commit_left = true;
+        state.end_stage(&latency.commit, now());
         let seqno = state.seqno();
         match state.phase {
             Phase::MustAbort => {

@@ -49,10 +49,14 @@ impl Node {
         self.local.queue.queued()
     }
 
-    /// How old, by the clock of its origin, the first write set is that is ordered and not applied.
+    /// How old, by the clock of its origin, the first write set is that is ordered and not applied. A database
+    /// that is still to come from another node lags behind nothing.
     pub fn lag(&self) -> Duration {
         let ordered = self.local.link().map_or(-1, |link| link.progress.seqno());
-        self.local.lag.age(ordered, self.last_applied())
+        match self.last_applied() {
+            ..0 => Duration::ZERO,
+            applied => self.local.lag.age(ordered, applied),
+        }
     }
 
     /// The operator has changed something.

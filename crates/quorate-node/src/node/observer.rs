@@ -73,6 +73,7 @@ impl Observer for NodeObserver {
             lag_ms: node.lag().as_millis() as u64,
             transactions: link.map_or(0, |link| link.open_transactions() as u64),
             commits: Some(node.counters().commits()),
+            commit_latency: Some(node.counters().latency.report()),
         })
     }
 

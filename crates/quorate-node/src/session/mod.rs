@@ -8,6 +8,7 @@ mod isolation;
 mod large;
 mod wait;
 
+use crate::blocking::now;
 use crate::fate::trx::{
     Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Trx, TrxState, TrxTable,
 };
@@ -145,7 +146,7 @@ impl Sessions {
         let packing = self.packing(&link, state.builder.data_len());
         let data = state.builder.finish_packed(&header, packing);
         self.local.counters.note_local(keys, data_bytes, data.len());
-        state.phase = Phase::Sending;
+        state.begin_commit();
         drop(state);
         sync::point("before_replicate_sync");
 
@@ -158,6 +159,7 @@ impl Sessions {
             trx.lock().phase = Phase::Aborting;
             return (self.gave_up(ws_flags), None);
         };
+        let decided = now();
         drop(place);
         sync::point("after_replicate_sync");
         sync::point("local_monitor_master_enter_sync");
@@ -167,7 +169,15 @@ impl Sessions {
             sync::point("after_certify_apply_monitor_enter");
         }
         self.pause.hold(fate.seqno, || trx.lock().phase == Phase::MustAbort);
-        self.answer(&mut trx.lock(), &fate)
+        let mut state = trx.lock();
+        let told = self.answer(&mut state, &fate);
+        match state.phase {
+            Phase::Ordered => {
+                state.end_stage(&self.local.counters.latency.replicate, decided);
+            }
+            _ => state.end_timing(),
+        }
+        told
     }
 
     /// Translates a fate into what the interface's table of phases asks for.
@@ -255,10 +265,10 @@ impl Sessions {
     }
 
     pub fn commit_order_enter(&self, handle: &Handle) -> Answer {
-        let order = &self.local.commit;
+        let (order, latency) = (&self.local.commit, &self.local.counters.latency);
         let in_order = |entered| self.withdrawal.in_order(entered);
         match handle {
-            Handle::Local(trx) => match in_order(trx.enter_commit(order)) {
+            Handle::Local(trx) => match in_order(trx.enter_commit(order, latency)) {
                 Some(EnterResult::Entered) => Answer::Done,
                 Some(EnterResult::Replay) => Answer::Replay,
                 Some(EnterResult::Failed) => Answer::Failed,
@@ -272,11 +282,11 @@ impl Sessions {
     }
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
-        let order = &self.local.commit;
+        let (order, latency) = (&self.local.commit, &self.local.counters.latency);
         let committed = matches!(handle, Handle::Remote(remote) if remote.committed);
         let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error, committed);
         let left = match handle {
-            Handle::Local(trx) => trx.leave_commit(order),
+            Handle::Local(trx) => trx.leave_commit(order, latency),
             Handle::Remote(remote) => remote.leave_commit(order),
         };
         match (self.withdrawal.in_order(left), agreed) {

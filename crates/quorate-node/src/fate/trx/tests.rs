@@ -48,7 +48,7 @@ fn a_victim_ordered_before_the_aborter_is_left_alone() {
 fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
     let trx = ordered(Phase::Ordered, COMMIT);
     assert_eq!(trx.abort(0, &order_at(0)), Abort::Marked(5));
-    assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Replay));
+    assert_eq!(trx.enter_commit(&order_at(4), &CommitLatency::default()), Ok(EnterResult::Replay));
     assert_eq!(trx.lock().phase, Phase::MustReplay);
 }
 
@@ -56,7 +56,7 @@ fn a_kill_has_no_order_and_aborts_what_has_not_committed() {
 fn an_aborted_fragment_fails_instead_of_being_replayed() {
     let trx = ordered(Phase::Ordered, FRAGMENT);
     assert_eq!(trx.abort(6, &order_at(0)), Abort::Marked(5), "even by a later one");
-    assert_eq!(trx.enter_commit(&order_at(4)), Ok(EnterResult::Failed));
+    assert_eq!(trx.enter_commit(&order_at(4), &CommitLatency::default()), Ok(EnterResult::Failed));
     assert_eq!(trx.lock().phase, Phase::Aborting);
 }
 
@@ -66,7 +66,7 @@ fn waiting_for_commit_order_ends_in_a_replay() {
     let trx = Arc::new(ordered(Phase::Ordered, COMMIT));
     let waiter = {
         let (order, trx) = (order.clone(), trx.clone());
-        std::thread::spawn(move || trx.enter_commit(&order))
+        std::thread::spawn(move || trx.enter_commit(&order, &CommitLatency::default()))
     };
     while trx.lock().phase != Phase::Committing {
         std::thread::yield_now();
@@ -79,9 +79,9 @@ fn waiting_for_commit_order_ends_in_a_replay() {
 fn inside_commit_order_a_commit_cannot_be_aborted_any_more() {
     let order = order_at(4);
     let trx = ordered(Phase::Ordered, COMMIT);
-    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
+    assert_eq!(trx.enter_commit(&order, &CommitLatency::default()), Ok(EnterResult::Entered));
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
-    trx.leave_commit(&order).unwrap();
+    trx.leave_commit(&order, &CommitLatency::default()).unwrap();
     assert_eq!(trx.lock().phase, Phase::Committed);
     assert_eq!(trx.abort(3, &order), Abort::NotAllowed(5));
     assert_eq!(order.last_left(), 5);
@@ -91,9 +91,9 @@ fn inside_commit_order_a_commit_cannot_be_aborted_any_more() {
 fn inside_commit_order_a_fragment_is_marked_and_told_at_its_release() {
     let order = order_at(4);
     let trx = ordered(Phase::Ordered, FRAGMENT);
-    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
+    assert_eq!(trx.enter_commit(&order, &CommitLatency::default()), Ok(EnterResult::Entered));
     assert_eq!(trx.abort(3, &order), Abort::Marked(5));
-    trx.leave_commit(&order).unwrap();
+    trx.leave_commit(&order, &CommitLatency::default()).unwrap();
     let state = trx.lock();
     assert!(state.deferred_abort);
     assert_eq!(state.phase, Phase::Aborting);
@@ -110,8 +110,8 @@ fn a_failed_one_passes_commit_order_undisturbed() {
         "its streaming transaction may be rolled back"
     );
     assert_eq!(trx.lock().phase, Phase::Aborting);
-    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
-    trx.leave_commit(&order).unwrap();
+    assert_eq!(trx.enter_commit(&order, &CommitLatency::default()), Ok(EnterResult::Entered));
+    trx.leave_commit(&order, &CommitLatency::default()).unwrap();
     assert_eq!(trx.lock().phase, Phase::RolledBack);
 }
 
@@ -121,8 +121,8 @@ fn a_replaying_one_is_not_aborted_again() {
     let trx = ordered(Phase::Replaying, COMMIT);
     assert_eq!(trx.abort(3, &order), Abort::Done(5));
     assert_eq!(trx.lock().phase, Phase::Replaying);
-    assert_eq!(trx.enter_commit(&order), Ok(EnterResult::Entered));
-    trx.leave_commit(&order).unwrap();
+    assert_eq!(trx.enter_commit(&order, &CommitLatency::default()), Ok(EnterResult::Entered));
+    trx.leave_commit(&order, &CommitLatency::default()).unwrap();
     assert_eq!(trx.lock().phase, Phase::Committed);
 }
 
@@ -137,4 +137,36 @@ fn a_fate_wakes_its_owner_and_giving_up_ends_the_wait() {
     assert_eq!(owner.join().unwrap(), 8);
     let other = Trx::new(2);
     assert!(other.await_fate(other.lock(), || true).fate.is_none());
+}
+
+#[test]
+fn each_stage_of_a_commit_is_counted_once_and_only_of_what_was_proposed() {
+    let latency = CommitLatency::default();
+    let counts = || {
+        let report = latency.report();
+        [report.replicate, report.order, report.commit].map(|stage| stage.count())
+    };
+    for proposed in [false, true, true] {
+        let (trx, order) = (ordered(Phase::Ordered, COMMIT), order_at(4));
+        if proposed {
+            trx.lock().begin_commit();
+            trx.lock().end_stage(&latency.replicate, now());
+            trx.lock().phase = Phase::Ordered;
+        }
+        for _ in 0..2 {
+            assert_eq!(trx.enter_commit(&order, &latency), Ok(EnterResult::Entered));
+        }
+        for _ in 0..2 {
+            trx.leave_commit(&order, &latency).unwrap();
+        }
+    }
+    assert_eq!(counts(), [2, 2, 2]);
+    let (victim, order) = (ordered(Phase::Ordered, COMMIT), order_at(4));
+    victim.lock().begin_commit();
+    victim.lock().phase = Phase::MustAbort;
+    assert_eq!(victim.enter_commit(&order, &latency), Ok(EnterResult::Replay));
+    victim.lock().phase = Phase::Replaying;
+    assert_eq!(victim.enter_commit(&order, &latency), Ok(EnterResult::Entered));
+    victim.leave_commit(&order, &latency).unwrap();
+    assert_eq!(counts(), [2, 2, 2], "what is applied again first");
 }
