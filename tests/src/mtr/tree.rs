@@ -1,10 +1,11 @@
 //! MariaDB's test suites as its runner is to find them: with private keys that are private.
 //!
-//! The package installs the keys of its tests for everybody to read, and Quorate refuses such keys. The runner takes
-//! all that it needs from around the directory that it is started in; so it is started in a copy, which is made of
-//! symbolic links, but for those keys.
+//! The package installs the keys of its tests for everybody to read, and Quorate refuses such keys. And a warning fails
+//! a test, unless the suite expects it: it expects many of Galera's. The runner takes all that it needs from around the
+//! directory that it is started in; so it is started in a copy, which is made of symbolic links, but for those keys and
+//! for what the suite expects.
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use quorate_lab::leftovers::clear;
 use quorate_lab::server::Account;
 use std::ffi::OsStr;
@@ -16,6 +17,15 @@ const SHARE: &str = "/usr/share/mysql";
 const SUITES: &str = "mysql-test";
 /// Where the tests have their keys.
 const DATA: &str = "std_data";
+const SUITE: &str = "suite/galera";
+const SUITE_FILE: &str = "suite.pm";
+/// What it expects follows.
+const EXPECTED_MARK: &str = "push @::global_suppressions,\n  (\n";
+/// That a test means what Quorate warns of, as patterns: any certificate of a CA counts; suites of no effect.
+const EXPECTED: [&str; 2] = [
+    r"WSREP: Any certificate that the CA of socket\.ssl_ca has signed is let in as a member",
+    r"WSREP: socket\.ssl_cipher=.* has no effect",
+];
 const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
 /// What the runner looks for beside `share`.
 const PROGRAMS: [&str; 3] = ["bin", "lib", "sbin"];
@@ -37,10 +47,22 @@ pub fn make(dir: &Path, account: &Account) -> Result<PathBuf> {
     let (share, suites) = (Path::new(SHARE), Path::new(SHARE).join(SUITES));
     let copy = dir.join("share/mysql");
     link_all(share, &copy, |entry| entry != suites)?;
-    let data = suites.join(DATA);
-    link_all(&suites, &copy.join(SUITES), |entry| entry != data)?;
-    mirror(&data, &copy.join(SUITES).join(DATA), account)?;
-    Ok(copy.join(SUITES))
+    let (data, all) = (suites.join(DATA), suites.join("suite"));
+    let copy = copy.join(SUITES);
+    link_all(&suites, &copy, |entry| entry != data && entry != all)?;
+    mirror(&data, &copy.join(DATA), account)?;
+    let suite = suites.join(SUITE);
+    link_all(&all, &copy.join("suite"), |entry| entry != suite)?;
+    let expects = suite.join(SUITE_FILE);
+    link_all(&suite, &copy.join(SUITE), |entry| entry != expects)?;
+    let text = fs::read_to_string(&expects);
+    let text = text.with_context(|| format!("reading {}", expects.display()))?;
+    let more: String = EXPECTED.iter().map(|pattern| format!("     qr({pattern}),\n")).collect();
+    ensure!(text.contains(EXPECTED_MARK), "{} does not say what it expects", expects.display());
+    let own = copy.join(SUITE).join(SUITE_FILE);
+    fs::write(&own, text.replacen(EXPECTED_MARK, &format!("{EXPECTED_MARK}{more}"), 1))
+        .with_context(|| format!("writing {}", own.display()))?;
+    Ok(copy)
 }
 
 /// Links to all files of `from`, in a directory for each of its own; but a copy of each key.

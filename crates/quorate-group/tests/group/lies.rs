@@ -327,6 +327,30 @@ fn who_was_taken_for_a_member_before_that_was_known_is_not_heard_once_it_is() {
 }
 
 #[test]
+fn who_left_and_comes_back_with_another_key_is_no_pretender() {
+    const WARNING: &str = "not listened to any more";
+    let (mut world, other) = with_keys(2);
+    let member = world.leader();
+    let rest = 1 - member;
+    let identity = PeerIdentity { key: other, incarnation: 2, ..world.identity(member) };
+    world.order(member, Order::Leave, 10_000).unwrap();
+    world.kill(member);
+    world.run_ms(500);
+    // It asks for admission before it connects.
+    let request = JoinRequest { last_index: 0, blank: false, wish: Wish::default() };
+    let mut out = Output::default();
+    let machine = world.nodes[rest].machine.as_mut().unwrap();
+    machine.admit(world.now_ms, identity.clone(), &request, &mut out);
+    world.carry_out(rest, out);
+    world.until("its admission", |world| {
+        let machine = world.nodes[rest].machine.as_ref().unwrap();
+        machine.accepts(&PeerIdentity { key: key(member), ..identity.clone() }).is_err()
+    });
+    assert!(!world.nodes[rest].lines.iter().any(|line| line.contains(WARNING)));
+    assert!(world.introduces_itself(rest, identity).is_ok());
+}
+
+#[test]
 fn a_connection_that_was_welcome_before_its_key_was_known_does_not_begin() {
     let (mut world, foreign) = with_keys(2);
     let pretender = PeerIdentity { key: foreign, addr: "elsewhere".into(), ..world.identity(1) };

@@ -169,7 +169,7 @@ pub const SPECS: &[Spec] = &[
     spec("socket.ssl", Bool, "no", Start, "Encrypts the group's connections (TLS 1.3). Nodes know each other by certificates. It is on if a key or certificate is given. For a way without certificates, see quorate.secret_file."),
     spec("socket.ssl_ca", Text, "", Start, "The CA that signs the nodes' certificates (PEM). Default: socket.ssl_cert, which all nodes then share."),
     spec("socket.ssl_cert", Text, "", Start, "This node's certificate (PEM, X.509 version 3)."),
-    spec("socket.ssl_cipher", Text, "", Start, "The cipher suites of TLS 1.3 that are allowed with certificates, as OpenSSL names them. Default: all."),
+    spec("socket.ssl_cipher", Text, "", Start, "The cipher suites of TLS 1.3 that are allowed with certificates, as OpenSSL names them. Those of older versions have no effect. Default: all."),
     spec("socket.ssl_compression", Bool, "yes", Ignored, "TLS is not compressed."),
     spec("socket.ssl_crl", Text, "", Start, "The revocation lists of all CAs between the nodes' certificates and socket.ssl_ca (PEM, one file), for use with socket.ssl_ca. socket.ssl_reload reads the file again, and ends the connections of nodes whose certificates are revoked."),
     spec("socket.ssl_key", Text, "", Start, "The certificate's private key (PEM, not encrypted)."),

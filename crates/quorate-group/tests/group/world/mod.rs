@@ -343,7 +343,7 @@ impl World {
         self.carry_out(at, out);
     }
 
-    fn carry_out(&mut self, at: usize, mut out: Output) {
+    pub fn carry_out(&mut self, at: usize, mut out: Output) {
         if self.nodes[at].log.write(&mut out) {
             self.later(1, Event::Synced(at));
         }

@@ -133,15 +133,29 @@ fn revoked(path: &Path) -> Result<Vec<CertRevocationList<'static>>, GroupError> 
     })
 }
 
-/// With the suites of TLS 1.3 that are named.
+impl TlsOptions {
+    /// It has names of suites, but all of older versions, as Galera's users have them: they do not restrict
+    /// anything here, as they do not restrict TLS 1.3 there.
+    pub fn names_only_older_suites(&self) -> bool {
+        !self.ciphers.trim().is_empty() && named_suites(&self.ciphers).next().is_none()
+    }
+}
+
+/// The suites of TLS 1.3 that are named, whether there are such or not. OpenSSL names those of older versions, and
+/// groups of them, otherwise.
+fn named_suites(ciphers: &str) -> impl Iterator<Item = &str> {
+    ciphers.split([':', ',', ' ']).filter(|name| name.starts_with("TLS_"))
+}
+
+/// With the suites of TLS 1.3 that are named, or all.
 fn provider(ciphers: &str) -> Result<CryptoProvider, GroupError> {
     let mut provider = rustls_graviola::default_provider();
-    let named: Vec<&str> = ciphers.split([':', ',', ' ']).filter(|name| !name.is_empty()).collect();
+    provider.cipher_suites.retain(|suite| suite.tls13().is_some());
+    let there: Vec<String> = provider.cipher_suites.iter().map(openssl_name).collect();
+    let named: Vec<&str> = named_suites(ciphers).collect();
     if named.is_empty() {
         return Ok(provider);
     }
-    provider.cipher_suites.retain(|suite| suite.tls13().is_some());
-    let there: Vec<String> = provider.cipher_suites.iter().map(openssl_name).collect();
     provider.cipher_suites.retain(|suite| named.contains(&openssl_name(suite).as_str()));
     match provider.cipher_suites.is_empty() {
         true => Err(GroupError::Ciphers { named: ciphers.to_owned(), there: there.join(":") }),
