@@ -280,6 +280,18 @@ fn who_has_cut_a_member_off_hears_of_it_and_lets_it_go_on() {
 }
 
 #[test]
+fn one_thing_after_the_other_may_be_asked_as_fast_as_it_is_answered() {
+    let keeper = Keeper::new("brisk");
+    let cluster = keeper.started("operators-brisk", 1);
+    let ann = keeper.operator("ann", Privilege::All);
+    let asked = Instant::now();
+    for _ in 0..40 {
+        status(&ann, &cluster.nodes[0]);
+    }
+    println!("40 questions, a connection each, in {:?}", asked.elapsed());
+}
+
+#[test]
 fn on_one_host_nothing_is_to_be_shown() {
     let mut cluster = Cluster::new("operators-plain", 1);
     cluster.nodes[0].start().unwrap();

@@ -5,7 +5,7 @@ use crate::note::{Note, NoteId, NOTES_MAX, NOTE_BYTES_MAX};
 use crate::output::Output;
 use crate::rejected::Cause;
 use quorate_consensus::level::OPERATORS;
-use quorate_consensus::{EntryKind, Event, MemberId, Proposal};
+use quorate_consensus::{EntryKind, Event, Index, MemberId, Proposal};
 use quorate_wire::Packet;
 use std::collections::VecDeque;
 
@@ -13,44 +13,75 @@ use std::collections::VecDeque;
 pub(super) struct Posting {
     /// Not seen in the log yet. Of orders as many as are shown of them at most, and as many events. Older
     /// ones, of a member that is cut off for long, are in its error log.
-    waiting: VecDeque<Note>,
-    /// What they were sent after, last: see [`Driver::changes`]; and when that was.
-    sent: Option<(u64, u64)>,
+    waiting: VecDeque<Waiting>,
+}
+
+struct Waiting {
+    note: Note,
+    sent: Option<Sent>,
+}
+
+struct Sent {
+    /// See [`Driver::changes`].
+    changes: u64,
+    at_ms: u64,
+    /// Once it may have been lost: what was committed by then. It is lost if it is not found up to there. So a
+    /// member that lags does not fill the log with what is in it already.
+    looked_for_up_to: Option<Index>,
+}
+
+impl Waiting {
+    /// Whether it is to be sent, for the first time or again, where so much is committed.
+    fn is_due(&mut self, driver: &Driver, commit: Index) -> bool {
+        let Some(sent) = &mut self.sent else { return true };
+        let waited_ms = driver.now_ms.saturating_sub(sent.at_ms);
+        let doubtful =
+            sent.changes != driver.changes || waited_ms >= driver.options.election_timeout_ms;
+        if doubtful && sent.looked_for_up_to.is_none() {
+            sent.looked_for_up_to = Some(commit);
+        }
+        sent.looked_for_up_to.is_some_and(|index| driver.applied.last.index >= index)
+    }
 }
 
 impl Posting {
     /// Sent with the next look.
     pub fn push(&mut self, note: Note) {
-        let is_alike =
-            |other: &Note| std::mem::discriminant(other) == std::mem::discriminant(&note);
+        let kind = std::mem::discriminant(&note);
+        let is_alike = |other: &Waiting| std::mem::discriminant(&other.note) == kind;
         if self.waiting.iter().filter(|other| is_alike(other)).count() >= NOTES_MAX {
             let oldest = self.waiting.iter().position(is_alike);
             oldest.and_then(|at| self.waiting.remove(at));
         }
-        self.waiting.push_back(note);
-        self.sent = None;
+        self.waiting.push_back(Waiting { note, sent: None });
     }
 
     /// This one is in the log.
     pub fn noted(&mut self, id: NoteId) {
-        self.waiting.retain(|note| note.id() != id);
+        self.waiting.retain(|waiting| waiting.note.id() != id);
     }
 
     /// Proposes what waits, or sends it to the leader.
     pub fn send(&mut self, driver: &mut Driver, out: &mut Output) {
         let Some(leader) = driver.leader().filter(|_| !self.waiting.is_empty()) else { return };
-        let patience_ms = driver.options.election_timeout_ms;
-        let is_new = |(changes, sent_ms): (u64, u64)| {
-            changes != driver.changes || driver.now_ms.saturating_sub(sent_ms) >= patience_ms
-        };
         let status = driver.status();
+        let commit = status.commit;
         // Until then a leader of an earlier release may yet come, which would not read them.
-        let all_know_it = status.config.level >= OPERATORS && status.commit >= status.config_index;
-        if !self.sent.is_none_or(is_new) || !all_know_it {
+        if status.config.level < OPERATORS || commit < status.config_index {
             return;
         }
-        let proposal = |note: &Note| Proposal::new(EntryKind::Note, note.encode());
-        let proposals: Vec<Proposal> = self.waiting.iter().map(proposal).collect();
+        let mut due: Vec<&mut Waiting> = Vec::new();
+        for waiting in &mut self.waiting {
+            if waiting.is_due(driver, commit) {
+                due.push(waiting);
+            }
+        }
+        if due.is_empty() {
+            return;
+        }
+        let proposal =
+            |waiting: &&mut Waiting| Proposal::new(EntryKind::Note, waiting.note.encode());
+        let proposals: Vec<Proposal> = due.iter().map(proposal).collect();
         let sent = match leader == driver.id {
             true => propose(proposals, driver, out),
             false => {
@@ -62,7 +93,10 @@ impl Posting {
             }
         };
         if sent {
-            self.sent = Some((driver.changes, driver.now_ms));
+            let (changes, at_ms) = (driver.changes, driver.now_ms);
+            for waiting in due {
+                waiting.sent = Some(Sent { changes, at_ms, looked_for_up_to: None });
+            }
         }
     }
 }

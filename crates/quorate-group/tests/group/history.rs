@@ -1,5 +1,6 @@
 use crate::world::World;
-use quorate_group::{EventKind, Order};
+use quorate_consensus::EntryKind;
+use quorate_group::{EventKind, Note, Order};
 
 /// On each of these members somebody noted an event of this kind with these words.
 fn await_event(world: &mut World, members: &[usize], kind: EventKind, words: &str) {
@@ -44,4 +45,31 @@ fn what_a_member_says_of_itself_is_noted_wherever_it_is() {
     await_event(&mut world, &[0, 1, 2], EventKind::Transfer, "received the state of n9");
     let of = |world: &World| world.nodes[at].events().last().cloned().unwrap();
     assert_eq!((of(&world).node, of(&world).id.member), (format!("n{at}"), world.nodes[at].id));
+}
+
+#[test]
+fn a_member_that_lags_does_not_note_again_what_is_in_the_log() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let at = (leader + 1) % 3;
+    world.nodes[at].lags = true;
+    world.happened(at, EventKind::Transfer, "received the state of n9");
+    let others = [leader, (leader + 2) % 3];
+    await_event(&mut world, &others, EventKind::Transfer, "received the state of n9");
+    world.run_ms(5_000);
+    let notes = |world: &World| {
+        let entries = &world.nodes[leader].log.entries;
+        let notes = entries.iter().filter(|entry| entry.kind == EntryKind::Note);
+        let notes = notes.filter_map(|entry| Note::decode(entry.data.clone()).ok());
+        notes.filter(|note| note.id().member == world.nodes[at].id).count()
+    };
+    let noted = notes(&world);
+    world.nodes[at].lags = false;
+    world.propose(leader, "a row");
+    world.await_applied(&[0, 1, 2], &["a row"]);
+    world.run_ms(1_000);
+    assert_eq!(notes(&world), noted, "nor when it has caught up");
+    let of_it = world.nodes[leader].events();
+    let of_it = of_it.iter().filter(|event| event.id.member == world.nodes[at].id).count();
+    assert_eq!(noted, of_it, "each once");
 }

@@ -116,6 +116,7 @@ impl Served<'_> {
     fn run(&self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         reader.raise_limit(REQUEST_BYTES_MAX);
         let end = Instant::now() + LIFE_MAX;
+        let mut answered: Option<Instant> = None;
         for _ in 0..REQUESTS_MAX {
             let left = end.saturating_duration_since(Instant::now()).min(SILENCE_MAX);
             if left.is_zero() {
@@ -128,15 +129,19 @@ impl Served<'_> {
                     return Err(WireError::BadValue { what, value }.into());
                 }
             };
+            // Not before that: the end of a connection is to be noticed at once, or one who asks one thing after
+            // the other, each on a connection, has too many.
+            let paced = answered.map_or(Duration::ZERO, |at| PACE.saturating_sub(at.elapsed()));
+            if !self.live.pause(paced) {
+                break;
+            }
             let answer = match Request::decode(&body) {
                 Ok(request) => self.answer(request),
                 Err(error) => Answer::refused(Why::Request, self.unreadable(&error)),
             };
             let bytes = answer.encode().map_err(io::Error::other)?;
             write_frames(reader.stream_mut(), FrameType::OperatorAnswer, bytes.into())?;
-            if !self.live.pause(PACE) {
-                break;
-            }
+            answered = Some(Instant::now());
         }
         Ok(())
     }

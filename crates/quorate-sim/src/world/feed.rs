@@ -157,14 +157,14 @@ impl World {
         if is_view && news {
             self.mark(Mark::View);
         }
+        if let Some(noted) = noted {
+            self.noted(m, news, &noted, view);
+        }
         if let Some((decision, single)) = decision {
             self.decided(m, index, news, single, decision);
         } else {
             note!(self, "m{m} applies {} {kind:?}", show(position));
             self.step(m, Input::Applied(applied));
-        }
-        if let Some(noted) = noted {
-            self.noted(m, news, &noted, view);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::agree;
 use crate::args::Setup;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, OK};
-use crate::setup::{plan, Installed, Plan, Step};
+use crate::setup::{plan, Installed, Plan, Step, TRANSFERS};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
 use quorate_live::Secret;
@@ -25,7 +25,7 @@ pub fn setup(args: &Setup) -> Result<u8> {
     let plan = Plan::make(args, &Installed::look()?)?;
     if plan.steps.is_empty() {
         println!("{} has all that is needed already; nothing was changed.", plan.config.display());
-        return Ok(verify(&plan, &Installed::look()?));
+        return verify(&plan);
     }
     println!("This server is {}. To be done:\n", plan.own);
     plan.steps.iter().for_each(show);
@@ -33,7 +33,7 @@ pub fn setup(args: &Setup) -> Result<u8> {
     for step in &plan.steps {
         carry_out(step, &account)?;
     }
-    let code = verify(&plan, &Installed::look()?);
+    let code = verify(&plan)?;
     if code == OK {
         println!("{}", next(&plan, args.first));
     }
@@ -96,21 +96,41 @@ fn write(path: &Path, text: &str) -> Result<()> {
         .with_context(|| format!("writing {}", path.display()))
 }
 
-/// Whether the server will read what was written, and nothing after it says otherwise.
-fn verify(plan: &Plan, installed: &Installed) -> u8 {
-    let mut code = OK;
-    for line in plan.text.lines() {
+/// Whether what was written will be read, and nothing after it says otherwise.
+fn verify(plan: &Plan) -> Result<u8> {
+    let problems = ineffective(&plan.text, &Installed::look()?, &Installed::of_transfers()?);
+    for (name, problem) in &problems {
+        eprintln!("{name} of {} has no effect: {problem}", plan.config.display());
+    }
+    Ok(if problems.is_empty() { OK } else { FAILED })
+}
+
+/// The lines of a file of options that the server, or the scripts of state transfers, will not go by; and why.
+fn ineffective<'a>(
+    text: &'a str,
+    server: &Installed,
+    transfers: &Installed,
+) -> Vec<(&'a str, String)> {
+    let mut problems = Vec::new();
+    let mut read = server;
+    for line in text.lines() {
+        if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            read = if group == TRANSFERS { transfers } else { server };
+        }
         let Some((name, value)) = line.split_once('=') else { continue };
         let (name, value) = (name.trim(), value.trim().trim_matches('"'));
-        let problem = match installed.option(name) {
-            Some(found) if found == value => continue,
-            Some(found) => format!("another file sets it to {found} after it"),
-            None => "the server does not read the file: its folder is in no !includedir".to_owned(),
-        };
-        eprintln!("{name} of {} has no effect: {problem}", plan.config.display());
-        code = FAILED;
+        match read.option(name) {
+            Some(found) if found == value => {}
+            Some(found) => {
+                problems.push((name, format!("another file sets it to {found} after it")))
+            }
+            None => {
+                let what = "the server does not read the file: its folder is in no !includedir";
+                problems.push((name, what.to_owned()));
+            }
+        }
     }
-    code
+    problems
 }
 
 fn next(plan: &Plan, first: bool) -> String {
@@ -130,4 +150,25 @@ fn next(plan: &Plan, first: bool) -> String {
             systemctl restart mariadb (the data there is replaced by this server's)\n\
          3. Anywhere, to see that all are there: mariadb -e \"SHOW STATUS LIKE 'wsrep_cluster_size'\""
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_of_options_is_looked_for_where_it_is_read() {
+        let text =
+            "[mysqld]\nbinlog_format = ROW\nwsrep_on = ON\n\n[sst]\ntkey = /key\nencrypt = 3\n";
+        let of = |server: &str, transfers: &str| {
+            let read = ineffective(text, &Installed::of(server), &Installed::of(transfers));
+            read.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let (server, transfers) =
+            ("--binlog-format=ROW\n--wsrep-on=ON", "--tkey=/key\n--encrypt=3");
+        assert_eq!(of(server, transfers), Vec::<&str>::new());
+        assert_eq!(of(server, ""), ["tkey", "encrypt"]);
+        assert_eq!(of(&format!("{server}\n{transfers}"), "--encrypt=2"), ["tkey", "encrypt"]);
+        assert_eq!(of("--binlog-format=STATEMENT\n--wsrep-on=ON", transfers), ["binlog_format"]);
+    }
 }

@@ -5,20 +5,33 @@ use quorate_lab::server::{find_program, missing};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The options that the server would start with, in the order in which it reads them: the last one
+/// The group of options of the scripts that transfer the state.
+pub const TRANSFERS: &str = "sst";
+
+/// The options that a program would start with, in the order in which it reads them: the last one
 /// of a name is in force.
 pub struct Installed {
     options: Vec<(String, String)>,
 }
 
 impl Installed {
-    /// Asks MariaDB's own reader of option files.
+    /// Of the server.
     pub fn look() -> Result<Installed> {
+        Installed::read("--mysqld")
+    }
+
+    /// Of the scripts that transfer the state.
+    pub fn of_transfers() -> Result<Installed> {
+        Installed::read(TRANSFERS)
+    }
+
+    /// Asks MariaDB's own reader of option files for a group of options, or those of a program.
+    fn read(group: &str) -> Result<Installed> {
         let program = find_program("my_print_defaults").ok_or_else(|| {
             missing("my_print_defaults", &["mariadb-server", "mariadb-backup", "socat"])
         })?;
         let output = Command::new(&program)
-            .arg("--mysqld")
+            .arg(group)
             .output()
             .with_context(|| format!("running {}", program.display()))?;
         if !output.status.success() {

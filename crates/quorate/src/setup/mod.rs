@@ -9,5 +9,5 @@
 pub mod installed;
 pub mod plan;
 
-pub use installed::Installed;
+pub use installed::{Installed, TRANSFERS};
 pub use plan::{Plan, Step};

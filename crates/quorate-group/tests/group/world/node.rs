@@ -26,6 +26,8 @@ pub struct Node {
     pub primary: Vec<bool>,
     pub fatal: Vec<String>,
     pub lines: Vec<String>,
+    /// Nothing is fed to its state machine.
+    pub lags: bool,
     /// How often the outbox to the leader was full.
     pub waited_for_room: usize,
     /// Whom it wants to be connected to, and the connections it has accepted.
@@ -181,6 +183,7 @@ impl Node {
             primary: Vec::new(),
             fatal: Vec::new(),
             lines: Vec::new(),
+            lags: false,
             waited_for_room: 0,
             dials: BTreeSet::new(),
             incoming: BTreeMap::new(),
@@ -262,7 +265,9 @@ impl Node {
 
     /// Feeds up to here; what the machine is to be told of it.
     pub fn feed(&mut self, up_to: Option<Index>) -> Vec<Input> {
-        let (Some(up_to), Some(feed)) = (up_to, &mut self.feed) else { return Vec::new() };
+        let (Some(up_to), Some(feed)) = (up_to.filter(|_| !self.lags), &mut self.feed) else {
+            return Vec::new();
+        };
         let mut inputs = Vec::new();
         while feed.position().index < up_to {
             let entry = self.log.entries[feed.position().index as usize].clone();
@@ -273,8 +278,8 @@ impl Node {
                 Some(Committed::View { view, .. }) => self.views.push(view),
                 None => {}
             }
-            inputs.push(Input::Applied(feed.applied()));
             inputs.extend(feed.take_noted().map(|noted| Input::Noted(noted.note.id())));
+            inputs.push(Input::Applied(feed.applied()));
         }
         inputs
     }
