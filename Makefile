@@ -5,7 +5,7 @@ RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat openssl rsync
 TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 haproxy chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: monitoring-test upgrade-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test
+.PHONY: monitoring-test upgrade-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test hosts-test
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,9 @@ deb: packages ## Debian packages of the library and the command, in target/deb
 
 deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 in target/, beside a server that runs (as root)
 	@scripts/deb-test
+
+hosts-test: deb ## The packages on five hosts that share nothing but a network: servers, a logger, and one that operates them (as root)
+	@scripts/hosts-test
 
 fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) or FUZZ_RUNS each, with a table; or FUZZ='wire_packet peer'
 	@scripts/fuzz $(FUZZ)
