@@ -185,6 +185,11 @@ impl Consensus {
         position.index < self.log.base().index || self.log.contains(position)
     }
 
+    /// Whether the log has this position. What it does not reach back to, it has not.
+    pub fn has(&self, position: LogPosition) -> bool {
+        self.log.contains(position)
+    }
+
     /// The end of the log.
     pub fn last(&self) -> LogPosition {
         self.log.last()

@@ -19,7 +19,9 @@ impl Driver {
             return Vec::new();
         }
         let (commit, consensus) = (self.commit, &self.consensus);
-        self.happened.take(|on| match consensus.agrees_with(on) {
+        // A log that was replaced by a leader's snapshot may begin after it: whether it was committed is not known
+        // then, and what is not known is not noted.
+        self.happened.take(|on| match consensus.has(on) {
             false => Some(false),
             true => (on.index <= commit).then_some(true),
         })
