@@ -110,6 +110,8 @@ pub struct Status {
     pub last: LogPosition,
     pub persisted: Index,
     pub commit: Index,
+    /// So much is committed by the word of this term's leader, or more: this member may not have it yet.
+    pub commit_told: Index,
     pub config: Config,
     pub config_index: Index,
     /// Leader only: what it knows of each other member.

@@ -15,6 +15,7 @@ impl Consensus {
             last: self.log.last(),
             persisted: self.log.persisted(),
             commit: self.commit,
+            commit_told: self.told.max(self.commit),
             config: self.config().clone(),
             config_index: self.configs.index(),
             peers: self.peer_statuses(now_ms),

@@ -122,22 +122,20 @@ impl Driver {
     }
 
     /// Ends the connections with those that were taken for members before their keys were known here, and have
-    /// others. What is remembered of connections that have ended is forgotten: a member that left may come back
-    /// with another key.
+    /// others. A member that left may come back with another key: what is remembered of its former connections is
+    /// forgotten.
     pub(super) fn unmask(&mut self, out: &mut Output) {
         let identities = self.peers.iter().filter_map(|(_, peer)| peer.identity.as_ref());
         let foreign = identities.filter(|identity| self.check_key(identity).is_err());
         let foreign: Vec<_> = foreign.map(|identity| identity.member).collect();
         for id in foreign {
-            if !self.peers.is_connected(id) {
-                self.peers.forget(id, out);
-                continue;
+            if self.peers.is_connected(id) {
+                let line = format!(
+                    "who introduced itself as member {id} does not have that member's key, as is known now: it \
+                     is not listened to any more"
+                );
+                out.log(LogLevel::Warn, line);
             }
-            let line = format!(
-                "who introduced itself as member {id} does not have that member's key, as is known now: it is \
-                 not listened to any more"
-            );
-            out.log(LogLevel::Warn, line);
             self.peers.forget(id, out);
             out.links.push(Link::Cut(id));
         }

@@ -2,8 +2,8 @@
 //! node shows them.
 //!
 //! Invariants:
-//! - a note is counted once, however often it is in the log: who proposes it does so again to each new
-//!   leader until it sees it;
+//! - a note is counted once, however often it is in the log: who proposes it does so again where it seems
+//!   to be lost;
 //! - the last [`NOTES_MAX`] orders and [`EVENTS_MAX`] events follow from the log alone, and stand in the
 //!   group's part of a snapshot;
 //! - what a line shows of others' words begins no new line, nor does it command a terminal.

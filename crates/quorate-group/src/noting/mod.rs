@@ -3,7 +3,8 @@
 //! Invariants:
 //! - whatever answers an order, it is seen here: answers are looked for in the output itself;
 //! - a note is proposed only where all members can read it (`level::OPERATORS`), by the leader only after
-//!   an entry that says so, and again until it is seen in the log, or this process ends.
+//!   an entry that says so. It is proposed again if it is not found in the log (`posting`), until it is, or
+//!   this process ends.
 
 mod audit;
 mod posting;

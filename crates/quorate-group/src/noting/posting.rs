@@ -5,7 +5,7 @@ use crate::note::{Note, NoteId, NOTES_MAX, NOTE_BYTES_MAX};
 use crate::output::Output;
 use crate::rejected::Cause;
 use quorate_consensus::level::OPERATORS;
-use quorate_consensus::{EntryKind, Event, Index, MemberId, Proposal};
+use quorate_consensus::{EntryKind, Event, Index, MemberId, Proposal, Status, Term};
 use quorate_wire::Packet;
 use std::collections::VecDeque;
 
@@ -21,26 +21,27 @@ struct Waiting {
     sent: Option<Sent>,
 }
 
+/// A note that was sent is lost once it is not found where it would be: up to what the leader says is committed, an
+/// election timeout later, or an election. So a member that lags does not fill the log with what is in it already.
 struct Sent {
-    /// See [`Driver::changes`].
-    changes: u64,
+    term: Term,
     at_ms: u64,
-    /// Once it may have been lost: what was committed by then. It is lost if it is not found up to there. So a
-    /// member that lags does not fill the log with what is in it already.
+    /// Since it may be lost.
     looked_for_up_to: Option<Index>,
 }
 
 impl Waiting {
-    /// Whether it is to be sent, for the first time or again, where so much is committed.
-    fn is_due(&mut self, driver: &Driver, commit: Index) -> bool {
+    /// Whether it is to be sent, for the first time or again.
+    fn is_due(&mut self, driver: &Driver, status: &Status) -> bool {
         let Some(sent) = &mut self.sent else { return true };
         let waited_ms = driver.now_ms.saturating_sub(sent.at_ms);
-        let doubtful =
-            sent.changes != driver.changes || waited_ms >= driver.options.election_timeout_ms;
+        let doubtful = sent.term != status.term || waited_ms >= driver.options.election_timeout_ms;
         if doubtful && sent.looked_for_up_to.is_none() {
-            sent.looked_for_up_to = Some(commit);
+            sent.looked_for_up_to = Some(status.commit_told);
         }
-        sent.looked_for_up_to.is_some_and(|index| driver.applied.last.index >= index)
+        // What earlier leaders have committed stands before the first entry of this one.
+        let last = driver.applied.last;
+        last.term == status.term && sent.looked_for_up_to.is_some_and(|upto| last.index >= upto)
     }
 }
 
@@ -65,14 +66,13 @@ impl Posting {
     pub fn send(&mut self, driver: &mut Driver, out: &mut Output) {
         let Some(leader) = driver.leader().filter(|_| !self.waiting.is_empty()) else { return };
         let status = driver.status();
-        let commit = status.commit;
         // Until then a leader of an earlier release may yet come, which would not read them.
-        if status.config.level < OPERATORS || commit < status.config_index {
+        if status.config.level < OPERATORS || status.commit < status.config_index {
             return;
         }
         let mut due: Vec<&mut Waiting> = Vec::new();
         for waiting in &mut self.waiting {
-            if waiting.is_due(driver, commit) {
+            if waiting.is_due(driver, &status) {
                 due.push(waiting);
             }
         }
@@ -93,9 +93,9 @@ impl Posting {
             }
         };
         if sent {
-            let (changes, at_ms) = (driver.changes, driver.now_ms);
+            let (term, at_ms) = (status.term, driver.now_ms);
             for waiting in due {
-                waiting.sent = Some(Sent { changes, at_ms, looked_for_up_to: None });
+                waiting.sent = Some(Sent { term, at_ms, looked_for_up_to: None });
             }
         }
     }

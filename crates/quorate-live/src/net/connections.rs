@@ -6,7 +6,8 @@
 //! - who comes too often makes room for itself: the oldest of the host that has most of them goes, and of hosts
 //!   that have as many the one that has been here longest. So nobody can keep the members of the group out from
 //!   one host, which may have as many addresses as a network of IPv6 has;
-//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out.
+//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out, and
+//!   all answers to one are paced together, on however many connections.
 
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -21,6 +22,10 @@ const STRANGERS_TIME: Duration = Duration::from_secs(10);
 
 const OPERATORS_MAX: usize = 16;
 const OF_ONE_MAX: usize = 8;
+/// Between two answers to one operator, on average: each takes the machine for a moment, which commits wait for.
+const PACE: Duration = Duration::from_millis(50);
+/// So many answers may come before their time.
+const BURST: u32 = 40;
 
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -33,6 +38,8 @@ struct State {
     open: BTreeMap<u64, Connection>,
     next: u64,
     closed: bool,
+    /// Up to when each operator has used its time; those who have time left are not here.
+    used: BTreeMap<String, Instant>,
 }
 
 struct Connection {
@@ -126,6 +133,13 @@ impl Listed<'_> {
     }
 }
 
+impl Listed<'_> {
+    /// The operator of this name asks for something: how long it has to wait for the answer.
+    pub fn pause(&self, operator: &str) -> Duration {
+        self.connections.state.lock().pause(operator, Instant::now())
+    }
+}
+
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         self.connections.state.lock().open.remove(&self.number);
@@ -133,6 +147,13 @@ impl Drop for Listed<'_> {
 }
 
 impl State {
+    fn pause(&mut self, operator: &str, now: Instant) -> Duration {
+        self.used.retain(|_, until| *until > now);
+        let until = self.used.entry(operator.to_owned()).or_insert(now);
+        *until += PACE;
+        until.saturating_duration_since(now + BURST * PACE)
+    }
+
     fn make_room(&mut self, now: Instant) {
         self.open.retain(|_, connection| {
             let slow = |(since, _)| now.duration_since(since) > STRANGERS_TIME;
@@ -274,5 +295,17 @@ mod tests {
         assert!(is_open(&mut slow));
         connections.state.lock().make_room(now + 2 * STRANGERS_TIME);
         assert!(!is_open(&mut slow));
+    }
+
+    #[test]
+    fn an_operator_has_some_answers_at_once_and_then_one_after_the_other() {
+        let (mut state, now) = (State::default(), Instant::now());
+        assert!((0..BURST).all(|_| state.pause("ann", now).is_zero()));
+        assert_eq!(state.pause("ann", now), PACE);
+        assert_eq!(state.pause("ann", now + PACE), PACE);
+        assert!(state.pause("bob", now).is_zero(), "each has its own");
+        let later = now + 2 * BURST * PACE;
+        assert!((0..BURST).all(|_| state.pause("ann", later).is_zero()));
+        assert_eq!(state.used.len(), 1, "who has time left is forgotten");
     }
 }

@@ -78,10 +78,7 @@ impl Feeder {
             self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
         }
         self.machine.passed(index);
-        live.hands.gate.set_applied(self.feed.position());
-        if kind != EntryKind::Data {
-            live.step(Input::Applied(self.feed.applied()));
-        }
+        // Before it counts as applied: else it would be looked for in vain.
         if let Some(Noted { index, note, again }) = self.feed.take_noted() {
             if !again {
                 *live.hands.notes.lock() = self.feed.notes().clone();
@@ -92,6 +89,10 @@ impl Feeder {
                 live.log(LogLevel::Info, format!("{what} index={index} {note}"));
             }
             live.step(Input::Noted(note.id()));
+        }
+        live.hands.gate.set_applied(self.feed.position());
+        if kind != EntryKind::Data {
+            live.step(Input::Applied(self.feed.applied()));
         }
         Ok(())
     }

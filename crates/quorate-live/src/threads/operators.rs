@@ -25,8 +25,6 @@ use std::time::{Duration, Instant, SystemTime};
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const LIFE_MAX: Duration = Duration::from_secs(15 * 60);
 const REQUESTS_MAX: usize = 10_000;
-/// Between two answers on a connection: each takes the machine for a moment, which commits wait for.
-const PACE: Duration = Duration::from_millis(50);
 /// As for orders by SQL; the group gives up sooner by itself.
 const ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -49,7 +47,7 @@ pub(super) fn serve(
             return Ok(write_packet(reader.stream_mut(), &Packet::Refuse(refusal))?);
         }
     };
-    let connection = Served { live, shown, from };
+    let connection = Served { live, listed, shown, from };
     match connection.run(&mut reader) {
         // As operators' connections end: by themselves, or for their silence.
         Err(ReadFailure::Closed | ReadFailure::Io(_)) => Ok(()),
@@ -107,6 +105,7 @@ fn identity(live: &Live) -> PeerIdentity {
 
 struct Served<'a> {
     live: &'a Live,
+    listed: &'a Listed<'a>,
     /// As the connection has shown.
     shown: OperatorId,
     from: String,
@@ -116,7 +115,6 @@ impl Served<'_> {
     fn run(&self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
         reader.raise_limit(REQUEST_BYTES_MAX);
         let end = Instant::now() + LIFE_MAX;
-        let mut answered: Option<Instant> = None;
         for _ in 0..REQUESTS_MAX {
             let left = end.saturating_duration_since(Instant::now()).min(SILENCE_MAX);
             if left.is_zero() {
@@ -129,10 +127,7 @@ impl Served<'_> {
                     return Err(WireError::BadValue { what, value }.into());
                 }
             };
-            // Not before that: the end of a connection is to be noticed at once, or one who asks one thing after
-            // the other, each on a connection, has too many.
-            let paced = answered.map_or(Duration::ZERO, |at| PACE.saturating_sub(at.elapsed()));
-            if !self.live.pause(paced) {
+            if !self.live.pause(self.listed.pause(&self.shown.name)) {
                 break;
             }
             let answer = match Request::decode(&body) {
@@ -141,7 +136,6 @@ impl Served<'_> {
             };
             let bytes = answer.encode().map_err(io::Error::other)?;
             write_frames(reader.stream_mut(), FrameType::OperatorAnswer, bytes.into())?;
-            answered = Some(Instant::now());
         }
         Ok(())
     }

@@ -80,19 +80,7 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
         ));
     }
     if let Security::Certificates(tls) = &options.security {
-        if tls.ca.is_some() && tls.names.is_empty() {
-            provider.warn(
-                "Any certificate that the CA of socket.ssl_ca has signed is let in as a member: unless that CA is \
-                 for this group alone, list the members' names in quorate.ssl_names",
-            );
-        }
-        if tls.names_only_older_suites() {
-            provider.warn(&format!(
-                "socket.ssl_cipher={} has no effect: members speak TLS 1.3, and it names none of its cipher \
-                 suites. All of them are allowed",
-                tls.ciphers
-            ));
-        }
+        tls.cautions().iter().for_each(|caution| provider.warn(caution));
     }
     provider.settle_gtid_domain(args.bootstrap);
     provider.begin_connection();

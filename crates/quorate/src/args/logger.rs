@@ -49,7 +49,8 @@ pub struct Logger {
     #[arg(long, value_name = "FILE", requires = "ssl_ca")]
     pub ssl_crl: Option<PathBuf>,
 
-    /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher) [default: all]
+    /// The suites of TLS 1.3 that it speaks (socket.ssl_cipher); those of older versions have no effect [default:
+    /// all]
     #[arg(long, value_name = "SUITES", requires = "ssl_cert")]
     pub ssl_cipher: Option<String>,
 

@@ -49,6 +49,9 @@ pub fn run(args: &Logger) -> Result<u8> {
             options.listen
         ));
     }
+    if let Security::Certificates(tls) = &options.security {
+        tls.cautions().iter().for_each(|caution| say(LogLevel::Warn, caution));
+    }
     let (group, _info) = Group::open(options, observer)?;
     let ended = match joined(&group, args, &endings)? {
         Some(ended) => ended,

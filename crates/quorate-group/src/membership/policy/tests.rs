@@ -111,6 +111,7 @@ fn who_has_caught_up_and_gone_gets_no_vote() {
         last,
         persisted: 9,
         commit: 9,
+        commit_told: 9,
         config,
         config_index: 8,
         peers: vec![peer],

@@ -134,17 +134,33 @@ fn revoked(path: &Path) -> Result<Vec<CertRevocationList<'static>>, GroupError> 
 }
 
 impl TlsOptions {
-    /// It has names of suites, but all of older versions, as Galera's users have them: they do not restrict
-    /// anything here, as they do not restrict TLS 1.3 there.
-    pub fn names_only_older_suites(&self) -> bool {
-        !self.ciphers.trim().is_empty() && named_suites(&self.ciphers).next().is_none()
+    /// What whoever runs a member with these is to be told at its start.
+    pub fn cautions(&self) -> Vec<String> {
+        let mut cautions = Vec::new();
+        if self.ca.is_some() && self.names.is_empty() {
+            cautions.push(
+                "Any certificate that the CA of socket.ssl_ca has signed is let in as a member: unless that CA is \
+                 for this group alone, list the members' names in quorate.ssl_names"
+                    .to_owned(),
+            );
+        }
+        // As Galera's users have them: there they do not restrict TLS 1.3 either.
+        if !self.ciphers.trim().is_empty() && named_suites(&self.ciphers).next().is_none() {
+            cautions.push(format!(
+                "socket.ssl_cipher={} has no effect: members speak TLS 1.3, and it names none of its cipher \
+                 suites. All of them are allowed",
+                self.ciphers
+            ));
+        }
+        cautions
     }
 }
 
-/// The suites of TLS 1.3 that are named, whether there are such or not. OpenSSL names those of older versions, and
-/// groups of them, otherwise.
+/// What is meant as a suite of TLS 1.3, whether there is such a one or not. OpenSSL's names of those of older versions,
+/// and of groups of them, begin otherwise.
 fn named_suites(ciphers: &str) -> impl Iterator<Item = &str> {
-    ciphers.split([':', ',', ' ']).filter(|name| name.starts_with("TLS_"))
+    let is_meant = |name: &&str| name.get(..3).is_some_and(|tls| tls.eq_ignore_ascii_case("tls"));
+    ciphers.split([':', ',', ' ']).filter(is_meant)
 }
 
 /// With the suites of TLS 1.3 that are named, or all.
