@@ -8,6 +8,7 @@ use quorate_tests::cluster::library_path;
 use quorate_tests::mtr::results::{Outcome, Results};
 use quorate_tests::mtr::runner::Run;
 use quorate_tests::mtr::table::{Comparison, Verdict};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -97,11 +98,7 @@ fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
         .filter(|test| !test.is_empty())
         .map(str::to_owned)
         .collect();
-    let mut suites: Vec<String> =
-        tests.iter().filter_map(|t| t.split_once('.')).map(|(suite, _)| suite.into()).collect();
-    suites.sort();
-    suites.dedup();
-    let mut results = run(args, dir, "quorate", &suites, &tests)?;
+    let mut results = run(args, dir, "quorate", &suites_of(&tests), &tests)?;
     run_again(args, dir, "quorate", &tests, AGAIN_QUICK, &mut results)?;
     let of = |wanted| results.0.iter().filter(move |(_, row)| row.outcome == wanted);
     for outcome in [Outcome::Unstable, Outcome::Skipped, Outcome::InDoubt, Outcome::Failed] {
@@ -112,6 +109,13 @@ fn quick(args: &Args, dir: &Directory, list: &Path) -> Result<ExitCode> {
     let good = passed > 0 && bad == 0;
     println!("test result: {}. {passed} passed; {bad} failed", if good { "ok" } else { "FAILED" });
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Each once.
+fn suites_of(tests: &[String]) -> Vec<String> {
+    let suites = tests.iter().filter_map(|test| test.split_once('.'));
+    let suites: BTreeSet<&str> = suites.map(|(suite, _)| suite).collect();
+    suites.into_iter().map(str::to_owned).collect()
 }
 
 /// The runner itself tries tests again that fail, but not those that its servers' warnings leave in doubt.
@@ -144,10 +148,7 @@ fn run_again(
         wrote
     };
     println!("again: {}; what they wrote is in {}", again.join(", "), wrote.display());
-    let mut suites: Vec<String> =
-        again.iter().filter_map(|t| t.split_once('.')).map(|(suite, _)| suite.into()).collect();
-    suites.dedup();
-    first.run_again(run(args, dir, provider, &suites, &again)?);
+    first.run_again(run(args, dir, provider, &suites_of(&again), &again)?);
     Ok(())
 }
 

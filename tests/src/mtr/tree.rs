@@ -41,6 +41,7 @@ pub fn runner() -> PathBuf {
 /// What could not be read, made or linked.
 pub fn make(dir: &Path, account: &Account) -> Result<PathBuf> {
     clear(dir)?;
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     for name in PROGRAMS {
         link(&Path::new("/usr").join(name), dir)?;
     }
@@ -95,7 +96,6 @@ fn link_all(from: &Path, to: &Path, wanted: impl Fn(&Path) -> bool) -> Result<()
 }
 
 fn link(entry: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("making {}", to.display()))?;
     let own = to.join(name(entry)?);
     symlink(entry, &own).with_context(|| format!("linking {}", own.display()))
 }

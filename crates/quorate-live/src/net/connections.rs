@@ -131,9 +131,7 @@ impl Listed<'_> {
         }
         true
     }
-}
 
-impl Listed<'_> {
     /// The operator of this name asks for something: how long it has to wait for the answer.
     pub fn pause(&self, operator: &str) -> Duration {
         self.connections.state.lock().pause(operator, Instant::now())

@@ -182,18 +182,20 @@ fn rules(remote: &Remote, change: RulesChange, json: bool) -> Result<u8> {
 /// lead: the others do not agree to a shorter one than their own.
 fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
     let first = args.keep.first().context("name the members to keep: --keep NAME,NAME")?;
-    let report = remote.report()?.1;
+    let reported = remote.report()?;
+    let report = &reported.1;
     // Whom the member that reports does not know, the one that is to lead may.
-    let known = args.keep.iter().filter_map(|name| member_named(&report, name).ok());
+    let known = args.keep.iter().filter_map(|name| member_named(report, name).ok());
+    let ask_plan = |name: &str, request| ask_plan(remote, &reported, name, request);
     let mut plans = Vec::new();
     for member in known {
-        let plan = ask_plan(remote, &member.name, Request::ForcePlan { keep: args.keep.clone() });
+        let plan = ask_plan(&member.name, Request::ForcePlan { keep: args.keep.clone() });
         let asking = || format!("asking {}, which is to be kept and so has to agree", member.name);
         plans.push((member, plan.with_context(asking)?));
     }
     // Which also says that it is not known.
     let Some((leads, planned)) = plans.into_iter().reduce(longer) else {
-        return Err(member_named(&report, first).map(drop).unwrap_err());
+        return Err(member_named(report, first).map(drop).unwrap_err());
     };
     let leads = &leads.name;
     if !json {
@@ -202,7 +204,7 @@ fn force(remote: &Remote, args: &Force, json: bool) -> Result<u8> {
     let done = match &args.reason {
         Some(reason) if planned.refusal.is_none() => {
             let request = Request::ForceQuorum { keep: args.keep.clone(), reason: reason.clone() };
-            Some(ask_plan(remote, leads, request)?)
+            Some(ask_plan(leads, request)?)
         }
         _ => None,
     };
@@ -232,8 +234,13 @@ fn longer<'a>(
     }
 }
 
-fn ask_plan(remote: &Remote, name: &str, request: Request) -> Result<Plan> {
-    let (_, Asked { node, answer }) = remote.order_at(name, &request)?;
+fn ask_plan(
+    remote: &Remote,
+    reported: &(String, Report),
+    name: &str,
+    request: Request,
+) -> Result<Plan> {
+    let (_, Asked { node, answer }) = remote.order_by(reported, name, &request)?;
     match answer {
         Answer::Plan(plan) => Ok(plan),
         other => Err(refused(&node, other)),

@@ -93,10 +93,19 @@ impl Remote {
 
     /// As [`Remote::order`], on the member of this name.
     pub fn order_at(&self, name: &str, request: &Request) -> Result<(String, Asked)> {
-        let (reached, report) = self.report()?;
-        let (by, member) = (&report.own.name, member_named(&report, name)?);
+        self.order_by(&self.report()?, name, request)
+    }
+
+    /// The same, by what [`Remote::report`] gave back.
+    pub fn order_by(
+        &self,
+        (reached, report): &(String, Report),
+        name: &str,
+        request: &Request,
+    ) -> Result<(String, Asked)> {
+        let (by, member) = (&report.own.name, member_named(report, name)?);
         // Where it was reached, if it was: an announced address may be for members alone.
-        let address = if *by == member.name { reached } else { member.address.clone() };
+        let address = if *by == member.name { reached } else { &member.address }.clone();
         let asked =
             self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
         self.follow(address, asked, request)

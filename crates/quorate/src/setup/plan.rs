@@ -1,6 +1,6 @@
 //! What has to be done to make a server a member: decided from what is there, before anything changes.
 
-use super::Installed;
+use super::{Installed, TRANSFERS};
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Context, Result};
@@ -123,7 +123,7 @@ fn options(args: &Setup, own: &str, provider: &Path, log_dir: &Path, secret: &Pa
     for (name, value) in own_options.into_iter().chain(shared) {
         text += &format!("{name:<30} = {value}\n");
     }
-    text += "\n[sst]\n";
+    text += &format!("\n[{TRANSFERS}]\n");
     for (name, value) in transfers {
         text += &format!("{name:<30} = {value}\n");
     }
