@@ -20,7 +20,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "forward start status",
             "feed lineage happened",
             "driver opening",
-            "alone noting membership read watch",
+            "alone noting membership read standing watch",
             "orders",
             "member",
         ],

@@ -58,6 +58,8 @@ pub struct Rules {
     pub follows_writes: bool,
     /// Somebody works on the group: nobody hands leadership over, or expels a member, without an order.
     pub paused: bool,
+    /// Who writes is answered once all members that are up to date have applied it, too. For the layer above.
+    pub after: bool,
 }
 
 /// Whose writes the layer above takes.
@@ -130,6 +132,8 @@ const FAILOVER_WAITS: u8 = 2;
 const FOLLOWS_WRITES: u8 = 4;
 /// From [`level::PAUSE`] on.
 const PAUSED: u8 = 8;
+/// From [`level::STANDINGS`] on.
+const AFTER: u8 = 16;
 
 impl MemberInfo {
     /// A full member of this role, of default priority and in no named zone.
@@ -170,10 +174,12 @@ impl Rules {
             | flag(self.failover_waits, FAILOVER_WAITS)
             | flag(self.follows_writes, FOLLOWS_WRITES)
             | flag(self.paused, PAUSED)
+            | flag(self.after, AFTER)
     }
 
     fn set_flags(&mut self, flags: u8) -> Result<(), ConfigDecodeError> {
-        if flags & !(SINGLE_PRIMARY | FAILOVER_WAITS | FOLLOWS_WRITES | PAUSED) != 0 {
+        const KNOWN: u8 = SINGLE_PRIMARY | FAILOVER_WAITS | FOLLOWS_WRITES | PAUSED | AFTER;
+        if flags & !KNOWN != 0 {
             return Err(ConfigDecodeError(format!("flags {flags} of the rules are unknown")));
         }
         if flags & SINGLE_PRIMARY != 0 {
@@ -182,6 +188,7 @@ impl Rules {
         self.failover_waits = flags & FAILOVER_WAITS != 0;
         self.follows_writes = flags & FOLLOWS_WRITES != 0;
         self.paused = flags & PAUSED != 0;
+        self.after = flags & AFTER != 0;
         Ok(())
     }
 }
@@ -191,7 +198,8 @@ impl Config {
     /// `u128`, role `u8`, flags `u8` (1: joining), priority `u8`, votes `u8`, key 32 bytes, zone, address and
     /// name each as length `u32` and UTF-8 bytes; outgoing count `u32`; outgoing ids `u128`, ascending; zones
     /// of the commit rule `u8`, priority rule `u8`, flags of the rules `u8` (1: single primary, 2:
-    /// failover waits, 4: leadership follows writes, 8: paused); lost members like outgoing ones; audit text.
+    /// failover waits, 4: leadership follows writes, 8: paused, 16:
+    /// commits wait until they are applied); lost members like outgoing ones; audit text.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(16 + 64 * self.members.len());
         out.put_u8(VERSION);

@@ -3,7 +3,7 @@
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follower`] (everybody else
 //! receiving), [`believed`] (from whom a message counts), [`commit`], [`held`] (a commit that a
-//! follower counts), [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`],
+//! follower counts), [`lags`] (of the databases above), [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`],
 //! [`alone`] (one of two alone), [`forced`] (a majority given up for lost), [`status`] (a look inside).
 //!
 //! Invariants:
@@ -20,6 +20,7 @@ mod follower;
 mod forced;
 mod heartbeat;
 mod held;
+mod lags;
 mod membership;
 mod read;
 mod replicate;
@@ -43,6 +44,7 @@ use crate::types::{HardState, Index, LogPosition, MemberId, Term};
 use election::Poll;
 use heartbeat::Rounds;
 use held::Held;
+use lags::Lags;
 use read::{ForwardedReads, LeaderReads};
 use round_trips::RoundTrips;
 use std::collections::BTreeMap;
@@ -82,6 +84,7 @@ pub struct Consensus {
     leaps_due_ms: u64,
     reads: ForwardedReads,
     transfers: Transfers,
+    lags: Lags,
     round_trips: RoundTrips,
     retired: bool,
 }
@@ -146,6 +149,7 @@ impl Consensus {
             leaps_due_ms: 0,
             reads,
             transfers: Transfers::new(now_ms),
+            lags: Lags::default(),
             round_trips: RoundTrips::default(),
             retired: false,
             options,
@@ -234,6 +238,7 @@ impl Consensus {
             Event::Heard(peer) => self.on_heard(peer, fx),
             Event::Compacted(upto, _) => self.on_compacted(upto),
             Event::HostHangs(hangs) => self.host_hangs(hangs),
+            Event::Lag { member, lag } => self.lags.set(member, lag),
             Event::StepDown => self.retire(fx),
         }
         Ok(())

@@ -121,6 +121,9 @@ pub enum Event {
     Compacted(LogPosition, Config),
     /// What this member leads for makes no progress (true), or does again: others should lead.
     HostHangs(bool),
+    /// How far the database of a member (also of this one, as the others were told) is behind its log: 0 if hardly at
+    /// all. `None`: that is not known any more. See `core/lags.rs`.
+    Lag { member: MemberId, lag: Option<u8> },
     /// The log disk of this member failed: give up leadership, do not stand again.
     StepDown,
 }

@@ -86,6 +86,10 @@ pub const PACKING: Level = 2;
 /// From this level on, a group can be paused. Earlier releases would not read the configuration that says so.
 pub const PAUSE: Level = 2;
 
+/// From this level on, members tell each other how their servers stand, and a group can ask that commits wait until
+/// they are applied. Earlier releases would end the connection, and not read the configuration that asks for it.
+pub const STANDINGS: Level = 2;
+
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
 

@@ -68,6 +68,9 @@ impl fmt::Display for Rules {
         if self.paused {
             out.write_str(" paused=yes")?;
         }
+        if self.after {
+            out.write_str(" consistency=after")?;
+        }
         Ok(())
     }
 }

@@ -21,6 +21,11 @@ pub enum OrderError {
     NoLeader { waited: Duration, what: String },
     #[error("leadership was not handed from {node} to {to}: {reason}. No data is affected")]
     Switchover { node: String, to: String, reason: String },
+    #[error(
+        "what node {node} has committed is safe, but whether all others have applied it is not known after \
+         {waited:?}: {reason}. A read there may not find it yet"
+    )]
+    NotApplied { node: String, waited: Duration, reason: String },
     #[error("node {node} does not go on alone: {reason}")]
     NotAlone { node: String, reason: String },
     #[error("node {node} cannot change the membership: {reason}")]

@@ -4,7 +4,7 @@ use crate::note::NoteId;
 use crate::snapshot::Received;
 use crate::view::View;
 use quorate_consensus::{Config, Entry, Index, KeyId, LogPosition, MemberId};
-use quorate_wire::{Admission, Packet, PeerIdentity, Refusal};
+use quorate_wire::{Admission, Packet, PeerIdentity, Refusal, Standing};
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -94,6 +94,9 @@ pub enum Input {
     Applied(Applied),
     /// This note is in the log, and was applied.
     Noted(NoteId),
+    /// How the host's server stands, `None` without one: before each tick. What `prompt` others wait for is handed in
+    /// at once ([`crate::Intake::standing`]).
+    Standing(Option<Standing>),
     /// The commit that the host is in the middle of: before each tick.
     HostCommit(Option<i64>),
     /// The room on the log's disk, and what the log says of it: before each tick.

@@ -10,7 +10,7 @@
 //! ```text
 //!  member        the machine: which input goes where, housekeeping
 //!  orders        what an operator or the layer above asks for, until it is answered
-//!  membership  alone  read  watch  noting    what a leader keeps right, and what a member asks for
+//!  membership  alone  read  watch  noting  standing    what a leader keeps right, and what a member asks for
 //!  driver        the consensus core, the peers, proposals on their way to the leader
 //!  opening       what a start does on the disk, before there is a machine
 //!  feed  lineage  start  forward  status  happened  redial     pure parts, used beside the machine, too
@@ -43,6 +43,7 @@ mod read;
 mod redial;
 mod rejected;
 mod snapshot;
+mod standing;
 mod start;
 mod status;
 mod view;

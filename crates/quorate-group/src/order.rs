@@ -11,6 +11,12 @@ pub enum Order {
     AwaitJoined,
     /// A linearizable read point.
     ReadPoint,
+    /// Done when all members of the view that are up to date have applied this seqno, or so many, this one
+    /// included.
+    AwaitApplied {
+        seqno: i64,
+        at_least: Option<u8>,
+    },
     /// Hand leadership to the member of this name (`None`: to whoever is furthest).
     Switchover {
         to: Option<String>,
@@ -84,6 +90,7 @@ impl fmt::Display for Order {
         match self {
             Order::AwaitJoined => out.write_str("join"),
             Order::ReadPoint => out.write_str("read point"),
+            Order::AwaitApplied { seqno, .. } => write!(out, "wait until {seqno} is applied"),
             Order::Switchover { to: Some(to) } => write!(out, "switchover to {to}"),
             Order::Switchover { to: None } => out.write_str("switchover to whoever is furthest"),
             Order::Alter { name, alteration } => write!(out, "member set {name}{alteration}"),

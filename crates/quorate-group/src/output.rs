@@ -4,7 +4,7 @@ use crate::order::Answer;
 use quorate_consensus::{
     Charter, Effects, Entry, HardState, Index, LogPosition, MemberId, Rules, Term,
 };
-use quorate_wire::{JoinRequest, Packet};
+use quorate_wire::{JoinRequest, Packet, Standing};
 
 /// The output of one step, or of several in a row. It is carried out in the order of the fields,
 /// cleared, and used again.
@@ -79,6 +79,8 @@ pub struct Ask {
 pub enum Notice {
     Leader(Term, Option<MemberId>),
     Rules(Rules),
+    /// How the servers of all members stand, as far as that is known, this one's first: once a second.
+    Standings(Vec<(MemberId, Standing)>),
     /// Lost (false) or regained (true) contact with a quorum.
     Primary(bool),
     Fatal(String),

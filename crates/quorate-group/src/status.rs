@@ -1,6 +1,7 @@
 //! A look at a member.
 
 use quorate_consensus::{Config, Index, Level, MemberId, MemberInfo, Term};
+use quorate_wire::Standing;
 
 /// What the log says of itself.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,8 @@ pub struct PeerLook {
     pub matched: Option<Index>,
     /// Leader only: a snapshot is on its way there.
     pub snapshotting: bool,
+    /// How its server stands, as it last said.
+    pub standing: Option<Standing>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -49,11 +49,12 @@ pub enum FrameType {
     /// What an operator asks, and what it is answered: the layer above reads them, and no member says them.
     OperatorRequest = 19,
     OperatorAnswer = 20,
+    Standing = 21,
 }
 
 impl FrameType {
     /// By their codes, which begin at 1.
-    pub const ALL: [FrameType; 20] = [
+    pub const ALL: [FrameType; 21] = [
         FrameType::Hello,
         FrameType::Welcome,
         FrameType::Refuse,
@@ -74,6 +75,7 @@ impl FrameType {
         FrameType::Note,
         FrameType::OperatorRequest,
         FrameType::OperatorAnswer,
+        FrameType::Standing,
     ];
 
     pub fn from_u8(value: u8) -> Option<Self> {

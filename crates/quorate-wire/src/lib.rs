@@ -18,6 +18,7 @@ mod handshake;
 mod lanes;
 mod packet;
 mod reader;
+mod standing;
 
 pub use body::{printable, Body, BodyReader, BodyWriter};
 pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin, Wish};
@@ -28,6 +29,7 @@ pub use handshake::{PROTOCOL_MAX, PROTOCOL_MIN};
 pub use lanes::{Gatherer, Lanes};
 pub use packet::Packet;
 pub use reader::{FrameReader, ReadFailure};
+pub use standing::Standing;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use crate::control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin};
 use crate::error::WireError;
 use crate::frame::FrameType;
 use crate::handshake::{Hello, Refusal, Welcome};
+use crate::standing::Standing;
 use bytes::Bytes;
 use quorate_consensus::{EntryKind, MemberId, Message, MessageBody, Proposal};
 
@@ -47,6 +48,8 @@ pub enum Packet {
     StatusReport(Vec<(String, String)>),
     /// For the leader, from level `OPERATORS` on: what came of an order that the sender took.
     Note(Proposal),
+    /// From level `STANDINGS` on, in place of a ping: how the sender's server stands.
+    Standing(Standing),
 }
 
 impl Packet {
@@ -70,6 +73,7 @@ impl Packet {
             Packet::StatusRequest => FrameType::StatusRequest,
             Packet::StatusReport(_) => FrameType::StatusReport,
             Packet::Note(_) => FrameType::Note,
+            Packet::Standing(_) => FrameType::Standing,
         }
     }
 
@@ -133,6 +137,7 @@ impl Packet {
                 debug_assert_eq!(note.kind, EntryKind::Note);
                 write_proposal(note, &mut out);
             }
+            Packet::Standing(standing) => standing.encode(&mut out),
             Packet::StatusReport(lines) => {
                 out.u32(lines.len() as u32);
                 for (name, value) in lines {
@@ -180,6 +185,7 @@ impl Packet {
             FrameType::SnapshotEnd => Packet::SnapshotEnd { crc: body.u32()? },
             FrameType::Ping => Packet::Ping,
             FrameType::Note => Packet::Note(read_proposal(EntryKind::Note, &mut body)?),
+            FrameType::Standing => Packet::Standing(Standing::decode(&mut body)?),
             FrameType::StatusRequest => Packet::StatusRequest,
             FrameType::StatusReport => {
                 let count = body.count(4)?;
@@ -228,6 +234,7 @@ fn name(frame_type: FrameType) -> &'static str {
         FrameType::SnapshotEnd => "snapshot end",
         FrameType::Ping => "ping",
         FrameType::Note => "note of an order",
+        FrameType::Standing => "standing",
         FrameType::StatusRequest => "status request",
         FrameType::StatusReport => "status report",
         FrameType::OperatorRequest => "operator's request",

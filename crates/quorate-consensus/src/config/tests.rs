@@ -33,6 +33,7 @@ fn sample() -> Config {
             failover_waits: true,
             follows_writes: true,
             paused: true,
+            after: true,
         },
         level: 2,
         lost: vec![MemberId(2), MemberId(3)],
@@ -83,8 +84,8 @@ fn rules_survive_and_unknown_ones_are_refused() {
     let mut bytes = sample().encode().to_vec();
     let lost_and_audit = 4 + 2 * 16 + 4 + "why".len();
     let flags_at = bytes.len() - lost_and_audit - 1;
-    bytes[flags_at] = 16;
-    assert!(Config::decode(&bytes).unwrap_err().0.contains("flags 16"));
+    bytes[flags_at] = 32;
+    assert!(Config::decode(&bytes).unwrap_err().0.contains("flags 32"));
 }
 
 #[test]

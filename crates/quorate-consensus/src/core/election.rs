@@ -38,7 +38,11 @@ impl Consensus {
         let moment = base / 16;
         let spread = self.rng.between(moment, moment + (base / 4).max(2));
         // Those who could lead for long go first.
-        let behind = if self.is_unfit() { base } else { 0 };
+        let behind = match self.is_unfit() {
+            true => base,
+            false if self.lags_behind_others() => base / 2,
+            false => 0,
+        };
         let wait = base.saturating_add(spread).saturating_add(behind);
         self.election_due_ms = self.now_ms.saturating_add(wait);
     }
@@ -225,7 +229,7 @@ impl Consensus {
     }
 
     /// Whether this member is in the same pre-vote with a better claim (a log as good, more
-    /// priority, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
+    /// priority, less lag, or a higher id) and may still get `other`'s vote. Only for a moment, and not while it
     /// hears no quorum, lest it stand in the way for good.
     fn outranks(&self, other: MemberId, last: LogPosition) -> bool {
         let Role::PreCandidate(poll) = &self.role else {

@@ -12,6 +12,7 @@ use crate::event::StepError;
 use crate::message::MessageBody;
 use crate::progress::Progress;
 use crate::types::MemberId;
+use std::cmp::Reverse;
 
 #[derive(Clone, Copy)]
 pub(super) struct Transfer {
@@ -109,7 +110,8 @@ impl Consensus {
         let voters = leadership.peers.values().filter(|p| self.config().is_incoming_voter(p.id));
         let rank = |p: &&Progress| {
             let complete = p.matched >= self.commit;
-            (p.heard_ms >= Some(recently_ms), complete, self.claim(p.id).0, p.matched)
+            let lag = Reverse(self.lags.of(p.id));
+            (p.heard_ms >= Some(recently_ms), complete, self.claim(p.id).0, p.matched, lag)
         };
         voters.max_by_key(rank).map(|p| p.id)
     }

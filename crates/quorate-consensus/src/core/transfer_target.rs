@@ -24,6 +24,7 @@ use crate::config::PriorityRule;
 use crate::effects::Effects;
 use crate::progress::{has_caught_up, Progress};
 use crate::types::MemberId;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Election timeouts for which a member that did not take leadership is passed over.
@@ -88,9 +89,14 @@ impl Consensus {
     }
 
     /// Who of those that stand at the same moment should win: the greater.
-    pub(super) fn claim(&self, id: MemberId) -> (bool, u8, MemberId) {
+    pub(super) fn claim(&self, id: MemberId) -> (bool, (u8, Reverse<u8>), MemberId) {
         let fit = if id == self.options.id { !self.is_unfit() } else { true };
-        (fit && self.config().may_lead(id), self.config().priority(id), id)
+        (fit && self.config().may_lead(id), self.preference(id), id)
+    }
+
+    /// Who should lead, of those that can: by priority, then who lags least.
+    fn preference(&self, id: MemberId) -> (u8, Reverse<u8>) {
+        (self.config().priority(id), Reverse(self.lags.of(id)))
     }
 
     /// At each tick of a leader; of a caretaker also when it hears that others caught up.
@@ -156,7 +162,7 @@ impl Consensus {
                 self.transfers.passed_over.get(&peer.id).map_or(0, |passed_over| passed_over.times)
             };
             let rank = |peer: &&Progress| {
-                (std::cmp::Reverse(failures(peer)), peer.matched == last, config.priority(peer.id))
+                (Reverse(failures(peer)), peer.matched == last, self.preference(peer.id))
             };
             return candidates().max_by_key(rank).map(|peer| peer.id);
         }
@@ -164,7 +170,7 @@ impl Consensus {
         if self.is_handicapped() {
             let persisted = self.log.persisted();
             let ahead = |peer: &&Progress| peer.matched > persisted || peer.matched == last;
-            let rank = |peer: &&Progress| (peer.matched, config.priority(peer.id));
+            let rank = |peer: &&Progress| (peer.matched, self.preference(peer.id));
             return candidates.filter(ahead).max_by_key(rank).map(|peer| peer.id);
         }
         if config.rules.paused {
@@ -172,14 +178,14 @@ impl Consensus {
         }
         let own = config.priority(self.options.id);
         let highest = match config.rules.priorities {
-            PriorityRule::Forced => candidates.max_by_key(|peer| config.priority(peer.id)),
+            PriorityRule::Forced => candidates.max_by_key(|peer| self.preference(peer.id)),
             PriorityRule::Optimistic => {
                 let settling_ms =
                     self.options.election_timeout_ms.saturating_mul(SETTLING_TIMEOUTS);
                 let settled = self.now_ms >= leadership.started_ms.saturating_add(settling_ms)
                     && self.commit >= leadership.noop;
                 let ready = |peer: &&Progress| settled && caught_up(peer);
-                candidates.by_ref().filter(ready).max_by_key(|peer| config.priority(peer.id))
+                candidates.by_ref().filter(ready).max_by_key(|peer| self.preference(peer.id))
             }
         };
         highest.filter(|peer| config.priority(peer.id) > own).map(|peer| peer.id)

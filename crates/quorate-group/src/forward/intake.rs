@@ -5,6 +5,7 @@ use crate::author::Mandate;
 use crate::note::EventKind;
 use crate::order::Order;
 use quorate_consensus::{MemberId, Proposal};
+use quorate_wire::Standing;
 
 #[derive(Debug, Default)]
 pub struct Intake {
@@ -13,6 +14,7 @@ pub struct Intake {
     pub(crate) orders: Vec<HandedIn>,
     pub(crate) events: Vec<(EventKind, String)>,
     pub(crate) room: Option<MemberId>,
+    pub(crate) standing: Option<Standing>,
 }
 
 #[derive(Debug)]
@@ -53,6 +55,11 @@ impl Intake {
     /// As [`crate::Input::Room`].
     pub fn room(&mut self, peer: MemberId) {
         self.room = Some(peer);
+    }
+
+    /// How the host's server stands now. Of several only the last counts.
+    pub fn standing(&mut self, standing: Standing) {
+        self.standing = Some(standing);
     }
 
     /// Empties it into `batch`, which is empty, for [`crate::Member::take_in`].

@@ -77,14 +77,20 @@ impl Member {
             let text = format!("node {} has too many guests: try again later", driver.options.name);
             return Err(Refusal { code: RefusalCode::Busy, text });
         }
-        driver.peers.incoming_opened(hello.from.clone(), driver.now_ms, out).map_err(|other| {
-            let text = format!(
-                "member {from} is connected from {other} already: two nodes must not run with \
-                 copies of one log directory; empty that of one of them"
-            );
-            out.log(LogLevel::Error, text.clone());
-            Refusal { code: RefusalCode::Stale, text }
-        })
+        match driver.peers.incoming_opened(hello.from.clone(), driver.now_ms, out) {
+            Ok(connection) => {
+                self.standings.forget(from, driver, out);
+                Ok(connection)
+            }
+            Err(other) => {
+                let text = format!(
+                    "member {from} is connected from {other} already: two nodes must not run with \
+                     copies of one log directory; empty that of one of them"
+                );
+                out.log(LogLevel::Error, text.clone());
+                Err(Refusal { code: RefusalCode::Stale, text })
+            }
+        }
     }
 
     /// Whether this connection is welcome, and the protocol version on it.

@@ -13,6 +13,7 @@ impl Member {
     pub(super) fn tick(&mut self, out: &mut Output) {
         self.driver.ignore_refusal(Event::Tick, out);
         self.expire_reads(out);
+        self.standings.look_again();
         self.look_at_orders(out);
         self.driver.miss_leader(out);
         let now_ms = self.driver.now_ms;
@@ -144,12 +145,15 @@ impl Member {
     /// Followers have nothing to say to each other until they elect a leader; then a connection
     /// that is dead already would cost a try.
     fn ping(&mut self, out: &mut Output) {
-        let driver = &self.driver;
+        let Self { driver, standings, .. } = self;
+        // Those that hear of that need no ping.
+        let tells = standings.keep_telling(driver, out);
         let since_ms = driver.now_ms.saturating_sub(self.pinged_ms);
         if since_ms < driver.options.election_timeout_ms {
             return;
         }
         self.pinged_ms = driver.now_ms;
-        driver.peers.ids().into_iter().for_each(|id| out.send(id, Packet::Ping));
+        let rest = driver.peers.ids().into_iter().filter(|id| !tells || !driver.is_member(*id));
+        rest.for_each(|id| out.send(id, Packet::Ping));
     }
 }

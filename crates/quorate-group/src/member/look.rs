@@ -129,6 +129,7 @@ impl Member {
                 incoming: identity.map(|identity| identity.incoming.clone()).unwrap_or_default(),
                 matched: known.map(|known| known.matched),
                 snapshotting: known.is_some_and(|known| known.snapshotting),
+                standing: self.standings.of(*id),
             }
         };
         self.driver.peers.iter().map(look).collect()

@@ -27,6 +27,7 @@ use crate::output::{Link, LogLevel, Output};
 use crate::read::Reads;
 use crate::rejected::Cause;
 use crate::snapshot::Releases;
+use crate::standing::Standings;
 use crate::start::{restored, Directory};
 use crate::view::View;
 use crate::watch::{Contact, DiskWatch, HostWatch, RoomWatch, StandStill};
@@ -41,6 +42,7 @@ pub struct Member {
     orders: Orders,
     noting: Noting,
     reads: Reads,
+    standings: Standings,
     views: Views,
     alone: Alone,
     contact: Contact,
@@ -93,6 +95,7 @@ impl Member {
             orders: Orders::default(),
             noting: Noting::default(),
             reads: Reads::default(),
+            standings: Standings::default(),
             views: Views::default(),
             alone: Alone::default(),
             contact: Contact::new(now_ms),
@@ -141,6 +144,9 @@ impl Member {
         }
         if let Some(peer) = intake.room.take() {
             self.room(peer);
+        }
+        if let Some(standing) = intake.standing.take() {
+            self.standings.set_own(Some(standing));
         }
         for (kind, what) in intake.events.drain(..) {
             self.driver.saw(kind, what, None);
@@ -194,7 +200,10 @@ impl Member {
                 driver.due = true;
             }
             Input::IncomingClosed { peer, connection } => {
-                driver.due |= driver.peers.incoming_closed(peer, connection, driver.now_ms, out);
+                if driver.peers.incoming_closed(peer, connection, driver.now_ms, out) {
+                    driver.due = true;
+                    self.standings.forget(peer, driver, out);
+                }
             }
             Input::NotThere { peer, dialled_ms } => {
                 if driver.peers.absent(peer, dialled_ms) {
@@ -245,11 +254,13 @@ impl Member {
                 let other_view = driver.applied.view.number != applied.view.number;
                 if other_view {
                     driver.lineage.learn(&applied.view);
+                    self.standings.look_again();
                 }
                 driver.due |= other_view || driver.applied.last.term != applied.last.term;
                 driver.applied = applied;
             }
             Input::Noted(id) => self.noting.noted(id),
+            Input::Standing(own) => self.standings.set_own(own),
             Input::HostCommit(commit) => self.host_commit = commit,
             Input::LogRoom { room, warning } => self.look_at_room(room, warning, out),
             Input::ProcessIsolated(isolated) => {
@@ -299,6 +310,7 @@ impl Member {
                 driver.due = true;
             }
             Packet::Note(note) => noting::propose_for(from, note, driver, out),
+            Packet::Standing(standing) => self.standings.heard(from, standing, driver, out),
             Packet::Ping => {}
             _ => driver.reject(from, Cause::OutOfPlace, out),
         }
@@ -317,6 +329,7 @@ impl Member {
         if driver.leadership.leader == Some(peer) {
             driver.pending.requeue();
         }
+        self.standings.introduce(peer, driver, out);
         driver.due = true;
     }
 
@@ -332,6 +345,10 @@ impl Member {
         let done = match order {
             _ if driver.closed => Err(OrderError::Closed),
             Order::ReadPoint => return self.reads.join(id, driver.now_ms, deadline_ms),
+            Order::AwaitApplied { seqno, at_least } => {
+                let times = (driver.now_ms, deadline_ms);
+                return self.standings.wait(id, seqno, at_least, times);
+            }
             // With a quorum there is nothing to do.
             Order::GoOnAlone if self.contact.is_primary() => Ok(()),
             Order::GoOnAlone => {
@@ -379,6 +396,7 @@ impl Member {
     /// What an input made possible.
     fn settle(&mut self, out: &mut Output) {
         self.answer_reads(out);
+        self.standings.look(&mut self.driver, out);
         if self.driver.due {
             self.keep_house(out);
         }

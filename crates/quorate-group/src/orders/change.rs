@@ -10,7 +10,7 @@ use crate::error::OrderError;
 use crate::membership::{is_there, leaves_enough};
 use crate::order::{Alteration, Answer, Done};
 use crate::output::LogLevel;
-use quorate_consensus::level::PAUSE;
+use quorate_consensus::level::{Level, PAUSE, STANDINGS};
 use quorate_consensus::{
     Config, ConfigChange, Event, Index, MemberId, MemberInfo, MemberRole, Rules, StepError, Term,
 };
@@ -137,16 +137,23 @@ impl Wanted {
                 *gone = Some(id);
                 Ok(Some(ConfigChange::Update { put: Vec::new(), remove: vec![id] }))
             }
-            Wanted::Rules(rules) if rules.paused && config.level < PAUSE => Err(format!(
-                "a group can be paused from feature level {PAUSE} on, and this one is at {}: some member runs an \
-                 older release",
-                config.level
-            )),
+            Wanted::Rules(rules) if rules.paused && config.level < PAUSE => {
+                Err(too_early("a group can be paused", PAUSE, config.level))
+            }
+            Wanted::Rules(rules) if rules.after && config.level < STANDINGS => {
+                Err(too_early("commits can wait until they are applied", STANDINGS, config.level))
+            }
             Wanted::Rules(rules) => {
                 Ok((config.rules != *rules).then_some(ConfigChange::Rules(*rules)))
             }
         }
     }
+}
+
+fn too_early(what: &str, from: Level, level: Level) -> String {
+    format!(
+        "{what} from feature level {from} on, and this group is at {level}: some member runs an older release"
+    )
 }
 
 fn alter(

@@ -6,4 +6,5 @@ mod lies;
 mod membership;
 mod orders;
 mod quorum;
+mod standing;
 mod world;

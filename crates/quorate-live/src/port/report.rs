@@ -32,6 +32,9 @@ pub struct Report {
     pub privilege: String,
 }
 
+/// See [`RulesReport::consistency`].
+const AFTER: &str = "after";
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RulesReport {
@@ -45,6 +48,9 @@ pub struct RulesReport {
     pub leader_follows_writes: bool,
     /// Nothing moves leadership, or expels a member, without an order.
     pub paused: bool,
+    /// `eventual` or `after`: commits wait until all members that are up to date have applied them. Empty of a
+    /// release that does not know it.
+    pub consistency: String,
 }
 
 /// A member, as the one that is asked knows it.
@@ -220,6 +226,7 @@ impl RulesReport {
             primary_failover: if rules.failover_waits { "wait" } else { "serve" }.to_owned(),
             leader_follows_writes: rules.follows_writes,
             paused: rules.paused,
+            consistency: if rules.after { AFTER } else { "eventual" }.to_owned(),
         }
     }
 }
@@ -228,13 +235,14 @@ impl RulesReport {
 impl fmt::Display for RulesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { zones, priorities, primary_mode, primary_failover, .. } = self;
-        let Self { leader_follows_writes, paused, .. } = self;
+        let Self { leader_follows_writes, paused, consistency, .. } = self;
         let paused = if *paused { " paused=yes" } else { "" };
+        let after = if consistency == AFTER { " consistency=after" } else { "" };
         let follows = if *leader_follows_writes { "yes" } else { "no" };
         write!(
             f,
             "zones={zones} priorities={priorities} primary_mode={primary_mode} \
-             primary_failover={primary_failover} leader_follows_writes={follows}{paused}"
+             primary_failover={primary_failover} leader_follows_writes={follows}{paused}{after}"
         )
     }
 }

@@ -75,6 +75,8 @@ pub struct RulesChange {
     pub leader_follows_writes: Option<bool>,
     #[serde(default)]
     pub paused: Option<bool>,
+    #[serde(default)]
+    pub consistency: Option<ConsistencyWord>,
 }
 
 /// What a member can be told to be. That a server becomes no logger, the machine says.
@@ -91,6 +93,14 @@ pub enum RoleWord {
 pub enum PriorityWord {
     Optimistic,
     Forced,
+}
+
+/// When a commit is answered: once it is safe, or once all members that are up to date have applied it, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsistencyWord {
+    Eventual,
+    After,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,6 +221,7 @@ impl RulesChange {
             self.primary_failover.map_or(rules.failover_waits, |word| word == FailoverWord::Wait);
         rules.follows_writes = self.leader_follows_writes.unwrap_or(rules.follows_writes);
         rules.paused = self.paused.unwrap_or(rules.paused);
+        rules.after = self.consistency.map_or(rules.after, |word| word == ConsistencyWord::After);
         rules
     }
 }

@@ -6,6 +6,7 @@
 //! quorate.member_remove = NAME
 //! quorate.rules         = [zones=N] [priorities=optimistic|forced] [primary_mode=multi|single]
 //!                         [primary_failover=serve|wait] [leader_follows_writes=yes|no] [paused=yes|no]
+//!                         [consistency=eventual|after]
 //! quorate.force_plan    = NAME,NAME,...          what force_quorum would do; changes nothing
 //! quorate.force_quorum  = NAME,NAME,...: REASON
 //! ```
@@ -151,10 +152,13 @@ pub(crate) fn parse_rules(text: &str, mut rules: Rules) -> Result<Rules, String>
             Some(("paused", paused)) => {
                 rules.paused = parse_bool(paused).ok_or("paused is yes or no")?;
             }
+            Some(("consistency", "after")) => rules.after = true,
+            Some(("consistency", "eventual")) => rules.after = false,
             _ => {
                 return Err(format!(
                 "'{word}' is not zones=N, priorities=optimistic|forced, primary_mode=multi|single, \
-                     primary_failover=serve|wait, leader_follows_writes=yes|no or paused=yes|no"
+                     primary_failover=serve|wait, leader_follows_writes=yes|no, paused=yes|no or \
+                     consistency=eventual|after"
             ))
             }
         }
@@ -181,7 +185,8 @@ mod tests {
         let rules = parse_rules("zones=2 priorities=forced", Rules::default()).unwrap();
         assert_eq!((rules.zones_min, rules.priorities), (2, PriorityRule::Forced));
         assert!(parse_rules("zones=many", rules).is_err());
-        let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes paused=yes";
+        let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes paused=yes \
+                    consistency=after";
         let all = parse_rules(text, rules).unwrap();
         assert_eq!(all.primaries, Primaries::Single);
         assert_eq!(parse_rules(&all.to_string(), Rules::default()), Ok(all));

@@ -92,6 +92,11 @@ pub enum Member {
         /// Whether leadership goes to the node that all writes come from: yes or no
         #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
         leader_follows_writes: Option<String>,
+
+        /// When a commit is answered: once it is safe (eventual), or once all nodes that are Synced have applied
+        /// it, too, so that a read on any of them finds it (after)
+        #[arg(long, value_name = "LEVEL", value_parser = ["eventual", "after"])]
+        consistency: Option<String>,
     },
     /// Go on without a majority that is lost for good; says first what may be lost
     #[command(

@@ -51,6 +51,7 @@ pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
             primary_mode,
             primary_failover,
             leader_follows_writes,
+            consistency,
         } => {
             let zones = zones.map(|zones| zones.to_string());
             let given = [
@@ -59,6 +60,7 @@ pub fn member(cluster: &Cluster, what: &Member, json: bool) -> Result<u8> {
                 ("primary_mode", primary_mode),
                 ("primary_failover", primary_failover),
                 ("leader_follows_writes", leader_follows_writes),
+                ("consistency", consistency),
             ];
             let words = given
                 .iter()

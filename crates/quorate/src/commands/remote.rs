@@ -85,6 +85,7 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
             primary_mode,
             primary_failover,
             leader_follows_writes,
+            consistency,
         } => {
             let change = RulesChange {
                 zones: *zones,
@@ -98,6 +99,7 @@ pub fn member(remote: &Remote, what: &Member, json: bool) -> Result<u8> {
                     Some(other) => return Err(unknown("--leader-follows-writes", other)),
                 },
                 paused: None,
+                consistency: given("--consistency", consistency)?,
             };
             rules(remote, change, json)
         }

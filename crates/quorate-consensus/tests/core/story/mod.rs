@@ -100,6 +100,9 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
             let keep: Result<_, String> = kept.iter().map(|name| stage.id(name)).collect();
             Event::ForceQuorum { keep: keep?, audit: (*audit).into() }
         }
+        ("lag", [_, member, lag]) => {
+            Event::Lag { member: stage.id(member)?, lag: Some(number(lag)? as u8) }
+        }
         ("hang", [_]) => Event::HostHangs(true),
         ("unhang", [_]) => Event::HostHangs(false),
         ("fail-disk", [_]) => Event::StepDown,

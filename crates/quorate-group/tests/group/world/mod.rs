@@ -128,6 +128,15 @@ impl World {
         self.take_in(at);
     }
 
+    /// Its server has applied up to here, and says so at once.
+    pub fn applies(&mut self, at: usize, applied: i64) {
+        let server = self.nodes[at].server.get_or_insert_default();
+        (server.applied, server.certified) = (applied, server.certified.max(applied));
+        let now = *server;
+        self.nodes[at].intake.standing(now);
+        self.take_in(at);
+    }
+
     /// Waits until all of these have this many notes of orders, in the same order.
     pub fn await_notes(&mut self, members: &[usize], count: usize) -> Vec<OrderNote> {
         self.until("the notes", |world| {
@@ -141,6 +150,11 @@ impl World {
     /// Hands in an order, and waits for the answer.
     pub fn order(&mut self, at: usize, order: Order, timeout_ms: u64) -> Answer {
         let id = self.begin(at, order, timeout_ms);
+        self.await_answer(at, id, timeout_ms)
+    }
+
+    /// Waits for the answer to an order that was handed in.
+    pub fn await_answer(&mut self, at: usize, id: u64, timeout_ms: u64) -> Answer {
         let deadline_ms = self.now_ms + timeout_ms + 2 * TICK_MS;
         while !self.nodes[at].answers.contains_key(&id) {
             assert!(self.now_ms <= deadline_ms, "no answer in time");
@@ -243,7 +257,9 @@ impl World {
         match event {
             Event::Tick(at) if self.nodes[at].machine.is_some() => {
                 let applied = self.nodes[at].applied();
+                let server = self.nodes[at].server;
                 self.step(at, Input::Applied(applied));
+                self.step(at, Input::Standing(server));
                 self.step(at, Input::Tick { unix_ms: self.now_ms });
                 self.later(TICK_MS, Event::Tick(at));
             }

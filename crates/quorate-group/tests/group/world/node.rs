@@ -10,6 +10,7 @@ use quorate_group::{
     Member, Notes, Notice, Opening, Options, OrderNote, Output, SeedAnswer, StartError, Stored,
     View,
 };
+use quorate_wire::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Node {
@@ -26,6 +27,9 @@ pub struct Node {
     pub primary: Vec<bool>,
     pub fatal: Vec<String>,
     pub lines: Vec<String>,
+    pub standings: Vec<(MemberId, Standing)>,
+    /// How its server stands, as it says at each tick; it may lack one.
+    pub server: Option<Standing>,
     /// Nothing is fed to its state machine.
     pub lags: bool,
     /// How often the outbox to the leader was full.
@@ -183,6 +187,8 @@ impl Node {
             primary: Vec::new(),
             fatal: Vec::new(),
             lines: Vec::new(),
+            standings: Vec::new(),
+            server: None,
             lags: false,
             waited_for_room: 0,
             dials: BTreeSet::new(),
@@ -258,6 +264,7 @@ impl Node {
                 Notice::Primary(primary) => self.primary.push(primary),
                 Notice::Fatal(line) => self.fatal.push(line),
                 Notice::Log(_, line) => self.lines.push(line),
+                Notice::Standings(all) => self.standings = all,
                 Notice::Rules(_) => {}
             }
         }

@@ -1,0 +1,210 @@
+//! How the members' servers stand: what this member says of its own one, what the others say of theirs, and who waits
+//! until others have applied something.
+//!
+//! A member says it with each heartbeat interval in which something changed, in place of a ping. Where clients of
+//! another member wait for it, it says each step at once.
+//!
+//! Invariants:
+//! - nothing is waited for that a member said in an earlier life, or on an earlier connection: what it has applied may
+//!   be less by now;
+//! - a member of the view that has a server, and has not said anything yet, is waited for. One that is not up to date
+//!   is not: it says so as long as that is so, and who has not heard that for long takes it that it may be.
+
+mod told;
+mod waits;
+
+use crate::driver::Driver;
+use crate::output::{Notice, Output};
+use crate::rejected::Cause;
+use quorate_consensus::level::STANDINGS;
+use quorate_consensus::{Event, MemberId};
+use quorate_wire::{Packet, Standing};
+use std::collections::BTreeMap;
+use told::Told;
+use waits::{Present, Waits};
+
+/// Between two looks at all standings that the host is given.
+const PERIOD_MS: u64 = 1_000;
+/// A lag below this is none that matters.
+const LAG_LEAST_MS: u32 = 1_000;
+
+#[derive(Default)]
+pub(crate) struct Standings {
+    /// `None`: there is no server, as with a logger.
+    own: Option<Standing>,
+    told: Told,
+    others: BTreeMap<MemberId, Other>,
+    waits: Waits,
+    shown_ms: u64,
+}
+
+struct Other {
+    standing: Standing,
+    heard_ms: u64,
+    /// What it was told last that this member has applied.
+    told: i64,
+}
+
+impl Standings {
+    /// The host's word on its server.
+    pub fn set_own(&mut self, own: Option<Standing>) {
+        self.own = own;
+    }
+
+    /// Another member's word on its server.
+    pub fn heard(
+        &mut self,
+        from: MemberId,
+        standing: Standing,
+        driver: &mut Driver,
+        out: &mut Output,
+    ) {
+        if !driver.is_member(from) {
+            return driver.reject(from, Cause::NoMember, out);
+        }
+        let told = self.others.get(&from).map_or(-1, |other| other.told);
+        let other = Other { standing, heard_ms: driver.now_ms, told };
+        let before = self.others.insert(from, other).map(|other| lag_of(&other.standing));
+        let lag = lag_of(&standing);
+        if before != Some(lag) {
+            driver.ignore_refusal(Event::Lag { member: from, lag: Some(lag) }, out);
+        }
+        self.waits.look_again();
+    }
+
+    /// What it said holds no more: its connection has ended, or another one took its place.
+    pub fn forget(&mut self, member: MemberId, driver: &mut Driver, out: &mut Output) {
+        if self.others.remove(&member).is_some() {
+            driver.ignore_refusal(Event::Lag { member, lag: None }, out);
+        }
+    }
+
+    /// There is a new connection to `peer`, on which nothing was said.
+    pub fn introduce(&mut self, peer: MemberId, driver: &Driver, out: &mut Output) {
+        if let Some(own) = self.own.filter(|_| may_say(driver)) {
+            self.say(peer, own, driver, out);
+        }
+    }
+
+    /// The caller `order` waits until everybody who counts, or so many, have applied this.
+    pub fn wait(&mut self, order: u64, seqno: i64, at_least: Option<u8>, times: (u64, u64)) {
+        self.waits.join(order, seqno, at_least, times);
+    }
+
+    /// After each input: says at once what somebody waits for, and answers who waits here.
+    pub fn look(&mut self, driver: &mut Driver, out: &mut Output) {
+        if let Some(own) = self.own {
+            let waits = |other: &Other| other.standing.prompt && other.told < own.applied;
+            if self.others.values().any(waits) || self.told.is_other_state(&own) {
+                self.say_now(own, driver, out);
+            }
+        }
+        if self.waits.is_due() {
+            let (present, able) = (self.present(driver), may_say(driver));
+            let node = &driver.options.name;
+            self.waits.look((driver.now_ms, driver.closed, able), node, &present, out);
+        }
+    }
+
+    /// Time passed, or there is another view.
+    pub fn look_again(&mut self) {
+        self.waits.look_again();
+    }
+
+    /// With the housekeeping: whether the members hear often enough of this one by it.
+    pub fn keep_telling(&mut self, driver: &mut Driver, out: &mut Output) -> bool {
+        let Some(own) = self.own.filter(|_| may_say(driver)) else { return false };
+        self.show_host(own, driver, out);
+        let interval_ms = match self.told.differs(&own) || !own.synced {
+            true => driver.options.heartbeat_interval_ms(),
+            false => driver.options.election_timeout_ms,
+        };
+        if self.told.is_older(driver.now_ms, interval_ms) {
+            self.say_to_all(own, driver, out);
+        }
+        true
+    }
+
+    /// What another member said last.
+    pub fn of(&self, member: MemberId) -> Option<Standing> {
+        self.others.get(&member).map(|other| other.standing)
+    }
+
+    fn say_now(&mut self, own: Standing, driver: &mut Driver, out: &mut Output) {
+        if !may_say(driver) {
+            return;
+        }
+        if self.told.is_other_state(&own) {
+            return self.say_to_all(own, driver, out);
+        }
+        let waits = |other: &Other| other.standing.prompt && other.told < own.applied;
+        let waiting = self.others.iter().filter(|(_, other)| waits(other)).map(|(id, _)| *id);
+        for id in waiting.collect::<Vec<_>>() {
+            self.say(id, own, driver, out);
+        }
+    }
+
+    fn say_to_all(&mut self, own: Standing, driver: &mut Driver, out: &mut Output) {
+        let lag = lag_of(&own);
+        if self.told.lag() != Some(lag) {
+            driver.ignore_refusal(Event::Lag { member: driver.id, lag: Some(lag) }, out);
+        }
+        self.told.note(own, lag, driver.now_ms);
+        let members = driver.peers.ids().into_iter().filter(|id| driver.is_member(*id));
+        members.for_each(|id| self.say(id, own, driver, out));
+    }
+
+    fn say(&mut self, to: MemberId, own: Standing, driver: &Driver, out: &mut Output) {
+        let behind = driver.commit().saturating_sub(driver.applied.last.index);
+        let uncertified = u32::try_from(behind).unwrap_or(u32::MAX);
+        out.send(to, Packet::Standing(Standing { uncertified, ..own }));
+        let reached = driver.peers.get(to).is_some_and(|peer| peer.outgoing);
+        if let Some(other) = self.others.get_mut(&to).filter(|_| reached) {
+            other.told = own.applied;
+        }
+    }
+
+    /// What the host throttles its clients by.
+    fn show_host(&mut self, own: Standing, driver: &Driver, out: &mut Output) {
+        if driver.now_ms.saturating_sub(self.shown_ms) < PERIOD_MS {
+            return;
+        }
+        self.shown_ms = driver.now_ms;
+        let others = self.others.iter().map(|(id, other)| (*id, other.standing));
+        out.notices.push(Notice::Standings([(driver.id, own)].into_iter().chain(others).collect()));
+    }
+
+    /// The others of the view, which has none without a server: who counts, and how far each is.
+    fn present(&self, driver: &Driver) -> Vec<Present> {
+        let fresh_ms = 2 * driver.options.election_timeout_ms;
+        let view = driver.applied.view.members.iter();
+        view.filter(|member| member.id != driver.id)
+            .filter_map(|member| {
+                let name = member.name.clone();
+                let Some(other) = self.others.get(&member.id) else {
+                    return Some(Present { name, applied: None });
+                };
+                let fresh = driver.now_ms.saturating_sub(other.heard_ms) <= fresh_ms;
+                match other.standing.synced {
+                    true => Some(Present { name, applied: Some(other.standing.applied) }),
+                    false if fresh => None,
+                    false => Some(Present { name, applied: None }),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Earlier releases do not read it.
+fn may_say(driver: &Driver) -> bool {
+    driver.config.level >= STANDINGS && !driver.closed && !driver.failed
+}
+
+/// How much rather others should lead: 0 for less than a second of lag, one more for each doubling.
+fn lag_of(standing: &Standing) -> u8 {
+    match standing.lag_ms {
+        _ if standing.applied < 0 => u8::MAX,
+        ..LAG_LEAST_MS => 0,
+        lag_ms => 1 + (lag_ms / LAG_LEAST_MS).ilog2() as u8,
+    }
+}
