@@ -43,7 +43,9 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-node",
         &[
-            "backlog blocking fnv settings",
+            "backlog blocking fnv",
+            "flow",
+            "settings",
             "counters lag order sync",
             "fate",
             "group host start",

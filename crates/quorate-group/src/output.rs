@@ -79,6 +79,9 @@ pub struct Ask {
 pub enum Notice {
     Leader(Term, Option<MemberId>),
     Rules(Rules),
+    /// Somebody else waits for this member's server, or nobody any more (false): what it applies is to be handed in at
+    /// once (see [`crate::Intake::standing`]).
+    Awaited(bool),
     /// How the servers of all members stand, as far as that is known, this one's first: once a second.
     Standings(Vec<(MemberId, Standing)>),
     /// Lost (false) or regained (true) contact with a quorum.

@@ -15,6 +15,7 @@ use quorate_group::{
     memory_fault, Author, Content, Done, EventKind, Feed, ForcePlan, GroupStatus, Notes, Order,
     OrderNote, View, ViewMember,
 };
+use quorate_wire::Standing;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -132,6 +133,22 @@ impl Group {
             Done::ReadPoint(index) => Ok(index),
             other => unreachable!("{other:?} is no read point"),
         }
+    }
+
+    /// The host's server has got further: for those who wait for it elsewhere.
+    pub fn stands(&self, standing: Standing) {
+        self.live.core.stands(standing);
+    }
+
+    /// Blocks until all members that are up to date have applied `seqno`, or so many, this one included. An error says
+    /// where it is not applied; what is committed is so in any case.
+    pub fn await_applied(
+        &self,
+        seqno: i64,
+        at_least: Option<u8>,
+        timeout: Duration,
+    ) -> Result<(), GroupError> {
+        self.order(Order::AwaitApplied { seqno, at_least }, timeout)
     }
 
     /// Reads the data of entries back from the log (cache or disk), for appliers that are behind: of the one

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
 use quorate_group::{Committed, LogLevel};
 use quorate_latency::LatencyReport;
+use quorate_wire::Standing;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -126,6 +127,15 @@ pub trait Observer: Send + Sync {
     fn server(&self) -> Option<ServerReport> {
         None
     }
+    /// How that server stands, for the other members; `None`: there is none. Asked several times a second.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
+    /// How the servers of all members stand, as far as that is known, this one's first. Once a second.
+    fn standings(&self, _all: &[(MemberId, Standing)]) {}
+    /// Clients of some other member wait for this one to apply what it has not applied: from now on
+    /// [`crate::Group::stands`] is to be called with each step (true), or not (false).
+    fn is_awaited(&self, _awaited: bool) {}
     /// Gives the database up: the server ends, and its next start fetches another's. `why` is a sentence. An error
     /// says why nothing was changed. Called on a thread of an operator's.
     fn start_over(&self, _why: &str) -> Result<(), String> {

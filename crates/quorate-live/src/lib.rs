@@ -75,7 +75,7 @@ pub use quorate_group::{
     Alteration, Author, Committed, Depth, EventKind, ForcePlan, GroupStatus, LogLevel, OrderError,
     OrderNote, StartError, View, ViewMember,
 };
-pub use quorate_wire::printable;
+pub use quorate_wire::{printable, Standing};
 
 #[cfg(test)]
 extern crate self as quorate_live;

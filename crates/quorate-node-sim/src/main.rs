@@ -212,6 +212,11 @@ mod tests {
     }
 
     #[test]
+    fn clients_wait_for_others_in_vain_too_and_are_slowed_down() {
+        assert_seen(&[Mark::AppliedElsewhere, Mark::AppliedTooLate, Mark::Throttled]);
+    }
+
+    #[test]
     fn a_view_that_ends_a_stream_on_some_servers_only_is_found_as_that() {
         let broken = |seed| run_seed(seed, Some(Plant::OrphansStay), Trace::default()).violation;
         let found = (0..1000).find_map(broken).expect("a violation");

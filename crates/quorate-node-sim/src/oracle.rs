@@ -42,6 +42,7 @@ quorate_seeds::marks! {
     PrimaryMoves, ReadOnlySecondary, ReadOnlyCutOff, ReadOnlyEnds, RefusedAsSecondary, ExitAborts, ExitGoesOffline,
     ReturnsAtExit, GivesUp, StreamAbortedByDdl,
     Corrupted, ErrorOfOne, CutBeforeVote, TooLarge,
+    AppliedElsewhere, AppliedTooLate, Throttled,
     Packed, PartSent, LargeSent, PartsGivenUp, PartRead, PartsGone,
 }
 
@@ -54,6 +55,10 @@ struct Seen {
     /// Whether what a fragment at a seqno belongs to was open.
     fragments: BTreeMap<i64, bool>,
     committed: BTreeSet<Tag>,
+    /// Which server committed which seqno.
+    reached: BTreeSet<(usize, i64)>,
+    /// Up to where a server was sent a copy of another.
+    copied: BTreeMap<usize, i64>,
     acknowledged: BTreeSet<Tag>,
     refused: BTreeSet<Tag>,
     unknown: BTreeSet<Tag>,
@@ -117,6 +122,7 @@ impl Oracle {
         let tags = writes.iter().map(|write| write.tag);
         let refused = tags.clone().find(|tag| seen.refused.contains(tag));
         seen.committed.extend(tags);
+        seen.reached.insert((node, seqno));
         drop(seen);
         if first != digest {
             self.fail(format!("n{node} commits something else at seqno {seqno} than another did"));
@@ -133,7 +139,8 @@ impl Oracle {
     /// A joiner begins on a copy of this position: it must be what all commits up to there make.
     pub fn check_copy(&self, node: usize, position: i64, rows: &Rows) {
         let mut expected = Rows::new();
-        let seen = self.0.lock();
+        let mut seen = self.0.lock();
+        seen.copied.insert(node, position);
         for (_, writes) in seen.history.range(..=position).map(|(_, committed)| committed) {
             for write in writes {
                 expected.entry(write.key).or_default().push(write.tag);
@@ -156,6 +163,20 @@ impl Oracle {
                 "n{node} has the stream of the fragment at {seqno} {}, unlike another",
                 if open { "open" } else { "ended" }
             ));
+        }
+    }
+
+    /// A client is told of its commit because these have it, too.
+    pub fn check_applied(&self, seqno: i64, nodes: &[usize]) {
+        let seen = self.0.lock();
+        let has = |node: &usize| {
+            seen.reached.contains(&(*node, seqno)) || seen.copied.get(node) >= Some(&seqno)
+        };
+        let lacks = nodes.iter().find(|node| !has(node)).copied();
+        let is_write = seen.history.contains_key(&seqno);
+        drop(seen);
+        if let Some(node) = lacks.filter(|_| is_write) {
+            self.fail(format!("n{node} says that it has applied {seqno}, and has not"));
         }
     }
 

@@ -30,4 +30,6 @@ pub enum Plant {
     PartsShifted,
     /// That a stream of parts was given up is not told.
     StreamsNotEnded,
+    /// Others are told that the next write set is applied, too.
+    ToldTooEarly,
 }

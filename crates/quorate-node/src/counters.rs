@@ -23,6 +23,8 @@ pub struct Counters {
     /// Transactions that a write set in the group's order wanted out of its way.
     pub local_bf_aborts: AtomicU64,
     pub local_replays: AtomicU64,
+    /// Commits whose clients were answered before all others had applied them, though that was asked for.
+    pub not_applied: AtomicU64,
     pub causal_reads: AtomicU64,
     /// Write sets that waited for another one they depend on.
     pub apply_waits: AtomicU64,
@@ -75,6 +77,7 @@ impl Counters {
             local_cert_failures: AtomicU64::new(0),
             local_bf_aborts: AtomicU64::new(0),
             local_replays: AtomicU64::new(0),
+            not_applied: AtomicU64::new(0),
             causal_reads: AtomicU64::new(0),
             apply_waits: AtomicU64::new(0),
             cert_index_size: AtomicU64::new(0),
@@ -205,6 +208,7 @@ impl Counters {
             &self.local_cert_failures,
             &self.local_bf_aborts,
             &self.local_replays,
+            &self.not_applied,
             &self.causal_reads,
             &self.apply_waits,
             &self.sequenced_count,

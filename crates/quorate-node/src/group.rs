@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_consensus::Index;
-use quorate_live::{EventKind, GroupError, GroupStatus, ViewMember};
+use quorate_live::{EventKind, GroupError, GroupStatus, Standing, ViewMember};
 use std::time::Duration;
 
 /// See the methods of the same names of [`quorate_live::Group`].
@@ -13,6 +13,13 @@ pub trait Group: Send + Sync {
     fn decided(&self, serial: u64);
     fn barrier(&self, timeout: Duration) -> Result<Index, GroupError>;
     fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError>;
+    fn stands(&self, standing: Standing);
+    fn await_applied(
+        &self,
+        seqno: i64,
+        at_least: Option<u8>,
+        timeout: Duration,
+    ) -> Result<(), GroupError>;
     fn reachable(&self) -> Vec<ViewMember>;
     fn refresh_view(&self);
     fn status(&self) -> GroupStatus;
@@ -40,6 +47,19 @@ impl Group for quorate_live::Group {
 
     fn read(&self, from: Index, bytes: usize) -> Result<Vec<Bytes>, GroupError> {
         self.read(from, bytes)
+    }
+
+    fn stands(&self, standing: Standing) {
+        self.stands(standing);
+    }
+
+    fn await_applied(
+        &self,
+        seqno: i64,
+        at_least: Option<u8>,
+        timeout: Duration,
+    ) -> Result<(), GroupError> {
+        self.await_applied(seqno, at_least, timeout)
     }
 
     fn reachable(&self) -> Vec<ViewMember> {

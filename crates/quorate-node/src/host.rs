@@ -39,6 +39,9 @@ pub trait Host: Send + Sync {
     /// Tells the session of this thread, with this text, that nobody knows the outcome.
     fn tell_unknown(&self, _text: &str) {}
 
+    /// Leaves the session of this thread a warning beside its success.
+    fn warn(&self, _text: &str) {}
+
     /// Wakes whoever waits in the server until sessions have ended their streaming transactions.
     fn wake_waiters(&self) {}
 

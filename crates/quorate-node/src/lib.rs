@@ -37,6 +37,7 @@ mod catch_up;
 pub mod counters;
 mod exit;
 pub mod fate;
+pub mod flow;
 mod fnv;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -287,6 +287,7 @@ mod tests {
         failover_waits: false,
         follows_writes: false,
         paused: false,
+        after: false,
     };
 
     #[test]

@@ -1,5 +1,6 @@
 //! What an operator decides about a node, in the node's own words. Its host reads it from its options.
 
+use crate::flow::Limits;
 use quorate_certify::Packing;
 use std::time::Duration;
 
@@ -21,12 +22,30 @@ pub struct Settings {
     pub debug: bool,
     /// How long a read waits for what it must not miss, unless it says so itself.
     pub read_timeout: Duration,
+    /// A read that must not miss anything is refused at once on a node that lags more than this.
+    pub lag_max: Option<Duration>,
+    /// When commits of this node's clients are answered, if the group asks for no more.
+    pub consistency: Consistency,
+    /// How long a commit waits for others at most.
+    pub consistency_timeout: Duration,
+    /// Flow control; `None`: off.
+    pub flow: Option<Limits>,
     /// See `quorate_certify::votes`.
     pub vote_policy: u8,
     /// Whether isolated actions wait for the end of a state transfer from here.
     pub transfer_holds_isolated: bool,
     /// `None`: waits for a majority for ever.
     pub exit: Option<ExitPlan>,
+}
+
+/// What a client that is told of its commit can rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Consistency {
+    /// It is safe, and in force on this node.
+    #[default]
+    Eventual,
+    /// All nodes that are synced have applied it, too; or so many, this one included.
+    After { at_least: Option<u8> },
 }
 
 /// How large transactions are cut, in bytes.
@@ -75,6 +94,10 @@ impl Default for Settings {
             log_conflicts: false,
             debug: false,
             read_timeout: Duration::from_secs(30),
+            lag_max: None,
+            consistency: Consistency::default(),
+            consistency_timeout: Duration::from_secs(10),
+            flow: None,
             vote_policy: 0,
             transfer_holds_isolated: true,
             exit: None,

@@ -18,7 +18,7 @@ pub struct Standing {
     pub uncertified: u32,
     /// How old the first write set is that is certified and not applied, in milliseconds.
     pub lag_ms: u32,
-    /// Write sets of its own clients that were certified since its start.
+    /// Write sets that its own clients proposed since its start.
     pub written: u64,
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Standings {
     others: BTreeMap<MemberId, Other>,
     waits: Waits,
     shown_ms: u64,
+    /// What the host was told of whether anybody waits for its server.
+    awaited: bool,
 }
 
 struct Other {
@@ -91,8 +93,16 @@ impl Standings {
         self.waits.join(order, seqno, at_least, times);
     }
 
+    fn is_awaited(&self) -> bool {
+        self.others.values().any(|other| other.standing.prompt)
+    }
+
     /// After each input: says at once what somebody waits for, and answers who waits here.
     pub fn look(&mut self, driver: &mut Driver, out: &mut Output) {
+        let awaited = self.is_awaited();
+        if std::mem::replace(&mut self.awaited, awaited) != awaited {
+            out.notices.push(Notice::Awaited(awaited));
+        }
         if let Some(own) = self.own {
             let waits = |other: &Other| other.standing.prompt && other.told < own.applied;
             if self.others.values().any(waits) || self.told.is_other_state(&own) {

@@ -38,6 +38,7 @@ fn who_waits_is_answered_when_the_last_of_those_up_to_date_has_applied_it() {
     // On its way for a millisecond, and not with the next heartbeat.
     world.run_ms(2);
     assert_eq!(world.nodes[0].answers.remove(&id).map(|answer| answer.is_ok()), Some(true));
+    assert!(world.nodes.iter().all(|node| node.awaited), "all say that their clients wait");
     let two = Order::AwaitApplied { seqno: 5, at_least: Some(2) };
     assert!(world.order(1, two, 0).is_ok());
 }

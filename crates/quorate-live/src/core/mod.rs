@@ -36,6 +36,7 @@ use links::Links;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
 use quorate_group::{EventKind, Intake, Mandate, Member, Order, Output};
+use quorate_wire::Standing;
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -123,6 +124,13 @@ impl Core {
             None => intake.order(id, order, deadline_ms),
         }
         drop(intake);
+        self.set_fresh();
+        self.kick();
+    }
+
+    /// How the host's server stands now.
+    pub fn stands(&self, standing: Standing) {
+        self.intake.lock().standing(standing);
         self.set_fresh();
         self.kick();
     }

@@ -60,6 +60,8 @@ impl Notices {
                         observer.leader(term, leader, leader == Some(own));
                     }
                     Notice::Rules(rules) => observer.rules(rules),
+                    Notice::Standings(all) => observer.standings(&all),
+                    Notice::Awaited(awaited) => observer.is_awaited(awaited),
                     Notice::Primary(primary) => observer.primary(primary),
                     Notice::Fatal(message) => observer.fatal(message),
                     Notice::Log(level, message) => observer.log(level, message),

@@ -25,7 +25,7 @@ pub use document::{Unreadable, ANSWER_BYTES_MAX, PORT_VERSION, REQUEST_BYTES_MAX
 pub use history::{Happening, OrderGiven};
 pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
 pub use request::{
-    FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord, RulesChange,
+    ConsistencyWord, FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord, RulesChange,
 };
 
 pub(crate) use history::history;

@@ -8,7 +8,7 @@ use quorate_consensus::{
 };
 use quorate_group::GroupStatus;
 use quorate_latency::LatencyReport;
-use quorate_wire::PeerIdentity;
+use quorate_wire::{PeerIdentity, Standing};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -78,6 +78,21 @@ pub struct MemberReport {
     pub matched_index: Option<Index>,
     /// Of the leader's answer: it receives a snapshot.
     pub receives_snapshot: bool,
+    /// How its server stands, as it last told the member that is asked. None of that one itself, of a logger, and of a
+    /// release that does not say so.
+    pub standing: Option<StandingReport>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StandingReport {
+    pub synced: bool,
+    /// Last applied; -1: none.
+    pub seqno: i64,
+    /// Write sets that wait to be applied.
+    pub queued: u64,
+    /// How old the first of them is.
+    pub lag_ms: u64,
 }
 
 /// The member that is asked.
@@ -209,6 +224,14 @@ impl OwnReport {
     }
 }
 
+impl StandingReport {
+    fn of(standing: Standing) -> StandingReport {
+        let Standing { synced, applied, lag_ms, .. } = standing;
+        let (queued, lag_ms) = (standing.backlog(), lag_ms.into());
+        StandingReport { synced, seqno: applied, queued, lag_ms }
+    }
+}
+
 impl RulesReport {
     pub fn of(rules: &Rules) -> RulesReport {
         let priorities = match rules.priorities {
@@ -275,6 +298,7 @@ fn members(own: &PeerIdentity, status: &GroupStatus) -> Vec<MemberReport> {
                 false => peer.and_then(|peer| peer.matched),
             },
             receives_snapshot: peer.is_some_and(|peer| peer.snapshotting),
+            standing: peer.and_then(|peer| peer.standing).map(StandingReport::of),
         }
     };
     status.config.members.iter().map(report).collect()

@@ -18,12 +18,14 @@ pub(crate) fn run(live: &Live) {
             look_at_certificate(live);
         }
         let commit = live.observer.commit_under_way();
+        let standing = live.observer.standing();
         let isolated = process::is_isolated();
         let applied = live.hands.gate.applied();
         let (room, warning) = log_room(live);
         let unix_ms = unix_ms();
         live.with_machine(|machine, now_ms, out| {
             machine.step(now_ms, Input::HostCommit(commit), out);
+            machine.step(now_ms, Input::Standing(standing), out);
             machine.step(now_ms, Input::ProcessIsolated(isolated), out);
             machine.step(now_ms, Input::LogRoom { room, warning }, out);
             if let Some(applied) = applied {

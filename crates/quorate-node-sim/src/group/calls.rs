@@ -9,10 +9,13 @@ use bytes::Bytes;
 use quorate_certify::{Kind, WriteSet};
 use quorate_consensus::level::LEVEL;
 use quorate_consensus::Index;
-use quorate_live::{EventKind, GroupError, GroupStatus, OrderError, ViewMember};
+use quorate_live::{EventKind, GroupError, GroupStatus, OrderError, Standing, ViewMember};
 use simulated_node::blocking::now;
 use simulated_node::group::Group;
 use std::time::Duration;
+
+/// Between two looks of those who wait whether they still should.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 impl Group for Member {
     fn group_id(&self) -> u128 {
@@ -85,6 +88,19 @@ impl Group for Member {
             room.then_some(data)
         });
         Ok(read.collect())
+    }
+
+    fn stands(&self, standing: Standing) {
+        self.set_standing(standing);
+    }
+
+    fn await_applied(
+        &self,
+        seqno: i64,
+        at_least: Option<u8>,
+        timeout: Duration,
+    ) -> Result<(), GroupError> {
+        self.wait_applied(seqno, at_least, timeout)
     }
 
     fn reachable(&self) -> Vec<ViewMember> {

@@ -5,7 +5,7 @@ use super::leader::Mode;
 use crate::baton::installed;
 use bytes::Bytes;
 use quorate_consensus::{MemberId, Term};
-use quorate_live::{View, ViewMember};
+use quorate_live::{Standing, View, ViewMember};
 use simulated_node::blocking::now;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,6 +49,8 @@ pub(super) struct Place {
     /// Sent again until decided.
     pub(super) pending: BTreeMap<u64, (Bytes, Instant)>,
     pub(super) own: OwnLog,
+    /// How its server stands, as it last said.
+    pub(super) standing: Option<Standing>,
     /// The log was replaced while this process ran, or before it, and lacks what is needed.
     pub(super) left_behind: bool,
 }

@@ -3,6 +3,7 @@
 use super::id_of;
 use super::log::Entry;
 use super::network::{Network, TICK};
+use super::standing::Shown;
 use crate::baton::{installed, Process};
 use crate::engine::Disk;
 use crate::oracle::Mark;
@@ -73,6 +74,7 @@ impl Member {
         place.has_lost = false;
         place.knows_of_loss = false;
         place.left_behind = false;
+        place.standing = None;
         place.since = Some(now());
         drop(state);
         network.changed.notify_all();
@@ -254,7 +256,9 @@ impl Member {
     fn watch(&self, observer: &dyn Observer) {
         let mut lost_since = None;
         let mut seen = (0, None, false);
+        let mut shown = Shown::new();
         loop {
+            self.exchange_standings(observer, &mut shown);
             let mut state = self.network.state.lock();
             if state.ended || self.running.lock().closed {
                 return;

@@ -10,6 +10,7 @@ mod leader;
 mod log;
 mod member;
 mod network;
+mod standing;
 
 pub use self::member::Member;
 pub use self::network::Network;

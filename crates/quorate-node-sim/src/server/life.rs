@@ -46,6 +46,9 @@ impl Server {
             parts: self.load.parts,
             packing: self.load.packing,
             exit: self.load.exit,
+            consistency: self.load.consistency,
+            consistency_timeout: Duration::from_secs(1),
+            flow: self.load.flow,
             ..Settings::default()
         };
         let config = NodeConfig {

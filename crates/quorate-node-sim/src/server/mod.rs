@@ -20,7 +20,8 @@ use quorate_certify::{Constants, Packing};
 use simulated_node::blocking::simulated::Task;
 use simulated_node::blocking::{Condvar, Mutex};
 use simulated_node::node::LocalState;
-use simulated_node::settings::{ExitPlan, PartSizes};
+use simulated_node::flow::Limits;
+use simulated_node::settings::{Consistency, ExitPlan, PartSizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,8 @@ pub struct Load {
     pub write_set_bytes_max: u64,
     pub parts: PartSizes,
     pub packing: Option<Packing>,
+    pub consistency: Consistency,
+    pub flow: Option<Limits>,
     /// What a server does that has no majority for long.
     pub exit: Option<ExitPlan>,
 }

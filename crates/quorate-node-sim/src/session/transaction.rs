@@ -150,6 +150,9 @@ impl<'a> Transaction<'a> {
             }
             false => flags::TRX_START | flags::TRX_END,
         };
+        if self.node.link().is_some_and(|link| link.flow.report().active) {
+            self.server.oracle.mark(Mark::Throttled);
+        }
         let (code, ordered) = self.node.certify(&self.handle, self.conn, ws_flags);
         let mut inner = self.lock();
         inner.ordered = ordered.map(|o| o.seqno);

@@ -14,7 +14,8 @@ use crate::transfer::Wire;
 use parking_lot::Mutex as Plain;
 use quorate_certify::{Codec, Packing};
 use quorate_seeds::{caught, Coverage, Rng, Trace};
-use simulated_node::settings::{ExitAction, ExitPlan, PartSizes};
+use simulated_node::flow::Limits;
+use simulated_node::settings::{Consistency, ExitAction, ExitPlan, PartSizes};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -212,7 +213,19 @@ fn choose_load(rng: &mut Rng) -> Load {
         parts: choose_parts(rng),
         packing: choose_packing(rng),
         exit: choose_exit(rng),
+        consistency: choose_consistency(rng),
+        flow: choose_flow(rng),
     }
+}
+
+fn choose_consistency(rng: &mut Rng) -> Consistency {
+    let after = |at_least| Consistency::After { at_least };
+    [Consistency::Eventual, Consistency::Eventual, after(None), after(Some(2))][rng.index(4)]
+}
+
+fn choose_flow(rng: &mut Rng) -> Option<Limits> {
+    let limits = Limits { certified: rng.range(0, 20), applied: rng.range(0, 20) };
+    rng.chance(300).then_some(limits)
 }
 
 fn choose_packing(rng: &mut Rng) -> Option<Packing> {

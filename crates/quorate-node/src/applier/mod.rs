@@ -191,7 +191,7 @@ impl Appliers {
             self.catch_up.set_target(seqno);
         }
         self.withdrawal
-            .in_order(self.local.commit.skip(seqno).and_then(|()| self.local.apply.leave(seqno)));
+            .in_order(self.local.commit.skip(seqno).and_then(|()| self.local.leave(seqno)));
         Ok(())
     }
 

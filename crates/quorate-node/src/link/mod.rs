@@ -14,6 +14,7 @@ use self::room::Room;
 use self::severed::Severed;
 use crate::blocking::{self, Condvar, Mutex, MutexGuard};
 use crate::fate::trx::{Fate, Handle, Trx};
+use crate::flow::Flow;
 use crate::group::Group;
 use crate::host::Meta;
 use crate::start::genesis::Genesis;
@@ -56,6 +57,8 @@ pub struct Link {
     pub progress: SequencerProgress,
     /// For what this node proposes.
     pub room: Room,
+    /// How fast it may.
+    pub flow: Flow,
     /// Of its large transactions.
     pub parts: OwnParts,
     pending: Mutex<HashMap<u64, Arc<Handle>>>,
@@ -98,6 +101,7 @@ impl Link {
             start: Mutex::new(Start { position: start, announced: false, received: false }),
             progress: SequencerProgress::new(),
             room: Room::new(),
+            flow: Flow::new(None),
             parts: OwnParts::default(),
             pending: Mutex::new(HashMap::new()),
             given_up: Mutex::new(HashSet::new()),
@@ -245,6 +249,7 @@ impl Link {
     /// Those who wait to propose something look again, whether they still should.
     pub fn nudge_proposers(&self) {
         self.room.nudge();
+        self.flow.nudge();
         self.ends.nudge();
         self.parts.nudge();
     }

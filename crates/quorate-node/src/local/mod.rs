@@ -6,9 +6,12 @@
 //! order's, and the link's, when a pause chooses where to stand still); the link's and the settings' are
 //! let go before anything is called.
 
+mod standing;
 mod state;
 
 pub use state::LocalState;
+
+use standing::Telling;
 
 use crate::blocking::{Mutex, RwLock};
 use crate::counters::Counters;
@@ -46,6 +49,7 @@ pub struct Local {
     pub part_sizes: PartSizes,
     pub counters: Counters,
     pub lag: Lag,
+    telling: Telling,
     settings: Mutex<Settings>,
     link: RwLock<Option<Arc<Link>>>,
     state: AtomicU8,
@@ -65,6 +69,7 @@ impl Local {
             part_sizes: settings.parts,
             counters,
             lag: Lag::default(),
+            telling: Telling::default(),
             settings: Mutex::new(settings),
             link: RwLock::new(None),
             state: AtomicU8::new(LocalState::Undefined as u8),
@@ -74,13 +79,18 @@ impl Local {
     /// The operator has changed something.
     pub fn configure(&self, settings: Settings) {
         self.counters.configure(&settings);
+        if let Some(link) = self.link() {
+            link.flow.configure(settings.flow);
+        }
         *self.settings.lock() = settings;
     }
 
     /// What has this seqno is done here: it is visible, or undone.
     pub fn leave(&self, seqno: i64) -> Result<(), Halted> {
         self.part_places.done(seqno);
-        self.apply.leave(seqno)
+        self.apply.leave(seqno)?;
+        self.tell_if_awaited();
+        Ok(())
     }
 
     /// What `read` takes of the settings.
@@ -94,6 +104,9 @@ impl Local {
     }
 
     pub fn set_link(&self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
+        if let Some(link) = &link {
+            link.flow.configure(self.settings(|settings| settings.flow));
+        }
         std::mem::replace(&mut self.link.write(), link)
     }
 

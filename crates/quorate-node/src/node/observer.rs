@@ -9,7 +9,7 @@ use crate::start::resume::Owner;
 use bytes::Bytes;
 use quorate_certify::{is_process_of, Constants, WriteSet};
 use quorate_consensus::{Charter, MemberId, Rules};
-use quorate_live::{LogLevel, Observer, ServerReport};
+use quorate_live::{LogLevel, Observer, ServerReport, Standing};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
@@ -77,6 +77,22 @@ impl Observer for NodeObserver {
         })
     }
 
+    fn standing(&self) -> Option<Standing> {
+        self.node.upgrade().map(|node| node.local.standing())
+    }
+
+    fn standings(&self, all: &[(MemberId, Standing)]) {
+        let Some(node) = self.node.upgrade() else { return };
+        if let Some(link) = node.link() {
+            link.flow.period(all);
+        }
+    }
+
+    fn is_awaited(&self, awaited: bool) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.local.set_awaited(awaited);
+    }
+
     fn start_over(&self, why: &str) -> Result<(), String> {
         let node = self.node.upgrade().ok_or("its server is ending")?;
         match node.local_state() {
@@ -90,6 +106,7 @@ impl Observer for NodeObserver {
 
     fn rules(&self, rules: Rules) {
         let Some(node) = self.node.upgrade() else { return };
+        node.local.set_after(rules.after);
         node.primary.rules_changed(rules);
     }
 

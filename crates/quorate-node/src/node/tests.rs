@@ -14,7 +14,7 @@ use quorate_certify::{
     WriteSetBuilder,
 };
 use quorate_consensus::{Index, MemberId};
-use quorate_live::{Committed, EventKind, GroupError, GroupStatus, StateMachine, View, ViewMember};
+use quorate_live::{Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -202,6 +202,10 @@ impl Group for Nobody {
         Err(GroupError::Closed)
     }
     fn read(&self, _from: Index, _bytes: usize) -> Result<Vec<Bytes>, GroupError> {
+        Err(GroupError::Closed)
+    }
+    fn stands(&self, _standing: Standing) {}
+    fn await_applied(&self, _: i64, _: Option<u8>, _: Duration) -> Result<(), GroupError> {
         Err(GroupError::Closed)
     }
     fn reachable(&self) -> Vec<ViewMember> {

@@ -88,6 +88,9 @@ impl Sessions {
         let left = self.local.commit.leave(seqno).and_then(|()| self.local.apply.leave(seqno));
         let left = self.withdrawal.in_order(left);
         self.note_end();
+        if certified && left.is_some() {
+            self.await_others(seqno);
+        }
         // A lost vote has been said by then, and has halted the orders; the session's action is over.
         match left {
             None if stays => Answer::Broken,

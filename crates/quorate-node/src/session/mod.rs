@@ -4,11 +4,12 @@
 //! Locks: a transaction's is held while commit order's is taken (an abort), never while anything is
 //! waited for.
 
+mod after;
 mod isolation;
 mod large;
 mod wait;
 
-use crate::blocking::now;
+use crate::blocking::{now, Mutex};
 use crate::fate::trx::{
     Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Trx, TrxState, TrxTable,
 };
@@ -25,6 +26,7 @@ use crate::votes::Votes;
 use crate::withdraw::Withdrawal;
 use quorate_certify::{flags, Header, Kind};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What sessions are handed.
 pub struct Parts {
@@ -48,6 +50,8 @@ pub struct Sessions {
     trxs: TrxTable,
     /// Isolated actions under way.
     isolated: IsolatedTable,
+    /// When a line was last logged about a commit that others had not applied in time.
+    late_logged: Mutex<Option<Instant>>,
 }
 
 /// What `certify` tells the server beside its status.
@@ -60,8 +64,18 @@ pub struct Ordered {
 impl Sessions {
     pub fn new(parts: Parts) -> Self {
         let Parts { local, records, withdrawal, proposals, primary, pause, votes } = parts;
-        let (trxs, isolated) = Default::default();
-        Self { local, records, withdrawal, proposals, primary, pause, votes, trxs, isolated }
+        Self {
+            local,
+            records,
+            withdrawal,
+            proposals,
+            primary,
+            pause,
+            votes,
+            trxs: TrxTable::default(),
+            isolated: IsolatedTable::default(),
+            late_logged: Mutex::default(),
+        }
     }
 
     /// The transactions that have begun and were not released.
@@ -103,6 +117,15 @@ impl Sessions {
             Ok(state) => state,
             Err(answer) => return (answer, None),
         };
+        if !link.flow.try_pass() {
+            drop(state);
+            link.flow.pass(|| is_given_up(&link, trx));
+            state = trx.lock();
+            if state.phase == Phase::MustAbort {
+                state.phase = Phase::Aborting;
+                return (Answer::Refused, None);
+            }
+        }
         let sent_before = state.stream.map_or(0, |stream| stream.parts.bytes);
         if !self.local.counters.allows(&state.builder, sent_before) {
             return (Answer::TooLarge, None);
@@ -316,6 +339,7 @@ impl Sessions {
             self.local.counters.local_commit();
             if ends {
                 self.trxs.remove(trx.id);
+                self.await_others(fate.seqno);
             }
             return Answer::Done;
         }

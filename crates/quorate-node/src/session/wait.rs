@@ -2,6 +2,7 @@
 
 use crate::blocking;
 use crate::host::Answer;
+use crate::link::Link;
 use crate::session::Sessions;
 use crate::start::Position;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,6 +21,9 @@ impl Sessions {
         if !link.primary() {
             return Answer::Refused; // There is no telling what others acknowledge meanwhile.
         }
+        if upto.is_none() && self.lags_too_much(&link) {
+            return Answer::Failed;
+        }
         let target = match upto {
             Some(p) if p.uuid != link.history => return Answer::Missing,
             Some(p) => p.seqno,
@@ -34,6 +38,21 @@ impl Sessions {
         } else {
             Answer::Failed
         }
+    }
+
+    /// Whether this node lags more than its operator lets a read wait for; then its session is told so.
+    fn lags_too_much(&self, link: &Link) -> bool {
+        let Some(most) = self.local.settings(|settings| settings.lag_max) else { return false };
+        let (ordered, applied) = (link.progress.seqno(), self.local.apply.last_left());
+        let lag = self.local.lag.age(ordered, applied);
+        if lag > most {
+            self.local.host.warn(&format!(
+                "{} is {lag:.1?} behind its group, more than it is to be for reads that must not miss anything \
+                 ({most:?}): read on another node",
+                self.local.config.name
+            ));
+        }
+        lag > most
     }
 
     /// The last seqno whose effects are all visible here.

@@ -28,6 +28,7 @@ pub struct Node {
     pub fatal: Vec<String>,
     pub lines: Vec<String>,
     pub standings: Vec<(MemberId, Standing)>,
+    pub awaited: bool,
     /// How its server stands, as it says at each tick; it may lack one.
     pub server: Option<Standing>,
     /// Nothing is fed to its state machine.
@@ -188,6 +189,7 @@ impl Node {
             fatal: Vec::new(),
             lines: Vec::new(),
             standings: Vec::new(),
+            awaited: false,
             server: None,
             lags: false,
             waited_for_room: 0,
@@ -265,6 +267,7 @@ impl Node {
                 Notice::Fatal(line) => self.fatal.push(line),
                 Notice::Log(_, line) => self.lines.push(line),
                 Notice::Standings(all) => self.standings = all,
+                Notice::Awaited(awaited) => self.awaited = awaited,
                 Notice::Rules(_) => {}
             }
         }
