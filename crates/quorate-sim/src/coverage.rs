@@ -18,7 +18,7 @@ quorate_seeds::marks! {
     ZonedCommit,
     // Clients.
     PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome, ClientLeft,
-    WentElsewhere, FoundDone, TriedAgain, LaterEpoch, GivenUpPassed,
+    AppliedElsewhere, AppliedTooLate, WentElsewhere, FoundDone, TriedAgain, LaterEpoch, GivenUpPassed,
     // Who belongs to a membership that was committed, and its rule of zones.
     Learner, Logger, Joining, WithoutVote, SeveralVotes, WithoutPriority, ZoneRule,
     // Leaders that only hand over, and leaders that told somebody to stand.

@@ -81,6 +81,10 @@ pub struct Process {
     pub cut_until: Micros,
     /// A view has it in it that was made since it started or was cut off.
     pub in_view: bool,
+    /// When it had applied all that it knew to be committed, for the first time.
+    pub synced_since: Option<Micros>,
+    /// Clients of others wait for what it applies.
+    pub awaited: bool,
     /// The votes that it was told to want, last.
     pub wants_votes: u8,
     pub links: BTreeMap<MemberId, Outgoing>,

@@ -44,6 +44,8 @@ pub enum Rule {
     OneVotePerTerm,
     TermNeverGoesBack,
     ReadsNeverStale,
+    /// Who is told that all have applied something can read it everywhere.
+    AppliedEverywhere,
     ExactlyOnce,
     /// Nobody overwrites what it has not seen.
     NoLostUpdate,

@@ -29,6 +29,8 @@ pub enum Plant {
     FedTooEarly,
     /// Acknowledgements say more than the follower has.
     InflatedReply,
+    /// Members say that their servers have applied more than they have.
+    InflatedStanding,
     /// A read point is answered from the own commit index, without asking anybody.
     LocalReads,
     /// A leader's clock runs so slowly that its lease outlasts the patience of the others.

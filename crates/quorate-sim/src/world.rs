@@ -33,6 +33,7 @@ mod orders;
 mod process;
 mod retry;
 mod staff;
+mod standings;
 mod start;
 mod storage;
 
@@ -55,6 +56,7 @@ use quorate_consensus::{Config, Index, MemberId};
 use quorate_seeds::{mix, Coverage, Rng, Trace};
 use retry::Retries;
 pub use retry::Sessions;
+use standings::Waits;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -99,6 +101,7 @@ pub struct World {
     known: Known,
     disaster: Disaster,
     retries: Retries,
+    waits: Waits,
     encryption: Encryption,
     trace: Trace,
     digest: u64,
@@ -145,6 +148,7 @@ impl World {
             known: Known::default(),
             disaster: Disaster::default(),
             retries: Retries::draw(seed, profile),
+            waits: Waits::draw(seed, profile),
             encryption: Encryption::of_run(seed, plant),
             trace,
             digest: seed,

@@ -143,6 +143,11 @@ fn finds_reads_that_ask_nobody() {
 }
 
 #[test]
+fn finds_servers_that_are_said_to_have_applied_more_than_they_have() {
+    assert_found(Plant::InflatedStanding, 500, &[Rule::AppliedEverywhere]);
+}
+
+#[test]
 fn finds_leases_that_last_too_long() {
     assert_found(Plant::LongLease, 3000, &[Rule::ReadsNeverStale]);
 }

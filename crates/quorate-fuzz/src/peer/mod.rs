@@ -322,7 +322,7 @@ impl World {
     fn order(&mut self, source: &mut Source<'_>) {
         self.order += 1;
         let name = format!("n{}", source.below(6));
-        let order = match source.below(14) {
+        let order = match source.below(15) {
             0 => Order::AwaitJoined,
             1 | 2 => Order::ReadPoint,
             3 => Order::Switchover { to: source.flag().then_some(name) },
@@ -338,6 +338,10 @@ impl World {
             10 => Order::GoOnAlone,
             11 => Order::Isolate(source.flag()),
             12 => Order::AllowAlone(source.flag()),
+            13 => {
+                let at_least = source.flag().then_some(source.below(4));
+                Order::AwaitApplied { seqno: 7, at_least }
+            }
             _ => Order::RefreshView,
         };
         let deadline_ms = self.now_ms + 10 * u64::from(source.byte());
@@ -357,6 +361,7 @@ impl World {
                 let rooms = [LogRoom::Enough, LogRoom::Reserve { segments: 1 }, LogRoom::Blocked];
                 Input::LogRoom { room: source.one_of(&rooms), warning: None }
             }
+            10 | 11 => Input::Standing(source.flag().then(|| words::standing(source))),
             _ => Input::ProcessIsolated(source.below(4) == 0),
         };
         self.step(input);

@@ -15,7 +15,7 @@ use quorate_group::{
 };
 use quorate_wire::{
     Admission, FrameType, Hello, JoinRequest, LeaveAnswer, Packet, PeerIdentity, Refusal,
-    RefusalCode, Want, Wish,
+    RefusalCode, Standing, Want, Wish,
 };
 
 /// The group that the victim founds, or belongs to.
@@ -176,11 +176,26 @@ pub fn packet(source: &mut Source<'_>, from: MemberId, known: &Known) -> Option<
         4 => Packet::ViewRefresh { number: source.near(known.view) },
         5 => Packet::WantVotes { votes: source.byte() },
         6 => Packet::Note(Proposal::new(EntryKind::Note, note(source, from))),
+        7 => Packet::Standing(standing(source)),
         _ => {
             let term = term(source, known);
             Packet::Consensus(Message { from, to: VICTIM, term, body: body(source, known) })
         }
     })
+}
+
+/// How a server stands, or says that it does.
+pub fn standing(source: &mut Source<'_>) -> Standing {
+    let seqno = |source: &mut Source<'_>| source.one_of(&[-1, 0, 1, 7, i64::MIN, i64::MAX]);
+    Standing {
+        synced: source.flag(),
+        prompt: source.flag(),
+        applied: seqno(source),
+        certified: seqno(source),
+        uncertified: source.one_of(&[0, 1, u32::MAX]),
+        lag_ms: source.one_of(&[0, 999, 1_000, 60_000, u32::MAX]),
+        written: source.byte().into(),
+    }
 }
 
 /// What came of an order that `from` took, or what it saw happen, or anything.
@@ -312,6 +327,7 @@ fn config(source: &mut Source<'_>) -> Config {
             failover_waits: source.flag(),
             follows_writes: source.flag(),
             paused: source.flag(),
+            after: source.flag(),
         };
         config.level = source.below(3).into();
     }

@@ -25,6 +25,14 @@ impl Node {
         &self.local.counters
     }
 
+    /// Begins to count anew.
+    pub fn reset_counters(&self) {
+        self.local.counters.reset();
+        if let Some(link) = self.local.link() {
+            link.flow.reset();
+        }
+    }
+
     pub fn local_state(&self) -> LocalState {
         self.local.state()
     }

@@ -1,7 +1,7 @@
 //! The server's callbacks as a [`Host`].
 
 use super::convert::raw_meta;
-use super::{gtid_domain, server, services};
+use super::{gtid_domain, server, services, session};
 use crate::abi::*;
 use libc::{c_int, c_void};
 use quorate_node::host::{ApplyCall, GtidDomain, Host, HostCtx, HostView, Level, ViewStatus};
@@ -138,6 +138,10 @@ impl Host for Callbacks {
 
     fn tell_unknown(&self, text: &str) {
         server::raise_unknown(text);
+    }
+
+    fn warn(&self, text: &str) {
+        session::note(text);
     }
 
     fn wake_waiters(&self) {

@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 
 /// `ER_WRONG_ARGUMENTS`, with which the server ends a `SET` that was refused.
 const WRONG_ARGUMENTS: c_uint = 1210;
+/// `ER_UNKNOWN_ERROR`, with which the server says what it has no number for.
+const UNKNOWN_ERROR: c_uint = 1105;
 /// `ME_WARNING`: not an error.
 const AS_WARNING: c_ulong = 2048;
 
@@ -87,6 +89,11 @@ pub fn warn(text: &str) {
     message(WRONG_ARGUMENTS, AS_WARNING, text);
 }
 
+/// Leaves the session a warning about what it did, for `SHOW WARNINGS`.
+pub fn note(text: &str) {
+    message(UNKNOWN_ERROR, AS_WARNING, text);
+}
+
 /// # Safety
 /// `text` is null or a C string that lives through the call.
 unsafe fn copied(text: *const c_char) -> Option<String> {
@@ -104,6 +111,7 @@ mod tests {
         let nobody = current();
         assert!(nobody.connection.is_none() && nobody.account.is_none() && nobody.host.is_none());
         warn("nobody is told");
+        note("nobody is told");
     }
 
     #[test]

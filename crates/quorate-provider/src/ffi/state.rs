@@ -116,7 +116,7 @@ pub unsafe extern "C" fn stats_free(_w: W, vars: *mut wsrep_stats_var) {
 pub unsafe extern "C" fn stats_reset(w: W) {
     // SAFETY: a filled table.
     if let Some(node) = unsafe { node(w) } {
-        guard(Some(node), (), || node.counters().reset());
+        guard(Some(node), (), || node.reset_counters());
     }
 }
 

@@ -24,6 +24,8 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
     let c = provider.counters();
     let told = provider.answers.lock().told(connection);
     let queued = provider.queued();
+    let flow = link.as_ref().map(|link| link.flow.report()).unwrap_or_default();
+    let word = |yes| if yes { "true" } else { "false" };
     let text = |s: &str| Value::Text(s.to_string());
     let int = |v: u64| Value::Int(v as i64);
     let uuid = |id: u128| Value::Text(MemberId(id).to_string());
@@ -65,12 +67,12 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("local_recv_queue_min", Value::Int(0)),
         ("local_recv_queue_avg", Value::Double(queued.avg)),
         ("local_cached_downto", Value::Int(cached_downto(&status, sequenced))),
-        ("flow_control_paused_ns", Value::Int(0)),
-        ("flow_control_paused", Value::Double(0.0)),
-        ("flow_control_sent", Value::Int(0)),
-        ("flow_control_recv", Value::Int(0)),
-        ("flow_control_active", text("false")),
-        ("flow_control_requested", text("false")),
+        ("flow_control_paused_ns", int(flow.paused.as_nanos() as u64)),
+        ("flow_control_paused", Value::Double(flow.paused_share)),
+        ("flow_control_sent", int(flow.own_periods)),
+        ("flow_control_recv", int(flow.periods)),
+        ("flow_control_active", text(word(flow.active))),
+        ("flow_control_requested", text(word(flow.requested))),
         ("cert_deps_distance", Value::Double(c.cert_deps_distance())),
         ("apply_oooe", Value::Double(0.0)),
         ("apply_oool", Value::Double(0.0)),
@@ -123,6 +125,7 @@ pub fn stats(provider: &Provider, connection: Option<u64>) -> Vec<(&'static str,
         ("quorate_rejected", Value::Text(status.rejections())),
         ("quorate_certificate_days", Value::Text(certificate_days(provider))),
         ("quorate_last_order", Value::Text(last_order(provider))),
+        ("quorate_not_applied", int(c.not_applied.load(Relaxed))),
         ("quorate_lag_seconds", Value::Double(provider.lag().as_secs_f64())),
     ]
 }

@@ -14,7 +14,7 @@ pub use table::{Effect, Kind, SPECS};
 
 use self::table::Spec;
 use self::values::{
-    parse_bool, parse_codec, parse_exit_action, parse_failover, parse_period, parse_primaries,
+    parse_bool, parse_codec, parse_consistency, parse_exit_action, parse_failover, parse_period, parse_primaries,
     parse_retention, parse_role, parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
@@ -210,6 +210,12 @@ fn words_instead(name: &str, value: &str) -> Option<&'static str> {
         "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
         "quorate.encrypt" => (value == "auto" || parse_bool(value).is_some(), "yes, no or auto"),
         "quorate.compress" => (parse_codec(value).is_some(), "lz4, zstd or none"),
+        "quorate.consistency" => {
+            (parse_consistency(value).is_some(), "eventual, after, or after:N with N from 1 to 255")
+        }
+        "gcs.fc_limit" | "quorate.flow_control_applied" | "quorate.flow_control_certified" => {
+            (value.parse::<u64>().is_ok(), "a number of write sets")
+        }
         "quorate.exit_action" => {
             (parse_exit_action(value).is_some(), "read-only, offline or abort")
         }

@@ -1,8 +1,9 @@
 //! Options as the node's settings.
 
-use super::values::{parse_codec, parse_exit_action};
+use super::values::{parse_codec, parse_consistency, parse_exit_action};
 use super::Options;
 use quorate_certify::Packing;
+use quorate_node::flow::Limits;
 use quorate_node::settings::{ExitPlan, PartSizes, Settings};
 
 /// What an empty write set of Galera's (184 bytes) has more than ours: a limit that was chosen for
@@ -20,6 +21,10 @@ impl Options {
             log_conflicts: self.flag("cert.log_conflicts"),
             debug: self.flag("debug"),
             read_timeout: self.period("repl.causal_read_timeout"),
+            lag_max: Some(self.period("quorate.max_lag")).filter(|lag| !lag.is_zero()),
+            consistency: parse_consistency(self.text("quorate.consistency")).unwrap_or_default(),
+            consistency_timeout: self.period("quorate.consistency_timeout"),
+            flow: self.flow_limits(),
             vote_policy: self.integer("gcs.vote_policy").clamp(0, 255) as u8,
             transfer_holds_isolated: self.flag("quorate.transfer_holds_ddl"),
             exit: self.exit_plan(),
@@ -29,6 +34,16 @@ impl Options {
     fn packing(&self) -> Option<Packing> {
         let codec = parse_codec(self.text("quorate.compress")).flatten()?;
         Some(Packing { codec, from: self.bytes("quorate.compress_from") as usize })
+    }
+
+    fn flow_limits(&self) -> Option<Limits> {
+        let is_galeras =
+            self.was_given("gcs.fc_limit") && !self.was_given("quorate.flow_control_applied");
+        let applied = if is_galeras { "gcs.fc_limit" } else { "quorate.flow_control_applied" };
+        let limit = |name| self.integer(name).max(0) as u64;
+        let limits =
+            Limits { applied: limit(applied), certified: limit("quorate.flow_control_certified") };
+        self.flag("quorate.flow_control").then_some(limits)
     }
 
     fn exit_plan(&self) -> Option<ExitPlan> {
@@ -48,7 +63,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_node::settings::ExitAction;
+    use quorate_node::settings::{Consistency, ExitAction};
     use std::time::Duration;
 
     fn plan(text: &str) -> Option<ExitPlan> {
@@ -65,6 +80,35 @@ mod tests {
             options.settings().write_set_bytes_max
         };
         assert_eq!((limit("repl.max_ws_size=1000"), limit("repl.max_ws_size=100")), (896, 0));
+    }
+
+    #[test]
+    fn flow_control_is_off_by_default_and_knows_galeras_limit() {
+        let limits = |text: &str| {
+            let mut options = Options::default();
+            options.set(text, true).unwrap();
+            options.settings().flow.map(|limits| (limits.applied, limits.certified))
+        };
+        assert_eq!(limits("gcs.fc_limit=64"), None);
+        assert_eq!(limits("quorate.flow_control=yes"), Some((25_000, 25_000)));
+        assert_eq!(limits("quorate.flow_control=yes; gcs.fc_limit=64"), Some((64, 25_000)));
+        let both = "quorate.flow_control=yes; gcs.fc_limit=64; quorate.flow_control_applied=9";
+        assert_eq!(limits(both), Some((9, 25_000)));
+    }
+
+    #[test]
+    fn commits_wait_for_all_or_for_so_many() {
+        let consistency = |text: &str| {
+            let mut options = Options::default();
+            let set = options.set(&format!("quorate.consistency={text}"), true);
+            set.ok().map(|_| options.settings().consistency)
+        };
+        assert_eq!(consistency("eventual"), Some(Consistency::Eventual));
+        assert_eq!(consistency("after"), Some(Consistency::After { at_least: None }));
+        assert_eq!(consistency("after:2"), Some(Consistency::After { at_least: Some(2) }));
+        for bad in ["before", "after:", "after:0", "after:256", "after:x"] {
+            assert_eq!(consistency(bad), None, "{bad}");
+        }
     }
 
     #[test]

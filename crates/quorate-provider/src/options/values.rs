@@ -3,7 +3,7 @@
 use quorate_certify::Codec;
 use quorate_consensus::{MemberRole, Primaries};
 pub use quorate_live::parse_bool;
-use quorate_node::settings::ExitAction;
+use quorate_node::settings::{Consistency, ExitAction};
 use std::time::Duration;
 
 pub fn parse_exit_action(text: &str) -> Option<ExitAction> {
@@ -21,6 +21,19 @@ pub fn parse_codec(text: &str) -> Option<Option<Codec>> {
         "none" => Some(None),
         "lz4" => Some(Some(Codec::Lz4)),
         "zstd" => Some(Some(Codec::Zstd)),
+        _ => None,
+    }
+}
+
+/// `eventual`, `after`, or `after:N`.
+pub fn parse_consistency(text: &str) -> Option<Consistency> {
+    match text.split_once(':') {
+        None if text == "eventual" => Some(Consistency::Eventual),
+        None if text == "after" => Some(Consistency::After { at_least: None }),
+        Some(("after", count)) => {
+            let count = count.parse().ok().filter(|count| *count > 0)?;
+            Some(Consistency::After { at_least: Some(count) })
+        }
         _ => None,
     }
 }

@@ -132,6 +132,8 @@ impl World {
             match notice {
                 Notice::Leader(term, leader) => self.leader_known(m, *term, *leader),
                 Notice::Rules(rules) => process.rules = *rules,
+                Notice::Standings(_) => {}
+                Notice::Awaited(awaited) => process.awaited = *awaited,
                 Notice::Primary(primary) => {
                     process.sessions.cut_off = !primary;
                     note!(self, "m{m} is primary: {primary}");

@@ -154,6 +154,10 @@ impl World {
     pub(super) fn answered(&mut self, m: usize, id: u64, answer: Answer) {
         let Some(process) = &mut self.nodes[m].process else { return };
         let what = process.orders.remove(&id).unwrap_or("?");
+        if self.others_awaited(m, id, &answer) {
+            return;
+        }
+        let Some(process) = &mut self.nodes[m].process else { return };
         if process.signed.remove(&id) {
             self.oracle.told_order(id.to_string(), answer.is_ok());
         }

@@ -38,6 +38,7 @@ impl World {
         if let Err(reason) = self.feed_some(m) {
             return self.clean_stop(m, reason);
         }
+        self.tell_applied(m);
         self.finish_reads(m);
         self.snapshot_if_due(m);
         let Some(process) = &self.nodes[m].process else { return };
@@ -222,6 +223,9 @@ impl World {
         }
         self.oracle.acknowledged(pending.op, index);
         self.carry_out(m);
+        if outcome == Outcome::Ok {
+            self.may_await_others(m, seqno);
+        }
         if let Some(client) = pending.client {
             self.told(m, client, pending.task, outcome == Outcome::Ok);
             self.client_later(m, client);

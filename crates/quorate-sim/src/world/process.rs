@@ -216,6 +216,7 @@ impl World {
 
     /// As the product's clock does.
     fn tick(&mut self, m: usize) {
+        self.step_standing(m);
         let now_ms = self.now_ms(m);
         let fast = self.nodes[m].clock.parts_per_million;
         let Some(Process { wal, member, out, feed, hangs, isolated, .. }) =

@@ -202,6 +202,8 @@ impl World {
             isolated: false,
             cut_until: 0,
             in_view: false,
+            synced_since: None,
+            awaited: false,
             wants_votes: 1,
             links: BTreeMap::new(),
             incoming: BTreeMap::new(),
