@@ -5,7 +5,7 @@ use crate::memory::Memory;
 use crate::metrics::render;
 use crate::verdict::tests::report;
 use quorate_latency::LatencyReport;
-use quorate_live::port::MemberReport;
+use quorate_live::port::{MemberReport, StandingReport};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -23,7 +23,9 @@ fn served() -> BTreeSet<String> {
     all.own.certificate_days = Some(90);
     all.own.log.age_s = Some(60);
     all.own.log.sync_latency = Some(LatencyReport::default());
-    all.members = vec![MemberReport { matched_index: Some(1), ..MemberReport::default() }];
+    let standing = Some(StandingReport::default());
+    all.members =
+        vec![MemberReport { matched_index: Some(1), standing, ..MemberReport::default() }];
     let memory = Memory::new(Duration::from_secs(60));
     memory.answered(all, Instant::now());
     let text = render(&memory.known()).unwrap();

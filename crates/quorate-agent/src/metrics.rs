@@ -14,6 +14,7 @@ use quorate_latency::LatencyReport;
 use quorate_live::port::Report;
 use quorate_live::CommitLatencyReport;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
 struct Member {
@@ -166,12 +167,16 @@ fn of_members(report: &Report, registry: &mut Registry) {
     let connected = Family::<Member, Gauge>::default();
     let voter = Family::<Member, Gauge>::default();
     let behind = Family::<Member, Gauge>::default();
+    let lag = Family::<Member, Gauge<f64, AtomicU64>>::default();
     for member in &report.members {
         let label = Member { member: member.name.clone() };
         connected.get_or_create(&label).set(member.connected.into());
         voter.get_or_create(&label).set((member.votes > 0 && !member.joining).into());
         if let Some(matched) = member.matched_index {
             behind.get_or_create(&label).set(report.own.last_index.saturating_sub(matched) as i64);
+        }
+        if let Some(standing) = &member.standing {
+            lag.get_or_create(&label).set(standing.lag_ms as f64 / 1e3);
         }
     }
     registry.register("member_connected", "Whether it is connected to this member.", connected);
@@ -181,6 +186,12 @@ fn of_members(report: &Report, registry: &mut Registry) {
         "Of the leader: log entries that a member is not known to have on its disk.",
         Unit::Other("entries".to_owned()),
         behind,
+    );
+    registry.register_with_unit(
+        "member_lag",
+        "Of another member, as it last told this one: age of the first write set that it has not applied.",
+        Unit::Seconds,
+        lag,
     );
 }
 
@@ -250,7 +261,7 @@ mod tests {
     use crate::memory::Memory;
     use crate::verdict::tests::report;
     use quorate_latency::Latency;
-    use quorate_live::port::MemberReport;
+    use quorate_live::port::{MemberReport, StandingReport};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -270,6 +281,7 @@ mod tests {
             name: "n2\"x".into(),
             connected: true,
             matched_index: Some(43),
+            standing: Some(StandingReport { lag_ms: 2_500, ..StandingReport::default() }),
             ..MemberReport::default()
         }];
         memory.answered(seen, Instant::now());
@@ -281,6 +293,7 @@ mod tests {
             "quorate_lag_seconds 1.5",
             "quorate_member_connected{member=\"n2\\\"x\"} 1",
             "quorate_member_behind_entries{member=\"n2\\\"x\"} 7",
+            "quorate_member_lag_seconds{member=\"n2\\\"x\"} 2.5",
             "quorate_questions_total 1",
             "quorate_local_cert_failures_total 3",
             "quorate_sync_latency_seconds_bucket{le=\"0.001\"} 2",

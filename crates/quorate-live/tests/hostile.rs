@@ -14,7 +14,9 @@ use quorate_consensus::{
 };
 use quorate_live::guest::{Guest, Host};
 use quorate_live::{GroupStatus, Security};
-use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode, SnapshotBegin};
+use quorate_wire::{
+    LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode, SnapshotBegin, Standing,
+};
 use scene::Scene;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -58,6 +60,15 @@ fn lies(to: MemberId, from: MemberId, status: &GroupStatus) -> Vec<Packet> {
         Packet::LeaveAnswer(LeaveAnswer::Done),
         Packet::StatusRequest,
         Packet::Ping,
+        Packet::Standing(Standing {
+            synced: true,
+            prompt: true,
+            applied: i64::MIN,
+            certified: i64::MAX,
+            uncertified: u32::MAX,
+            lag_ms: u32::MAX,
+            written: u64::MAX,
+        }),
         Packet::SnapshotBegin(SnapshotBegin { term: term + 1, meta, bytes: 4 }),
         Packet::SnapshotData(Bytes::from_static(b"fake")),
         Packet::SnapshotEnd { crc: crc32c::crc32c(b"fake") },

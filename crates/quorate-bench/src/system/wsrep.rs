@@ -229,10 +229,17 @@ impl System for Wsrep {
 
     fn flow_control(&self, threshold: Option<u32>) -> Vec<String> {
         match self.replicator {
-            Replicator::Quorate(_) => Vec::new(),
+            Replicator::Quorate(_) => {
+                let (on, limit) = (threshold.is_some(), threshold.unwrap_or_default());
+                let yes = if on { "yes" } else { "no" };
+                let limits = ["applied", "certified"]
+                    .map(|what| format!("quorate.flow_control_{what}={limit};"))
+                    .concat();
+                let limits = if on { limits } else { String::new() };
+                vec![set_options(&format!("{limits}quorate.flow_control={yes}"))]
+            }
             Replicator::Galera => {
-                let limit = flow_limit(threshold.unwrap_or(FLOW_LIMIT));
-                vec![format!("SET GLOBAL wsrep_provider_options = '{limit}'")]
+                vec![set_options(&flow_limit(threshold.unwrap_or(FLOW_LIMIT)))]
             }
         }
     }
@@ -245,6 +252,10 @@ impl System for Wsrep {
     fn hold(&self) -> Option<Hold> {
         Some(Hold { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" })
     }
+}
+
+fn set_options(options: &str) -> String {
+    format!("SET GLOBAL wsrep_provider_options = '{options}'")
 }
 
 /// Of transactions that wait in a member; Galera makes more of it the more members there are.

@@ -34,9 +34,8 @@ impl Consensus {
     pub(super) fn lags_behind_others(&self) -> bool {
         let (config, own) = (self.config(), self.options.id);
         let lag = self.lags.of(own);
-        let nearer = |id: &MemberId| {
-            config.may_lead(*id) && config.priority(*id) >= config.priority(own)
-        };
+        let nearer =
+            |id: &MemberId| config.may_lead(*id) && config.priority(*id) >= config.priority(own);
         lag > 0 && self.lags.0.iter().any(|(id, theirs)| *theirs < lag && nearer(id))
     }
 }

@@ -81,7 +81,8 @@ impl Waiting {
     /// The names of those that it waits for; `None`: of nobody.
     fn missing(&self, present: &[Present]) -> Option<String> {
         let late = |other: &&Present| other.applied.is_none_or(|applied| applied < self.seqno);
-        let late: Vec<&str> = present.iter().filter(late).map(|other| other.name.as_str()).collect();
+        let late: Vec<&str> =
+            present.iter().filter(late).map(|other| other.name.as_str()).collect();
         // With the one that waits.
         let (all, have) = (present.len() + 1, present.len() + 1 - late.len());
         let enough = self.at_least.map_or(all, |count| all.min(count.into()));

@@ -23,9 +23,10 @@ pub use answer::{Answer, Plan, Refused, Why};
 pub use client::{Asked, Operating, Session, Unanswered};
 pub use document::{Unreadable, ANSWER_BYTES_MAX, PORT_VERSION, REQUEST_BYTES_MAX};
 pub use history::{Happening, OrderGiven};
-pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport};
+pub use report::{Fault, LogReport, MemberReport, OwnReport, Report, RulesReport, StandingReport};
 pub use request::{
-    ConsistencyWord, FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord, RulesChange,
+    ConsistencyWord, FailoverWord, MemberChange, ModeWord, PriorityWord, Request, RoleWord,
+    RulesChange,
 };
 
 pub(crate) use history::history;

@@ -27,7 +27,8 @@ impl State {
     fn count(&self, node: usize, seqno: i64) -> Count {
         let mut count = Count { have: Vec::new(), lack: Vec::new() };
         let others = (0..self.places.len()).filter(|other| *other != node);
-        for other in others.filter(|other| self.view.members.iter().any(|m| m.id == id_of(*other))) {
+        for other in others.filter(|other| self.view.members.iter().any(|m| m.id == id_of(*other)))
+        {
             match self.places[other].standing.filter(|_| self.in_contact(other)) {
                 Some(standing) if !standing.synced => {}
                 Some(standing) if standing.applied >= seqno => count.have.push(other),
@@ -43,7 +44,8 @@ impl State {
             let standing = self.places[place].standing?;
             Some((id_of(place), Standing { uncertified, ..standing }))
         };
-        let others = (0..self.places.len()).filter(|other| *other != node && self.in_contact(*other));
+        let others =
+            (0..self.places.len()).filter(|other| *other != node && self.in_contact(*other));
         std::iter::once(node).chain(others).filter_map(known).collect()
     }
 }

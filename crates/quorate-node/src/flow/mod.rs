@@ -69,8 +69,7 @@ impl Flow {
     pub fn new(limits: Option<Limits>) -> Self {
         let at = now();
         let zero = Duration::ZERO;
-        let counts =
-            Counts { since: at, paused: zero, own_periods: 0, periods: 0, own_now: false };
+        let counts = Counts { since: at, paused: zero, own_periods: 0, periods: 0, own_now: false };
         Self {
             open: AtomicBool::new(true),
             passed: AtomicU64::new(0),

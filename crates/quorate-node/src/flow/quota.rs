@@ -39,12 +39,7 @@ pub(super) struct Quota {
 
 impl Quota {
     /// After a period in which this node, the first of `all`, has `used` so much. `None`: as much as it likes.
-    pub fn next(
-        &mut self,
-        limits: Limits,
-        all: &[(MemberId, Standing)],
-        used: u64,
-    ) -> Option<u64> {
+    pub fn next(&mut self, limits: Limits, all: &[(MemberId, Standing)], used: u64) -> Option<u64> {
         let before = std::mem::replace(&mut self.before, all.iter().copied().collect());
         let steps: Vec<Step> = all
             .iter()

@@ -14,7 +14,9 @@ use quorate_certify::{
     WriteSetBuilder,
 };
 use quorate_consensus::{Index, MemberId};
-use quorate_live::{Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember};
+use quorate_live::{
+    Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember,
+};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -185,7 +185,8 @@ mod tests {
         let rules = parse_rules("zones=2 priorities=forced", Rules::default()).unwrap();
         assert_eq!((rules.zones_min, rules.priorities), (2, PriorityRule::Forced));
         assert!(parse_rules("zones=many", rules).is_err());
-        let text = "primary_mode=single primary_failover=wait leader_follows_writes=yes paused=yes \
+        let text =
+            "primary_mode=single primary_failover=wait leader_follows_writes=yes paused=yes \
                     consistency=after";
         let all = parse_rules(text, rules).unwrap();
         assert_eq!(all.primaries, Primaries::Single);

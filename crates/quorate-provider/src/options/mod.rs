@@ -14,8 +14,8 @@ pub use table::{Effect, Kind, SPECS};
 
 use self::table::Spec;
 use self::values::{
-    parse_bool, parse_codec, parse_consistency, parse_exit_action, parse_failover, parse_period, parse_primaries,
-    parse_retention, parse_role, parse_size,
+    parse_bool, parse_codec, parse_consistency, parse_exit_action, parse_failover, parse_period,
+    parse_primaries, parse_retention, parse_role, parse_size,
 };
 use quorate_consensus::PRIORITY_MAX;
 use quorate_live::{page, Operators, Security, SecurityError};

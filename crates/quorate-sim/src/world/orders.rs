@@ -117,7 +117,9 @@ impl World {
 
     /// Whether an order is under way, which may change the membership yet.
     pub(super) fn somebody_waits(&self) -> bool {
-        let changes = |process: &Process| process.orders.values().any(|what| !["read", "after"].contains(what));
+        let changes = |process: &Process| {
+            process.orders.values().any(|what| !["read", "after"].contains(what))
+        };
         self.nodes.iter().any(|node| node.process.as_ref().is_some_and(changes))
     }
 

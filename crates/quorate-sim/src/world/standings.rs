@@ -101,7 +101,9 @@ impl World {
                 && node.process.as_ref().filter(counts).is_some_and(|p| p.database.seqno() < seqno)
         });
         self.oracle.fail_for(late, Rule::AppliedEverywhere, |late| {
-            format!("a client of m{m} is told that {seqno} is applied everywhere, and m{late} has not")
+            format!(
+                "a client of m{m} is told that {seqno} is applied everywhere, and m{late} has not"
+            )
         });
         true
     }

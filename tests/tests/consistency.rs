@@ -1,0 +1,188 @@
+//! Clients that are told of their commits once other servers have applied them, too; and clients that are slowed down
+//! while a server falls behind.
+
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::Conn;
+use quorate_tests::sysbench::{self, Load, Tables};
+use quorate_tests::{await_that, TestCluster};
+use rustix::process::Signal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TABLES: Tables = Tables { count: 4, rows: 2_000 };
+/// Longer than a commit takes that waits for nobody, by far.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// A server that says nothing is in the view for longer than this.
+const IN_VIEW: Duration = Duration::from_secs(3);
+
+fn set(cluster: &TestCluster, node: u16, options: &str) -> Result<()> {
+    cluster.sql(node, &format!("SET GLOBAL wsrep_provider_options = '{options}'"))
+}
+
+fn status(cluster: &TestCluster, node: u16, name: &str) -> Result<String> {
+    let shown: Option<(String, String)> =
+        cluster.connect(node)?.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+    Ok(shown.with_context(|| format!("no {name}"))?.1)
+}
+
+/// Three servers with a table; the leader, and another.
+fn cluster() -> Result<(TestCluster, u16, u16)> {
+    let cluster = TestCluster::up(3, "")?;
+    let leader = cluster.leader()?;
+    let other = cluster.followers()?[0];
+    cluster.sql(leader, "CREATE TABLE test.t (id INT PRIMARY KEY)")?;
+    cluster.wait_level(&cluster.all(), Duration::from_secs(30))?;
+    Ok((cluster, leader, other))
+}
+
+/// Inserts on a thread of its own; what it is told comes with the warnings.
+fn insert(mut connection: Conn, id: u32) -> Receiver<mysql::Result<Vec<String>>> {
+    let (told, answer) = channel();
+    thread::spawn(move || {
+        let warnings = |connection: &mut Conn| {
+            let rows: Vec<(String, u32, String)> = connection.query("SHOW WARNINGS")?;
+            Ok(rows.into_iter().map(|(_, _, text)| text).collect())
+        };
+        let inserted = connection.query_drop(format!("INSERT INTO test.t VALUES ({id})"));
+        // Nobody listens if the test has failed meanwhile.
+        let _ = told.send(inserted.and_then(|()| warnings(&mut connection)));
+    });
+    answer
+}
+
+fn count(cluster: &TestCluster, node: u16) -> Result<u32> {
+    let count = cluster.connect(node)?.query_first("SELECT COUNT(*) FROM test.t")?;
+    count.context("no count")
+}
+
+#[test]
+fn a_client_is_told_of_its_commit_when_all_can_read_it() -> Result<()> {
+    let (cluster, leader, other) = cluster()?;
+    cluster.signal(other, Signal::STOP)?;
+    let at_once = insert(cluster.connect(leader)?, 1).recv_timeout(AT_ONCE)??;
+    assert_eq!(at_once, Vec::<String>::new(), "by default nobody is waited for");
+
+    set(&cluster, leader, "quorate.consistency=after:2")?;
+    insert(cluster.connect(leader)?, 2).recv_timeout(AT_ONCE)?.context("two have it")?;
+    set(&cluster, leader, "quorate.consistency=after")?;
+    let waits = insert(cluster.connect(leader)?, 3);
+    assert_eq!(waits.recv_timeout(AT_ONCE).err(), Some(RecvTimeoutError::Timeout));
+    // It is in force on its own server all the same, and in the way of nothing.
+    set(&cluster, leader, "quorate.consistency=eventual")?;
+    assert_eq!(count(&cluster, leader)?, 3);
+    insert(cluster.connect(leader)?, 4).recv_timeout(AT_ONCE)??;
+    cluster.signal(other, Signal::CONT)?;
+    assert_eq!(waits.recv_timeout(IN_VIEW)??, Vec::<String>::new());
+    assert!(count(&cluster, other)? >= 3);
+    cluster.passed()
+}
+
+#[test]
+fn with_the_groups_rule_no_read_after_a_commit_is_stale_anywhere() -> Result<()> {
+    let (cluster, leader, other) = cluster()?;
+    let rules = cluster.quorate(&["member", "rules", "--consistency", "after"])?;
+    assert!(rules.contains("consistency=after"), "{rules}");
+    await_that("the rule everywhere", || {
+        let shown = |node| Ok(status(&cluster, node, "wsrep_quorate_rules")?.contains("after"));
+        Ok(cluster.all().into_iter().map(shown).collect::<Result<Vec<_>>>()?.iter().all(|is| *is))
+    })?;
+    let mut connections = cluster
+        .all()
+        .into_iter()
+        .map(|node| cluster.connect(node))
+        .collect::<mysql::Result<Vec<_>>>()?;
+    for id in 0..300 {
+        let writer = id as usize % connections.len();
+        connections[writer].query_drop(format!("INSERT INTO test.t VALUES ({id})"))?;
+        for (reader, connection) in connections.iter_mut().enumerate() {
+            let read: Option<u32> =
+                connection.query_first(format!("SELECT id FROM test.t WHERE id = {id}"))?;
+            assert_eq!(read, Some(id), "written by {writer}, read by {reader}");
+        }
+    }
+    cluster.sql(other, "CREATE TABLE test.u (id INT PRIMARY KEY)")?;
+    connections[leader as usize % 3].query_drop("INSERT INTO test.u VALUES (1)")?;
+
+    // A server whose process ends leaves the view at once.
+    let began = Instant::now();
+    cluster.signal(other, Signal::KILL)?;
+    insert(cluster.connect(leader)?, 1000).recv_timeout(IN_VIEW)??;
+    println!("told {:?} after the kill of another server", began.elapsed());
+    assert_eq!(status(&cluster, leader, "wsrep_quorate_not_applied")?, "0");
+    cluster.passed()
+}
+
+#[test]
+fn past_its_time_a_client_is_told_where_its_commit_is_not_applied() -> Result<()> {
+    let (cluster, leader, other) = cluster()?;
+    set(&cluster, leader, "quorate.consistency=after;quorate.consistency_timeout=PT1S")?;
+    cluster.signal(other, Signal::STOP)?;
+    let began = Instant::now();
+    let warnings = insert(cluster.connect(leader)?, 1).recv_timeout(IN_VIEW)??;
+    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
+    let name = format!("not on node{other}");
+    assert!(warnings.iter().any(|warning| warning.contains(&name)), "{warnings:?}");
+    assert_eq!(status(&cluster, leader, "wsrep_quorate_not_applied")?, "1");
+    assert!(cluster.error_log(leader)?.contains(&name));
+
+    // Who is desynced, as for a backup, is not waited for.
+    cluster.signal(other, Signal::CONT)?;
+    cluster.wait_level(&cluster.all(), Duration::from_secs(30))?;
+    let mut lock = cluster.connect(other)?;
+    lock.query_drop("FLUSH TABLES WITH READ LOCK")?;
+    await_that("a commit that waits for nobody", || {
+        let id = 100 + count(&cluster, leader)?;
+        Ok(insert(cluster.connect(leader)?, id).recv_timeout(IN_VIEW)??.is_empty())
+    })?;
+    drop(lock);
+    cluster.passed()
+}
+
+/// A server that gets a tenth of the time falls behind; its writers are slowed down, and never stopped.
+#[test]
+fn writers_are_slowed_down_while_a_server_is_behind_and_never_stopped() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    sysbench::prepare(&cluster, TABLES, 1)?;
+    let leader = cluster.leader()?;
+    let slow = cluster.followers()?[0];
+    let limit = "quorate.flow_control=yes;quorate.flow_control_applied=500;\
+                 quorate.flow_control_certified=500";
+    cluster.all().into_iter().try_for_each(|node| set(&cluster, node, limit))?;
+    let ended = AtomicBool::new(false);
+    let measured = thread::scope(|threads| {
+        let starve = threads.spawn(|| -> Result<()> {
+            while !ended.load(Ordering::SeqCst) {
+                cluster.signal(slow, Signal::STOP)?;
+                thread::sleep(Duration::from_millis(90));
+                cluster.signal(slow, Signal::CONT)?;
+                thread::sleep(Duration::from_millis(10));
+            }
+            Ok(())
+        });
+        let nodes = [leader];
+        let load = Load { script: "oltp_write_only", clients: 8, seconds: 8, nodes: &nodes };
+        let measured = sysbench::run(&cluster, TABLES, &load);
+        ended.store(true, Ordering::SeqCst);
+        starve.join().expect("no panic")?;
+        measured
+    })?;
+    let paused: f64 = status(&cluster, leader, "wsrep_flow_control_paused")?.parse()?;
+    let (held, slowing) = (
+        status(&cluster, leader, "wsrep_flow_control_recv")?,
+        status(&cluster, slow, "wsrep_flow_control_sent")?,
+    );
+    println!(
+        "{:.0} transactions a second; paused {paused}, {held} s; slow for {slowing} s",
+        measured.tps
+    );
+    assert!(paused > 0.05 && held.parse::<u32>()? > 2, "paused {paused}, {held} s");
+    assert!(measured.tps > 0.0);
+    sysbench::compare(&cluster, TABLES)?;
+    await_that("the end of the quota", || {
+        Ok(status(&cluster, slow, "wsrep_flow_control_requested")? == "false")
+    })?;
+    cluster.passed()
+}
