@@ -33,7 +33,8 @@ fn cluster() -> Result<(TestCluster, u16, u16)> {
     let cluster = TestCluster::up(3, "")?;
     let leader = cluster.leader()?;
     let other = cluster.followers()?[0];
-    cluster.sql(leader, "CREATE TABLE test.t (id INT PRIMARY KEY)")?;
+    cluster.sql(leader, "CREATE DATABASE shop")?;
+    cluster.sql(leader, "CREATE TABLE shop.t (id INT PRIMARY KEY)")?;
     cluster.wait_level(&cluster.all(), Duration::from_secs(30))?;
     Ok((cluster, leader, other))
 }
@@ -46,7 +47,7 @@ fn insert(mut connection: Conn, id: u32) -> Receiver<mysql::Result<Vec<String>>>
             let rows: Vec<(String, u32, String)> = connection.query("SHOW WARNINGS")?;
             Ok(rows.into_iter().map(|(_, _, text)| text).collect())
         };
-        let inserted = connection.query_drop(format!("INSERT INTO test.t VALUES ({id})"));
+        let inserted = connection.query_drop(format!("INSERT INTO shop.t VALUES ({id})"));
         // Nobody listens if the test has failed meanwhile.
         let _ = told.send(inserted.and_then(|()| warnings(&mut connection)));
     });
@@ -54,7 +55,7 @@ fn insert(mut connection: Conn, id: u32) -> Receiver<mysql::Result<Vec<String>>>
 }
 
 fn count(cluster: &TestCluster, node: u16) -> Result<u32> {
-    let count = cluster.connect(node)?.query_first("SELECT COUNT(*) FROM test.t")?;
+    let count = cluster.connect(node)?.query_first("SELECT COUNT(*) FROM shop.t")?;
     count.context("no count")
 }
 
@@ -96,15 +97,15 @@ fn with_the_groups_rule_no_read_after_a_commit_is_stale_anywhere() -> Result<()>
         .collect::<mysql::Result<Vec<_>>>()?;
     for id in 0..300 {
         let writer = id as usize % connections.len();
-        connections[writer].query_drop(format!("INSERT INTO test.t VALUES ({id})"))?;
+        connections[writer].query_drop(format!("INSERT INTO shop.t VALUES ({id})"))?;
         for (reader, connection) in connections.iter_mut().enumerate() {
             let read: Option<u32> =
-                connection.query_first(format!("SELECT id FROM test.t WHERE id = {id}"))?;
+                connection.query_first(format!("SELECT id FROM shop.t WHERE id = {id}"))?;
             assert_eq!(read, Some(id), "written by {writer}, read by {reader}");
         }
     }
-    cluster.sql(other, "CREATE TABLE test.u (id INT PRIMARY KEY)")?;
-    connections[leader as usize % 3].query_drop("INSERT INTO test.u VALUES (1)")?;
+    cluster.sql(other, "CREATE TABLE shop.u (id INT PRIMARY KEY)")?;
+    connections[leader as usize % 3].query_drop("INSERT INTO shop.u VALUES (1)")?;
 
     // A server whose process ends leaves the view at once.
     let began = Instant::now();

@@ -83,11 +83,21 @@ pub enum Notice {
     /// once (see [`crate::Intake::standing`]).
     Awaited(bool),
     /// How the servers of all members stand, as far as that is known, this one's first: once a second.
-    Standings(Vec<(MemberId, Standing)>),
+    Standings(Vec<ServerStanding>),
     /// Lost (false) or regained (true) contact with a quorum.
     Primary(bool),
     Fatal(String),
     Log(LogLevel, String),
+}
+
+/// How the server of a member stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerStanding {
+    pub member: MemberId,
+    /// As the member last said.
+    pub standing: Standing,
+    /// Entries that were known to be committed then, and not certified there.
+    pub uncertified: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quorate_consensus::{Charter, Index, MemberId, Rules, Term};
-use quorate_group::{Committed, LogLevel};
+use quorate_group::{Committed, LogLevel, ServerStanding};
 use quorate_latency::LatencyReport;
 use quorate_wire::Standing;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ pub trait Observer: Send + Sync {
         None
     }
     /// How the servers of all members stand, as far as that is known, this one's first. Once a second.
-    fn standings(&self, _all: &[(MemberId, Standing)]) {}
+    fn standings(&self, _all: &[ServerStanding]) {}
     /// Clients of some other member wait for this one to apply what it has not applied: from now on
     /// [`crate::Group::stands`] is to be called with each step (true), or not (false).
     fn is_awaited(&self, _awaited: bool) {}

@@ -73,7 +73,7 @@ pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
     Alteration, Author, Committed, Depth, EventKind, ForcePlan, GroupStatus, LogLevel, OrderError,
-    OrderNote, StartError, View, ViewMember,
+    OrderNote, ServerStanding, StartError, View, ViewMember,
 };
 pub use quorate_wire::{printable, Standing};
 

@@ -65,7 +65,7 @@ fn lies(to: MemberId, from: MemberId, status: &GroupStatus) -> Vec<Packet> {
             prompt: true,
             applied: i64::MIN,
             certified: i64::MAX,
-            uncertified: u32::MAX,
+            index: u64::MAX,
             lag_ms: u32::MAX,
             written: u64::MAX,
         }),

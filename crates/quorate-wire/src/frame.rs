@@ -215,7 +215,7 @@ mod tests {
             }
         }
         assert_eq!(FrameType::from_u8(0), None);
-        assert_eq!(FrameType::from_u8(21), None);
+        assert_eq!(FrameType::from_u8(22), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::body::{BodyReader, BodyWriter};
 use crate::error::WireError;
+use quorate_consensus::Index;
 
 /// Seqnos are the server's, the same on all members; -1: none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,8 +15,8 @@ pub struct Standing {
     pub applied: i64,
     /// The last that is certified there.
     pub certified: i64,
-    /// Committed entries of the log that are not certified there yet.
-    pub uncertified: u32,
+    /// The last entry of the log that it has passed: what follows is not certified there yet.
+    pub index: Index,
     /// How old the first write set is that is certified and not applied, in milliseconds.
     pub lag_ms: u32,
     /// Write sets that its own clients proposed since its start.
@@ -37,7 +38,7 @@ impl Standing {
         out.u8(flag(self.synced, SYNCED) | flag(self.prompt, PROMPT));
         out.u64(self.applied as u64);
         out.u64(self.certified as u64);
-        out.u32(self.uncertified);
+        out.u64(self.index);
         out.u32(self.lag_ms);
         out.u64(self.written);
     }
@@ -49,7 +50,7 @@ impl Standing {
         }
         let (synced, prompt) = (flags & SYNCED != 0, flags & PROMPT != 0);
         let (applied, certified) = (body.u64()? as i64, body.u64()? as i64);
-        let (uncertified, lag_ms, written) = (body.u32()?, body.u32()?, body.u64()?);
-        Ok(Self { synced, prompt, applied, certified, uncertified, lag_ms, written })
+        let (index, lag_ms, written) = (body.u64()?, body.u32()?, body.u64()?);
+        Ok(Self { synced, prompt, applied, certified, index, lag_ms, written })
     }
 }

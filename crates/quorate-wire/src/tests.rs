@@ -121,7 +121,7 @@ fn every_packet() -> Vec<Packet> {
             prompt: false,
             applied: -1,
             certified: 7,
-            uncertified: 3,
+            index: 9,
             lag_ms: 20,
             written: 5,
         }),

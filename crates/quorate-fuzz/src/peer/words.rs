@@ -192,7 +192,7 @@ pub fn standing(source: &mut Source<'_>) -> Standing {
         prompt: source.flag(),
         applied: seqno(source),
         certified: seqno(source),
-        uncertified: source.one_of(&[0, 1, u32::MAX]),
+        index: source.one_of(&[0, 1, u64::MAX]),
         lag_ms: source.one_of(&[0, 999, 1_000, 60_000, u32::MAX]),
         written: source.byte().into(),
     }

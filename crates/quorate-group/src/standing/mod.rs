@@ -14,7 +14,7 @@ mod told;
 mod waits;
 
 use crate::driver::Driver;
-use crate::output::{Notice, Output};
+use crate::output::{Notice, Output, ServerStanding};
 use crate::rejected::Cause;
 use quorate_consensus::level::STANDINGS;
 use quorate_consensus::{Event, MemberId};
@@ -42,6 +42,8 @@ pub(crate) struct Standings {
 
 struct Other {
     standing: Standing,
+    /// Entries that were known to be committed then, and that it had not passed.
+    uncertified: u64,
     heard_ms: u64,
     /// What it was told last that this member has applied.
     told: i64,
@@ -65,7 +67,8 @@ impl Standings {
             return driver.reject(from, Cause::NoMember, out);
         }
         let told = self.others.get(&from).map_or(-1, |other| other.told);
-        let other = Other { standing, heard_ms: driver.now_ms, told };
+        let uncertified = uncertified(&standing, driver);
+        let other = Other { standing, uncertified, heard_ms: driver.now_ms, told };
         let before = self.others.insert(from, other).map(|other| lag_of(&other.standing));
         let lag = lag_of(&standing);
         if before != Some(lag) {
@@ -165,9 +168,7 @@ impl Standings {
     }
 
     fn say(&mut self, to: MemberId, own: Standing, driver: &Driver, out: &mut Output) {
-        let behind = driver.commit().saturating_sub(driver.applied.last.index);
-        let uncertified = u32::try_from(behind).unwrap_or(u32::MAX);
-        out.send(to, Packet::Standing(Standing { uncertified, ..own }));
+        out.send(to, Packet::Standing(own));
         let reached = driver.peers.get(to).is_some_and(|peer| peer.outgoing);
         if let Some(other) = self.others.get_mut(&to).filter(|_| reached) {
             other.told = own.applied;
@@ -180,8 +181,17 @@ impl Standings {
             return;
         }
         self.shown_ms = driver.now_ms;
-        let others = self.others.iter().map(|(id, other)| (*id, other.standing));
-        out.notices.push(Notice::Standings([(driver.id, own)].into_iter().chain(others).collect()));
+        let own = ServerStanding {
+            member: driver.id,
+            standing: own,
+            uncertified: uncertified(&own, driver),
+        };
+        let others = self.others.iter().map(|(id, other)| ServerStanding {
+            member: *id,
+            standing: other.standing,
+            uncertified: other.uncertified,
+        });
+        out.notices.push(Notice::Standings([own].into_iter().chain(others).collect()));
     }
 
     /// The others of the view, which has none without a server: who counts, and how far each is.
@@ -203,6 +213,11 @@ impl Standings {
             })
             .collect()
     }
+}
+
+/// How much of what is committed that server has not certified.
+fn uncertified(standing: &Standing, driver: &Driver) -> u64 {
+    driver.commit().saturating_sub(standing.index)
 }
 
 /// Earlier releases do not read it.

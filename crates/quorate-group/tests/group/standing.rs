@@ -8,7 +8,7 @@ const SYNCED: Standing = Standing {
     prompt: true,
     applied: 0,
     certified: 0,
-    uncertified: 0,
+    index: 0,
     lag_ms: 0,
     written: 0,
 };
@@ -123,9 +123,12 @@ fn the_host_is_shown_all_that_is_known_once_a_second() {
     let mut world = servers(3);
     world.nodes[1].server = Some(Standing { certified: 70, written: 9, ..SYNCED });
     world.run_ms(1_500);
+    let commit = world.status(0).commit_index;
     let shown = &world.nodes[0].standings;
     assert_eq!(shown.len(), 3);
-    assert_eq!(shown[0], (world.nodes[0].id, SYNCED));
-    let other = shown.iter().find(|(id, _)| *id == world.nodes[1].id).unwrap().1;
-    assert_eq!((other.certified, other.written, other.backlog()), (70, 9, 70));
+    assert_eq!((shown[0].member, shown[0].standing), (world.nodes[0].id, SYNCED));
+    let other = shown.iter().find(|server| server.member == world.nodes[1].id).unwrap();
+    let Standing { certified, written, .. } = other.standing;
+    assert_eq!((certified, written, other.standing.backlog()), (70, 9, 70));
+    assert!(shown.iter().all(|server| server.uncertified == commit), "none has passed anything");
 }

@@ -6,8 +6,7 @@ use super::network::TICK;
 use super::{calls, id_of};
 use crate::oracle::Mark;
 use crate::plant::Plant;
-use quorate_consensus::MemberId;
-use quorate_live::{GroupError, Observer, OrderError, Standing};
+use quorate_live::{GroupError, Observer, OrderError, ServerStanding, Standing};
 use simulated_node::blocking::now;
 use std::time::{Duration, Instant};
 
@@ -38,11 +37,11 @@ impl State {
         count
     }
 
-    fn standings(&self, node: usize) -> Vec<(MemberId, Standing)> {
+    fn standings(&self, node: usize) -> Vec<ServerStanding> {
         let known = |place: usize| {
-            let uncertified = self.log.len().saturating_sub(self.places[place].own.end) as u32;
             let standing = self.places[place].standing?;
-            Some((id_of(place), Standing { uncertified, ..standing }))
+            let uncertified = (self.log.len() as u64).saturating_sub(standing.index);
+            Some(ServerStanding { member: id_of(place), standing, uncertified })
         };
         let others =
             (0..self.places.len()).filter(|other| *other != node && self.in_contact(*other));
@@ -88,7 +87,7 @@ impl Member {
         let state = self.network.state.lock();
         let all = state.standings(self.node);
         drop(state);
-        let awaited = all.iter().skip(1).any(|(_, other)| other.prompt);
+        let awaited = all.iter().skip(1).any(|other| other.standing.prompt);
         if std::mem::replace(&mut shown.awaited, awaited) != awaited {
             observer.is_awaited(awaited);
         }

@@ -8,8 +8,7 @@ mod quota;
 pub use quota::Limits;
 
 use crate::blocking::{now, Condvar, Mutex};
-use quorate_consensus::MemberId;
-use quorate_live::Standing;
+use quorate_live::ServerStanding;
 use quota::Quota;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -149,13 +148,13 @@ impl Flow {
     }
 
     /// A period of a second has ended: how all members stand, this one first.
-    pub fn period(&self, all: &[(MemberId, Standing)]) {
+    pub fn period(&self, all: &[ServerStanding]) {
         let mut state = self.state.lock();
         let Some(limits) = state.limits else { return };
         let passed = self.passed();
         let used = passed.saturating_sub(std::mem::replace(&mut state.passed, passed));
         let size = state.quota.next(limits, all, used);
-        let behind = all.first().is_some_and(|(_, own)| limits.are_exceeded(own));
+        let behind = all.first().is_some_and(|own| limits.are_exceeded(own));
         state.counts.own_now = behind;
         state.counts.own_periods += u64::from(behind);
         state.counts.periods += u64::from(size.is_some());
@@ -202,17 +201,21 @@ impl Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_consensus::MemberId;
+    use quorate_live::Standing;
 
     const LIMITS: Limits = Limits { certified: 100, applied: 100 };
 
-    fn behind(applied: i64, certified: i64, written: u64) -> Standing {
-        Standing { synced: true, applied, certified, written, ..Standing::default() }
+    fn behind(member: u128, applied: i64, certified: i64, written: u64) -> ServerStanding {
+        let standing =
+            Standing { synced: true, applied, certified, written, ..Standing::default() };
+        ServerStanding { member: MemberId(member), standing, uncertified: 0 }
     }
 
     /// Two periods of a member that applies 50 write sets in each, and has too many left.
     fn held_back(flow: &Flow) {
-        flow.period(&[(MemberId(1), behind(0, 1_000, 0)), (MemberId(2), behind(0, 1_000, 0))]);
-        flow.period(&[(MemberId(1), behind(1_000, 2_000, 9)), (MemberId(2), behind(50, 2_000, 0))]);
+        flow.period(&[behind(1, 0, 1_000, 0), behind(2, 0, 1_000, 0)]);
+        flow.period(&[behind(1, 1_000, 2_000, 9), behind(2, 50, 2_000, 0)]);
     }
 
     #[test]

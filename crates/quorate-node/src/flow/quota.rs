@@ -8,7 +8,7 @@
 //! Invariant: nobody is stopped. However slow a member is, the quota is never below a twentieth of the lower limit.
 
 use quorate_consensus::MemberId;
-use quorate_live::Standing;
+use quorate_live::{ServerStanding, Standing};
 use std::collections::BTreeMap;
 
 /// Write sets that may wait at a member before the others are slowed down.
@@ -21,8 +21,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub fn are_exceeded(&self, member: &Standing) -> bool {
-        self.certified < member.uncertified.into() || self.applied < member.backlog()
+    pub fn are_exceeded(&self, server: &ServerStanding) -> bool {
+        self.certified < server.uncertified || self.applied < server.standing.backlog()
     }
 
     /// For all that write, whatever happens.
@@ -39,14 +39,15 @@ pub(super) struct Quota {
 
 impl Quota {
     /// After a period in which this node, the first of `all`, has `used` so much. `None`: as much as it likes.
-    pub fn next(&mut self, limits: Limits, all: &[(MemberId, Standing)], used: u64) -> Option<u64> {
-        let before = std::mem::replace(&mut self.before, all.iter().copied().collect());
-        let steps: Vec<Step> = all
-            .iter()
-            .filter_map(|(id, now)| Some(Step { before: *before.get(id)?, now: *now }))
-            .collect();
+    pub fn next(&mut self, limits: Limits, all: &[ServerStanding], used: u64) -> Option<u64> {
+        let now = all.iter().map(|server| (server.member, server.standing)).collect();
+        let before = std::mem::replace(&mut self.before, now);
+        let step =
+            |now: &ServerStanding| Some(Step { before: *before.get(&now.member)?, now: *now });
+        let steps: Vec<Step> = all.iter().filter_map(step).collect();
         // Who is not up to date, or may fall behind, holds nobody back.
-        let slow = steps.iter().filter(|step| step.now.synced && limits.are_exceeded(&step.now));
+        let is_slow = |step: &&Step| step.now.standing.synced && limits.are_exceeded(&step.now);
+        let slow = steps.iter().filter(is_slow);
         let slowest = slow.map(|step| step.done(limits)).min();
         let writers = steps.iter().filter(|step| step.writes()).count().max(1) as u64;
         self.size = match (slowest, self.size) {
@@ -61,23 +62,24 @@ impl Quota {
 /// A member at the ends of a period.
 struct Step {
     before: Standing,
-    now: Standing,
+    now: ServerStanding,
 }
 
 impl Step {
     /// What it got done of what it has too much of.
     fn done(&self, limits: Limits) -> u64 {
         let grown = |from: i64, to: i64| to.saturating_sub(from).max(0) as u64;
-        let certified = grown(self.before.certified, self.now.certified);
-        let applied = grown(self.before.applied, self.now.applied);
-        match limits.certified < self.now.uncertified.into() {
+        let now = &self.now.standing;
+        let certified = grown(self.before.certified, now.certified);
+        let applied = grown(self.before.applied, now.applied);
+        match limits.certified < self.now.uncertified {
             true => certified.min(applied),
             false => applied,
         }
     }
 
     fn writes(&self) -> bool {
-        self.now.written > self.before.written
+        self.now.standing.written > self.before.written
     }
 }
 
@@ -99,17 +101,26 @@ mod tests {
             Self { quota: Quota::default(), period: 0, slow: 0 }
         }
 
-        fn next(&mut self, rate: i64, used: u64, change: impl Fn(&mut Standing)) -> Option<u64> {
+        fn next(
+            &mut self,
+            rate: i64,
+            used: u64,
+            change: impl Fn(&mut ServerStanding),
+        ) -> Option<u64> {
             self.period += 1;
             let certified = 2_000 * self.period;
             self.slow = (self.slow + rate).min(certified);
             let synced = Standing { synced: true, certified, ..Standing::default() };
             let written = 1_000 * self.period as u64;
             let writer = Standing { applied: certified, written, ..synced };
-            let mut slow = Standing { applied: self.slow, ..synced };
+            let server = |member, standing| ServerStanding {
+                member: MemberId(member),
+                standing,
+                uncertified: 0,
+            };
+            let mut slow = server(3, Standing { applied: self.slow, ..synced });
             change(&mut slow);
-            let all = [(MemberId(1), writer), (MemberId(2), writer), (MemberId(3), slow)];
-            self.quota.next(LIMITS, &all, used)
+            self.quota.next(LIMITS, &[server(1, writer), server(2, writer), slow], used)
         }
     }
 
@@ -141,7 +152,7 @@ mod tests {
     #[test]
     fn who_is_not_up_to_date_or_within_the_limits_holds_nobody_back() {
         let mut group = Group::new();
-        assert!((0..9).all(|_| group.next(0, 1_000, |slow| slow.synced = false).is_none()));
+        assert!((0..9).all(|_| group.next(0, 1_000, |slow| slow.standing.synced = false).is_none()));
         let mut group = Group::new();
         assert!((0..9).all(|_| group.next(2_000, 1_000, |_| {}).is_none()));
     }
@@ -149,9 +160,9 @@ mod tests {
     #[test]
     fn a_backlog_that_waits_to_be_certified_counts_too() {
         let mut group = Group::new();
-        let stuck = |slow: &mut Standing| {
+        let stuck = |slow: &mut ServerStanding| {
             slow.uncertified = 5_000;
-            slow.certified = slow.applied;
+            slow.standing.certified = slow.standing.applied;
         };
         let quota = (0..2).filter_map(|_| group.next(800, 1_000, stuck)).last();
         assert_eq!(quota, Some(360));

@@ -32,8 +32,7 @@ impl Local {
             prompt: self.consistency() != Consistency::Eventual,
             applied,
             certified,
-            // The group's to know.
-            uncertified: 0,
+            index: link.as_ref().map_or(0, |link| link.progress.index()),
             lag_ms: u32::try_from(lag).unwrap_or(u32::MAX),
             written: link.map_or(0, |link| link.flow.passed()),
         }

@@ -9,7 +9,7 @@ use crate::start::resume::Owner;
 use bytes::Bytes;
 use quorate_certify::{is_process_of, Constants, WriteSet};
 use quorate_consensus::{Charter, MemberId, Rules};
-use quorate_live::{LogLevel, Observer, ServerReport, Standing};
+use quorate_live::{LogLevel, Observer, ServerReport, ServerStanding, Standing};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
@@ -81,7 +81,7 @@ impl Observer for NodeObserver {
         self.node.upgrade().map(|node| node.local.standing())
     }
 
-    fn standings(&self, all: &[(MemberId, Standing)]) {
+    fn standings(&self, all: &[ServerStanding]) {
         let Some(node) = self.node.upgrade() else { return };
         if let Some(link) = node.link() {
             link.flow.period(all);

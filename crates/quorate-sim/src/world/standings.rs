@@ -47,7 +47,7 @@ impl World {
             prompt,
             applied: seqno + inflated,
             certified: seqno,
-            uncertified: 0,
+            index: process.applied(),
             lag_ms: (behind * 1_000 / ENTRIES_A_SECOND) as u32,
             written: process.next_serial,
         })

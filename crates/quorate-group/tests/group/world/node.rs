@@ -7,8 +7,8 @@ use quorate_consensus::{
 };
 use quorate_group::{
     prepare, Answer, Applied, Committed, Directory, EventNote, Feed, Input, Intake, LogLevel,
-    Member, Notes, Notice, Opening, Options, OrderNote, Output, SeedAnswer, StartError, Stored,
-    View,
+    Member, Notes, Notice, Opening, Options, OrderNote, Output, SeedAnswer, ServerStanding,
+    StartError, Stored, View,
 };
 use quorate_wire::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub struct Node {
     pub primary: Vec<bool>,
     pub fatal: Vec<String>,
     pub lines: Vec<String>,
-    pub standings: Vec<(MemberId, Standing)>,
+    pub standings: Vec<ServerStanding>,
     pub awaited: bool,
     /// How its server stands, as it says at each tick; it may lack one.
     pub server: Option<Standing>,
