@@ -63,7 +63,7 @@ fn lies(to: MemberId, from: MemberId, status: &GroupStatus) -> Vec<Packet> {
         Packet::Standing(Standing {
             synced: true,
             prompt: true,
-            applied: i64::MIN,
+            applied: -1,
             certified: i64::MAX,
             index: u64::MAX,
             lag_ms: u32::MAX,

@@ -92,6 +92,7 @@ impl CatchUp {
             return Ok(());
         }
         self.local.set_state(LocalState::Synced);
+        self.local.tell_standing();
         self.local.host.synced()
     }
 

@@ -11,7 +11,7 @@
 //! lower one first. Each owns its state, is handed the parts below it that it needs, and knows none above
 //! (`tests/tests/rooms.rs`):
 //! - `blocking`, `sync`, `fnv`: what a thread can wait for; places where tests hold a thread; a hash.
-//! - `settings`: what an operator decides about the node.
+//! - `flow`: how fast a node may write while another is behind. `settings`: what an operator decides about the node.
 //! - `order`: commit order, apply order, the queue of the appliers.
 //! - `fate`: a local transaction, and what the log decided about it.
 //! - `host`, `group`: what a node asks of its host and of its group.

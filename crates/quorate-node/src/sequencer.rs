@@ -162,7 +162,7 @@ impl Sequencer {
         }
         link.progress.set_seqno(verdict.seqno);
         let written = Duration::from_nanos(header.timestamp);
-        self.parts.local.lag.ordered(verdict.seqno, written, self.parts.local.apply.last_left());
+        self.parts.local.lags.ordered(verdict.seqno, written, self.parts.local.apply.last_left());
         if own && header.has(flags::ROLLBACK) {
             link.ends.ordered(header.trx_id);
         }
@@ -354,7 +354,7 @@ impl StateMachine for Sequencer {
         if self.left.is_some() || local.queue.len() == 0 {
             return;
         }
-        let age = local.lag.age(self.link.progress.seqno(), local.apply.last_left());
+        let age = local.lag();
         match self.backlog.look(log, local.queue.len(), age) {
             Some(Finding::Warning(line)) => local.warn(&line),
             Some(Finding::TooMuch(line)) => self.parts.withdrawal.start_over(&line),

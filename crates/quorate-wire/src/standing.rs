@@ -49,8 +49,16 @@ impl Standing {
             return Err(WireError::BadValue { what: "flags of a standing", value: flags.into() });
         }
         let (synced, prompt) = (flags & SYNCED != 0, flags & PROMPT != 0);
-        let (applied, certified) = (body.u64()? as i64, body.u64()? as i64);
+        let (applied, certified) = (read_seqno(body)?, read_seqno(body)?);
         let (index, lag_ms, written) = (body.u64()?, body.u32()?, body.u64()?);
         Ok(Self { synced, prompt, applied, certified, index, lag_ms, written })
+    }
+}
+
+fn read_seqno(body: &mut BodyReader) -> Result<i64, WireError> {
+    let value = body.u64()?;
+    match value as i64 {
+        seqno @ -1.. => Ok(seqno),
+        _ => Err(WireError::BadValue { what: "seqno of a standing", value }),
     }
 }

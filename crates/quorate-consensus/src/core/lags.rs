@@ -4,8 +4,8 @@
 //! Invariants:
 //! - it counts after the log, the fitness and the priority of a member, and says only who goes first: an election is
 //!   won by votes as ever;
-//! - of this member, too, it is what the others were told of it. So two that stand at the same moment rank each
-//!   other alike, but for the moment in which they are told.
+//! - of this member, too, it is what all others were told of it. So two that stand at the same moment rank each other
+//!   alike, but for the heartbeat in which that is told; then one of them refuses the other once.
 
 use super::Consensus;
 use crate::types::MemberId;
@@ -30,12 +30,16 @@ impl Lags {
 }
 
 impl Consensus {
-    /// Whether somebody is known who should lead rather than this member, for nothing but the lag of this one.
+    /// Whether somebody is known who should lead rather than this member, for nothing but the lag of this one. The leader
+    /// that is waited for is not.
     pub(super) fn lags_behind_others(&self) -> bool {
         let (config, own) = (self.config(), self.options.id);
         let lag = self.lags.of(own);
-        let nearer =
-            |id: &MemberId| config.may_lead(*id) && config.priority(*id) >= config.priority(own);
-        lag > 0 && self.lags.0.iter().any(|(id, theirs)| *theirs < lag && nearer(id))
+        let nearer = |id: MemberId| {
+            Some(id) != self.leader
+                && config.may_lead(id)
+                && config.priority(id) >= config.priority(own)
+        };
+        lag > 0 && self.lags.0.iter().any(|(id, theirs)| *theirs < lag && nearer(*id))
     }
 }

@@ -186,7 +186,7 @@ pub fn packet(source: &mut Source<'_>, from: MemberId, known: &Known) -> Option<
 
 /// How a server stands, or says that it does.
 pub fn standing(source: &mut Source<'_>) -> Standing {
-    let seqno = |source: &mut Source<'_>| source.one_of(&[-1, 0, 1, 7, i64::MIN, i64::MAX]);
+    let seqno = |source: &mut Source<'_>| source.one_of(&[-1, 0, 1, 7, i64::MAX]);
     Standing {
         synced: source.flag(),
         prompt: source.flag(),

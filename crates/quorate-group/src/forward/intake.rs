@@ -57,9 +57,11 @@ impl Intake {
         self.room = Some(peer);
     }
 
-    /// How the host's server stands now. Of several only the last counts.
+    /// How the host's server stands now. Of several the one counts that has applied most.
     pub fn standing(&mut self, standing: Standing) {
-        self.standing = Some(standing);
+        if self.standing.is_none_or(|other| other.applied <= standing.applied) {
+            self.standing = Some(standing);
+        }
     }
 
     /// Empties it into `batch`, which is empty, for [`crate::Member::take_in`].

@@ -13,6 +13,7 @@ impl Member {
     pub(super) fn tick(&mut self, out: &mut Output) {
         self.driver.ignore_refusal(Event::Tick, out);
         self.expire_reads(out);
+        self.standings.forget_silent(&mut self.driver, out);
         self.standings.look_again();
         self.look_at_orders(out);
         self.driver.miss_leader(out);

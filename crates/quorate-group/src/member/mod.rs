@@ -384,6 +384,7 @@ impl Member {
     /// Everybody who waits is told so.
     fn close(&mut self, out: &mut Output) {
         self.driver.closed = true;
+        self.standings.look_again();
         self.look_at_orders(out);
         let closed = |id, _| out.answers.push((id, Err(OrderError::Closed)));
         self.reads.expire(u64::MAX, closed);

@@ -7,8 +7,8 @@
 //! Invariants:
 //! - nothing is waited for that a member said in an earlier life, or on an earlier connection: what it has applied may
 //!   be less by now;
-//! - a member of the view that has a server, and has not said anything yet, is waited for. One that is not up to date
-//!   is not: it says so as long as that is so, and who has not heard that for long takes it that it may be.
+//! - a member of the view that has a server, and has not said anything yet or for long, is waited for. One that is not up
+//!   to date is not: it says so as long as that is so.
 
 mod told;
 mod waits;
@@ -25,6 +25,8 @@ use waits::{Present, Waits};
 
 /// Between two looks at all standings that the host is given.
 const PERIOD_MS: u64 = 1_000;
+/// Election timeouts for which the last word of a member holds. It says something in each of them.
+const SILENT_TIMEOUTS: u64 = 3;
 /// A lag below this is none that matters.
 const LAG_LEAST_MS: u32 = 1_000;
 
@@ -50,9 +52,13 @@ struct Other {
 }
 
 impl Standings {
-    /// The host's word on its server.
+    /// The host's word on its server. Threads that look at the same time may tell in any order; while this process
+    /// lives, what is applied does not become less.
     pub fn set_own(&mut self, own: Option<Standing>) {
-        self.own = own;
+        let applied = |standing: &Option<Standing>| standing.map(|standing| standing.applied);
+        if own.is_none() || applied(&own) >= applied(&self.own) {
+            self.own = own;
+        }
     }
 
     /// Another member's word on its server.
@@ -86,7 +92,7 @@ impl Standings {
 
     /// There is a new connection to `peer`, on which nothing was said.
     pub fn introduce(&mut self, peer: MemberId, driver: &Driver, out: &mut Output) {
-        if let Some(own) = self.own.filter(|_| may_say(driver)) {
+        if let Some(own) = self.own.filter(|_| may_say(driver) && driver.is_member(peer)) {
             self.say(peer, own, driver, out);
         }
     }
@@ -114,14 +120,23 @@ impl Standings {
         }
         if self.waits.is_due() {
             let (present, able) = (self.present(driver), may_say(driver));
-            let node = &driver.options.name;
-            self.waits.look((driver.now_ms, driver.closed, able), node, &present, out);
+            self.waits.look(able, driver, &present, out);
         }
     }
 
-    /// Time passed, or there is another view.
+    /// Time passed, there is another view, or this member closes.
     pub fn look_again(&mut self) {
         self.waits.look_again();
+    }
+
+    /// What a member said that has been silent for long holds no more.
+    pub fn forget_silent(&mut self, driver: &mut Driver, out: &mut Output) {
+        let patience_ms = SILENT_TIMEOUTS * driver.options.election_timeout_ms;
+        let silent = |other: &Other| driver.now_ms.saturating_sub(other.heard_ms) > patience_ms;
+        let silent = self.others.iter().filter(|(_, other)| silent(other)).map(|(id, _)| *id);
+        for id in silent.collect::<Vec<_>>() {
+            self.forget(id, driver, out);
+        }
     }
 
     /// With the housekeeping: whether the members hear often enough of this one by it.
@@ -186,32 +201,24 @@ impl Standings {
             standing: own,
             uncertified: uncertified(&own, driver),
         };
-        let others = self.others.iter().map(|(id, other)| ServerStanding {
-            member: *id,
-            standing: other.standing,
-            uncertified: other.uncertified,
+        let members = driver.applied.view.members.iter();
+        let others = members.filter_map(|member| {
+            let Other { standing, uncertified, .. } = *self.others.get(&member.id)?;
+            Some(ServerStanding { member: member.id, standing, uncertified })
         });
         out.notices.push(Notice::Standings([own].into_iter().chain(others).collect()));
     }
 
     /// The others of the view, which has none without a server: who counts, and how far each is.
     fn present(&self, driver: &Driver) -> Vec<Present> {
-        let fresh_ms = 2 * driver.options.election_timeout_ms;
-        let view = driver.applied.view.members.iter();
-        view.filter(|member| member.id != driver.id)
-            .filter_map(|member| {
-                let name = member.name.clone();
-                let Some(other) = self.others.get(&member.id) else {
-                    return Some(Present { name, applied: None });
-                };
-                let fresh = driver.now_ms.saturating_sub(other.heard_ms) <= fresh_ms;
-                match other.standing.synced {
-                    true => Some(Present { name, applied: Some(other.standing.applied) }),
-                    false if fresh => None,
-                    false => Some(Present { name, applied: None }),
-                }
-            })
-            .collect()
+        let others = driver.applied.view.members.iter().filter(|member| member.id != driver.id);
+        let present = others.filter_map(|member| {
+            let said = self.of(member.id);
+            let counts = said.is_none_or(|standing| standing.synced);
+            let applied = said.map(|standing| standing.applied);
+            counts.then_some(Present { member: member.id, applied })
+        });
+        present.collect()
     }
 }
 

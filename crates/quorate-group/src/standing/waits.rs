@@ -1,8 +1,10 @@
 //! Those who wait until others have applied something.
 
+use crate::driver::Driver;
 use crate::error::OrderError;
 use crate::order::Done;
 use crate::output::Output;
+use quorate_consensus::MemberId;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -23,7 +25,7 @@ struct Waiting {
 
 /// Another member that counts.
 pub(super) struct Present {
-    pub name: String,
+    pub member: MemberId,
     /// `None`: it has not said so.
     pub applied: Option<i64>,
 }
@@ -45,48 +47,50 @@ impl Waits {
     }
 
     /// Answers who need not wait any more; `able`: members say how they stand.
-    pub fn look(
-        &mut self,
-        (now_ms, closed, able): (u64, bool, bool),
-        node: &str,
-        present: &[Present],
-        out: &mut Output,
-    ) {
+    pub fn look(&mut self, able: bool, driver: &Driver, present: &[Present], out: &mut Output) {
         self.changed = false;
+        let (node, now_ms) = (&driver.options.name, driver.now_ms);
         self.waiting.retain(|waiting| {
-            let reason = match waiting.missing(present) {
-                _ if closed => {
-                    out.answers.push((waiting.order, Err(OrderError::Closed)));
-                    return false;
+            let missing = waiting.missing(present);
+            let answer = match missing {
+                _ if driver.closed => Err(OrderError::Closed),
+                None if able => Ok(Done::Nothing),
+                Some(_) if able && now_ms < waiting.deadline_ms => return true,
+                missing => {
+                    let reason = match missing.filter(|_| able) {
+                        Some(missing) => {
+                            let names: Vec<String> = missing.map(|id| driver.name_of(id)).collect();
+                            format!("not on {}", names.join(", "))
+                        }
+                        None => {
+                            "the members do not say how they stand: some run an older release, \
+                                 or this one is out of service"
+                                .to_owned()
+                        }
+                    };
+                    let waited = Duration::from_millis(now_ms.saturating_sub(waiting.began_ms));
+                    Err(OrderError::NotApplied { node: node.clone(), waited, reason })
                 }
-                _ if !able => "the members do not say how they stand: some run an older release, \
-                               or this one is out of service"
-                    .to_owned(),
-                None => {
-                    out.answers.push((waiting.order, Ok(Done::Nothing)));
-                    return false;
-                }
-                Some(_) if now_ms < waiting.deadline_ms => return true,
-                Some(missing) => format!("not on {missing}"),
             };
-            let waited = Duration::from_millis(now_ms.saturating_sub(waiting.began_ms));
-            let error = OrderError::NotApplied { node: node.to_owned(), waited, reason };
-            out.answers.push((waiting.order, Err(error)));
+            out.answers.push((waiting.order, answer));
             false
         });
     }
 }
 
 impl Waiting {
-    /// The names of those that it waits for; `None`: of nobody.
-    fn missing(&self, present: &[Present]) -> Option<String> {
-        let late = |other: &&Present| other.applied.is_none_or(|applied| applied < self.seqno);
-        let late: Vec<&str> =
-            present.iter().filter(late).map(|other| other.name.as_str()).collect();
+    /// Those that it waits for; `None`: nobody.
+    fn missing<'a>(
+        &self,
+        present: &'a [Present],
+    ) -> Option<impl Iterator<Item = MemberId> + use<'a>> {
+        let seqno = self.seqno;
+        let late = move |other: &&Present| other.applied.is_none_or(|applied| applied < seqno);
         // With the one that waits.
-        let (all, have) = (present.len() + 1, present.len() + 1 - late.len());
+        let (all, late_count) = (present.len() + 1, present.iter().filter(late).count());
         let enough = self.at_least.map_or(all, |count| all.min(count.into()));
-        (have < enough).then(|| late.join(", "))
+        let late = present.iter().filter(late).map(|other| other.member);
+        (all - late_count < enough).then_some(late)
     }
 }
 
@@ -94,36 +98,22 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn present(applied: &[Option<i64>]) -> Vec<Present> {
-        let name = |at: usize| format!("n{at}");
-        applied.iter().enumerate().map(|(at, a)| Present { name: name(at), applied: *a }).collect()
-    }
-
-    /// What those who wait for seqno 5 are answered at 50 ms of 100.
-    fn answered(at_least: Option<u8>, applied: &[Option<i64>]) -> bool {
-        let (mut waits, mut out) = (Waits::default(), Output::default());
-        waits.join(1, 5, at_least, (0, 100));
-        waits.look((50, false, true), "n9", &present(applied), &mut out);
-        assert!(out.answers.iter().all(|(id, answer)| *id == 1 && answer.is_ok()));
-        !out.answers.is_empty()
+    /// For whom one waits that waits for seqno 5, where others have applied these; none: for nobody.
+    fn missing(at_least: Option<u8>, applied: &[Option<i64>]) -> Vec<u128> {
+        let present: Vec<Present> = (0..)
+            .zip(applied)
+            .map(|(id, applied)| Present { member: MemberId(id), applied: *applied })
+            .collect();
+        let waiting = Waiting { order: 1, seqno: 5, at_least, began_ms: 0, deadline_ms: 100 };
+        waiting.missing(&present).into_iter().flatten().map(|id| id.0).collect()
     }
 
     #[test]
     fn all_that_are_there_have_applied_it_or_as_many_as_are_asked_for() {
-        assert!(answered(None, &[Some(5), Some(9)]) && answered(None, &[]));
-        assert!(!answered(None, &[Some(5), Some(4)]) && !answered(None, &[None]));
-        assert!(answered(Some(2), &[Some(4), Some(5)]) && !answered(Some(3), &[Some(4), Some(5)]));
-        assert!(answered(Some(9), &[Some(5)]), "there are no more than two");
-    }
-
-    #[test]
-    fn at_the_deadline_it_is_said_where_it_is_not_applied() {
-        let (mut waits, mut out) = (Waits::default(), Output::default());
-        waits.join(1, 5, None, (0, 100));
-        waits.look((100, false, true), "n9", &present(&[Some(4), Some(5), None]), &mut out);
-        let (_, answer) = out.answers.pop().unwrap();
-        let error = answer.unwrap_err().to_string();
-        assert!(error.contains("n0, n2") && error.contains("n9"), "{error}");
-        assert!(!waits.is_due());
+        assert!(missing(None, &[Some(5), Some(9)]).is_empty() && missing(None, &[]).is_empty());
+        assert_eq!(missing(None, &[Some(5), Some(4), None]), [1, 2]);
+        assert!(missing(Some(2), &[Some(4), Some(5)]).is_empty());
+        assert_eq!(missing(Some(3), &[Some(4), Some(5)]), [0]);
+        assert!(missing(Some(9), &[Some(5)]).is_empty(), "there are no more than two");
     }
 }

@@ -146,7 +146,9 @@ fn every_order_is_answered_at_its_deadline_and_at_the_close() {
     for order in orders {
         assert!(world.order(0, order.clone(), 400).is_err(), "{order:?}");
     }
-    let waiting = [world.begin(0, Order::ReadPoint, 9_000), world.begin(0, Order::Leave, 9_000)];
+    let applied = Order::AwaitApplied { seqno: 7, at_least: None };
+    let waiting =
+        [Order::ReadPoint, Order::Leave, applied].map(|order| world.begin(0, order, 9_000));
     world.step(0, Input::Close);
     let late = world.begin(0, Order::ReadPoint, 9_000);
     for id in waiting.into_iter().chain([late]) {

@@ -64,6 +64,19 @@ pub struct FlowReport {
     pub requested: bool,
 }
 
+impl State {
+    /// One more waits, or one fewer.
+    fn waits(&mut self, at: Instant, change: i32) {
+        if self.waiting == 0 {
+            self.waits_since = at;
+        }
+        self.waiting = self.waiting.saturating_add_signed(change);
+        if self.waiting == 0 {
+            self.counts.paused += at.saturating_duration_since(self.waits_since);
+        }
+    }
+}
+
 impl Flow {
     pub fn new(limits: Option<Limits>) -> Self {
         let at = now();
@@ -112,31 +125,32 @@ impl Flow {
         open
     }
 
-    /// Waits until it is the turn of one more, or `give_up` says so; it is asked again at each [`Self::nudge`].
-    pub fn pass(&self, give_up: impl Fn() -> bool) {
-        self.passed.fetch_add(1, Ordering::Relaxed);
+    /// Waits until there is room for one more; false if `give_up` says so first. It is asked again at each
+    /// [`Self::nudge`].
+    pub fn pass(&self, give_up: impl Fn() -> bool) -> bool {
         let mut state = self.state.lock();
-        let Some(interval) = state.interval else { return };
-        let came = now();
-        let turn = state.next.max(came.checked_sub(BURST).unwrap_or(came));
-        state.next = turn + interval;
-        if turn <= came {
-            return;
-        }
-        if state.waiting == 0 {
-            state.waits_since = came;
-        }
-        state.waiting += 1;
-        while state.interval.is_some() && !give_up() {
-            if self.changed.wait_until(&mut state, turn).timed_out() {
-                break;
+        let mut waits = false;
+        let passes = loop {
+            if give_up() {
+                break false;
             }
+            let Some(interval) = state.interval else { break true };
+            let at = now();
+            let due = state.next.max(at.checked_sub(BURST).unwrap_or(at));
+            if due <= at {
+                state.next = due + interval;
+                break true;
+            }
+            if !std::mem::replace(&mut waits, true) {
+                state.waits(at, 1);
+            }
+            self.changed.wait_until(&mut state, due);
+        };
+        if waits {
+            state.waits(now(), -1);
         }
-        state.waiting -= 1;
-        if state.waiting == 0 {
-            let waited = now().saturating_duration_since(state.waits_since);
-            state.counts.paused += waited;
-        }
+        self.passed.fetch_add(passes.into(), Ordering::Relaxed);
+        passes
     }
 
     /// Those who wait look again, whether they still should.
@@ -153,8 +167,10 @@ impl Flow {
         let Some(limits) = state.limits else { return };
         let passed = self.passed();
         let used = passed.saturating_sub(std::mem::replace(&mut state.passed, passed));
+        // Who waits would use more.
+        let used = if state.waiting > 0 { u64::MAX } else { used };
         let size = state.quota.next(limits, all, used);
-        let behind = all.first().is_some_and(|own| limits.are_exceeded(own));
+        let behind = all.first().is_some_and(|own| limits.are_held_by(own));
         state.counts.own_now = behind;
         state.counts.own_periods += u64::from(behind);
         state.counts.periods += u64::from(size.is_some());
@@ -168,9 +184,8 @@ impl Flow {
             state.next = now();
         }
         self.open.store(size.is_none(), Ordering::Release);
-        if had && size.is_none() {
-            self.changed.notify_all();
-        }
+        // Those who wait go by the new pace.
+        self.changed.notify_all();
     }
 
     pub fn report(&self) -> FlowReport {
@@ -226,7 +241,7 @@ mod tests {
         assert!(!flow.try_pass() && flow.report().active);
         let began = now();
         // 45 a second.
-        (0..10).for_each(|_| flow.pass(|| false));
+        assert!((0..10).all(|_| flow.pass(|| false)));
         let took = now().saturating_duration_since(began);
         assert!(took > Duration::from_millis(100) && took < Duration::from_secs(2), "{took:?}");
         assert!(flow.report().paused > Duration::from_millis(100));
@@ -236,19 +251,29 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_goes_on_when_it_is_over_or_has_a_reason_to_give_up() {
-        let flow = Flow::new(Some(Limits { applied: 100, certified: 1 << 40 }));
+    fn whoever_waits_gives_up_at_a_nudge_and_goes_on_at_the_new_pace_when_that_changes() {
+        let flow = Flow::new(Some(Limits { applied: 20, certified: 1 << 40 }));
+        // One write set a second.
         held_back(&flow);
+        flow.period(&[behind(1, 2_000, 3_000, 18), behind(2, 50, 3_000, 0)]);
         let given_up = AtomicBool::new(false);
         std::thread::scope(|threads| {
-            let wait = || (0..60).for_each(|_| flow.pass(|| given_up.load(Ordering::SeqCst)));
-            let waiting: Vec<_> = (0..3).map(|_| threads.spawn(wait)).collect();
-            while flow.report().paused.is_zero() {
+            let began = now();
+            let patient = threads.spawn(|| (0..40).all(|_| flow.pass(|| false)));
+            let other = threads.spawn(|| loop {
+                if !flow.pass(|| given_up.load(Ordering::SeqCst)) {
+                    break;
+                }
+            });
+            while flow.state.lock().waiting < 2 {
                 std::thread::yield_now();
             }
             given_up.store(true, Ordering::SeqCst);
             flow.nudge();
-            waiting.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            other.join().expect("no panic");
+            flow.configure(None);
+            assert!(patient.join().expect("no panic"));
+            assert!(now().saturating_duration_since(began) < Duration::from_secs(20));
         });
     }
 

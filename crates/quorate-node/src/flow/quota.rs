@@ -21,8 +21,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub fn are_exceeded(&self, server: &ServerStanding) -> bool {
-        self.certified < server.uncertified || self.applied < server.standing.backlog()
+    /// Whether that server holds the others back. Who is not up to date, or may fall behind, does not.
+    pub fn are_held_by(&self, server: &ServerStanding) -> bool {
+        let (waits, backlog) = (server.uncertified, server.standing.backlog());
+        server.standing.synced && (self.certified < waits || self.applied < backlog)
     }
 
     /// For all that write, whatever happens.
@@ -45,9 +47,7 @@ impl Quota {
         let step =
             |now: &ServerStanding| Some(Step { before: *before.get(&now.member)?, now: *now });
         let steps: Vec<Step> = all.iter().filter_map(step).collect();
-        // Who is not up to date, or may fall behind, holds nobody back.
-        let is_slow = |step: &&Step| step.now.standing.synced && limits.are_exceeded(&step.now);
-        let slow = steps.iter().filter(is_slow);
+        let slow = steps.iter().filter(|step| limits.are_held_by(&step.now));
         let slowest = slow.map(|step| step.done(limits)).min();
         let writers = steps.iter().filter(|step| step.writes()).count().max(1) as u64;
         self.size = match (slowest, self.size) {

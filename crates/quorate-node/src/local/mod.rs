@@ -48,7 +48,7 @@ pub struct Local {
     pub part_places: PartPlaces,
     pub part_sizes: PartSizes,
     pub counters: Counters,
-    pub lag: Lag,
+    pub lags: Lag,
     telling: Telling,
     settings: Mutex<Settings>,
     link: RwLock<Option<Arc<Link>>>,
@@ -59,6 +59,8 @@ impl Local {
     pub fn new(host: Box<dyn Host>, config: NodeConfig, settings: Settings) -> Self {
         let counters = Counters::new();
         counters.configure(&settings);
+        let telling = Telling::default();
+        telling.configure(settings.consistency);
         Self {
             host,
             config,
@@ -68,8 +70,8 @@ impl Local {
             part_places: PartPlaces::default(),
             part_sizes: settings.parts,
             counters,
-            lag: Lag::default(),
-            telling: Telling::default(),
+            lags: Lag::default(),
+            telling,
             settings: Mutex::new(settings),
             link: RwLock::new(None),
             state: AtomicU8::new(LocalState::Undefined as u8),
@@ -79,6 +81,7 @@ impl Local {
     /// The operator has changed something.
     pub fn configure(&self, settings: Settings) {
         self.counters.configure(&settings);
+        self.telling.configure(settings.consistency);
         if let Some(link) = self.link() {
             link.flow.configure(settings.flow);
         }
@@ -104,8 +107,9 @@ impl Local {
     }
 
     pub fn set_link(&self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
-        if let Some(link) = &link {
-            link.flow.configure(self.settings(|settings| settings.flow));
+        match &link {
+            Some(link) => link.flow.configure(self.settings(|settings| settings.flow)),
+            None => self.telling.forget(),
         }
         std::mem::replace(&mut self.link.write(), link)
     }

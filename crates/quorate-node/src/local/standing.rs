@@ -6,7 +6,13 @@
 use super::{Local, LocalState};
 use crate::settings::Consistency;
 use quorate_live::Standing;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Nobody, everybody, or so many beside [`FEW`].
+const NOBODY: u16 = 0;
+const EVERYBODY: u16 = 1;
+const FEW: u16 = 2;
 
 #[derive(Default)]
 pub struct Telling {
@@ -14,19 +20,33 @@ pub struct Telling {
     awaited: AtomicBool,
     /// What they were told last.
     told: AtomicI64,
-    /// The group's rule asks for it, whatever this node's settings say.
+    /// Whom commits wait for by this node's settings.
+    waits_for: AtomicU16,
+    /// The group's rule asks for everybody, whatever the settings say.
     after: AtomicBool,
+}
+
+impl Telling {
+    pub fn configure(&self, consistency: Consistency) {
+        let waits_for = match consistency {
+            Consistency::Eventual => NOBODY,
+            Consistency::After { at_least: None } => EVERYBODY,
+            Consistency::After { at_least: Some(count) } => FEW + u16::from(count),
+        };
+        self.waits_for.store(waits_for, SeqCst);
+    }
+
+    /// The connection has ended, and with it who waited.
+    pub fn forget(&self) {
+        self.awaited.store(false, SeqCst);
+    }
 }
 
 impl Local {
     pub fn standing(&self) -> Standing {
         let link = self.link();
         let certified = link.as_ref().map_or(-1, |link| link.progress.seqno());
-        let applied = self.apply.last_left();
-        let lag = match applied {
-            ..0 => 0,
-            applied => self.lag.age(certified, applied).as_millis(),
-        };
+        let (applied, lag) = (self.apply.last_left(), self.lag().as_millis());
         Standing {
             synced: self.state() == LocalState::Synced,
             prompt: self.consistency() != Consistency::Eventual,
@@ -36,6 +56,21 @@ impl Local {
             lag_ms: u32::try_from(lag).unwrap_or(u32::MAX),
             written: link.map_or(0, |link| link.flow.passed()),
         }
+    }
+
+    /// How old, by the clock of its origin, the first write set is that is ordered and not applied. A database
+    /// that is still to come from another node lags behind nothing.
+    pub fn lag(&self) -> Duration {
+        let ordered = self.link().map_or(-1, |link| link.progress.seqno());
+        match self.apply.last_left() {
+            ..0 => Duration::ZERO,
+            applied => self.lags.age(ordered, applied),
+        }
+    }
+
+    /// This node stands in another way than it did: all others are to know.
+    pub fn tell_standing(&self) {
+        self.tell(self.apply.last_left());
     }
 
     /// Others wait for what is applied here (true), or do not any more.
@@ -53,9 +88,12 @@ impl Local {
 
     /// What clients of this node can rely on.
     pub fn consistency(&self) -> Consistency {
-        match self.telling.after.load(SeqCst) {
-            true => Consistency::After { at_least: None },
-            false => self.settings(|settings| settings.consistency),
+        let waits_for = self.telling.waits_for.load(SeqCst);
+        match waits_for {
+            _ if self.telling.after.load(SeqCst) => Consistency::After { at_least: None },
+            NOBODY => Consistency::Eventual,
+            EVERYBODY => Consistency::After { at_least: None },
+            few => Consistency::After { at_least: Some((few - FEW) as u8) },
         }
     }
 

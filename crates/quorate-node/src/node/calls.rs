@@ -60,11 +60,7 @@ impl Node {
     /// How old, by the clock of its origin, the first write set is that is ordered and not applied. A database
     /// that is still to come from another node lags behind nothing.
     pub fn lag(&self) -> Duration {
-        let ordered = self.local.link().map_or(-1, |link| link.progress.seqno());
-        match self.last_applied() {
-            ..0 => Duration::ZERO,
-            applied => self.local.lag.age(ordered, applied),
-        }
+        self.local.lag()
     }
 
     /// The operator has changed something.

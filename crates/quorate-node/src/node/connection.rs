@@ -62,7 +62,7 @@ impl Node {
         }
         self.local.queue.open();
         self.local.part_places.clear();
-        self.local.lag.clear();
+        self.local.lags.clear();
         self.local.queue.push(Event::Connect);
         self.local.set_link(Some(link.clone()));
         self.primary.settle();

@@ -1,7 +1,7 @@
 //! A client that is told of its commit once others have applied it, too.
 //!
-//! The commit is over by then: it is safe, in force here, and out of the way of all that comes after it. So whoever
-//! waits here keeps nobody else waiting, and can only be told later.
+//! The commit is over by then: it is safe, in force here, and out of the order of commits. What its session holds until
+//! its statement ends, the names of its tables among it, it holds while it waits, too: DDL on them waits for it.
 
 use crate::blocking::now;
 use crate::session::Sessions;
@@ -16,19 +16,22 @@ impl Sessions {
     /// Returns when it is applied everywhere, as far as that is asked for and can be known in time.
     pub(super) fn await_others(&self, seqno: i64) {
         let Consistency::After { at_least } = self.local.consistency() else { return };
-        let Some(link) = self.local.link().filter(|link| !link.closing()) else { return };
         let timeout = self.local.settings(|settings| settings.consistency_timeout);
-        match link.group.await_applied(seqno, at_least, timeout) {
-            Ok(()) => {}
-            Err(late @ GroupError::Order(OrderError::NotApplied { .. })) => {
-                let late = late.to_string();
-                self.local.counters.not_applied.fetch_add(1, Relaxed);
-                self.local.host.warn(&late);
-                self.log_late(&late);
-            }
-            // The connection ends.
-            Err(_) => {}
-        }
+        let applied = match self.local.link() {
+            Some(link) => link.group.await_applied(seqno, at_least, timeout),
+            None => Err(GroupError::Closed),
+        };
+        let Err(error) = applied else { return };
+        let said = match &error {
+            GroupError::Order(OrderError::NotApplied { .. }) => error.to_string(),
+            _ => format!(
+                "what {} has committed is safe, but whether all others have applied it is not known: {error}",
+                self.local.config.name
+            ),
+        };
+        self.local.counters.not_applied.fetch_add(1, Relaxed);
+        self.local.host.warn(&said);
+        self.log_late(&said);
     }
 
     /// All are counted, and each is told its own client.

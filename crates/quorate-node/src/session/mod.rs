@@ -119,9 +119,9 @@ impl Sessions {
         };
         if !link.flow.try_pass() {
             drop(state);
-            link.flow.pass(|| is_given_up(&link, trx));
+            let passes = link.flow.pass(|| is_given_up(&link, trx));
             state = trx.lock();
-            if state.phase == Phase::MustAbort {
+            if !passes || state.phase == Phase::MustAbort {
                 state.phase = Phase::Aborting;
                 return (Answer::Refused, None);
             }

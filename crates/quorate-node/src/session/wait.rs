@@ -2,7 +2,6 @@
 
 use crate::blocking;
 use crate::host::Answer;
-use crate::link::Link;
 use crate::session::Sessions;
 use crate::start::Position;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +20,7 @@ impl Sessions {
         if !link.primary() {
             return Answer::Refused; // There is no telling what others acknowledge meanwhile.
         }
-        if upto.is_none() && self.lags_too_much(&link) {
+        if upto.is_none() && self.lags_too_much() {
             return Answer::Failed;
         }
         let target = match upto {
@@ -41,10 +40,9 @@ impl Sessions {
     }
 
     /// Whether this node lags more than its operator lets a read wait for; then its session is told so.
-    fn lags_too_much(&self, link: &Link) -> bool {
+    fn lags_too_much(&self) -> bool {
         let Some(most) = self.local.settings(|settings| settings.lag_max) else { return false };
-        let (ordered, applied) = (link.progress.seqno(), self.local.apply.last_left());
-        let lag = self.local.lag.age(ordered, applied);
+        let lag = self.local.lag();
         if lag > most {
             self.local.host.warn(&format!(
                 "{} is {lag:.1?} behind its group, more than it is to be for reads that must not miss anything \
