@@ -2,6 +2,7 @@
 //! compaction fall back to.
 
 use crate::config::{Config, MemberInfo};
+use crate::progress::Progress;
 use crate::types::{Index, MemberId};
 
 #[derive(Debug)]
@@ -36,10 +37,26 @@ impl ConfigHistory {
         std::iter::once(at).chain(self.entries[after..].iter().map(|(_, config)| config))
     }
 
+    /// What this member must have on its disk, as far as the log tells: nothing was decided without it when this was
+    /// committed, which a change after it has waited for. What a change by force comes after was perhaps not.
+    pub fn owed(&self, id: MemberId) -> Index {
+        let pairs = self.entries.iter().zip(self.entries.iter().skip(1));
+        let waited_for = pairs.filter(|((_, config), (_, next))| {
+            let only_rules = Config { rules: next.rules, ..config.clone() } == *next;
+            next.audit.is_empty() && !only_rules && config.is_needed(id)
+        });
+        waited_for.map(|((index, _), _)| *index).max().unwrap_or_default()
+    }
+
     /// What the latest configuration with this member says of it.
     pub fn latest(&self, id: MemberId) -> Option<&MemberInfo> {
         let configs = self.entries.iter().rev().map(|(_, config)| config);
         configs.chain([&self.base]).find_map(|config| config.members.get(&id))
+    }
+
+    /// What a leader knows at first of a peer.
+    pub fn progress(&self, id: MemberId, next: Index) -> Progress {
+        Progress::new(id, next).owing(self.owed(id))
     }
 
     pub fn push(&mut self, index: Index, config: Config) {
@@ -88,5 +105,28 @@ mod tests {
         history.compact(5);
         assert!(!history.truncate(1));
         assert_eq!((history.index(), history.current()), (3, &outgoing(3)));
+    }
+
+    fn voters(ids: &[u128]) -> Config {
+        let info = MemberInfo::new(crate::MemberRole::Voter, "a:1", "");
+        let members = ids.iter().map(|id| (MemberId(*id), info.clone())).collect();
+        Config { members, ..Config::default() }
+    }
+
+    #[test]
+    fn whoever_was_needed_has_what_a_later_change_has_waited_for() {
+        let rules = crate::Rules { zones_min: 1, ..Default::default() };
+        let alone = Config { audit: "alone".into(), ..voters(&[1]) };
+        let mut history = ConfigHistory::new(voters(&[1, 2]), 0, vec![(3, voters(&[1]))]);
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (0, 0), "of the last");
+        history.push(5, Config { rules, ..voters(&[1]) });
+        assert_eq!(history.owed(MemberId(1)), 0, "other rules wait for nothing");
+        history.push(7, Config { rules, ..voters(&[1, 2]) });
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0));
+        history.push(9, alone);
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0), "by force");
+        history.push(11, voters(&[1, 2, 3]));
+        history.push(12, voters(&[1, 2, 3, 4]));
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (9, 0));
     }
 }

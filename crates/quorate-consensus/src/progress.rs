@@ -109,6 +109,13 @@ impl Progress {
         }
     }
 
+    /// It must have so much on its disk, whatever it says.
+    pub fn owing(mut self, acknowledged: Index) -> Self {
+        (self.acknowledged, self.acknowledged_at_round) = (acknowledged, acknowledged);
+        self.unproved = Some(Unproved { acknowledged, ..Unproved::default() });
+        self
+    }
+
     /// Starts over with one careful Append at `next`.
     pub fn probe_from(&mut self, next: Index) {
         self.next = next.max(self.matched + 1);
@@ -167,7 +174,7 @@ impl Progress {
 
     /// The member has no entry that agrees at `rejected`. `agree` is the last index that may.
     /// False if nothing is to be sent for it: the answer is to an Append that does not matter any more, or
-    /// it acknowledged `rejected`. Then it is asked further back only once it has said how much it has
+    /// it acknowledged `rejected`, or more than agrees. Then it is asked further back only once it has said how much it has
     /// (see [`Self::ask_further_back`]): were it sent what it lacks at once, nobody would notice that it
     /// forgot what it acknowledged.
     pub fn reject(&mut self, rejected: Index, agree: Index) -> bool {
@@ -180,7 +187,7 @@ impl Progress {
             return false;
         }
         let next = rejected.min(agree.saturating_add(1)).max(1);
-        let forgot = agree < rejected && rejected <= self.matched;
+        let forgot = agree < rejected && (rejected <= self.matched || agree < self.acknowledged);
         if forgot {
             self.refused = Some(Refused { next, round: self.round_sent });
         } else {

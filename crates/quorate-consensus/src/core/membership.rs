@@ -18,7 +18,6 @@ use crate::config::{Config, ConfigChange, MemberInfo, Rules, PRIORITY_MAX};
 use crate::effects::Effects;
 use crate::event::StepError;
 use crate::level::Level;
-use crate::progress::Progress;
 use crate::types::{EntryKind, MemberId, Proposal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +97,7 @@ impl Consensus {
 
     fn match_peers_to(&mut self, config: &Config) {
         let (own, now_ms, next) = (self.options.id, self.now_ms, self.log.last().index + 1);
-        let Some(leadership) = self.leadership() else {
+        let Self { role: Role::Leader(leadership), configs, .. } = self else {
             return;
         };
         let members: BTreeSet<MemberId> = config.everybody().filter(|id| *id != own).collect();
@@ -108,7 +107,7 @@ impl Consensus {
             peer.departing_since_ms = departed.then_some(since_ms);
         }
         for id in members {
-            leadership.peers.entry(id).or_insert_with(|| Progress::new(id, next));
+            leadership.peers.entry(id).or_insert_with(|| configs.progress(id, next));
         }
     }
 

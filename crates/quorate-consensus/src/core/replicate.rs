@@ -29,7 +29,7 @@ impl Consensus {
         };
         let peers = self.config().everybody().filter(|id| *id != own);
         let leadership = Leadership {
-            peers: peers.map(|id| (id, Progress::new(id, next))).collect(),
+            peers: peers.map(|id| (id, self.configs.progress(id, next))).collect(),
             started_ms: self.now_ms,
             noop: next,
             rounds: Rounds::default(),

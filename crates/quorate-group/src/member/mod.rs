@@ -287,7 +287,7 @@ impl Member {
             }
             Packet::Forward(batch) => driver.propose_for_others(from, batch, out),
             Packet::LeaveRequest => {
-                membership.departures.ask(from, driver.now_ms);
+                membership.departures.ask(from, driver);
                 driver.due = true;
             }
             Packet::ViewRefresh { .. } | Packet::WantVotes { .. } if !driver.is_member(from) => {

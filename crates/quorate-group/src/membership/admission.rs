@@ -59,6 +59,11 @@ pub(crate) fn admit(
             return Admission::Later { reason };
         }
     };
+    // They could not commit it, and whoever has it in its log is bound by it.
+    if !driver.config.is_quorum(alive) {
+        let reason = format!("the members that node {node} is connected to are no majority");
+        return Admission::Later { reason };
+    }
     let PeerIdentity { member: id, name, addr, .. } = &guest;
     let line = format!(
         "node {name} at {addr} asks for admission as member {id}: {}",

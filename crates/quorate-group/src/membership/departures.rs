@@ -10,15 +10,23 @@ use std::collections::BTreeMap;
 
 #[derive(Default)]
 pub(crate) struct Departures {
-    /// Who wants to leave, and since when.
-    leaving: BTreeMap<MemberId, u64>,
+    leaving: BTreeMap<MemberId, Leaving>,
     /// The removal of this member is committed.
     left: bool,
 }
 
+/// A member that wants to leave.
+#[derive(Clone, Copy)]
+struct Leaving {
+    since_ms: u64,
+    /// Of the process that wants it. The one after it does not.
+    incarnation: Option<u32>,
+}
+
 impl Departures {
-    pub fn ask(&mut self, leaver: MemberId, now_ms: u64) {
-        self.leaving.entry(leaver).or_insert(now_ms);
+    pub fn ask(&mut self, leaver: MemberId, driver: &Driver) {
+        let (since_ms, incarnation) = (driver.now_ms, incarnation_of(leaver, driver));
+        self.leaving.entry(leaver).or_insert(Leaving { since_ms, incarnation });
     }
 
     pub fn set_left(&mut self) {
@@ -32,7 +40,8 @@ impl Departures {
     /// Removes those who asked for it, and tells them once that is committed.
     pub fn serve(&mut self, driver: &mut Driver, status: &Status, out: &mut Output) {
         let committed = status.commit >= status.config_index && !status.config.is_joint();
-        for (id, since_ms) in self.leaving.clone() {
+        self.leaving.retain(|id, leaving| incarnation_of(*id, driver) == leaving.incarnation);
+        for (id, Leaving { since_ms, .. }) in self.leaving.clone() {
             if !status.config.members.contains_key(&id) {
                 if committed {
                     self.leaving.remove(&id);
@@ -54,6 +63,13 @@ impl Departures {
         } else {
             out.send(id, Packet::LeaveAnswer(LeaveAnswer::Done));
         }
+    }
+}
+
+fn incarnation_of(id: MemberId, driver: &Driver) -> Option<u32> {
+    match driver.peers.get(id) {
+        _ if id == driver.id => Some(driver.incarnation),
+        peer => peer?.identity.as_ref().map(|identity| identity.incarnation),
     }
 }
 

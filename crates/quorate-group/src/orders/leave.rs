@@ -82,7 +82,7 @@ impl Leave {
                 self.transfer = target.and_then(begin);
             }
             Some(_) => {
-                context.membership.departures.ask(driver.id, driver.now_ms);
+                context.membership.departures.ask(driver.id, driver);
                 driver.due = true;
             }
             None => {}

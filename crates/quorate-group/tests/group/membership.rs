@@ -170,3 +170,37 @@ fn entries_after_a_snapshot_that_is_being_written_are_not_refused() {
     assert!(world.snapshot_arrives(follower, &Received { term: term + 1, ..received }));
     assert!(answered(&mut world), "the log of another term");
 }
+
+#[test]
+fn what_a_process_wanted_that_has_ended_is_not_done_to_the_next_one() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let (silent, leaver) = ((leader + 1) % 3, (leader + 2) % 3);
+    // Nobody is removed for a while: whether the third one lives is not clear.
+    world.cut.insert((silent, leader));
+    world.begin(leaver, Order::Leave, 5_000);
+    world.run_ms(20);
+    world.kill(leaver);
+    world.start(leaver);
+    world.run_ms(600);
+    world.cut.clear();
+    world.await_view(&[0, 1, 2]);
+    world.await_voters(3);
+    let removed =
+        world.nodes.iter().flat_map(|node| &node.lines).find(|l| l.contains("is removed"));
+    assert_eq!(removed, None);
+}
+
+#[test]
+fn nobody_is_admitted_in_place_of_a_member_without_which_nothing_is_decided() {
+    let mut world = World::started(2);
+    world.kill(1);
+    world.nodes[1].wipe(MemberId(9));
+    world.start(1);
+    let answer = world.order(1, Order::AwaitJoined, 100);
+    let Err(OrderError::NotJoined { reason, .. }) = answer else { panic!("{answer:?}") };
+    assert!(reason.contains("no majority"), "{reason}");
+    // A change that it cannot commit would bind it: it could not even go on alone.
+    let config = world.status(0).config;
+    assert!(!config.is_joint() && config.members.len() == 2, "{config:?}");
+}

@@ -79,7 +79,9 @@ impl World {
         }
         let has = |id: MemberId| self.has_durably(id, position);
         let since = self.committed_config.0;
-        let enough = since == 0 || self.configs_in_force().any(|config| config.is_quorum(has));
+        let before = self.counted_before_force(position.index);
+        let enough =
+            since == 0 || self.configs_in_force().chain(before).any(|config| config.is_quorum(has));
         if !enough {
             let holders: Vec<_> = self.slots().filter(|at| has(self.nodes[*at].id)).collect();
             let config = &self.committed_config;
@@ -92,7 +94,7 @@ impl World {
     }
 
     /// By which of these memberships what comes next is counted, only the leader knows.
-    fn configs_in_force(&self) -> impl Iterator<Item = &Config> {
+    pub(super) fn configs_in_force(&self) -> impl Iterator<Item = &Config> {
         let (since, committed) = &self.committed_config;
         let made = self.configs_made.iter().filter(move |(index, _)| index > since);
         made.map(|(_, config)| config).chain([committed])

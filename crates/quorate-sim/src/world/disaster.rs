@@ -22,6 +22,8 @@ pub struct Disaster {
     lost: BTreeSet<MemberId>,
     /// Slots where nothing runs until there is a group again.
     empty: u16,
+    /// Up to where those that were kept knew what was committed, and the memberships that this was counted by.
+    before: (Index, Vec<Config>),
 }
 
 impl World {
@@ -111,8 +113,22 @@ impl World {
             // What the lost leader answered may stand for what is lost with it.
             read.point = read.point.map(|point| point.min(upto));
         }
+        let running = self.nodes.iter_mut().filter_map(|node| node.process.as_mut());
+        let commits = running.map(|p| p.member.status(0, Default::default()).commit_index);
+        let known = commits.max().unwrap_or_default();
+        self.disaster.before = (known, self.configs_in_force().cloned().collect());
         self.configs_made.clear();
         self.committed_config = (at, config);
+    }
+
+    /// By which memberships an entry was counted that was known to be committed before they were given up by force.
+    pub(super) fn counted_before_force(&self, index: Index) -> &[Config] {
+        let (known, configs) = &self.disaster.before;
+        if index <= *known {
+            configs
+        } else {
+            &[]
+        }
     }
 
     /// Whether a member that is kept was fed the committed entry at `index`, or has it on disk.
@@ -183,9 +199,15 @@ impl World {
         let mut infos = ids.iter().filter_map(|id| config.members.get(id));
         let fit = !config.is_quorum(|id| ids.contains(&id))
             && infos.any(|info| info.role != MemberRole::Logger)
-            && left.iter().all(|m| self.nodes[*m].goes_by(&config))
+            && left.iter().all(|m| self.nodes[*m].goes_by(&config) && self.has_index(*m, at))
             && (!self.scenario.staff.loses_commits || !left.iter().any(|m| self.has_newest(*m)));
         fit.then(|| left.iter().fold(0, |set, m| set | 1 << m))
+    }
+
+    /// Whether `m` has its log on disk up to here: else what is on its way to it may still be.
+    fn has_index(&self, m: usize, index: Index) -> bool {
+        let process = self.nodes[m].process.as_ref();
+        process.is_some_and(|process| process.wal.persisted().index >= index)
     }
 
     fn has_newest(&self, m: usize) -> bool {

@@ -137,26 +137,48 @@ impl World {
                 if lacks && !told && self.promotes_before_it_wipes(m) {
                     continue;
                 }
+                let others_decide = self.others_decide(m);
                 self.wipe(m);
-                self.start(m);
+                match others_decide || !self.scenario.allow_alone {
+                    true => self.start(m),
+                    // The other one goes on alone first: it does not believe whoever answers in this one's place.
+                    false => {
+                        let run = self.nodes[m].run;
+                        self.later(2 * self.scenario.election_us(), move |w| {
+                            if w.nodes[m].run == run {
+                                w.start(m);
+                            }
+                        });
+                    }
+                }
             }
         }
     }
 
-    /// An operator does not take the disk of a voter whom the others cannot decide without, as its log counts:
-    /// first a learner, if there is one, gets a vote.
-    fn promotes_before_it_wipes(&mut self, m: usize) -> bool {
-        let config = &self.committed_config.1;
+    /// Whether the membership decides without `m`.
+    fn others_decide(&self, m: usize) -> bool {
         let needed = self.nodes[m].id;
-        if decides(config, |id| id != needed) {
+        decides(&self.committed_config.1, |id| id != needed)
+    }
+
+    /// An operator does not take the disk of a voter whom the others cannot decide without, as its log counts:
+    /// first a learner, if there is one, gets a vote, or the other one of two the right to go on alone.
+    fn promotes_before_it_wipes(&mut self, m: usize) -> bool {
+        if self.others_decide(m) {
             return false;
         }
+        let config = &self.committed_config.1;
         let is_well = |slot: &usize| {
             let node = &self.nodes[*slot];
             let learns = config.members.get(&node.id).is_some_and(|info| !info.is_voter());
             learns && node.process.as_ref().is_some_and(|process| process.fatal.is_none())
         };
-        let Some(learner) = self.slots().find(is_well) else { return false };
+        let Some(learner) = self.slots().find(is_well) else {
+            let mut others = self.slots().filter(|slot| *slot != m);
+            return self.scenario.allow_alone
+                && others
+                    .any(|slot| self.nodes[slot].process.as_ref().is_some_and(|p| !p.in_view));
+        };
         let leader = self.slots().find(|slot| self.nodes[*slot].leads());
         if let Some(leader) = leader.filter(|_| !self.somebody_waits()) {
             let role = Some(MemberRole::Voter);
