@@ -154,8 +154,7 @@ fn finds_leases_that_last_too_long() {
 
 #[test]
 fn finds_a_member_that_forgot_the_single_primary() {
-    let rules =
-        [Rule::SameVerdictsEverywhere, Rule::OnlyThePrimaryWrites, Rule::Progress];
+    let rules = [Rule::SameVerdictsEverywhere, Rule::OnlyThePrimaryWrites, Rule::Progress];
     assert_found(Plant::ForgottenMode, 400, &rules);
 }
 
