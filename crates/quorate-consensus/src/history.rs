@@ -42,7 +42,9 @@ impl ConfigHistory {
     pub fn owed(&self, id: MemberId) -> Index {
         let pairs = self.entries.iter().zip(self.entries.iter().skip(1));
         let waited_for = pairs.filter(|((_, config), (_, next))| {
-            let only_rules = Config { rules: next.rules, ..config.clone() } == *next;
+            // Other rules wait for nothing, a configuration by force included, whose audit text they lack.
+            let (rules, audit) = (next.rules, next.audit.clone());
+            let only_rules = Config { rules, audit, ..config.clone() } == *next;
             next.audit.is_empty() && !only_rules && config.is_needed(id)
         });
         waited_for.map(|((index, _), _)| *index).max().unwrap_or_default()
@@ -125,8 +127,11 @@ mod tests {
         assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0));
         history.push(9, alone);
         assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0), "by force");
-        history.push(11, voters(&[1, 2, 3]));
-        history.push(12, voters(&[1, 2, 3, 4]));
-        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (9, 0));
+        let by_force = Config { audit: "by force".into(), ..voters(&[1, 2]) };
+        history.push(10, by_force);
+        history.push(11, Config { rules, ..voters(&[1, 2]) });
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (5, 0), "other rules");
+        history.push(12, voters(&[1, 2, 3]));
+        assert_eq!((history.owed(MemberId(1)), history.owed(MemberId(2))), (11, 11));
     }
 }

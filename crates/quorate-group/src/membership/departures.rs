@@ -26,7 +26,10 @@ struct Leaving {
 impl Departures {
     pub fn ask(&mut self, leaver: MemberId, driver: &Driver) {
         let (since_ms, incarnation) = (driver.now_ms, incarnation_of(leaver, driver));
-        self.leaving.entry(leaver).or_insert(Leaving { since_ms, incarnation });
+        let leaving = self.leaving.entry(leaver).or_insert(Leaving { since_ms, incarnation });
+        if leaving.incarnation != incarnation {
+            *leaving = Leaving { since_ms, incarnation };
+        }
     }
 
     pub fn set_left(&mut self) {
