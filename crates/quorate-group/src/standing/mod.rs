@@ -51,6 +51,13 @@ struct Other {
     told: i64,
 }
 
+impl Other {
+    /// Whether its clients wait for what it was not told of yet.
+    fn waits_for(&self, own: &Standing) -> bool {
+        self.standing.prompt && self.told < own.applied
+    }
+}
+
 impl Standings {
     /// The host's word on its server. Threads that look at the same time may tell in any order; while this process
     /// lives, what is applied does not become less.
@@ -113,8 +120,8 @@ impl Standings {
             out.notices.push(Notice::Awaited(awaited));
         }
         if let Some(own) = self.own {
-            let waits = |other: &Other| other.standing.prompt && other.told < own.applied;
-            if self.others.values().any(waits) || self.told.is_other_state(&own) {
+            let waiting = self.others.values().any(|other| other.waits_for(&own));
+            if waiting || self.told.is_other_state(&own) {
                 self.say_now(own, driver, out);
             }
         }
@@ -165,8 +172,8 @@ impl Standings {
         if self.told.is_other_state(&own) {
             return self.say_to_all(own, driver, out);
         }
-        let waits = |other: &Other| other.standing.prompt && other.told < own.applied;
-        let waiting = self.others.iter().filter(|(_, other)| waits(other)).map(|(id, _)| *id);
+        let waiting = self.others.iter().filter(|(_, other)| other.waits_for(&own));
+        let waiting = waiting.map(|(id, _)| *id);
         for id in waiting.collect::<Vec<_>>() {
             self.say(id, own, driver, out);
         }
