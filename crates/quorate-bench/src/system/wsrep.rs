@@ -229,15 +229,13 @@ impl System for Wsrep {
 
     fn flow_control(&self, threshold: Option<u32>) -> Vec<String> {
         match self.replicator {
-            Replicator::Quorate(_) => {
-                let (on, limit) = (threshold.is_some(), threshold.unwrap_or_default());
-                let yes = if on { "yes" } else { "no" };
-                let limits = ["applied", "certified"]
-                    .map(|what| format!("quorate.flow_control_{what}={limit};"))
-                    .concat();
-                let limits = if on { limits } else { String::new() };
-                vec![set_options(&format!("{limits}quorate.flow_control={yes}"))]
-            }
+            Replicator::Quorate(_) => vec![set_options(&match threshold {
+                None => "quorate.flow_control=no".to_owned(),
+                Some(limit) => format!(
+                    "quorate.flow_control_applied={limit};quorate.flow_control_certified={limit};\
+                     quorate.flow_control=yes"
+                ),
+            })],
             Replicator::Galera => {
                 vec![set_options(&flow_limit(threshold.unwrap_or(FLOW_LIMIT)))]
             }

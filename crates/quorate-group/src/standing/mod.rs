@@ -181,10 +181,10 @@ impl Standings {
 
     fn say_to_all(&mut self, own: Standing, driver: &mut Driver, out: &mut Output) {
         let lag = lag_of(&own);
-        if self.told.lag() != Some(lag) {
+        if self.told.last().map(|last| lag_of(&last)) != Some(lag) {
             driver.ignore_refusal(Event::Lag { member: driver.id, lag: Some(lag) }, out);
         }
-        self.told.note(own, lag, driver.now_ms);
+        self.told.note(own, driver.now_ms);
         let members = driver.peers.ids().into_iter().filter(|id| driver.is_member(*id));
         members.for_each(|id| self.say(id, own, driver, out));
     }

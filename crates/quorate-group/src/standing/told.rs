@@ -4,27 +4,27 @@ use quorate_wire::Standing;
 
 #[derive(Default)]
 pub(super) struct Told {
-    last: Option<(Standing, u8)>,
+    last: Option<Standing>,
     at_ms: u64,
 }
 
 impl Told {
-    pub fn note(&mut self, standing: Standing, lag: u8, now_ms: u64) {
-        (self.last, self.at_ms) = (Some((standing, lag)), now_ms);
+    pub fn note(&mut self, standing: Standing, now_ms: u64) {
+        (self.last, self.at_ms) = (Some(standing), now_ms);
     }
 
-    pub fn lag(&self) -> Option<u8> {
-        self.last.map(|(_, lag)| lag)
+    pub fn last(&self) -> Option<Standing> {
+        self.last
     }
 
     pub fn differs(&self, own: &Standing) -> bool {
-        self.last.is_none_or(|(last, _)| last != *own)
+        self.last.is_none_or(|last| last != *own)
     }
 
     /// Whether the others are to behave in another way from now on.
     pub fn is_other_state(&self, own: &Standing) -> bool {
         let state = |standing: &Standing| (standing.synced, standing.prompt);
-        self.last.is_none_or(|(last, _)| state(&last) != state(own))
+        self.last.is_none_or(|last| state(&last) != state(own))
     }
 
     pub fn is_older(&self, now_ms: u64, than_ms: u64) -> bool {
