@@ -3,8 +3,9 @@
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follower`] (everybody else
 //! receiving), [`believed`] (from whom a message counts), [`commit`], [`held`] (a commit that a
-//! follower counts), [`lags`] (of the databases above), [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`],
-//! [`alone`] (one of two alone), [`forced`] (a majority given up for lost), [`status`] (a look inside).
+//! follower counts), [`lags`] (of the databases above), [`read`], [`round_trips`], [`membership`],
+//! [`transfer`], [`transfer_target`], [`alone`] (one of two alone), [`forced`] (a majority given up
+//! for lost), [`status`] (a look inside).
 //!
 //! Invariants:
 //! - `hard` never goes back (but for [`forced`]), and `Effects::hard_state` leaves with the first effects after a change.

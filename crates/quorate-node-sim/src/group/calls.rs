@@ -14,9 +14,6 @@ use simulated_node::blocking::now;
 use simulated_node::group::Group;
 use std::time::Duration;
 
-/// Between two looks of those who wait whether they still should.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
-
 impl Group for Member {
     fn group_id(&self) -> u128 {
         HISTORY

@@ -1,9 +1,9 @@
 //! How servers stand, as their members tell each other: in contact at once, else not at all.
 
+use super::id_of;
 use super::log::State;
 use super::member::Member;
 use super::network::TICK;
-use super::{calls, id_of};
 use crate::oracle::Mark;
 use crate::plant::Plant;
 use quorate_live::{GroupError, Observer, OrderError, ServerStanding, Standing};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Between two looks at all standings that a node is given.
 const PERIOD: Duration = Duration::from_millis(50);
+/// Between two looks of those who wait whether they still should.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Who waits until others have applied something waits for these.
 struct Count {
@@ -123,7 +125,7 @@ impl Member {
                 return Err(OrderError::NotApplied { node, waited: timeout, reason }.into());
             }
             // Whether it was closed is looked at now and then.
-            let look = until.min(now() + calls::LOOK);
+            let look = until.min(now() + LOOK);
             self.network.changed.wait_until(&mut state, look);
         }
     }
