@@ -189,8 +189,9 @@ impl World {
     /// to the group.
     fn draw_survivors(&mut self) -> Option<u16> {
         let (at, config) = self.committed_config.clone();
-        let unfinished = changes(&config) || self.configs_made.iter().any(|(made, _)| *made > at);
-        // With other votes the rest may be a majority after all.
+        let made = self.configs_made.iter().any(|(made, _)| *made > at);
+        let unfinished = changes(&config) || made || self.somebody_waits();
+        // With other votes, or without one that leaves, the rest may be a majority after all.
         if unfinished || self.is_somebody_lost() || !self.has_its_votes(&config) {
             return None;
         }
