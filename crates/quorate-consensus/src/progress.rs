@@ -79,7 +79,8 @@ struct Unproved {
 struct Refused {
     /// Where to ask then.
     next: Index,
-    /// The newest round when it refused.
+    /// The newest round when it first refused that. It is asked again with each answer to a heartbeat: where those
+    /// take longer than a heartbeat interval, it refuses again before it has answered a later round.
     round: u64,
 }
 
@@ -189,7 +190,8 @@ impl Progress {
         let next = rejected.min(agree.saturating_add(1)).max(1);
         let forgot = agree < rejected && (rejected <= self.matched || agree < self.acknowledged);
         if forgot {
-            self.refused = Some(Refused { next, round: self.round_sent });
+            let before = self.refused.filter(|refused| refused.next == next);
+            self.refused = before.or(Some(Refused { next, round: self.round_sent }));
         } else {
             self.probe_from(next);
         }

@@ -249,7 +249,12 @@ impl Process {
 
     /// Whether it was told to leave.
     pub fn is_leaving(&self) -> bool {
-        self.orders.values().any(|what| *what == "leave")
+        self.has_order_of(&["leave"])
+    }
+
+    /// Whether one of these orders is under way.
+    pub fn has_order_of(&self, kinds: &[&str]) -> bool {
+        self.orders.values().any(|what| kinds.contains(what))
     }
 
     /// Whether the log of this process has this entry on disk.

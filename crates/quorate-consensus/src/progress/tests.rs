@@ -114,6 +114,23 @@ fn who_refuses_what_it_acknowledged_first_says_how_much_it_has() {
 }
 
 #[test]
+fn who_refuses_the_same_again_and_again_is_asked_further_back_in_the_end() {
+    let mut peer = replicating(10);
+    peer.round_leaves(1);
+    peer.connection_lost();
+    // Its answers take three rounds.
+    for round in 2..6 {
+        peer.state = State::Probe { sent: false };
+        assert!(!peer.reject(10, 9));
+        peer.round_leaves(round);
+    }
+    peer.ask_further_back(1);
+    assert_eq!(peer.next, 11, "that round left before it refused");
+    peer.ask_further_back(2);
+    assert_eq!((peer.matched, peer.next), (9, 10));
+}
+
+#[test]
 fn who_reconnects_is_proved_by_a_round_that_left_after_that() {
     let mut peer = replicating(10);
     assert!(!peer.is_proved(), "it answered no round of this term");

@@ -2,9 +2,12 @@
 //! of every entry, by each membership that somebody may still go by, and one member at a time is damaged.
 
 use super::check::{changes, decides};
-use super::{Damage, Fault, Mark, Node, Phase, Process, World};
+use super::{Damage, Fault, Mark, Node, Phase, World};
 use quorate_consensus::MemberId;
 use quorate_wal::sim::{Crash, Faults, SimDisk};
+
+/// Orders after which somebody may be needed who was not before.
+const CHANGES_MEMBERS: [&str; 4] = ["alter", "leave", "remove", "rules"];
 
 /// How often a moment is looked for at which a disk may be rolled back.
 const TRIES: u32 = 12;
@@ -111,10 +114,12 @@ impl World {
 
     /// Whether what `m` has on its disk may be lost: everybody else who votes runs, is whole, and has
     /// all that anybody has, in the same term; and nobody's log holds, nor is about to, a change of
-    /// membership that is not committed, by which the others may be too few.
+    /// membership that is not committed, by which the others may be too few; nor is one ordered.
     fn may_lose(&mut self, m: usize) -> bool {
-        let leaves = |node: &Node| node.process.as_ref().is_some_and(Process::is_leaving);
-        if self.nodes.iter().any(|node| leaves(node) || !node.is_whole()) {
+        let changes_members = |node: &Node| {
+            node.process.as_ref().is_some_and(|process| process.has_order_of(&CHANGES_MEMBERS))
+        };
+        if self.nodes.iter().any(|node| changes_members(node) || !node.is_whole()) {
             return false;
         }
         let (at, config) = &self.committed_config;
