@@ -29,8 +29,8 @@ pub struct Packed {
     pub bytes: u64,
 }
 
-/// As long as a server's write set can be.
-const BYTES_MAX: u64 = i32::MAX as u64;
+/// Much more than is packed at once: longer data travels in parts. So a few bytes of a peer's cannot claim much memory.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// Packed data does not hold what was packed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

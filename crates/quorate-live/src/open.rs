@@ -2,6 +2,7 @@
 
 use crate::core::{mark, Answers, Asks, Core, Gate, Hands, Notices, Snapshots, StartSender};
 use crate::error::GroupError;
+use crate::feeding::Feeding;
 use crate::host::Observer;
 use crate::live::Live;
 use crate::net::dial::{dial, Caller, DialError};
@@ -108,6 +109,7 @@ pub(crate) fn open(
             tick_ms,
             core: Core::new(hands.clone(), machine, out),
             hands,
+            feeding: Feeding::default(),
             trust: RwLock::new(trust),
             observer,
             threads: Threads::new(Box::new(on_panic)),
@@ -256,17 +258,34 @@ fn default_log_max(options: &GroupOptions) -> u64 {
     share.max(LOG_SEGMENTS_MIN * options.segment_bytes)
 }
 
-/// All rows ever written are in the directory, and the member's key: for its owner alone, however it was made.
+/// All rows ever written are in the directory, and the member's key: for its owner alone, however it was made, and
+/// so is each file, wherever it may be moved or copied to.
 fn keep_private(options: &GroupOptions, observer: &dyn Observer) {
-    let dir = &options.dir;
-    let shown = |metadata: Metadata| Some(metadata.mode() & 0o777).filter(|mode| mode & 0o077 != 0);
-    let Some(mode) = fs::metadata(dir).ok().and_then(shown) else { return };
-    let (level, done) = match fs::set_permissions(dir, Permissions::from_mode(0o700)) {
-        Ok(()) => (LogLevel::Info, "it is its owner's alone now".to_owned()),
-        Err(error) => (LogLevel::Warn, format!("and cannot be closed to them: {error}")),
-    };
+    // It may be a link to another disk; links in it are somebody's own.
+    let Ok(dir) = options.dir.canonicalize() else { return };
+    let files = fs::read_dir(&dir).into_iter().flatten().flatten();
+    let mut closed = (Vec::new(), Vec::new());
+    for path in [dir.clone()].into_iter().chain(files.map(|file| file.path())) {
+        let shown = |metadata: &Metadata| metadata.mode() & 0o077 != 0 && !metadata.is_symlink();
+        let found = fs::symlink_metadata(&path).ok().filter(shown);
+        let Some(mode) = found.map(|found| if found.is_dir() { 0o700 } else { 0o600 }) else {
+            continue;
+        };
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        match fs::set_permissions(&path, Permissions::from_mode(mode)) {
+            Ok(()) => closed.0.push(name),
+            Err(error) => closed.1.push(format!("{name}: {error}")),
+        }
+    }
     let dir = dir.display();
-    observer.log(level, format!("log {dir}: others could look into it (mode {mode:o}); {done}"));
+    let lines = [
+        (LogLevel::Info, "; this is its owner's alone now", closed.0),
+        (LogLevel::Warn, ", and this cannot be closed to them", closed.1),
+    ];
+    for (level, done, names) in lines.into_iter().filter(|(.., names)| !names.is_empty()) {
+        let names = names.join(", ");
+        observer.log(level, format!("log {dir}: others could look into it{done}: {names}"));
+    }
 }
 
 fn report_recovery(options: &GroupOptions, recovered: &Recovered, observer: &dyn Observer) {

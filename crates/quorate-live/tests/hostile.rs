@@ -13,11 +13,14 @@ use quorate_consensus::{
     SnapshotMeta,
 };
 use quorate_live::guest::{Guest, Host};
-use quorate_live::{GroupStatus, Security};
+use quorate_live::{GroupStatus, Secret, SecretOptions, Security};
 use quorate_wire::{
     LeaveAnswer, Packet, PeerIdentity, Refusal, RefusalCode, SnapshotBegin, Standing,
 };
 use scene::Scene;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -158,14 +161,72 @@ fn who_is_no_member_any_more_says_nothing_long() {
 }
 
 #[test]
-fn a_member_with_a_rolled_back_directory_is_told_so() {
-    let scene = Scene::new("hostile-rollback", MemberRole::Voter);
-    let ahead = scene.dial(0, scene.identity(5));
-    assert!(ahead.is_ok(), "{:?}", ahead.err());
-    for starts in [4, 0, -1] {
-        let refused = scene.dial(0, scene.identity(starts)).err().expect("a former start");
-        assert!(refused.contains("start number"), "{refused}");
+fn a_member_with_a_rolled_back_directory_is_told_so_and_changes_nothing() {
+    let mut scene = Scene::new("hostile-rollback", MemberRole::Voter);
+    for at in 0..3 {
+        let ahead = scene.dial(at, scene.identity(5));
+        assert!(ahead.is_ok(), "{:?}", ahead.err());
     }
+    scene.withstands(|scene, ended| {
+        let tries = (0..3).cycle().zip([4, 0, -1].into_iter().cycle());
+        for (at, starts) in tries.take_while(|_| !ended.load(Ordering::SeqCst)) {
+            let refused = scene.dial(at, scene.identity(starts)).err().expect("a former start");
+            assert!(refused.contains("start number"), "{refused}");
+        }
+    });
+}
+
+/// Bytes that are said to each member's port by somebody who has nothing to show.
+fn babble() -> Vec<Vec<u8>> {
+    let hello = |want: u8| [b"QRT\x01\x01\0\0\0\x08\0\0\0".to_vec(), vec![want; 12]].concat();
+    // The beginning of a TLS greeting of 512 bytes, of which the rest never comes.
+    let greeting = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03".to_vec();
+    vec![b"GET / HTTP/1.1\r\n\r\n".to_vec(), hello(1), hello(3), greeting, Vec::new()]
+}
+
+#[test]
+fn without_the_secret_nothing_is_heard_and_nothing_changes() {
+    let mut scene = Scene::new("hostile-stranger", MemberRole::Voter);
+    let wrong = std::env::temp_dir().join(format!("quorate-wrong-{}", std::process::id()));
+    let _absent = std::fs::remove_file(&wrong);
+    Secret::new().unwrap().write(&wrong).unwrap();
+    let security = Security::Secret(SecretOptions { file: wrong.clone(), dynamic: false });
+    scene.withstands(|scene, ended| {
+        let dir = &scene.cluster.nodes[3].options.dir;
+        let mut silent = VecDeque::new();
+        for at in (0..3).cycle().take_while(|_| !ended.load(Ordering::SeqCst)) {
+            let node = &scene.cluster.nodes[at];
+            let to = (node.id(), &*node.options.advertise);
+            // With a member's own key, but not the secret.
+            let refused = Guest::dial(to, scene.identity(1), &security, Some(dir)).err();
+            assert!(refused.is_some(), "a wrong secret is let in");
+            for said in babble() {
+                let mut stream = TcpStream::connect(&node.options.advertise).unwrap();
+                stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                // Whom it has heard enough of it does not wait for.
+                let _ended = stream.write_all(&said);
+                let mut heard = Vec::new();
+                let _ended = (&stream).take(4096).read_to_end(&mut heard);
+                let heard = String::from_utf8_lossy(&heard);
+                assert!(!heard.contains(&*node.options.name), "who is here: {heard}");
+                silent.push_back(stream);
+            }
+            silent.drain(..silent.len().saturating_sub(40));
+        }
+    });
+    std::fs::remove_file(&wrong).unwrap();
+}
+
+#[test]
+fn another_certificate_of_the_same_ca_changes_nothing() {
+    let authority = Authority::new("hostile-other");
+    let mut scene = Scene::certified("hostile-other", &authority);
+    scene.withstands(|scene, ended| {
+        for at in (0..3).cycle().take_while(|_| !ended.load(Ordering::SeqCst)) {
+            let refused = scene.dial(at, scene.identity(1)).err().expect("another name");
+            assert!(refused.contains("another name"), "{refused}");
+        }
+    });
 }
 
 #[test]

@@ -4,9 +4,13 @@
 mod common;
 
 use common::authority::Authority;
-use common::Cluster;
+use common::{Cluster, Node};
 use quorate_consensus::{level::NAMED_KEYS, KeyId};
 use quorate_live::{Secret, SecretOptions, Security, TlsOptions};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn started(name: &str, authority: &Authority) -> Cluster {
     Cluster::secured(name, 3, |at| Security::Certificates(authority.issue(&format!("n{at}"))))
@@ -55,6 +59,57 @@ fn a_running_member_takes_a_renewed_certificate_and_none_for_another_name() {
     let error = cluster.nodes[1].group().reload_security().unwrap_err().to_string();
     assert!(error.contains("another name") && error.contains("stays in use"), "{error}");
     all_work(&cluster);
+}
+
+/// What a member proposes, again and again; the longest time that one took.
+fn load(node: &Node, ended: &AtomicBool) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !ended.load(Ordering::SeqCst) {
+        let begun = Instant::now();
+        let proposal = node.propose();
+        node.await_applied(&[proposal]);
+        longest = longest.max(begun.elapsed());
+    }
+    longest
+}
+
+#[test]
+fn the_ca_and_all_certificates_are_changed_under_load() {
+    let (former, new) = (Authority::new("former-ca"), Authority::new("new-ca"));
+    let cluster = started("names-changed", &former);
+    all_work(&cluster);
+    let (leader, term) = (cluster.leader(), cluster.nodes[0].status().term);
+    let file = |authority: &Authority, name: &str| fs::read(authority.dir.join(name)).unwrap();
+    let put = |name: &str, text: &[u8]| fs::write(former.dir.join(name), text).unwrap();
+    let reload_all = || {
+        for node in &cluster.nodes {
+            node.group().reload_security().unwrap();
+            all_work(&cluster);
+        }
+    };
+    let ended = AtomicBool::new(false);
+    let longest = thread::scope(|scope| {
+        let load = |node| load(node, &ended);
+        let loads: Vec<_> =
+            cluster.nodes.iter().map(|node| scope.spawn(move || load(node))).collect();
+        let (old_ca, new_ca) = (file(&former, "ca.pem"), file(&new, "ca.pem"));
+        put("ca.pem", &[old_ca, new_ca.clone()].concat());
+        reload_all();
+        for at in 0..3 {
+            new.issue(&format!("n{at}"));
+            for name in [format!("n{at}-cert.pem"), format!("n{at}-key.pem")] {
+                put(&name, &file(&new, &name));
+            }
+        }
+        reload_all();
+        put("ca.pem", &new_ca);
+        reload_all();
+        ended.store(true, Ordering::SeqCst);
+        loads.into_iter().map(|load| load.join().unwrap()).max().unwrap()
+    });
+    println!("the longest commit: {longest:?}");
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    assert_eq!((cluster.leader(), cluster.nodes[0].status().term), (leader, term), "an election");
 }
 
 #[test]

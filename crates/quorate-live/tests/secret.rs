@@ -5,7 +5,7 @@ mod common;
 use common::Cluster;
 use quorate_live::{Secret, SecretOptions, Security};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A folder of secrets' files.
 struct Safe(PathBuf);
@@ -142,11 +142,20 @@ fn a_log_directory_that_others_could_look_into_is_closed() {
     use std::os::unix::fs::PermissionsExt;
     let mut cluster = Cluster::new("secret-modes", 1);
     let dir = cluster.nodes[0].options.dir.clone();
-    fs::create_dir_all(&dir).unwrap();
-    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
     cluster.nodes[0].start().unwrap();
     cluster.nodes[0].joined();
-    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    cluster.nodes[0].kill();
+    let files = || fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path());
+    for path in files() {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+    cluster.nodes[0].start().unwrap();
+    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for path in files() {
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
     cluster.nodes[0].wait("its line", |node| node.has_line("others could look into it"));
 }
 

@@ -161,6 +161,7 @@ fn the_end_of_a_certificate_is_told_in_time() {
     let mut cluster = Cluster::new("tls-expiry", 2);
     let lasting = authority.issue("n0");
     let ending = authority.files("n1", Some("ca.pem"));
+    let expired = ending.clone();
     authority.request(&ending);
     authority.issue_for(&ending, &["-days", "10"], &["-extfile", "extensions"]);
     for (at, (tls, days)) in [(lasting, 3649), (ending, 9)].into_iter().enumerate() {
@@ -171,6 +172,27 @@ fn the_end_of_a_certificate_is_told_in_time() {
     }
     cluster.nodes[1].wait("the warning", |node| node.has_line("expires in 9 days"));
     assert!(!cluster.nodes[0].has_line("expires in"));
+    // It was not renewed: its connections end, and no new one is made.
+    authority.issue_ended(&expired);
+    cluster.nodes[1].restart_in(Security::Certificates(expired));
+    cluster.nodes[0].wait("what to do", |node| {
+        node.has_line("renew the other node's certificate") && node.has_line("FLUSH SSL")
+    });
+    cluster.nodes[1].wait("that it has ended", |node| node.has_line("has expired"));
+}
+
+#[test]
+fn the_end_of_a_ca_is_told_too() {
+    let authority = Authority::new("ca-expiry");
+    let issued = authority.issue("n0");
+    let mut cluster = Cluster::new("tls-ca-expiry", 1);
+    // Its certificate would last for ten years.
+    authority.renew_ca("5");
+    cluster.nodes[0].options.security = Security::Certificates(issued);
+    cluster.nodes[0].start().unwrap();
+    assert_eq!(cluster.nodes[0].group().certificate_days(), Some(4));
+    cluster.nodes[0]
+        .wait("the warning", |node| node.has_line("ca.pem") && node.has_line("expires in"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::segment::parse_file_name;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const LOCK_NAME: &str = "lock";
@@ -73,6 +74,7 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .doing("open", &path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

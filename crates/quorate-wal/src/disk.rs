@@ -8,7 +8,7 @@ pub mod sim;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -79,9 +79,10 @@ impl Disk for RealDisk {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.path(name);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        Ok(Arc::new(file))
+        let mut options = OpenOptions::new();
+        // Its owner's alone, whatever the directory is.
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        Ok(Arc::new(options.open(path)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -18,6 +18,9 @@ pub const HEADER_BYTES: usize = 16;
 /// Longest body of one frame.
 pub const FRAME_BODY_MAX: usize = 256 * 1024;
 
+/// Of packets that carry neither entries nor proposals nor a snapshot. Answers to operators are the longest.
+pub(crate) const PLAIN_BODY_MAX: usize = 4 << 20;
+
 /// More fragments of this packet follow.
 pub const MORE: u8 = 1;
 /// A fragment of the same packet came before.
@@ -77,6 +80,15 @@ impl FrameType {
         FrameType::OperatorAnswer,
         FrameType::Standing,
     ];
+
+    /// The longest body of a packet of this kind. Only what carries entries, proposals or a snapshot is long; what
+    /// consists of many small things takes many times its room when it is decoded.
+    pub fn body_max(self) -> usize {
+        match self {
+            FrameType::Consensus | FrameType::Forward | FrameType::SnapshotData => usize::MAX,
+            _ => PLAIN_BODY_MAX,
+        }
+    }
 
     pub fn from_u8(value: u8) -> Option<Self> {
         Self::ALL.get((value as usize).wrapping_sub(1)).copied()

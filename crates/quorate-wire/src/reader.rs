@@ -167,9 +167,9 @@ fn join_fragments(
     if *frame_type != header.frame_type {
         return Err(WireError::Fragments("a continuation of another type"));
     }
-    let length = bytes.len() + body.len();
-    if length > message_max {
-        return Err(WireError::MessageTooLong { length, limit: message_max });
+    let (length, limit) = (bytes.len() + body.len(), message_max.min(frame_type.body_max()));
+    if length > limit {
+        return Err(WireError::MessageTooLong { length, limit });
     }
     bytes.extend_from_slice(body);
     if header.flags & MORE != 0 {

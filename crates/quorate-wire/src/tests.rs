@@ -1,6 +1,6 @@
 //! Round trips of every packet, and decoders under random and mutated bytes.
 
-use crate::frame::{FRAME_BODY_MAX, HEADER_BYTES};
+use crate::frame::{FRAME_BODY_MAX, HEADER_BYTES, PLAIN_BODY_MAX};
 use crate::*;
 use bytes::Bytes;
 use quorate_consensus::level::NEWEST;
@@ -188,6 +188,21 @@ fn what_releases_said_is_understood() {
     }
     let said = fs::read(&newest).expect("a release with a protocol of its own has its file");
     assert!(said == now, "another byte is another protocol, which is another level");
+}
+
+#[test]
+fn what_is_short_by_nature_may_not_be_long() {
+    let lines = vec![("name".to_owned(), "value".to_owned()); PLAIN_BODY_MAX / 8];
+    let report = frames(&Packet::StatusReport(lines));
+    let refused = decode_all(&report, usize::MAX).unwrap_err();
+    let limit = PLAIN_BODY_MAX;
+    assert!(
+        matches!(refused, ReadFailure::Wire(WireError::MessageTooLong { limit: at, .. }) if at == limit),
+        "{refused}"
+    );
+    let forward =
+        Packet::Forward(vec![Proposal::new(EntryKind::Data, vec![0; PLAIN_BODY_MAX].into())]);
+    assert_eq!(decode_all(&frames(&forward), usize::MAX).unwrap(), [forward]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Who the victim is, and how it starts.
 
 use super::disk::Disk;
-use super::words::{GROUP, GROUP_NAME};
+use super::words::{own_key, GROUP, GROUP_NAME, VICTIM};
 use crate::source::Source;
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
@@ -15,7 +15,7 @@ pub fn options(source: &mut Source<'_>) -> Options {
         primaries: source.one_of(&[Primaries::Multi, Primaries::Single]),
         ..Rules::default()
     };
-    Options {
+    let mut options = Options {
         group_name: GROUP_NAME.into(),
         name: "n1".into(),
         advertise: "node1".into(),
@@ -41,14 +41,23 @@ pub fn options(source: &mut Source<'_>) -> Options {
         level: LEVEL,
         dir: "dir".into(),
         seed: source.byte().into(),
+    };
+    // In every other story members show keys: whoever is let in is believed to be who its key says, and no other.
+    if options.seed % 2 == 1 {
+        options.key = own_key(VICTIM);
     }
+    options
 }
 
 /// The directory of a member of a group of three, none of whom has led yet.
-pub fn of_three(disk: &mut Disk, rules: Rules) {
-    let info = |id| MemberInfo::new(MemberRole::Voter, format!("node{id}"), format!("n{id}"));
-    let members = (1..=3).map(|id| (MemberId(id), info(id))).collect();
-    let config = Config { members, rules, level: LEVEL, ..Config::default() };
+pub fn of_three(disk: &mut Disk, options: &Options) {
+    let info = |id| {
+        let key = if options.key.is_known() { own_key(MemberId(id)) } else { KeyId::default() };
+        let info = MemberInfo::new(MemberRole::Voter, format!("node{id}"), format!("n{id}"));
+        (MemberId(id), MemberInfo { key, ..info })
+    };
+    let members = (1..=3).map(info).collect();
+    let config = Config { members, rules: options.rules, level: LEVEL, ..Config::default() };
     disk.entries.push(Entry::new(1, 1, EntryKind::Config, config.encode()));
     disk.synced = 1;
     disk.hard_state = HardState { term: 1, voted_for: None };

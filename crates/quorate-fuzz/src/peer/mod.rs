@@ -77,7 +77,7 @@ impl World {
         match source.below(3) {
             0 => options.bootstrap = true,
             1 => {}
-            _ => of_three(&mut disk, options.rules),
+            _ => of_three(&mut disk, &options),
         }
         let (victim, out) = started(&options, &mut disk, 0)?;
         let machine = Machine::begin(&disk, options.segment_bytes);
@@ -136,6 +136,11 @@ impl World {
         true
     }
 
+    /// Whether members show keys.
+    fn keyed(&self) -> bool {
+        self.options.key.is_known()
+    }
+
     fn step(&mut self, input: Input) {
         let mut out = Output::default();
         self.victim.step(self.now_ms, input, &mut out);
@@ -143,7 +148,7 @@ impl World {
     }
 
     fn greet(&mut self, source: &mut Source<'_>) {
-        let hello = words::hello(source);
+        let hello = words::hello(source, self.keyed());
         self.open(&hello);
     }
 
@@ -164,7 +169,8 @@ impl World {
 
     fn join(&mut self, source: &mut Source<'_>) {
         let member = words::member(source);
-        let (guest, request) = (words::identity(source, member), words::request(source));
+        let (guest, request) =
+            (words::identity(source, self.keyed(), member), words::request(source));
         let hello = Hello { want: Want::Join, expects: None, ..words::proper_hello(guest) };
         if !self.open(&hello) {
             return;
@@ -184,7 +190,7 @@ impl World {
                 Input::Refused { peer, refusal, key }
             }
             _ => {
-                let found = words::identity(source, peer);
+                let found = words::identity(source, self.keyed(), peer);
                 if self.victim.accepts(&found).is_err() {
                     return;
                 }
@@ -220,7 +226,7 @@ impl World {
     fn answer(&mut self, source: &mut Source<'_>) {
         let Some(Ask { addr, agree, .. }) = self.asked.take() else { return };
         let member = words::member(source);
-        let from = words::identity(source, member);
+        let from = words::identity(source, self.keyed(), member);
         let answer = match source.below(5) {
             0 => AskAnswer::Failed { reason: source.text() },
             1 => {
@@ -251,13 +257,22 @@ impl World {
 
     /// As the receiver of its connection takes it.
     fn receive(&mut self, from: MemberId, packet: Packet) {
-        let honest = words::identity(&mut Source::new(&[1]), from);
+        let honest = words::identity(&mut Source::new(&[1]), self.keyed(), from);
         if !self.incoming.contains_key(&from) && !self.open(&words::proper_hello(honest)) {
             return;
         }
         let Some(packet) = read_by(&packet, from, VICTIM) else { return };
         if !Assembly::takes(&packet) {
             return self.step(Input::Packet { from, packet });
+        }
+        if let Packet::SnapshotBegin(begin) = &packet {
+            let mut out = Output::default();
+            let wanted = self.victim.awaits((from, begin.term), begin.bytes, None, &mut out);
+            self.carry_out(out);
+            if !wanted {
+                let unwanted = self.incoming.get_mut(&from);
+                return unwanted.into_iter().for_each(|(_, of)| *of = Assembly::new(from));
+            }
         }
         let Some((_, assembly)) = self.incoming.get_mut(&from) else { return };
         match assembly.take(packet) {

@@ -38,7 +38,13 @@ pub fn member(source: &mut Source<'_>) -> MemberId {
     MemberId(source.below(6).into())
 }
 
-pub fn identity(source: &mut Source<'_>, member: MemberId) -> PeerIdentity {
+/// What this member shows, where members show anything.
+pub fn own_key(member: MemberId) -> KeyId {
+    KeyId([member.0 as u8 + 1; 32])
+}
+
+/// `keyed`: members show keys here.
+pub fn identity(source: &mut Source<'_>, keyed: bool, member: MemberId) -> PeerIdentity {
     let honest = PeerIdentity {
         member,
         incarnation: 1,
@@ -49,7 +55,7 @@ pub fn identity(source: &mut Source<'_>, member: MemberId) -> PeerIdentity {
         name: format!("n{}", member.0),
         addr: format!("node{}", member.0),
         incoming: String::new(),
-        key: KeyId::default(),
+        key: if keyed { own_key(member) } else { KeyId::default() },
     };
     if source.below(4) != 0 {
         return honest;
@@ -71,9 +77,9 @@ pub fn key(source: &mut Source<'_>) -> KeyId {
     KeyId([source.below(3); 32])
 }
 
-pub fn hello(source: &mut Source<'_>) -> Hello {
+pub fn hello(source: &mut Source<'_>, keyed: bool) -> Hello {
     let member = member(source);
-    let mut hello = proper_hello(identity(source, member));
+    let mut hello = proper_hello(identity(source, keyed, member));
     if source.below(4) == 0 {
         hello.want = source.one_of(&[Want::Peer, Want::Join, Want::Status, Want::Operator]);
         hello.versions = (source.below(4).into(), source.below(4).into());
@@ -295,7 +301,7 @@ fn view(source: &mut Source<'_>, known: &Known) -> View {
     let mut members = Vec::new();
     for _ in 0..source.below(4) {
         let id = member(source);
-        members.push(ViewMember::from(identity(source, id)));
+        members.push(ViewMember::from(identity(source, false, id)));
     }
     let next = known.view.saturating_add(1);
     let number = if source.below(4) == 0 { source.near(next) } else { next };

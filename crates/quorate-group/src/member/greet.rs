@@ -1,7 +1,7 @@
 //! Who may connect.
 
 use super::Member;
-use crate::output::{LogLevel, Output};
+use crate::output::Output;
 use quorate_consensus::{KeyId, MemberId};
 use quorate_wire::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
 
@@ -87,7 +87,6 @@ impl Member {
                     "member {from} is connected from {other} already: two nodes must not run with \
                      copies of one log directory; empty that of one of them"
                 );
-                out.log(LogLevel::Error, text.clone());
                 Err(Refusal { code: RefusalCode::Stale, text })
             }
         }

@@ -4,7 +4,9 @@
 use super::trust::{demand, offer, Binding, Holder, OperatorId, Tls, Trust};
 use quorate_consensus::KeyId;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, Connection, ServerConnection};
+use rustls::{
+    AlertDescription, CertificateError, ClientConnection, Connection, Error, ServerConnection,
+};
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
@@ -230,5 +232,16 @@ impl Write for Socket {
 }
 
 fn explained(error: io::Error, hint: &str) -> io::Error {
+    let said = error.get_ref().and_then(|source| source.downcast_ref::<Error>());
+    let remedy = "put a new one there, and FLUSH SSL; nothing has to be restarted";
+    let hint = match said {
+        Some(Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        )) => format!("renew the other node's certificate, or its CA's: {remedy}"),
+        Some(Error::AlertReceived(AlertDescription::CertificateExpired)) => {
+            format!("the other node says so of this node's certificate, or of its CA's: {remedy}")
+        }
+        _ => hint.to_owned(),
+    };
     io::Error::new(error.kind(), format!("no TLS connection: {error} ({hint})"))
 }

@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 
 const NEW_KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
 const VALID: [&str; 2] = ["-days", "3650"];
-/// What `openssl ca` needs to know to keep a revocation list.
+/// What `openssl ca` needs to know to keep a revocation list, and to sign.
 const REGISTER: &str =
     "[ca]\ndefault_ca=d\n[d]\ndatabase=index\ncrlnumber=number\ndefault_md=sha256\n\
-                        default_crl_days=30\ncertificate=ca.pem\nprivate_key=ca-key.pem\n";
+     default_crl_days=30\ncertificate=ca.pem\nprivate_key=ca-key.pem\nnew_certs_dir=.\n\
+     rand_serial=yes\nunique_subject=no\npolicy=names\n[names]\ncommonName=supplied\n";
 
 /// A directory.
 pub struct Authority {
@@ -28,6 +29,12 @@ impl Authority {
         let own = ["req", "-x509", "-subj", "/CN=ca", "-keyout", "ca-key.pem", "-out", "ca.pem"];
         made.openssl(&[&own[..], &NEW_KEY, &VALID].concat());
         made
+    }
+
+    /// The same CA, with a certificate for so many days.
+    pub fn renew_ca(&self, days: &str) {
+        let own = ["req", "-x509", "-subj", "/CN=ca", "-key", "ca-key.pem", "-out", "ca.pem"];
+        self.openssl(&[&own[..], &["-days", days]].concat());
     }
 
     /// A new key and certificate for `NAME.example`, in files of this name.
@@ -85,13 +92,26 @@ impl Authority {
         }
     }
 
-    /// Writes the list of what was revoked so far, and gives its file.
-    pub fn revocation_list(&self) -> PathBuf {
+    /// For what was requested last: a certificate that has ended.
+    pub fn issue_ended(&self, tls: &TlsOptions) {
+        self.keep_register();
+        let sign = ["ca", "-config", "register", "-batch", "-notext", "-in", "request.pem"];
+        let dates = ["-startdate", "20200101000000Z", "-enddate", "20210101000000Z"];
+        let out = ["-extfile", "extensions", "-out", text(&tls.cert)];
+        self.openssl(&[&sign[..], &dates, &out].concat());
+    }
+
+    fn keep_register(&self) {
         for (file, text) in [("register", REGISTER), ("index", ""), ("number", "01\n")] {
             if !self.dir.join(file).exists() {
                 fs::write(self.dir.join(file), text).unwrap();
             }
         }
+    }
+
+    /// Writes the list of what was revoked so far, and gives its file.
+    pub fn revocation_list(&self) -> PathBuf {
+        self.keep_register();
         let list = ["ca", "-config", "register", "-gencrl", "-out", "revoked.pem"];
         self.openssl(&list);
         self.dir.join("revoked.pem")

@@ -1,9 +1,12 @@
 //! A group under load, and somebody who has a way in.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use crate::common::authority::Authority;
 use crate::common::{Cluster, Node};
 use quorate_consensus::MemberRole;
 use quorate_live::guest::Guest;
-use quorate_live::{GroupStatus, Secret, SecretOptions, Security};
+use quorate_live::{GroupStatus, LogLevel, Secret, SecretOptions, Security};
 use quorate_wire::PeerIdentity;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,10 +36,29 @@ impl Scene {
         Secret::new().unwrap().write(&safe).unwrap();
         let options = SecretOptions { file: safe.clone(), dynamic: false };
         let security = Security::Secret(options);
+        Self::secured(name, role, safe, |_| security.clone())
+    }
+
+    /// Members that are known by certificates, and somebody with another one of the same CA.
+    pub fn certified(name: &str, authority: &Authority) -> Self {
+        let of = |name: String| Security::Certificates(authority.issue(&name));
+        let mut scene =
+            Self::secured(name, MemberRole::Voter, PathBuf::new(), |at| of(format!("n{at}")));
+        scene.security = of("other".to_owned());
+        scene
+    }
+
+    fn secured(
+        name: &str,
+        role: MemberRole,
+        safe: PathBuf,
+        security: impl Fn(usize) -> Security,
+    ) -> Self {
         let mut cluster = Cluster::new(name, 4);
-        for node in &mut cluster.nodes {
-            node.options.security = security.clone();
+        for (at, node) in cluster.nodes.iter_mut().enumerate() {
+            node.options.security = security(at);
         }
+        let security = cluster.nodes[3].options.security.clone();
         cluster.nodes[3].options.role = role;
         for node in &mut cluster.nodes {
             node.start().unwrap();
@@ -76,10 +98,11 @@ impl Scene {
         nodes.map(Node::status).position(|status| status.is_leader).expect("a leader")
     }
 
+    /// Those that an operator would see; of the node that has most of them.
     fn lines(&self) -> usize {
         let of = |node: &Node| {
             let lines = node.shared.lines.lock();
-            lines.iter().filter(|(_, line)| line.contains("does not count")).count()
+            lines.iter().filter(|(level, _)| *level <= LogLevel::Warn).count()
         };
         self.cluster.nodes[..3].iter().map(of).max().unwrap_or(0)
     }

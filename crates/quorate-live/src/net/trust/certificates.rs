@@ -24,6 +24,7 @@ use rustls::{ClientConfig, Error, ServerConfig, SupportedCipherSuite};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
 
 /// The files that a node's encryption is made of, in PEM.
@@ -62,13 +63,12 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
     let provider = Arc::new(provider(&options.ciphers)?);
     refuse_shown_key(&options.key)?;
     let chain: Vec<CertificateDer<'static>> = read_all(&options.cert, "certificate")?;
-    let own =
-        Contents::read(&chain[0]).map_err(|error| bad_file(&options.cert, error.to_string()))?;
     check_version(&options.cert, &chain)?;
     let trusted: Vec<CertificateDer<'static>> = match &options.ca {
         Some(ca) => read_all(ca, "certificate")?,
         None => vec![chain[0].clone()],
     };
+    let expiry = first_end(options, &chain, &trusted)?;
     let holders = Holders::new(&options.names, operators, trusted.clone())?;
     let revoked = options.crl.as_deref().map_or(Ok(Vec::new()), revoked)?;
     let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
@@ -93,7 +93,6 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, private_key(&options.key)?)
         .map_err(bad_pair)?;
-    let expiry = Expiry { path: options.cert.clone(), at: own.not_after };
     let tls = Tls { certified: Some(certified), ..finished(client, server, None) };
     Ok(Loaded { tls, key, expiry, refusal })
 }
@@ -108,6 +107,24 @@ pub(super) fn load_members(
         Some(reason) => Err(bad_file(&options.cert, reason)),
         None => Ok(loaded),
     }
+}
+
+/// Of what this node shows, the CAs between included, whichever ends first; or the last of the CAs that it goes by.
+fn first_end(
+    options: &TlsOptions,
+    chain: &[CertificateDer<'_>],
+    trusted: &[CertificateDer<'_>],
+) -> Result<Expiry, GroupError> {
+    let end = |each: &CertificateDer<'_>| Ok(Contents::read(each)?.not_after);
+    let shown: der::Result<Vec<SystemTime>> = chain.iter().map(end).collect();
+    let shown = shown.map_err(|error| bad_file(&options.cert, error.to_string()))?;
+    // A CA that cannot be read is passed over by TLS, too.
+    let ca = trusted.iter().filter_map(|each| end(each).ok()).max();
+    let of = |path: &PathBuf, at: SystemTime| Expiry { path: path.clone(), at };
+    let ends = shown.into_iter().min().map(|at| of(&options.cert, at)).into_iter();
+    let first = ends.chain(options.ca.as_ref().zip(ca).map(|(path, at)| of(path, at)));
+    let first = first.min_by_key(|expiry| expiry.at);
+    first.ok_or_else(|| bad_file(&options.cert, "it has no certificate".into()))
 }
 
 pub(super) fn check_version(path: &Path, chain: &[CertificateDer<'_>]) -> Result<(), GroupError> {

@@ -1,5 +1,5 @@
-//! The end of a member's certificate, long before it comes: afterwards nobody makes a new connection with this
-//! member, and the group loses it at the next broken one.
+//! The end of a member's certificate, or of a CA that it depends on, long before it comes: afterwards nobody makes a
+//! new connection with this member, and the group loses it at the next broken one.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ const SOON_DAYS: i64 = 30;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Expiry {
-    /// The certificate's file.
+    /// The file with the certificate that ends first.
     pub path: PathBuf,
     pub at: SystemTime,
 }
@@ -31,11 +31,11 @@ impl Expiry {
         let remedy = "put a new one there, and FLUSH SSL; nothing has to be restarted";
         match days {
             ..0 => Some(format!(
-                "this node's certificate {path} has expired: no new connection to it or from it is made, and it \
-                 is lost to the group at the next broken one. Renew it now: {remedy}"
+                "a certificate in {path} has expired: connections that stand on it are not made any more, and this \
+                 node is lost to the group at the next broken one. Renew it now: {remedy}"
             )),
             0..=SOON_DAYS => Some(format!(
-                "this node's certificate {path} expires in {days} days; then no new connection to it or from it \
+                "a certificate in {path}, which this node depends on, expires in {days} days; then no new connection to it or from it \
                  is made. Renew it: {remedy}"
             )),
             _ => None,
@@ -59,7 +59,7 @@ mod tests {
         for (at, days) in [(now + 31 * DAY - second, 30), (now + DAY / 2, 0)] {
             let (left, warning) = told(at);
             assert_eq!(left, days);
-            assert!(warning.unwrap().contains(&format!("/c.pem expires in {days} days")));
+            assert!(warning.unwrap().contains(&format!("expires in {days} days")));
         }
         for (at, days) in [(now - second, -1), (now - DAY, -2)] {
             let (left, warning) = told(at);
