@@ -68,14 +68,17 @@ impl Agent {
         serde_json::from_str(&body).with_context(|| body.clone())
     }
 
-    pub fn order(&self, body: &str, token: Option<&str>) -> Result<(u16, String)> {
-        let shown = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
-        let more = format!(
-            "Content-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{body}",
-            body.len(),
-            shown.unwrap_or_default()
-        );
-        let (code, said, _) = self.ask("POST /switchover", &more)?;
+    /// Sends an order, as tools do that do not say of what type its body is.
+    pub fn order(
+        &self,
+        path: &str,
+        body: &str,
+        authorization: Option<&str>,
+    ) -> Result<(u16, String)> {
+        let shown = authorization.map(|shown| format!("Authorization: {shown}\r\n"));
+        let more =
+            format!("Content-Length: {}\r\n{}\r\n{body}", body.len(), shown.unwrap_or_default());
+        let (code, said, _) = self.ask(&format!("POST {path}"), &more)?;
         Ok((code, said))
     }
 }

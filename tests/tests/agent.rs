@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Of answers from memory, on a machine that does other things, too.
 const ANSWER_MAX: Duration = Duration::from_millis(10);
+/// The token, as Patroni's clients show it: as the password of `patroni`.
+const BASIC: &str = "Basic cGF0cm9uaTphIHRva2VuIHRoYXQgaXMgbG9uZyBlbm91Z2g=";
 
 #[test]
 fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
@@ -27,9 +29,12 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
         ("/primary", 200, 503),
         ("/replica", 503, 200),
         ("/replica?max_lag=30s", 503, 200),
+        ("/replica?lag=16MB", 503, 200),
+        ("/replica?lag=1048576", 503, 200),
         ("/read-write", 200, 200),
         ("/read-only?max_lag=100000", 200, 200),
         ("/readiness", 200, 200),
+        ("/readiness?lag=16MB&mode=apply", 200, 200),
         ("/liveness", 200, 200),
         ("/replica?max_lag=soon", 400, 400),
         ("/nowhere", 404, 404),
@@ -46,15 +51,41 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
     }
     let members = agent(follower).json("/cluster")?["report"]["members"].clone();
     assert_eq!(members.as_array().map(Vec::len), Some(3), "{members}");
+    await_that("all members as Patroni tells them", || {
+        let cluster = agent(follower).json("/cluster")?;
+        let is_told = |node: u16| {
+            let (name, leads) = (format!("node{node}"), node == leader);
+            let member = cluster["members"].as_array()?.iter().find(|told| told["name"] == name)?;
+            let role = if leads { "leader" } else { "replica" };
+            let state = if leads { "running" } else { "streaming" };
+            Some(member["role"] == role && member["state"] == state && member["port"].is_u64())
+        };
+        Ok(cluster["pause"] == false
+            && [1, 2, 3].into_iter().all(|node| is_told(node) == Some(true)))
+    })?;
 
     // Orders: by whom, and what comes of them.
-    assert_eq!(agent(follower).order("{}", None)?.0, 401);
-    assert_eq!(agent(follower).order("{}", Some("something else"))?.0, 401);
+    let bearer = format!("Bearer {TOKEN}");
+    assert_eq!(agent(follower).order("/switchover", "{}", None)?.0, 401);
+    assert_eq!(agent(follower).order("/pause", "", Some("Bearer something else"))?.0, 401);
+    for (path, paused) in [("/pause", true), ("/resume", false)] {
+        assert_eq!(agent(follower).order(path, "", Some(BASIC))?, (200, "done".to_owned()));
+        await_that("the others to know of it", || {
+            Ok(agent(leader).json("/cluster")?["pause"] == paused)
+        })?;
+    }
+    let later = "{\"scheduled_at\":\"2099-01-01T00:00Z\"}";
+    let (code, said) = agent(follower).order("/switchover", later, Some(&bearer))?;
+    assert_eq!(
+        (code, said.contains("quorate --seed HOST:PORT switchover --at")),
+        (400, true),
+        "{said}"
+    );
     let stale = format!("{{\"leader\":\"node{follower}\"}}");
-    let (code, said) = agent(follower).order(&stale, Some(TOKEN))?;
+    let (code, said) = agent(follower).order("/switchover", &stale, Some(&bearer))?;
     assert_eq!((code, said.contains("nothing was done")), (412, true), "{said}");
     let wanted = format!("{{\"leader\":\"node{leader}\",\"candidate\":\"node{follower}\"}}");
-    let (code, said) = agent(followers[1]).order(&wanted, Some(TOKEN))?;
+    let (code, said) = agent(followers[1]).order("/switchover", &wanted, Some(&bearer))?;
     assert_eq!((code, said), (200, format!("node{follower} leads now")));
     await_that("the new primary", || Ok(agent(follower).code("/primary")? == 200))?;
     assert_eq!(agent(leader).code("/primary")?, 503);

@@ -80,11 +80,10 @@ fn members(before: &Report, now: &Report, add: &mut impl FnMut(&'static str, Str
         };
         if rank(was) != rank(member) {
             let (role, priority, votes, zone) = rank(member);
+            let zone = if zone.is_empty() { zone } else { format!(", zone {zone}") };
             add(
                 "member",
-                format!(
-                    "{name} is a {role} with priority {priority}, votes {votes}, zone {zone:?}"
-                ),
+                format!("{name} is a {role} with priority {priority}, votes {votes}{zone}"),
             );
         }
     }
@@ -139,7 +138,7 @@ mod tests {
                 "node-b leads, in term 5",
                 "contact with a majority is lost",
                 "node-a is not connected any more",
-                "node-b is a voter with priority 80, votes 0, zone \"\"",
+                "node-b is a voter with priority 80, votes 0",
                 "node-c is no member any more",
             ]
         );

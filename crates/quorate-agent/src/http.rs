@@ -3,22 +3,20 @@
 //!
 //! Invariant: each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody.
 
-use crate::memory::{Known, Memory, Told};
-use crate::metrics;
-use crate::orders::{priority, switchover};
-use crate::samples::{Sample, Samples};
-use crate::verdict::{self, LagMax};
+use crate::lag::{self, LagMax};
+use crate::memory::{Known, Memory};
+use crate::patroni::Cluster;
+use crate::samples::Samples;
+use crate::{console, metrics, orders, verdict};
 use axum::extract::{Query, State};
 use axum::http::{header, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
 use axum::{Json, Router};
 use quorate_live::port::{Operating, Report};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use std::sync::Arc;
-use tokio::sync::broadcast::Receiver;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -42,28 +40,26 @@ pub fn routes(serving: Arc<Serving>) -> Router {
         .route("/replica", any(replica))
         .route("/read-only", any(read_only))
         .route("/health", any(health))
-        .route("/readiness", any(health))
+        .route("/readiness", any(read_only))
         .route("/liveness", any(liveness))
         .route("/cluster", get(cluster))
         .route("/history", get(history))
         .route("/metrics", get(scrape))
-        .route("/switchover", post(switchover))
-        .route("/priority", post(priority))
-        .route("/console", get(console))
-        .route("/events", get(follow))
+        .merge(orders::routes())
+        .merge(console::routes())
         .with_state(serving)
 }
 
 #[derive(Deserialize)]
 struct Wanted {
     max_lag: Option<LagMax>,
-    /// As Patroni calls it.
-    lag: Option<LagMax>,
+    /// As Patroni takes it.
+    lag: Option<String>,
 }
 
 impl Wanted {
     fn lag_max(&self) -> Option<LagMax> {
-        self.max_lag.or(self.lag)
+        self.max_lag.or_else(|| self.lag.as_deref().and_then(LagMax::of_patroni))
     }
 }
 
@@ -80,9 +76,7 @@ async fn replica(State(serving): Shared, Query(wanted): Query<Wanted>) -> Respon
 }
 
 async fn read_only(State(serving): Shared, Query(wanted): Query<Wanted>) -> Response {
-    judged(&serving, |report| {
-        verdict::serves(report) && verdict::lags_at_most(report, wanted.lag_max())
-    })
+    judged(&serving, |report| verdict::serves(report) && lag::is_within(report, wanted.lag_max()))
 }
 
 async fn health(State(serving): Shared) -> Response {
@@ -116,21 +110,27 @@ fn shown(known: &Known) -> Value {
         "leader": report.and_then(|report| report.leading()).map(|leader| &leader.name),
         "term": report.map(|report| report.term),
         "seqno": server.map(|server| server.seqno),
-        "lag_write_sets": report.map(|report| verdict::lag(report)),
+        "lag_write_sets": report.map(|report| lag::write_sets(report)),
         "lag_ms": server.map(|server| server.lag_ms),
     })
 }
 
-/// All that the member knows of the group.
+/// All that the member knows of the group, and what Patroni would say of it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    age_ms: u64,
+    report: &'a Report,
+    #[serde(flatten)]
+    cluster: Cluster,
+}
+
 async fn cluster(State(serving): Shared) -> Response {
     let known = serving.memory.known();
-    match &known.last {
-        Some((report, age)) => {
-            let body = json!({ "age_ms": age.as_millis() as u64, "report": **report });
-            Json(body).into_response()
-        }
-        None => (StatusCode::SERVICE_UNAVAILABLE, Json(shown(&known))).into_response(),
-    }
+    let Some((report, age)) = &known.last else {
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(shown(&known))).into_response();
+    };
+    let cluster = Cluster::of(report, known.fresh.is_some());
+    Json(Shown { age_ms: age.as_millis() as u64, report, cluster }).into_response()
 }
 
 async fn history(State(serving): Shared) -> Response {
@@ -144,49 +144,57 @@ async fn scrape(State(serving): Shared) -> Response {
     }
 }
 
-/// The page asks nobody but this agent.
-const CONTENT_POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; \
-     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::tests::{ask, code, connect, start_of};
+    use crate::serve::Limits;
+    use crate::verdict::tests::report;
+    use std::time::{Duration, Instant};
 
-async fn console() -> Response {
-    let headers =
-        [(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY), (header::CACHE_CONTROL, "no-store")];
-    (headers, Html(include_str!("console.html"))).into_response()
-}
+    /// A replica that lags by ten write sets, of 1000 bytes each, since a second and a half.
+    fn replica() -> Memory {
+        let mut report = report(false, "single");
+        (report.own.log.first_index, report.own.log.bytes, report.own.last_index) = (1, 50_000, 50);
+        let memory = Memory::new(Duration::from_secs(60));
+        memory.answered(report, Instant::now());
+        memory
+    }
 
-/// What is sent to one that follows.
-struct Followed {
-    serving: Arc<Serving>,
-    news: Receiver<Arc<Sample>>,
-    /// What is kept, before what comes.
-    first: Option<Vec<Arc<Sample>>>,
-    told: Told,
-}
+    #[test]
+    fn a_lag_is_given_as_here_or_as_with_patroni() {
+        let agent = start_of(replica(), None, Limits::default());
+        for (path, expected) in [
+            ("/replica", "200"),
+            ("/replica?max_lag=10", "200"),
+            ("/replica?max_lag=9", "503"),
+            ("/replica?max_lag=soon", "400"),
+            ("/replica?lag=16MB", "200"),
+            ("/replica?lag=10000", "200"),
+            ("/replica?lag=9999", "503"),
+            ("/replica?lag=9kB", "503"),
+            ("/replica?lag=", "200"),
+            ("/replica?lag=whatever&replication_state=streaming", "200"),
+            ("/replica?lag=9kB&max_lag=2s", "200"),
+            ("/read-only?lag=9kB", "503"),
+            ("/readiness?lag=9kB&mode=apply", "503"),
+            ("/readiness", "200"),
+            ("/health?lag=9kB", "200"),
+        ] {
+            for method in ["GET", "HEAD", "OPTIONS"] {
+                let answer = ask(connect(agent), &format!("{method} {path}"), "").unwrap();
+                assert_eq!(code(&answer), expected, "{method} {path}");
+            }
+        }
+    }
 
-/// Server-sent events: `history` first, with the samples that are kept and all that has happened; then `sample` each
-/// second, each with what has happened since.
-async fn follow(State(serving): Shared) -> Response {
-    let (kept, news) = serving.samples.follow();
-    let followed = Followed { serving, news, first: Some(kept), told: Told::default() };
-    let stream = futures_util::stream::unfold(followed, |mut followed| async {
-        let told = followed.next().await?;
-        Some((told, followed))
-    });
-    Sse::new(stream).keep_alive(KeepAlive::default()).into_response()
-}
-
-impl Followed {
-    /// `None` ends the connection; the page makes another, and begins anew.
-    async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
-        let (kind, samples) = match self.first.take() {
-            Some(kept) => ("history", kept),
-            None => ("sample", vec![self.news.recv().await.ok()?]),
-        };
-        let (events, told) = self.serving.memory.history_from(self.told);
-        self.told = told;
-        let orders = self.serving.token.is_some();
-        let body = json!({ "samples": samples, "events": events, "orders": orders });
-        Some(Event::default().event(kind).json_data(body))
+    #[test]
+    fn the_cluster_is_told_in_full_and_as_patroni_tells_it() {
+        let agent = start_of(replica(), None, Limits::default());
+        let answer = ask(connect(agent), "GET /cluster", "").unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let told: Value = serde_json::from_str(body).unwrap();
+        assert!(told["age_ms"].is_u64() && told["report"]["own"]["name"] == "n1", "{told}");
+        assert!(told["members"].is_array() && told["pause"] == false, "{told}");
     }
 }

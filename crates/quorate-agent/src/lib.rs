@@ -5,29 +5,36 @@
 //! kept ([`memory`]), and every request is answered from there: in no time, also while the member hangs. What is
 //! too old counts as not known, and not known is never primary.
 //!
-//! * [`verdict`]: what a report means for whoever wants to send writes or reads there. Pure.
+//! * [`verdict`]: what a report means for whoever wants to send writes or reads there, and [`lag`]: how far its server
+//!   is behind. Pure.
 //! * [`history`]: what has changed from report to report. Pure.
 //! * [`past`]: what the group's own log says has happened.
 //! * [`memory`]: the last report, and what came of those before.
 //! * [`metrics`]: the same as OpenMetrics.
 //! * [`watch`]: a thread that asks a member.
 //! * [`samples`], [`survey`]: how all members were in the last ten minutes, for the console.
-//! * [`http`], [`orders`]: the paths, with the meaning and status codes that Patroni's users know.
+//! * [`http`], [`patroni`], [`orders`]: the paths, with the meaning and status codes that Patroni's users know;
+//!   [`authority`]: who may give orders.
+//! * [`console`]: the page that shows the group live.
 //! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
 //!   long, and with which certificate.
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod connections;
+mod console;
 #[cfg(test)]
 mod dashboard;
 mod history;
 mod http;
+mod lag;
 mod memory;
 mod metrics;
 mod moving;
 mod orders;
 mod past;
+mod patroni;
 mod samples;
 mod serve;
 mod survey;
@@ -54,7 +61,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// How often the member is asked.
     pub interval: Duration,
-    /// An older answer is none.
+    /// An older answer is none; nor is one that is older than the member's election timeout, if it says that.
     pub stale: Duration,
     /// Who shows this may give orders; none: nobody may. From other hosts with `tls` only.
     pub token: Option<String>,
@@ -98,7 +105,7 @@ impl Agent {
             Ok(listener)
         };
         let listener = listen().map_err(|source| StartError::Listen { address, source })?;
-        let memory = Arc::new(Memory::new(options.stale));
+        let memory = Arc::new(Memory::new(options.stale).within_election_timeout());
         let (operating, samples) = (Arc::new(operating), Arc::new(Samples::new()));
         let watch = watch::Watch::start(
             &options.member,

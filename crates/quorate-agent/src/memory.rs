@@ -13,10 +13,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// So many events are kept.
 const EVENTS_MAX: usize = 1000;
+/// A member is asked no more often, whatever it says.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 pub struct Memory {
     /// An older report is none.
     stale: Duration,
+    /// Nor is one that is older than the member's election timeout, if it says how long that is.
+    within_election: bool,
     inner: Mutex<Inner>,
 }
 
@@ -64,7 +68,25 @@ pub struct Known {
 
 impl Memory {
     pub fn new(stale: Duration) -> Memory {
-        Memory { stale, inner: Mutex::default() }
+        Memory { stale, within_election: false, inner: Mutex::default() }
+    }
+
+    /// As verdicts need it: another member may lead once a report is as old as the election timeout.
+    pub fn within_election_timeout(self) -> Memory {
+        Memory { within_election: true, ..self }
+    }
+
+    /// How often the member is asked: as is wanted, or so much more often that what it says is young enough until its
+    /// next answer.
+    pub fn interval(&self, wanted: Duration) -> Duration {
+        let inner = self.inner.lock();
+        let age_max = inner.last.as_ref().map_or(self.stale, |(report, _)| self.age_max(report));
+        wanted.min((age_max / 2).max(INTERVAL_MIN))
+    }
+
+    fn age_max(&self, report: &Report) -> Duration {
+        let timeout = report.own.election_timeout_ms.filter(|_| self.within_election);
+        timeout.map_or(self.stale, |timeout| self.stale.min(Duration::from_millis(timeout)))
     }
 
     /// The member said this, to a question that was asked at `asked`: what it says may be as old as that.
@@ -76,7 +98,7 @@ impl Memory {
         if inner.silence.take().is_some() {
             inner.note(Event::new(now, "answer", "the member answers again"));
         }
-        if asked.elapsed() > self.stale {
+        if asked.elapsed() > self.age_max(&report) {
             let seconds = asked.elapsed().as_secs_f64();
             inner.note(Event::new(
                 now,
@@ -115,7 +137,8 @@ impl Memory {
     pub fn known(&self) -> Known {
         let inner = self.inner.lock();
         let last = inner.last.as_ref().map(|(report, at)| (report.clone(), at.elapsed()));
-        let fresh = last.as_ref().filter(|(_, age)| !inner.gone && *age <= self.stale);
+        let is_fresh = |report: &Report, age| !inner.gone && age <= self.age_max(report);
+        let fresh = last.as_ref().filter(|(report, age)| is_fresh(report, *age));
         Known {
             fresh: fresh.map(|(report, _)| report.clone()),
             silence: inner.silence.clone(),
@@ -169,76 +192,4 @@ impl Inner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::verdict::tests::report;
-
-    #[test]
-    fn an_old_report_is_known_as_old_and_counts_for_nothing() {
-        let memory = Memory::new(Duration::from_secs(1));
-        assert!(memory.known().fresh.is_none() && memory.known().last.is_none());
-        memory.answered(report(true, "multi"), Instant::now());
-        assert!(memory.known().fresh.is_some());
-        memory.not_answered("no answer in time".into(), false);
-        assert!(memory.known().fresh.is_some(), "it may be slow");
-        memory.not_answered("connection refused".into(), true);
-        assert!(memory.known().fresh.is_none(), "it is gone");
-        memory.answered(report(true, "multi"), Instant::now());
-        assert!(memory.known().fresh.is_some());
-        let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(5)) else { return };
-        memory.answered(report(true, "multi"), long_ago);
-        let known = memory.known();
-        assert!(
-            known.fresh.is_none(),
-            "a question that took so long says how it was when it was asked"
-        );
-        assert!(known.last.unwrap().1 >= Duration::from_secs(5));
-    }
-
-    #[test]
-    fn silence_is_told_once_and_so_is_its_end() {
-        let memory = Memory::new(Duration::from_secs(1));
-        memory.not_answered("connection refused".into(), true);
-        memory.not_answered("connection refused".into(), true);
-        memory.answered(report(true, "multi"), Instant::now());
-        let events = memory.events_from(0).0;
-        let whats: Vec<&str> = events.iter().map(|event| event.what.as_str()).collect();
-        assert_eq!(
-            whats,
-            ["the member does not answer: connection refused", "the member answers again"]
-        );
-        let known = memory.known();
-        assert_eq!((known.asked, known.unanswered, known.silence), (3, 2, None));
-    }
-
-    #[test]
-    fn an_election_is_another_leader_or_another_term_and_no_gap_in_between() {
-        let memory = Memory::new(Duration::from_secs(1));
-        let elections_after = |term, leader: Option<&str>| {
-            let leader = leader.map(str::to_owned);
-            memory.answered(Report { term, leader, ..report(true, "multi") }, Instant::now());
-            memory.known().elections
-        };
-        assert_eq!(elections_after(4, None), 0);
-        assert_eq!(elections_after(4, Some("a")), 0, "elected who knows when");
-        assert_eq!(elections_after(4, None), 0);
-        assert_eq!(elections_after(4, Some("a")), 0, "the same leader was not heard for a while");
-        memory.not_answered("no answer in time".into(), false);
-        assert_eq!(elections_after(5, Some("b")), 1);
-        assert_eq!(elections_after(6, None), 1, "not won yet");
-        assert_eq!(elections_after(7, Some("b")), 2, "elected again");
-    }
-
-    #[test]
-    fn old_events_make_room() {
-        let memory = Memory::new(Duration::from_secs(1));
-        for _ in 0..EVENTS_MAX {
-            memory.not_answered("gone".into(), true);
-            memory.answered(report(true, "multi"), Instant::now());
-        }
-        assert_eq!(memory.events_from(0).0.len(), EVENTS_MAX);
-        let (last, next) = memory.events_from(2 * EVENTS_MAX as u64 - 1);
-        assert_eq!((last.len(), next), (1, 2 * EVENTS_MAX as u64));
-        assert_eq!(memory.events_from(next).0, []);
-    }
-}
+mod tests;

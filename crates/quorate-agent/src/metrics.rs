@@ -1,8 +1,9 @@
 //! What is known of the member, as OpenMetrics. Names begin with `quorate_`; docs/run/status.md says what each
 //! means, and when to worry.
 
+use crate::lag::write_sets;
 use crate::memory::Known;
-use crate::verdict::{is_primary, lag, serves, takes_writes};
+use crate::verdict::{is_primary, serves, takes_writes};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -151,7 +152,7 @@ fn of_report(report: &Report, gauge: &mut impl FnMut(&str, &str, f64)) {
         gauge(
             "lag_write_sets",
             "Write sets that are committed and not applied here.",
-            lag(report) as f64,
+            write_sets(report) as f64,
         );
         gauge("lag_seconds", "Age of the first of these.", server.lag_ms as f64 / 1e3);
         gauge("apply_queue", "Write sets that wait for the appliers.", server.queued as f64);

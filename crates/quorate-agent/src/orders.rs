@@ -1,31 +1,50 @@
-//! Orders: who may give them, and how they are carried out.
+//! Orders, and how they are carried out. Who may give them: [`crate::authority`].
 //!
-//! Invariant: an order needs the token, which nobody reads on its way: it comes from this host, or over TLS.
+//! Invariant: an order is understood whole, or nothing is done.
 
+use crate::authority::MayOrder;
 use crate::http::{Serving, Shared};
-use crate::serve::Peer;
-use axum::extract::{FromRequestParts, State};
-use axum::http::request::Parts;
-use axum::http::{header, HeaderMap, StatusCode};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::Json;
-use quorate_live::port::{Answer, MemberChange, Request, Why};
+use axum::routing::post;
+use axum::Router;
+use quorate_live::port::{Answer, MemberChange, Request, RulesChange, Why};
+use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// As Patroni takes it: who leads now, if that matters, and who is to.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Switchover {
-    leader: Option<String>,
-    candidate: Option<String>,
+pub fn routes() -> Router<Arc<Serving>> {
+    Router::new()
+        .route("/switchover", post(switchover))
+        .route("/priority", post(priority))
+        .route("/pause", post(|serving: Shared, may: MayOrder| set_paused(serving, may, true)))
+        .route("/resume", post(|serving: Shared, may: MayOrder| set_paused(serving, may, false)))
 }
 
-pub async fn switchover(
-    State(serving): Shared,
-    _may: MayOrder,
-    Json(order): Json<Switchover>,
-) -> Response {
+/// As Patroni takes it: who leads now, if that matters, and who is to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switchover {
+    leader: Option<String>,
+    #[serde(alias = "member")]
+    candidate: Option<String>,
+    scheduled_at: Option<String>,
+}
+
+async fn switchover(State(serving): Shared, _may: MayOrder, body: Bytes) -> Response {
+    let order: Switchover = match read(&body) {
+        Ok(order) => order,
+        Err(why) => return why.into_response(),
+    };
+    if let Some(at) = order.scheduled_at {
+        let what = format!(
+            "nothing was done: this agent hands over at once, and not at {at}. Let a command wait until then: \
+             quorate --seed HOST:PORT switchover --at TIME (in UTC)"
+        );
+        return (StatusCode::BAD_REQUEST, what).into_response();
+    }
     let known = serving.memory.known();
     let leads = known.fresh.as_ref().and_then(|report| report.leading());
     let leads = leads.map(|leader| leader.name.clone());
@@ -38,19 +57,33 @@ pub async fn switchover(
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Priority {
+struct Priority {
     name: String,
     priority: u8,
 }
 
-pub async fn priority(
-    State(serving): Shared,
-    _may: MayOrder,
-    Json(order): Json<Priority>,
-) -> Response {
-    let Priority { name, priority } = order;
+async fn priority(State(serving): Shared, _may: MayOrder, body: Bytes) -> Response {
+    let Priority { name, priority } = match read(&body) {
+        Ok(order) => order,
+        Err(why) => return why.into_response(),
+    };
     let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
     carry_out(serving, Request::MemberSet(change)).await
+}
+
+/// Nothing moves leadership, or expels a member, without an order, until it is resumed.
+async fn set_paused(State(serving): Shared, _may: MayOrder, paused: bool) -> Response {
+    let change = RulesChange { paused: Some(paused), ..RulesChange::default() };
+    carry_out(serving, Request::Rules(change)).await
+}
+
+/// JSON, whatever its sender calls it: many say nothing, or what their tool says by itself.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
+    serde_json::from_slice(body).map_err(|error| {
+        let what =
+            format!("nothing was done: the body is not the JSON that is taken here: {error}");
+        (StatusCode::BAD_REQUEST, what)
+    })
 }
 
 /// It takes as long as a hand-over or a commit, which others do not wait for.
@@ -79,83 +112,74 @@ async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
     }
 }
 
-/// Whoever sent this request may give orders. Nothing else of it is looked at before.
-pub struct MayOrder;
-
-impl FromRequestParts<Arc<Serving>> for MayOrder {
-    type Rejection = (StatusCode, &'static str);
-
-    async fn from_request_parts(
-        parts: &mut Parts,
-        serving: &Arc<Serving>,
-    ) -> Result<MayOrder, Self::Rejection> {
-        let peer = parts.extensions.get::<Peer>();
-        may_order(serving.token.as_deref(), peer, &parts.headers).map(|()| MayOrder)
-    }
-}
-
-fn may_order(
-    token: Option<&str>,
-    peer: Option<&Peer>,
-    headers: &HeaderMap,
-) -> Result<(), (StatusCode, &'static str)> {
-    let Some(token) = token else {
-        return Err((StatusCode::FORBIDDEN, "this agent takes no orders: it has no --token-file"));
-    };
-    // Who is not known is from elsewhere.
-    if !peer.is_some_and(|peer| peer.encrypted || peer.addr.to_canonical().is_loopback()) {
-        let why = "nothing was done: orders from other hosts are taken over TLS only (--tls-cert, --tls-key), else \
-                   the token could be read on its way; without TLS: quorate --seed HOST:PORT switchover";
-        return Err((StatusCode::FORBIDDEN, why));
-    }
-    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let shown = shown.and_then(|value| value.strip_prefix("Bearer "));
-    match shown.is_some_and(|shown| is_same(shown.as_bytes(), token.as_bytes())) {
-        true => Ok(()),
-        false => Err((StatusCode::UNAUTHORIZED, "Authorization: Bearer TOKEN, as in --token-file")),
-    }
-}
-
-/// In a time that does not tell where they differ.
-fn is_same(shown: &[u8], token: &[u8]) -> bool {
-    let differ = shown.iter().zip(token).fold(0, |differ, (a, b)| differ | (a ^ b));
-    shown.len() == token.len() && differ == 0
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::serve::tests::{ask, code, connect, start, TOKEN};
+    use crate::serve::Limits;
+    use std::net::SocketAddr;
+
+    /// Of a request that was understood and is allowed: there is no member that could carry it out.
+    const TAKEN: &str = "502";
+
+    /// With the type of content that curl gives to all that it sends.
+    fn order(agent: SocketAddr, path: &str, body: &str) -> String {
+        let more = format!(
+            "Authorization: Bearer {TOKEN}\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        ask(connect(agent), &format!("POST {path}"), &more).unwrap()
+    }
 
     #[test]
-    fn a_token_is_shown_whole() {
-        assert!(is_same(b"secret", b"secret"));
-        for other in ["", "secre", "secrets", "Secret"] {
-            assert!(!is_same(other.as_bytes(), b"secret"), "{other}");
+    fn an_order_is_json_whatever_its_sender_calls_it_and_is_understood_whole() {
+        let agent = start(None, Limits::default());
+        for (path, body) in [
+            ("/switchover", "{}"),
+            ("/switchover", r#"{"candidate":"n2"}"#),
+            ("/switchover", r#"{"member":"n2","scheduled_at":null}"#),
+            ("/priority", r#"{"name":"n2","priority":80}"#),
+            ("/pause", ""),
+            ("/resume", "{}"),
+        ] {
+            assert_eq!(code(&order(agent, path, body)), TAKEN, "{path} {body}");
+        }
+        let untyped = format!("Authorization: Bearer {TOKEN}\r\nContent-Length: 2\r\n\r\n{{}}");
+        assert_eq!(code(&ask(connect(agent), "POST /switchover", &untyped).unwrap()), TAKEN);
+        for (path, body) in [
+            ("/switchover", ""),
+            ("/switchover", "candidate=n2"),
+            ("/switchover", r#"{"candidate":"n2","force":true}"#),
+            ("/priority", r#"{"name":"n2"}"#),
+            ("/priority", r#"{"name":"n2","priority":256}"#),
+        ] {
+            let said = order(agent, path, body);
+            assert!(code(&said) == "400" && said.contains("nothing was done"), "{path}: {said}");
         }
     }
 
     #[test]
-    fn an_order_comes_from_this_host_or_over_tls_and_shows_the_token() {
-        const FORBIDDEN: Option<u16> = Some(403);
-        const UNKNOWN: Option<u16> = Some(401);
-        let refused = |token: Option<&str>, addr: &str, encrypted, shown: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, shown.parse().unwrap());
-            let peer = Peer { addr: addr.parse().unwrap(), encrypted };
-            may_order(token, Some(&peer), &headers).err().map(|(code, _)| code.as_u16())
-        };
-        let token = Some("right");
-        for (addr, encrypted) in
-            [("127.0.0.1", false), ("::1", false), ("::ffff:127.0.0.1", true), ("10.0.0.7", true)]
-        {
-            assert_eq!(refused(token, addr, encrypted, "Bearer right"), None, "{addr}");
-            assert_eq!(refused(token, addr, encrypted, "Bearer wrong"), UNKNOWN, "{addr}");
-            assert_eq!(refused(token, addr, encrypted, "right"), UNKNOWN, "{addr}");
-            assert_eq!(refused(None, addr, encrypted, "Bearer right"), FORBIDDEN, "{addr}");
+    fn a_switchover_at_a_time_is_refused_with_what_does_it() {
+        let agent = start(None, Limits::default());
+        let body = r#"{"leader":"n1","scheduled_at":"2026-12-01T02:00+00"}"#;
+        let said = order(agent, "/switchover", body);
+        assert_eq!(code(&said), "400", "{said}");
+        assert!(said.contains("switchover --at TIME"), "{said}");
+    }
+
+    #[test]
+    fn who_leads_is_compared_before_anything_is_done() {
+        let said = order(start(None, Limits::default()), "/switchover", r#"{"leader":"n1"}"#);
+        assert!(code(&said) == "412" && said.ends_with("nobody leads, nothing was done"), "{said}");
+    }
+
+    #[test]
+    fn nobody_pauses_a_group_without_the_token() {
+        let agent = start(None, Limits::default());
+        for path in ["/pause", "/resume"] {
+            let request = format!("POST {path}");
+            assert_eq!(code(&ask(connect(agent), &request, "").unwrap()), "401", "{path}");
+            assert_eq!(code(&ask(connect(agent), &format!("GET {path}"), "").unwrap()), "405");
         }
-        for addr in ["10.0.0.7", "::ffff:10.0.0.7", "2001:db8::7"] {
-            assert_eq!(refused(token, addr, false, "Bearer right"), FORBIDDEN, "{addr}");
-        }
-        assert!(may_order(token, None, &HeaderMap::new()).is_err());
     }
 }

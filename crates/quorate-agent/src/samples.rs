@@ -1,7 +1,8 @@
 //! How the whole group was, second by second, for as long as a look back is of use.
 
+use crate::lag;
 use crate::memory::Known;
-use crate::verdict::{self, lag};
+use crate::verdict;
 use parking_lot::Mutex;
 use quorate_live::port::{MemberReport, Report};
 use quorate_live::CommitLatencyReport;
@@ -26,6 +27,8 @@ pub struct Sample {
     pub term: u64,
     pub leader: Option<String>,
     pub primary_mode: String,
+    /// Nothing moves leadership, or expels a member, without an order.
+    pub paused: bool,
     pub nodes: Vec<Node>,
 }
 
@@ -92,6 +95,7 @@ impl Sample {
             term: own.term,
             leader: own.leading().map(|leader| leader.name.clone()),
             primary_mode: own.rules.primary_mode.clone(),
+            paused: own.rules.paused,
             nodes: own
                 .members
                 .iter()
@@ -116,19 +120,12 @@ impl Node {
         let own = &report.own;
         let server = own.server.as_ref();
         let latency = server.and_then(|server| server.commit_latency.as_ref());
-        let state = match (server, own.primary) {
-            _ if own.failed => "out of service",
-            _ if own.isolated => "isolated",
-            (_, false) => "no majority",
-            (Some(server), true) => server.state.as_str(),
-            (None, true) => "keeps the log",
-        };
         Node {
             role: verdict::role(&report),
-            state: state.to_owned(),
+            state: verdict::state(&report).to_owned(),
             seqno: server.map(|server| server.seqno),
             committed: server.map(|server| server.committed),
-            lag: server.map(|_| lag(&report)),
+            lag: server.map(|_| lag::write_sets(&report)),
             lag_ms: server.map(|server| server.lag_ms),
             queue: server.map(|server| server.queued),
             log_bytes: Some(own.log.bytes),
@@ -182,6 +179,9 @@ mod tests {
             ]
         );
         assert_eq!((sample.nodes[0].lag, sample.nodes[0].lag_ms), (Some(10), Some(1500)));
+        assert!(!sample.paused);
+        own.rules.paused = true;
+        assert!(Sample::of(&own, &known).paused);
     }
 
     #[test]

@@ -151,4 +151,4 @@ impl Common {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,30 +3,8 @@
 //! Invariant: with a single primary, of two members whose reports are younger than the election timeout at most
 //! one is primary; a report that is older says nothing.
 
+use crate::lag::{is_within, LagMax};
 use quorate_live::port::Report;
-use serde::Deserialize;
-use std::time::Duration;
-
-/// How much a server may lag: `max_lag=500` write sets, or `max_lag=2s`, `max_lag=200ms`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub enum LagMax {
-    WriteSets(u64),
-    Age(Duration),
-}
-
-impl TryFrom<String> for LagMax {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if let Ok(count) = text.parse() {
-            return Ok(LagMax::WriteSets(count));
-        }
-        let age = humantime::parse_duration(&text);
-        age.map(LagMax::Age)
-            .map_err(|_| "a lag is a number of write sets, or a time like 2s or 200ms".into())
-    }
-}
 
 /// Its server answers clients, and is in step with the group.
 pub fn serves(report: &Report) -> bool {
@@ -50,21 +28,7 @@ pub fn takes_writes(report: &Report) -> bool {
 
 /// It can be read from beside the primary.
 pub fn is_replica(report: &Report, lag_max: Option<LagMax>) -> bool {
-    serves(report) && !report.own.leads && lags_at_most(report, lag_max)
-}
-
-pub fn lags_at_most(report: &Report, max: Option<LagMax>) -> bool {
-    let (Some(server), Some(max)) = (&report.own.server, max) else { return true };
-    match max {
-        LagMax::WriteSets(max) => lag(report) <= max,
-        LagMax::Age(max) => u128::from(server.lag_ms) <= max.as_millis(),
-    }
-}
-
-/// Write sets that are committed in the group and not applied here.
-pub fn lag(report: &Report) -> u64 {
-    let server = report.own.server.as_ref();
-    server.map_or(0, |server| (server.committed - server.seqno).max(0) as u64)
+    serves(report) && !report.own.leads && is_within(report, lag_max)
 }
 
 /// `primary`, `replica`, `logger`, or `none` if it is neither.
@@ -74,6 +38,18 @@ pub fn role(report: &Report) -> &'static str {
         () if is_replica(report, None) => "replica",
         () if report.own.server.is_none() => "logger",
         () => "none",
+    }
+}
+
+/// In the words of the server, if it is in step with the group.
+pub fn state(report: &Report) -> &str {
+    let own = &report.own;
+    match (&own.server, own.primary) {
+        _ if own.failed => "out of service",
+        _ if own.isolated => "isolated",
+        (_, false) => "no majority",
+        (Some(server), true) => &server.state,
+        (None, true) => "keeps the log",
     }
 }
 
@@ -128,17 +104,5 @@ pub(crate) mod tests {
             change(&mut report);
             assert!(!serves(&report) && !is_primary(&report) && !takes_writes(&report));
         }
-    }
-
-    #[test]
-    fn lag_is_in_write_sets_or_in_time() {
-        let max = |text: &str| LagMax::try_from(text.to_owned());
-        let replica = report(false, "multi");
-        for (text, is) in
-            [("10", true), ("9", false), ("2s", true), ("1s", false), ("1500ms", true)]
-        {
-            assert_eq!(is_replica(&replica, max(text).ok()), is, "{text}");
-        }
-        assert!(max("soon").is_err());
     }
 }

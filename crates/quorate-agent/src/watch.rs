@@ -22,7 +22,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Asks the member at this group address, and notes what it says in `memory`.
+    /// Asks the member at this group address, and notes what it says in `memory`. Each `interval`, or more often where
+    /// its answers would be old too soon.
     pub fn start(
         member: &str,
         interval: Duration,
@@ -40,7 +41,7 @@ impl Watch {
                 if asks == Asks::StatusAndPast {
                     look_back(&mut session, &memory);
                 }
-                thread::sleep(interval.saturating_sub(asked.elapsed()));
+                thread::sleep(memory.interval(interval).saturating_sub(asked.elapsed()));
             }
         })?;
         Ok(Watch { over })

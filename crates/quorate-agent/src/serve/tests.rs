@@ -15,16 +15,21 @@ use std::net::TcpStream as Socket;
 use std::thread;
 use std::time::Instant;
 
-const TOKEN: &str = "a token that is long enough";
+pub(crate) const TOKEN: &str = "a token that is long enough";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An agent beside no member.
-fn start(tls: Option<Tls>, limits: Limits) -> SocketAddr {
+pub(crate) fn start(tls: Option<Tls>, limits: Limits) -> SocketAddr {
+    start_of(Memory::new(Duration::from_secs(1)), tls, limits)
+}
+
+/// An agent that knows this, and does not ask.
+pub(crate) fn start_of(memory: Memory, tls: Option<Tls>, limits: Limits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let serving = Serving {
-        memory: Arc::new(Memory::new(Duration::from_secs(1))),
+        memory: Arc::new(memory),
         samples: Arc::new(Samples::new()),
         operating: Arc::new(Operating::new(&OperatorIdentity::Anonymous).unwrap()),
         member: "127.0.0.1:1".to_owned(),
@@ -34,14 +39,14 @@ fn start(tls: Option<Tls>, limits: Limits) -> SocketAddr {
     address
 }
 
-fn connect(address: SocketAddr) -> Socket {
+pub(crate) fn connect(address: SocketAddr) -> Socket {
     let socket = Socket::connect(address).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
 
 /// What is answered, up to the end of the connection.
-fn ask(mut stream: impl Read + Write, request: &str, more: &str) -> io::Result<String> {
+pub(crate) fn ask(mut stream: impl Read + Write, request: &str, more: &str) -> io::Result<String> {
     write!(stream, "{request} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{more}\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
@@ -71,7 +76,7 @@ fn over_tls(
     ask(StreamOwned::new(session, connect(address)), request, more)
 }
 
-fn code(answer: &str) -> &str {
+pub(crate) fn code(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or("none")
 }
 

@@ -122,6 +122,8 @@ pub struct OwnReport {
     pub last_fault: Option<Fault>,
     /// Until its certificate ends, if it has one.
     pub certificate_days: Option<i64>,
+    /// Another member may lead once this one has not been heard for so long. Of a release that says so.
+    pub election_timeout_ms: Option<u64>,
     /// None of a logger.
     pub server: Option<ServerReport>,
 }
@@ -158,6 +160,7 @@ pub(crate) struct Seen {
     pub sync_latency: LatencyReport,
     pub last_fault: Option<Fault>,
     pub certificate_days: Option<i64>,
+    pub election_timeout_ms: u64,
     pub server: Option<ServerReport>,
 }
 
@@ -219,6 +222,7 @@ impl OwnReport {
             disputed: status.disputed,
             last_fault: seen.last_fault,
             certificate_days: seen.certificate_days,
+            election_timeout_ms: Some(seen.election_timeout_ms),
             server: seen.server,
         }
     }

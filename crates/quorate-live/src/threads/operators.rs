@@ -271,6 +271,7 @@ fn report(live: &Live, operator: &OperatorId) -> Report {
         last_fault: fault
             .map(|(at, message)| Fault { message, seconds_ago: at.elapsed().as_secs() }),
         certificate_days: trust.expiry.as_ref().map(|expiry| expiry.days_left(SystemTime::now())),
+        election_timeout_ms: live.options.election_timeout.as_millis() as u64,
         server: live.observer.server(),
     };
     Report::of(seen, operator)
