@@ -167,6 +167,10 @@ struct Machine {
 }
 
 impl StateMachine for Machine {
+    fn is_brief(&self, _data: &Bytes) -> bool {
+        true
+    }
+
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
         let Committed::Data { data, .. } = entry else { return Ok(()) };
         let (Some(member), Some(serial)) =

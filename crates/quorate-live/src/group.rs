@@ -7,7 +7,7 @@ use crate::net::trust::Operators;
 use crate::open;
 use crate::operator::{Operator, AT_ONCE};
 use crate::options::{GroupOptions, OpenInfo};
-use crate::threads::Feeder;
+use crate::threads::feeder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
@@ -102,9 +102,10 @@ impl Group {
         let options = &self.live.options;
         let feed =
             Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
-        let feeder = Feeder::new(machine, feed);
+        self.live.feeding.begin(machine, feed);
         let live = self.live.clone();
-        if !self.live.threads.spawn("feeder", move || feeder.run(&live)) {
+        if !self.live.threads.spawn("feeder", move || feeder::run(&live)) {
+            self.live.feeding.end();
             return Err(GroupError::NoThreads);
         }
         *started = true;

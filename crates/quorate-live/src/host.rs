@@ -8,10 +8,15 @@ use quorate_wire::Standing;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// The layer above: everything is called on the one feeder thread, in log order.
+/// The layer above: everything is called by one thread at a time, in log order.
 pub trait StateMachine: Send {
     /// An error stops the member: an entry that cannot be read is not passed over.
     fn apply(&mut self, entry: Committed) -> Result<(), String>;
+    /// Whether applying this data is a moment's work, that waits for no disk and writes no line: then the thread that
+    /// has heard of its commit does it at once.
+    fn is_brief(&self, _data: &Bytes) -> bool {
+        false
+    }
     /// Everything up to `index` has been applied, entries that are not shown included: what
     /// `Group::barrier` returned is reached here.
     fn passed(&mut self, _index: Index) {}

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! There is no core thread: whoever has an event takes the machine's lock, steps it, and carries out
-//! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk, to
-//! the network, and to the feeder.
+//! what it decides (`core`). So a commit costs no hand-over between threads but those to the disk and to
+//! the network; a receiver even feeds what it hears to be committed, where that is a moment's work (`feeding`).
 //!
 //! Each part knows only those below it:
 //!
@@ -20,7 +20,7 @@
 //!  operator              orders, each with its author
 //!  open                  from a directory to a running member
 //!  threads  syncs        what each thread does
-//!  live                  what the threads share
+//!  live  feeding         what the threads share
 //!  core                  the machine behind its lock, and what its output is carried out with
 //!  port                  what operators say, and are answered
 //!  at_rest              with what files are encrypted
@@ -40,6 +40,7 @@ macro_rules! page {
 mod at_rest;
 mod core;
 mod error;
+mod feeding;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;

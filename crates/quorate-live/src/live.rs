@@ -2,6 +2,7 @@
 
 use crate::core::{Core, Hands};
 use crate::error::GroupError;
+use crate::feeding::Feeding;
 use crate::host::Observer;
 use crate::net::dial::Caller;
 use crate::net::trust::{Credentials, OperatorId, Operators, Security, Trust};
@@ -25,6 +26,7 @@ pub(crate) struct Live {
     pub tick_ms: u64,
     pub core: Core,
     pub hands: Arc<Hands>,
+    pub feeding: Feeding,
     pub trust: RwLock<Arc<Trust>>,
     /// Which operators this member takes now.
     pub operators: RwLock<Operators>,

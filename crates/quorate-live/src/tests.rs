@@ -129,7 +129,31 @@ fn a_panicking_state_machine_takes_its_member_out_and_nobody_else() {
     }
     cluster.nodes[broken].wait("to be cut off", |node| !node.status().primary);
     let fatal = cluster.nodes[broken].shared.fatal.lock().clone();
-    assert!(fatal.len() == 1 && fatal[0].contains("qrt-feeder"), "{fatal:?}");
+    // Whoever was feeding it.
+    assert!(fatal.len() == 1 && fatal[0].contains("thread qrt-"), "{fatal:?}");
+}
+
+#[test]
+fn a_receiver_feeds_what_is_short_and_leaves_to_the_feeder_what_is_long() {
+    let cluster = Cluster::started("passing", 3);
+    let node = &cluster.nodes[cluster.leader()];
+    for _ in 0..200 {
+        let short = node.propose();
+        cluster.await_applied(&[short]);
+    }
+    let in_passing = |node: &Node| node.shared.threads.lock().iter().any(|name| name == "qrt-recv");
+    assert!(cluster.nodes.iter().any(in_passing), "not one of all those");
+    for at in 0..20 {
+        let text = format!("long {at}{:.<50000}", "");
+        node.group().propose((1 << 40) + at, text.into()).unwrap();
+    }
+    let long: Vec<String> = (0..20).map(|at| format!("long {at}")).collect();
+    cluster.await_applied(&long);
+    for node in &cluster.nodes {
+        let threads = node.shared.threads.lock();
+        let of_long = &threads[threads.len() - 20..];
+        assert!(of_long.iter().all(|name| name == "qrt-feeder"), "{of_long:?}");
+    }
 }
 
 #[test]

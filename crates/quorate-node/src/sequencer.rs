@@ -1,11 +1,12 @@
 //! The layer between the group's log and the server: each committed entry gets its seqno and its
-//! verdict here, on the one sequencer thread, in log order.
+//! verdict here, in log order, by one thread at a time.
 //!
 //! Invariants:
 //! - everything that decides a seqno or a verdict comes from the log (the [`Certifier`]), so all
 //!   members agree; what is local (who waits, where this database stands) only decides whom to tell;
 //! - `progress.seqno` is published before the fate or the event that carries that seqno;
-//! - this thread waits for nobody: not for appliers, not for clients, not for memory;
+//! - that thread waits for nobody: not for appliers, not for clients, not for memory. With what is brief
+//!   ([`StateMachine::is_brief`]) it also waits for no disk, and writes no line: it may be one that has to hear the others;
 //! - what is sequenced for a connection comes before its end in the queue, so all of it is applied: a
 //!   connection ends between two entries ([`Link::ended`]), and none has an effect here after that.
 
@@ -326,6 +327,12 @@ impl StateMachine for Sequencer {
         }
         self.count_certifier();
         Ok(())
+    }
+
+    fn is_brief(&self, data: &Bytes) -> bool {
+        let kind = WriteSet::peek_kind(data);
+        kind.is_some_and(|kind| [Kind::WRITE_SET, Kind::PART].contains(&kind))
+            && !self.parts.local.counters.log_conflicts()
     }
 
     fn passed(&mut self, index: u64) {

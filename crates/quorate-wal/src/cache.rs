@@ -2,6 +2,7 @@
 
 use quorate_consensus::{Entry, Index};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// Consecutive entries, the newest always included.
 pub(crate) struct Cache {
@@ -50,9 +51,21 @@ impl Cache {
 
     /// Clones entries from `from` on (which the cache must hold) until `bytes_max` of data.
     pub(crate) fn read(&self, from: Index, bytes_max: usize, out: &mut Vec<Entry>) {
-        let Some(first) = self.first_index() else { return };
+        self.read_range(from..=Index::MAX, bytes_max, out);
+    }
+
+    /// Clones those of `range`, if the cache holds the first one, until `bytes_max` of data.
+    pub(crate) fn read_range(
+        &self,
+        range: RangeInclusive<Index>,
+        bytes_max: usize,
+        out: &mut Vec<Entry>,
+    ) {
+        let (from, to) = range.into_inner();
+        let Some(first) = self.first_index().filter(|first| *first <= from) else { return };
         let mut bytes = 0;
-        for entry in self.entries.range((from - first) as usize..) {
+        let held = self.entries.iter().skip((from - first) as usize);
+        for entry in held.take_while(|entry| entry.index <= to) {
             if bytes > 0 && bytes + entry.data.len() > bytes_max {
                 break;
             }

@@ -11,6 +11,7 @@ use crate::threads;
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, Term};
 use std::fs;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -135,6 +136,17 @@ impl Wal {
         out: &mut Vec<Entry>,
     ) -> Result<(), ReadError> {
         self.inner.shared.read(from, bytes_max, out)
+    }
+
+    /// Adds the entries of `range` to `out`, as far as they are in memory, and until `bytes_max` of data: at least one
+    /// if there is one.
+    pub fn read_cached(
+        &self,
+        range: RangeInclusive<Index>,
+        bytes_max: usize,
+        out: &mut Vec<Entry>,
+    ) {
+        self.inner.shared.state().cache.read_range(range, bytes_max, out);
     }
 
     /// The term of the entry at `index` or of the base.

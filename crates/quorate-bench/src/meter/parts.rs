@@ -2,13 +2,14 @@
 //! outside, by the kernel's tracing of the server that it is connected to; the product has no clock for it.
 //!
 //! ```text
-//! certify  propose  first send  last send          feeder woken          in commit order  commit order left
+//! certify  propose  first send  last send            committed           in commit order  commit order left
 //!    │ build  │ queue  │ send      │ sync here, majority │ order, wake-ups     │ InnoDB         │
 //! ```
 //!
 //! The own log is synced while the others answer: what is waited for while it is, counts as `sync here`, the
-//! rest as `majority`. `Wake-ups` are the times that the feeder, and then the session, need to run once they
-//! are woken. What comes before and after (the statement, the answer to the client) belongs to no part.
+//! rest as `majority`. A receiver that hears of the commit wakes the session itself, or wakes the feeder, which does.
+//! `Wake-ups` are the times that the feeder, if need be, and then the session, need to run once they are woken. What
+//! comes before and after (the statement, the answer to the client) belongs to no part.
 //!
 //! Invariant: the parts of a commit are disjoint, and none of them is negative.
 
@@ -23,8 +24,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Of the thread that hands out what is committed, and of the one that writes the log.
+/// Of the thread that hands out what is committed, of those that may do it in passing, and of the one that writes the
+/// log.
 const FEEDER: &str = "qrt-feeder";
+const RECEIVER: &str = "qrt-recv";
 const LOGGER: &str = "quorate-log";
 const EVENTS: [&str; 6] = [
     "sched/sched_waking",
@@ -48,9 +51,9 @@ pub struct Parts {
     threads: Helpers,
 }
 
-#[derive(Clone, Copy)]
 struct Helpers {
     feeder: i32,
+    receivers: Vec<i32>,
     logger: i32,
 }
 
@@ -69,7 +72,12 @@ impl Parts {
             let thread = names.iter().find(|(_, name)| *name == wanted).map(|(thread, _)| *thread);
             thread.with_context(|| format!("the server has no thread {wanted}"))
         };
-        let threads = Helpers { feeder: of_name(FEEDER)?, logger: of_name(LOGGER)? };
+        let receivers = names.iter().filter(|(_, name)| *name == RECEIVER);
+        let threads = Helpers {
+            feeder: of_name(FEEDER)?,
+            receivers: receivers.map(|(thread, _)| *thread).collect(),
+            logger: of_name(LOGGER)?,
+        };
         let record = Record::new(&EVENTS, &probes)?;
         record.follow(server)?;
         Ok(Some(Parts { record, threads }))
@@ -77,7 +85,7 @@ impl Parts {
 
     /// The medians of the parts in microseconds, by figure.
     pub fn medians(self) -> Result<BTreeMap<&'static str, f64>> {
-        let commits = commits(&self.record.read()?, self.threads);
+        let commits = commits(&self.record.read()?, &self.threads);
         let count = commits.len();
         ensure!(count >= COUNT_MIN, "only {count} commits could be told apart");
         let median = |(part, name): (usize, &&'static str)| {
@@ -100,7 +108,7 @@ fn library(server: i32) -> Result<Option<PathBuf>> {
 }
 
 /// The parts of all commits of which every moment is there, in the order of [`COMMIT_PARTS`].
-fn commits(moments: &[Moment], threads: Helpers) -> Vec<[Duration; 8]> {
+fn commits(moments: &[Moment], threads: &Helpers) -> Vec<[Duration; 8]> {
     let begins: Vec<usize> = (0..moments.len()).filter(|at| moments[*at].is("certify:")).collect();
     let ends = begins.iter().skip(1).copied().chain([moments.len()]);
     let windows = begins.iter().zip(ends).map(|(begin, end)| &moments[*begin..end]);
@@ -108,26 +116,33 @@ fn commits(moments: &[Moment], threads: Helpers) -> Vec<[Duration; 8]> {
 }
 
 /// Of one commit: from its certification to that of the next.
-fn parts(window: &[Moment], threads: Helpers) -> Option<[Duration; 8]> {
-    let Helpers { feeder, logger } = threads;
+fn parts(window: &[Moment], threads: &Helpers) -> Option<[Duration; 8]> {
+    let Helpers { feeder, logger, receivers } = threads;
+    let (feeder, logger) = (*feeder, *logger);
     let (begin, session) = (window[0].at, window[0].thread);
     let by = |thread: i32, what: &'static str| {
         window.iter().filter(move |moment| moment.thread == thread && moment.is(what))
     };
     let proposed = by(session, "propose:").next()?.at;
+    let feeds = |thread: i32| thread == feeder || receivers.contains(&thread);
     let session_woken = window
         .iter()
-        .find(|m| m.at >= proposed && m.thread == feeder && m.wakes() == Some(session))?
-        .at;
+        .find(|m| m.at >= proposed && feeds(m.thread) && m.wakes() == Some(session))?;
+    let by_feeder = session_woken.thread == feeder;
     let committed = window
         .iter()
-        .rfind(|m| (proposed..=session_woken).contains(&m.at) && m.wakes() == Some(feeder))?
+        .filter(|moment| (proposed..=session_woken.at).contains(&moment.at))
+        .rfind(|moment| match by_feeder {
+            true => moment.wakes() == Some(feeder),
+            false => moment.runs() == Some(session_woken.thread),
+        })?
         .at;
     let runs = |thread: i32, from: Duration| {
         let mut moments = window.iter().filter(move |moment| moment.at >= from);
         Some(moments.find(|moment| moment.runs() == Some(thread))?.at - from)
     };
-    let woken = runs(feeder, committed)? + runs(session, session_woken)?;
+    let feeder_woken = if by_feeder { runs(feeder, committed)? } else { Duration::ZERO };
+    let woken = feeder_woken + runs(session, session_woken.at)?;
     let in_time = |moment: &&Moment| (proposed..=committed).contains(&moment.at);
     let sending = by(session, "sys_sendto(").find(in_time)?.at;
     let sent = by(session, "sys_sendto ->").rfind(in_time)?.at;
@@ -183,7 +198,10 @@ mod tests {
     use super::*;
 
     const SESSION: i32 = 10;
-    const THREADS: Helpers = Helpers { feeder: 11, logger: 12 };
+
+    fn threads() -> Helpers {
+        Helpers { feeder: 11, receivers: vec![13, 14], logger: 12 }
+    }
 
     fn moment((at, thread, what): (u64, i32, &str)) -> Moment {
         Moment { at: Duration::from_micros(at), thread, what: what.to_owned() }
@@ -221,9 +239,20 @@ mod tests {
     fn parts_are_disjoint_and_make_up_a_commit() {
         let moments = [commit(1000), commit(2000)].concat();
         let expected = [5, 2, 13, 92, 38, 20, 30, 30].map(Duration::from_micros);
-        assert_eq!(commits(&moments, THREADS), [expected; 2]);
+        assert_eq!(commits(&moments, &threads()), [expected; 2]);
         let sum: Duration = expected.iter().sum();
         assert_eq!(sum, Duration::from_micros(230), "from certify to leave");
+    }
+
+    #[test]
+    fn a_receiver_that_wakes_the_session_itself_spares_a_wake_up() {
+        let mut moments = commit(0);
+        let receiver_runs =
+            "sched_switch: prev_comm=a prev_pid=0 ==> next_comm=r next_pid=13 next_prio=120";
+        moments.splice(6..8, [moment((150, 0, receiver_runs))]);
+        moments[7].thread = 13;
+        let expected = [5, 2, 13, 92, 38, 30, 30, 20].map(Duration::from_micros);
+        assert_eq!(commits(&moments, &threads()), [expected]);
     }
 
     #[test]
@@ -231,7 +260,7 @@ mod tests {
         let mut moments = commit(0);
         // Two others were faster.
         moments.remove(5);
-        let parts = commits(&moments, THREADS);
+        let parts = commits(&moments, &threads());
         assert_eq!(parts[0][3..5], [Duration::from_micros(130), Duration::ZERO]);
     }
 
@@ -240,7 +269,7 @@ mod tests {
         for at in [1, 2, 6, 7, 8, 9, 10, 11] {
             let mut moments = commit(0);
             moments.remove(at);
-            assert!(commits(&moments, THREADS).is_empty(), "without moment {at}");
+            assert!(commits(&moments, &threads()).is_empty(), "without moment {at}");
         }
     }
 }

@@ -9,7 +9,7 @@ use quorate_wire::Packet;
 use std::sync::Arc;
 
 pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
-    let Locked { machine, out, links, feed, .. } = locked;
+    let Locked { machine, out, links, feed, answered, .. } = locked;
     if let Some(reason) = &out.mark {
         if let Err(error) = mark::leave(&hands.dir, reason) {
             hands.notices.log(LogLevel::Error, error.to_string());
@@ -49,7 +49,7 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
         hands.wal.set_needed(needed);
     }
     if !out.answers.is_empty() {
-        hands.answers.put(out.answers.drain(..));
+        answered.extend(hands.answers.put(out.answers.drain(..)));
     }
     if !out.notices.is_empty() {
         hands.notices.push(&mut out.notices);

@@ -1,4 +1,4 @@
-//! Between the machine and the feeder: how far entries may be read, and how far they were.
+//! Between the machine and whoever feeds: how far entries may be read, and how far they were.
 
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, LogPosition};
@@ -16,6 +16,8 @@ struct State {
     /// The log was replaced by a snapshot of this index.
     install: Option<Index>,
     stop: bool,
+    /// The feeder's thread is to look, though it may find nothing to apply.
+    look: bool,
     /// Where the state machine stands, once it was started.
     applied: Option<Applied>,
 }
@@ -30,13 +32,27 @@ pub(crate) enum Next {
 }
 
 impl Gate {
-    pub fn advance(&self, index: Index) {
+    /// Entries up to here may be applied. Wakes nobody.
+    pub fn open(&self, index: Index) {
         let mut state = self.state.lock();
-        if index > state.open_to {
-            state.open_to = index;
-            drop(state);
-            self.moved.notify_all();
-        }
+        state.open_to = state.open_to.max(index);
+    }
+
+    pub fn open_to(&self) -> Index {
+        self.state.lock().open_to
+    }
+
+    /// Whether entries may be applied, and were not.
+    pub fn waits(&self) -> bool {
+        let state = self.state.lock();
+        let behind = |applied: &Applied| applied.last.index < state.open_to;
+        !state.stop && state.install.is_none() && state.applied.as_ref().is_some_and(behind)
+    }
+
+    /// Has the feeder's thread look.
+    pub fn wake(&self) {
+        self.state.lock().look = true;
+        self.moved.notify_one();
     }
 
     pub fn install(&self, index: Index) {
@@ -49,19 +65,20 @@ impl Gate {
         self.moved.notify_all();
     }
 
-    /// Waits until there is something after `applied`.
-    pub fn next(&self, applied: Index) -> Next {
+    /// Waits until there is something to do after what was applied.
+    pub fn next(&self) -> Next {
         let mut state = self.state.lock();
         loop {
             if state.stop {
                 return Next::Stop;
             }
+            let applied = state.applied.as_ref().map_or(0, |applied| applied.last.index);
             if let Some(index) = state.install.take() {
                 if index > applied {
                     return Next::Install(index);
                 }
             }
-            if state.open_to > applied {
+            if std::mem::take(&mut state.look) || state.open_to > applied {
                 return Next::UpTo(state.open_to);
             }
             self.moved.wait(&mut state);

@@ -39,6 +39,7 @@ use quorate_group::{EventKind, Intake, Mandate, Member, Order, Output};
 use quorate_wire::Standing;
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
+use std::thread::Thread;
 
 pub(crate) struct Core {
     hands: Arc<Hands>,
@@ -55,6 +56,8 @@ struct Locked {
     links: Links,
     /// How far entries may be read, if that has moved.
     feed: Option<Index>,
+    /// Who waits for nothing any more.
+    answered: Vec<Thread>,
     batch: Intake,
 }
 
@@ -62,7 +65,7 @@ impl Core {
     /// `out` is what the machine wanted done so far.
     pub fn new(hands: Arc<Hands>, machine: Member, out: Output) -> Self {
         let (links, batch) = (Links::default(), Intake::default());
-        let locked = Locked { machine, out, links, feed: None, batch };
+        let locked = Locked { machine, out, links, feed: None, answered: Vec::new(), batch };
         Self {
             hands,
             machine: Mutex::new(locked),
@@ -73,11 +76,24 @@ impl Core {
 
     /// Locks the machine, runs `work` at the present time, and carries out what that caused.
     pub fn with<T>(&self, work: impl FnOnce(&mut Member, u64, &mut Output) -> T) -> T {
-        self.with_links(|locked| {
-            let result = work(&mut locked.machine, self.hands.now_ms(), &mut locked.out);
-            carry_out(locked, &self.hands);
-            result
-        })
+        self.with_links(|locked| self.carried_out(locked, work))
+    }
+
+    /// The same, but wakes nobody to feed what is committed by that: the caller sees to it.
+    pub fn with_feeding(&self, work: impl FnOnce(&mut Member, u64, &mut Output)) {
+        let mut held = self.hold(self.machine.lock());
+        self.carried_out(&mut held.locked, work);
+        self.finish(held, Feeds::Caller);
+    }
+
+    fn carried_out<T>(
+        &self,
+        locked: &mut Locked,
+        work: impl FnOnce(&mut Member, u64, &mut Output) -> T,
+    ) -> T {
+        let result = work(&mut locked.machine, self.hands.now_ms(), &mut locked.out);
+        carry_out(locked, &self.hands);
+        result
     }
 
     /// The connections with this peer.
@@ -96,10 +112,14 @@ impl Core {
     }
 
     fn with_links<T>(&self, work: impl FnOnce(&mut Locked) -> T) -> T {
-        let mut held = Held { locked: self.machine.lock(), hands: &self.hands, whole: false };
+        let mut held = self.hold(self.machine.lock());
         let result = work(&mut held.locked);
-        self.finish(held);
+        self.finish(held, Feeds::Feeder);
         result
+    }
+
+    fn hold<'a>(&'a self, locked: MutexGuard<'a, Locked>) -> Held<'a> {
+        Held { locked, hands: &self.hands, whole: false }
     }
 
     /// Queues a proposal, and sends it, unless another thread holds the machine: that one looks again
@@ -150,27 +170,37 @@ impl Core {
     /// Takes in what waits, unless another thread holds the machine.
     pub fn kick(&self) {
         if let Some(locked) = self.machine.try_lock() {
-            self.finish(Held { locked, hands: &self.hands, whole: false });
+            self.finish(self.hold(locked), Feeds::Feeder);
         }
     }
 
-    /// Releases the machine: wakes the feeder, writes to the peers, and takes care of what other
+    /// Releases the machine: has what is committed fed, writes to the peers, and takes care of what other
     /// threads handed in while they found the lock taken.
-    fn finish<'a>(&'a self, mut held: Held<'a>) {
+    fn finish<'a>(&'a self, mut held: Held<'a>, mut feeds: Feeds) {
         loop {
             self.drain(&mut held);
-            let (feed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
+            let (committed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
+            let answered = std::mem::take(&mut held.locked.answered);
             held.whole = true;
             drop(held);
-            if let Some(feed) = feed {
-                self.hands.gate.advance(feed);
+            answered.iter().for_each(Thread::unpark);
+            if let Some(index) = committed {
+                self.hands.gate.open(index);
+                if feeds == Feeds::Feeder {
+                    self.hands.gate.wake();
+                }
             }
             touched.iter().for_each(|peer| self.flush(peer));
             if !self.is_fresh() {
                 return;
             }
+            if feeds == Feeds::Caller {
+                // It may be some rounds until the caller gets to it.
+                feeds = Feeds::Feeder;
+                self.hands.gate.wake();
+            }
             match self.machine.try_lock() {
-                Some(locked) => held = Held { locked, hands: &self.hands, whole: false },
+                Some(locked) => held = self.hold(locked),
                 None => return,
             }
         }
@@ -218,6 +248,15 @@ impl Core {
         self.fresh.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
+}
+
+/// Who has what is committed fed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Feeds {
+    /// The feeder's thread, which is woken.
+    Feeder,
+    /// Whoever has called, when it is done.
+    Caller,
 }
 
 /// The machine, held by this thread.

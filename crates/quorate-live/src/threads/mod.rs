@@ -3,10 +3,8 @@
 pub(crate) mod acceptor;
 pub(crate) mod asker;
 pub(crate) mod clock;
-mod feeder;
+pub(crate) mod feeder;
 mod operators;
 mod receiver;
 pub(crate) mod sender;
 pub(crate) mod snapshots;
-
-pub(crate) use feeder::Feeder;

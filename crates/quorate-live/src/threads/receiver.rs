@@ -52,8 +52,8 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
         Ok(channel) => channel,
         Err(NoChannel::Failed(error)) => return Err(error.into()),
         Err(NoChannel::Mismatch(mut plain, why)) => {
-            let text = format!("node {}: {why}", live.options.name);
-            let refusal = Refusal { code: RefusalCode::Security, text };
+            // A stranger hears what it has to speak, and not who is here.
+            let refusal = Refusal { code: RefusalCode::Security, text: why.to_string() };
             write_packet(&mut plain, &Packet::Refuse(refusal))?;
             return Err(io::Error::other(why).into());
         }
@@ -280,10 +280,11 @@ impl<'a> Receiver<'a> {
             return;
         }
         let (from, packets) = (self.from, &mut self.packets);
-        self.live.with_machine(|machine, now_ms, out| {
+        self.live.core.with_feeding(|machine, now_ms, out| {
             for packet in packets.drain(..) {
                 machine.step(now_ms, Input::Packet { from, packet }, out);
             }
         });
+        self.live.feeding.in_passing(self.live);
     }
 }

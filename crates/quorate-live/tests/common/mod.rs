@@ -41,6 +41,8 @@ pub struct Shared {
     group: Mutex<Option<Arc<Group>>>,
     own: Mutex<String>,
     panic: AtomicBool,
+    /// On which thread each proposal was applied.
+    pub threads: Mutex<Vec<String>>,
     /// What the host is said to be in the middle of; 0: nothing.
     pub commit: AtomicI64,
     /// How the server is said to be that it is part of.
@@ -68,6 +70,8 @@ impl StateMachine for Machine {
             Committed::Data { index, data, .. } => {
                 assert!(index > state.last, "index {index} after {}", state.last);
                 state.last = index;
+                let thread = std::thread::current().name().unwrap_or_default().to_owned();
+                self.0.threads.lock().push(thread);
                 let text = String::from_utf8(data[..data.len().min(64)].to_vec()).unwrap();
                 let text = text.trim_end_matches('.').to_owned();
                 if state.seen.insert(text.clone()) {
@@ -94,6 +98,10 @@ impl StateMachine for Machine {
         drop(state);
         self.0.changed.notify_all();
         Ok(())
+    }
+
+    fn is_brief(&self, _data: &Bytes) -> bool {
+        true
     }
 
     fn passed(&mut self, index: Index) {

@@ -21,6 +21,11 @@ fn beginning(constants: &Constants) -> Sequenced {
 }
 
 impl StateMachine for LogMachine {
+    /// Nothing of a logger's is done elsewhere.
+    fn is_brief(&self, _data: &Bytes) -> bool {
+        true
+    }
+
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
             Committed::Data { index, data, primary_term } => {

@@ -164,11 +164,8 @@ struct Stderr {
 }
 
 impl Observer for Stderr {
-    fn leader(&self, term: u64, leader: Option<MemberId>, _leads: bool) {
-        if let Some(leader) = leader {
-            say(LogLevel::Info, &format!("term {term}: member {leader} leads"));
-        }
-    }
+    /// The group's own line has the name of who leads, and why.
+    fn leader(&self, _term: u64, _leader: Option<MemberId>, _leads: bool) {}
 
     fn primary(&self, primary: bool) {
         match primary {

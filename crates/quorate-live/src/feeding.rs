@@ -1,0 +1,210 @@
+//! Committed entries on their way to the layer above, in log order. What that is to see of them is `Feed`'s to say
+//! (quorate-group).
+//!
+//! A thread of its own feeds them. Where they are few and brief, the receiver that has just heard that they are
+//! committed feeds them in passing: waking that thread would take longer, and cost more.
+//!
+//! Invariants:
+//! - an entry is applied once, after all before it, and only when it is committed and on this member's disk;
+//! - one thread at a time feeds, the one that holds the lock, and looks again after it has let go: so what another
+//!   found it busy with does not stay;
+//! - a receiver is never kept by more than a moment's work, nor by a disk: by no snapshot, no change of the view, and
+//!   nothing that the layer above does not call brief ([`StateMachine::is_brief`]);
+//! - after an error, or a panic on whatever thread, nothing more is fed. The layer above is let go of outside of the
+//!   lock: it may hold what closes the group.
+//!
+//! Lock order: this one, then the machine's.
+
+use crate::host::{KeptLog, StateMachine};
+use crate::live::Live;
+use parking_lot::{Mutex, MutexGuard};
+use quorate_consensus::{Entry, EntryKind, Index};
+use quorate_group::{Committed, Content, Feed, Input, LogLevel, Note, Noted};
+use quorate_wal::ReadError;
+
+/// Bytes of entries read at once.
+const READ_BYTES: usize = 4 << 20;
+/// A moment's work: so many entries at most, of so much data together. Its keys are part of that.
+const MOMENT_ENTRIES: Index = 16;
+const MOMENT_BYTES: usize = 32 << 10;
+
+/// `None`: not begun, or over.
+type Slot = Mutex<Option<Box<Feeder>>>;
+
+#[derive(Default)]
+pub(crate) struct Feeding {
+    feeder: Slot,
+}
+
+pub(crate) struct Feeder {
+    machine: Box<dyn StateMachine>,
+    feed: Feed,
+    /// Room for what is read.
+    entries: Vec<Entry>,
+}
+
+impl Feeding {
+    /// With the state that `feed` goes on from already in `machine`.
+    pub fn begin(&self, machine: Box<dyn StateMachine>, feed: Feed) {
+        *self.feeder.lock() = Some(Box::new(Feeder { machine, feed, entries: Vec::new() }));
+    }
+
+    /// Has the one who feeds do `work`; false if that is over.
+    pub fn with(&self, live: &Live, work: impl FnOnce(&mut Feeder) -> Result<(), String>) -> bool {
+        self.work(|feeder| Some(feeder.lock()), live, work) == Some(true)
+    }
+
+    pub fn end(&self) {
+        let ended = self.feeder.lock().take();
+        drop(ended);
+    }
+
+    /// What was just found to be committed: fed here, or left to the feeder's thread.
+    pub fn in_passing(&self, live: &Live) {
+        let gate = &live.hands.gate;
+        if !gate.waits() {
+            return;
+        }
+        let mut fed = false;
+        let goes_on = self.work(Mutex::try_lock, live, |feeder| {
+            fed = feeder.feed_a_moment(live)?;
+            Ok(())
+        });
+        // Whoever held it looks again.
+        if goes_on == Some(true) && (!fed || gate.waits()) {
+            gate.wake();
+        }
+    }
+
+    /// `None`: another thread feeds; false: that is over.
+    fn work<'a>(
+        &'a self,
+        lock: impl FnOnce(&'a Slot) -> Option<MutexGuard<'a, Option<Box<Feeder>>>>,
+        live: &Live,
+        work: impl FnOnce(&mut Feeder) -> Result<(), String>,
+    ) -> Option<bool> {
+        // Declared first, so let go of last, in a panic too: it does not come back then.
+        let mut taken;
+        let mut slot = lock(&self.feeder)?;
+        taken = slot.take();
+        let Some(feeder) = &mut taken else { return Some(false) };
+        match work(feeder) {
+            Ok(()) => *slot = taken,
+            Err(reason) => {
+                let (node, index) = (&live.options.name, feeder.feed.position().index);
+                let notices = &live.hands.notices;
+                notices
+                    .fatal(format!("node {node} cannot go on after log index {index}: {reason}"));
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
+
+impl Feeder {
+    /// All up to `up_to`, or as much of it as is read at once.
+    pub fn feed(&mut self, live: &Live, up_to: Index) -> Result<(), String> {
+        if self.feed.position().index < up_to {
+            self.entries.clear();
+            let next = self.feed.position().index + 1;
+            match live.hands.wal.read(next, READ_BYTES, &mut self.entries) {
+                Ok(()) => self.apply_read(live, up_to)?,
+                // Only a snapshot from the leader takes away what was not applied.
+                Err(ReadError::Purged { .. }) if live.hands.gate.install_waits() => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        if self.feed.is_snapshot_due() {
+            self.save_snapshot(live);
+        }
+        Ok(())
+    }
+
+    /// All that may be applied; false if that is more than a moment's work, or not in memory: then nothing is.
+    fn feed_a_moment(&mut self, live: &Live) -> Result<bool, String> {
+        let (next, up_to) = (self.feed.position().index + 1, live.hands.gate.open_to());
+        let count = (up_to + 1).saturating_sub(next);
+        if count > MOMENT_ENTRIES || self.feed.is_snapshot_due() {
+            return Ok(false);
+        }
+        self.entries.clear();
+        let wal = &live.hands.wal;
+        wal.read_cached(next..=up_to, MOMENT_BYTES, &mut self.entries);
+        let bytes: usize = self.entries.iter().map(|entry| entry.data.len()).sum();
+        let mut entries = self.entries.iter();
+        let is_brief =
+            |entry: &Entry| entry.kind == EntryKind::Data && self.machine.is_brief(&entry.data);
+        let whole = self.entries.len() as Index == count && bytes <= MOMENT_BYTES;
+        if !whole || !entries.all(is_brief) {
+            return Ok(false);
+        }
+        self.apply_read(live, up_to)?;
+        Ok(!self.feed.is_snapshot_due())
+    }
+
+    fn apply_read(&mut self, live: &Live, up_to: Index) -> Result<(), String> {
+        let mut entries = std::mem::take(&mut self.entries);
+        for entry in entries.drain(..).take_while(|entry| entry.index <= up_to) {
+            self.apply(live, entry)?;
+        }
+        self.entries = entries;
+        Ok(())
+    }
+
+    fn save_snapshot(&mut self, live: &Live) {
+        let (meta, content) = self.feed.snapshot(self.machine.snapshot());
+        let needed = self.machine.needs_from();
+        let bytes = live.hands.wal.bytes_from(self.machine.lags_from());
+        self.machine.kept(KeptLog { bytes, max: live.hands.log_max });
+        live.hands.snapshots.save(meta, content, needed);
+    }
+
+    fn apply(&mut self, live: &Live, entry: Entry) -> Result<(), String> {
+        let (index, kind) = (entry.index, entry.kind);
+        if let Some(committed) = self.feed.entry(entry)? {
+            if let Committed::View { view, .. } = &committed {
+                live.hands.gate.set_view(view.clone());
+            }
+            self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
+        }
+        self.machine.passed(index);
+        // Before it counts as applied: else it would be looked for in vain.
+        if let Some(Noted { index, note, again }) = self.feed.take_noted() {
+            if !again {
+                *live.hands.notes.lock() = self.feed.notes().clone();
+                let what = match &note {
+                    Note::Order(_) => "order: noted",
+                    Note::Event(_) => "history:",
+                };
+                live.log(LogLevel::Info, format!("{what} index={index} {note}"));
+            }
+            live.step(Input::Noted(note.id()));
+        }
+        live.hands.gate.set_applied(self.feed.position());
+        if kind != EntryKind::Data {
+            live.step(Input::Applied(self.feed.applied()));
+        }
+        Ok(())
+    }
+
+    /// Goes on from a snapshot that a leader sent.
+    pub fn install(&mut self, live: &Live, index: Index) -> Result<(), String> {
+        let (stored, content) =
+            live.hands.snapshots.load(index).map_err(|error| error.to_string())?;
+        let content = Content::decode(content).map_err(|error| error.to_string())?;
+        self.machine.restore(index, content.machine)?;
+        self.feed.install(stored.meta, content.view, content.notes);
+        self.started(live)?;
+        live.log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
+        Ok(())
+    }
+
+    /// The others may hear where it stands.
+    pub fn started(&mut self, live: &Live) -> Result<(), String> {
+        live.hands.gate.start(self.feed.applied());
+        *live.hands.notes.lock() = self.feed.notes().clone();
+        live.step(Input::Started(self.feed.applied()));
+        Ok(())
+    }
+}
