@@ -165,15 +165,16 @@ impl TestCluster {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until all given nodes are Synced and have committed the same.
+    /// Waits until all given nodes are Synced, have committed the same, and take statements.
     pub fn wait_level(&self, nodes: &[u16], limit: Duration) -> Result<()> {
         let end = Instant::now() + limit;
         loop {
             let status = self.status()?;
             let of = |node: &u16| &status["nodes"][usize::from(*node) - 1];
             let seqno = &of(&nodes[0])["seqno"];
-            if nodes.iter().all(|node| of(node)["state"] == "Synced" && of(node)["seqno"] == *seqno)
-            {
+            let is_level =
+                |node: &u16| of(node)["state"] == "Synced" && of(node)["seqno"] == *seqno;
+            if nodes.iter().all(|node| is_level(node) && self.is_ready(*node)) {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -181,6 +182,12 @@ impl TestCluster {
             }
             std::thread::sleep(POLL);
         }
+    }
+
+    /// The server says so itself: it hears a moment later than its member that there is a majority.
+    fn is_ready(&self, node: u16) -> bool {
+        let status = quorate_cli::sql::wsrep_status(&self.socket(node), "root");
+        status.is_ok_and(|status| status.is_ready())
     }
 
     /// The end of a test: without it, the nodes' error logs are shown.

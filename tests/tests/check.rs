@@ -65,5 +65,6 @@ fn servers_are_checked_by_an_account_that_only_reads() -> Result<()> {
     assert!(text.contains(&down) && text.contains("shop.old"), "{text}");
     let stranger = cluster.try_quorate(&["check", "--user", "nobody", &address(&cluster, 1)])?;
     assert!(shown(&stranger).contains("logging in as nobody"), "{}", shown(&stranger));
+    assert_eq!(stranger.status.code(), Some(77), "{}", shown(&stranger));
     cluster.passed()
 }

@@ -4,7 +4,7 @@ use anyhow::{ensure, Result};
 use mysql::prelude::Queryable;
 use quorate_lab::server::sql::order;
 use quorate_tests::cluster::shown;
-use quorate_tests::TestCluster;
+use quorate_tests::{await_that, TestCluster};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -49,10 +49,16 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     assert_eq!(watched.matches("Synced").count(), 6, "{watched}");
     assert!(watched.contains("applied: node1 0/s, node2 0/s, node3 0/s"), "{watched}");
 
-    // One node down: degraded, and back.
+    let line = cluster.quorate(&["watch", "--count", "1", "--json"])?;
+    let look: Value = serde_json::from_str(&line)?;
+    assert_eq!(look["status"]["health"], "synced", "{line}");
+
+    // One node down: degraded, once another one leads if it did; and back.
     cluster.quorate(&["kill", "node2"])?;
-    assert_eq!(exit_code(&cluster, &["status"])?, Some(1));
+    await_that("a degraded cluster", || Ok(exit_code(&cluster, &["status"])? == Some(1)))?;
     assert_eq!(cluster.node_status(2)?["state"], "Down");
+    let told = shown(&cluster.try_quorate(&["status"])?);
+    assert!(told.contains("! node2 does not run; start it with: quorate start node2"), "{told}");
     let again = cluster.try_quorate(&["kill", "2"])?;
     assert!(!again.status.success() && shown(&again).contains("node2 does not run"));
     cluster.quorate(&["start", "node2"])?;
@@ -96,6 +102,7 @@ fn leadership_is_handed_over_on_command() -> Result<()> {
     cluster.quorate(&["switchover", "--after", "1s"])?;
     assert_ne!(cluster.leader()?, before);
     assert_eq!(exit_code(&cluster, &["switchover", "--at", "2020-01-01 00:00:00"])?, Some(64));
+    assert_eq!(exit_code(&cluster, &["switchover", "--to", "nobody"])?, Some(64));
 
     let last = ["history", "--json", "--kind", "leader", "--last", "1"];
     let history: Value = serde_json::from_str(&cluster.quorate(&last)?)?;

@@ -7,12 +7,12 @@
 //! * [`server`]: one server as a process: start, signals, watching it come up. What a server needs
 //!   beyond that (datadir, configuration, position) is in `quorate_lab::server`.
 //! * [`sql`]: asking a running server.
-//! * [`view`]: what a person or a script is shown (progress, table, JSON).
+//! * [`view`]: how a person is shown something (progress, table).
 //! * [`commands`]: the subcommands, each a short story over the modules above.
 //! * [`logger`]: a member without a database.
 //! * [`setup`]: the configuration of a server that is installed on this machine.
 //! * [`check`]: whether servers are fit for a group.
-//! * [`remote`]: any group, asked as an operator on its own port.
+//! * [`remote`]: any group, asked as an operator on its own port; the cluster of this machine, too.
 //! * [`failure`]: exit codes.
 //!
 //! Everything that is known about a cluster is in its directory; the command keeps nothing

@@ -4,6 +4,8 @@
 mod common;
 
 use common::Cluster;
+use quorate_cli::cluster::{Account, Role, State};
+use quorate_cli::server::ProcessId;
 use quorate_live::{Secret, SecretOptions, Security, ServerReport};
 use serde_json::Value;
 use std::fs;
@@ -71,6 +73,21 @@ impl Office {
         assert!(add.status.success(), "{add:?}");
     }
 
+    /// As a cluster of this machine, whose nodes this process runs.
+    fn describe(&self, runs: impl Fn(usize) -> bool) {
+        let account = Account::choose().map_or("root".into(), |account| account.name);
+        let mut state = State::new(3400, &account);
+        state.provider = "/lib/libquorate.so".into();
+        for (at, node) in self.cluster.nodes.iter().enumerate() {
+            state.add_node(Role::Voter);
+            let (_, port) = node.options.listen.rsplit_once(':').unwrap();
+            let added = state.nodes.last_mut().unwrap();
+            added.ports.group = port.parse().unwrap();
+            added.process = runs(at).then(|| ProcessId::own().unwrap());
+        }
+        state.write(&self.folder).unwrap();
+    }
+
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.by("ann", arguments);
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
@@ -122,6 +139,10 @@ fn any_member_tells_of_all_and_takes_orders_for_the_leader() {
     // What the group does not do, and what is no order.
     let unknown = office.by("ann", &["member", "remove", "nobody"]);
     assert!(code(&unknown) == 1 && told(&unknown).contains("nobody"), "{}", told(&unknown));
+    for verb in [&["switchover", "--to"][..], &["member", "isolate"], &["reinit"]] {
+        let unknown = office.by("ann", &[verb, &["nobody"]].concat());
+        assert!(code(&unknown) == 64 && told(&unknown).contains("nobody"), "{}", told(&unknown));
+    }
     let alive = office.by("ann", &["member", "force-quorum", "--keep", "n0", "--reason", "no"]);
     assert!(code(&alive) == 1 && told(&alive).contains("a majority lives"), "{}", told(&alive));
     for wrong in [&["member", "set", "n1", "--role", "king"][..], &["member", "add"]] {
@@ -205,4 +226,53 @@ fn members_that_hang_or_are_gone_hold_nobody_up() {
         office.by("ann", &["member", "force-quorum", "--keep", &keep, "--reason", "a test"]);
     assert!(code(&forced) == 0 && told(&forced).contains("done: keeps"), "{}", told(&forced));
     last.wait("to lead", |node| node.status().is_leader);
+}
+
+#[test]
+fn a_cluster_of_this_machine_is_asked_as_any_other() {
+    let office = Office::open("office-here");
+    office.describe(|_| true);
+    let here = |arguments: &[&str]| office.run(&[&["--dir", "."], arguments].concat());
+    let json = |arguments: &[&str]| -> Value {
+        let output = here(arguments);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let status = here(&["status"]);
+    assert_eq!(code(&status), 0, "{}", told(&status));
+    assert!(told(&status).contains("Nothing is wrong."), "{}", told(&status));
+    let nodes = json(&["status", "--json"])["nodes"].clone();
+    for at in 0..3 {
+        let node = &nodes[at];
+        assert_eq!(node["name"], format!("n{at}"));
+        assert_eq!((&node["state"], &node["lag"]), (&"Synced".into(), &2.into()));
+        assert_eq!(node["pid"], std::process::id());
+        assert!(node["socket"].as_str().unwrap().ends_with("mariadb.sock"), "{node}");
+    }
+    let line = json(&["watch", "--count", "1", "--json"]);
+    assert_eq!(line["status"]["health"], "synced");
+
+    // Orders, by whoever can read the secret.
+    let follower = office.cluster.follower();
+    let handed = json(&["switchover", "--to", &format!("n{follower}"), "--json"]);
+    assert_eq!(handed["leader"], format!("n{follower}"));
+    assert_eq!(code(&here(&["switchover", "--to", "nobody"])), 64);
+    let rules = json(&["rules", "--primary-failover", "wait", "--json"]);
+    assert_eq!(rules["rules"]["primary_failover"], "wait");
+    let set = here(&["member", "set", "n2", "--priority", "70"]);
+    assert!(code(&set) == 0 && told(&set).contains("70"), "{}", told(&set));
+    let history = json(&["history", "--kind", "order", "--last", "1", "--json"]);
+    assert_eq!(history["history"][0]["what"], "member set n2 priority=70");
+
+    // A node that does not run is not asked, whatever listens at its port.
+    let down = office.cluster.follower();
+    office.describe(|at| at != down);
+    let degraded = here(&["status"]);
+    assert_eq!(code(&degraded), 1, "{}", told(&degraded));
+    let says = format!("n{down} does not run; start it with");
+    assert!(told(&degraded).contains(&says), "{}", told(&degraded));
+    office.describe(|_| false);
+    let nothing = here(&["status"]);
+    assert_eq!(code(&nothing), 2, "{}", told(&nothing));
+    let order = here(&["switchover"]);
+    assert!(code(&order) == 69 && told(&order).contains("quorate up"), "{}", told(&order));
 }

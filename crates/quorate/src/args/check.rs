@@ -13,7 +13,8 @@ use std::path::PathBuf;
         It reads only. The account needs to see all tables (SELECT on *.*), and no more.\n\n\
         --disk FOLDER measures a sync of a disk of this host: of the one where quorate.dir is to be, on each \
         host.\n\n\
-        Exit code 0: nothing to mend first. 1: something is (✗). 69: a server could not be asked.\n\n\
+        Exit code 0: nothing to mend first. 1: something is (✗). 69: a server does not answer. 77: it refuses the \
+        account or its password.\n\n\
         Examples:\n  quorate check 10.0.0.1 10.0.0.2 10.0.0.3 --user root --password-file pw\n  \
         quorate check 127.0.0.1 --disk /var/lib --json"
 )]

@@ -1,6 +1,6 @@
 //! What is done with the members of a group.
 
-use super::Limit;
+use super::{Limit, Target};
 use crate::cluster::Role;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -47,13 +47,7 @@ pub enum Member {
         the server is started again at once.\n\n\
         Example:\n  quorate member reinit node3"
     )]
-    Reinit {
-        /// Its name, as `member list` shows it
-        name: String,
-
-        #[command(flatten)]
-        limit: Limit,
-    },
+    Reinit(Reinit),
     /// Cut a member off from the others, to see what happens then, or let it go on
     #[command(
         long_about = "Cuts a member off from the others, as if its network had failed: it accepts no writes, and \
@@ -69,45 +63,15 @@ pub enum Member {
         end: bool,
     },
     /// Show or set what holds for the whole group
-    Rules {
-        /// Zones that must have a commit on disk, besides a majority of all votes
-        #[arg(long, value_name = "N")]
-        zones: Option<u8>,
-
-        /// When a leader makes room for a member of higher priority: optimistic (once that has caught up) or
-        /// forced (at once)
-        #[arg(long, value_name = "RULE", value_parser = ["optimistic", "forced"])]
-        priorities: Option<String>,
-
-        /// Who takes writes: every node (multi), or the leader alone (single), while the others are
-        /// read_only
-        #[arg(long, value_name = "MODE", value_parser = ["multi", "single"])]
-        primary_mode: Option<String>,
-
-        /// With a single primary: whether a new one takes writes at once (serve), or when it has
-        /// applied its backlog (wait)
-        #[arg(long, value_name = "RULE", value_parser = ["serve", "wait"])]
-        primary_failover: Option<String>,
-
-        /// Whether leadership goes to the node that all writes come from: yes or no
-        #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
-        leader_follows_writes: Option<String>,
-
-        /// When a commit is answered: once it is safe (eventual), or once all nodes that are Synced have applied
-        /// it, too, so that a read on any of them finds it (after)
-        #[arg(long, value_name = "LEVEL", value_parser = ["eventual", "after"])]
-        consistency: Option<String>,
-    },
+    Rules(Rules),
     /// Go on without a majority that is lost for good; says first what may be lost
     #[command(
         name = "force-quorum",
         long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
         what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
-        be alive. With --cluster or --seed all that are to be kept are asked, and the one with the longest \
-        log is to lead. On a cluster of this machine the first one named is: if another one has more in its \
-        log, the order is refused, and that one has to be named first. The reason stands in the log with the \
-        change. The members given up never come back with their logs: empty their directories before they \
-        are started again.\n\n\
+        be alive. All that are to be kept are asked, and the one with the longest log is to lead. The reason \
+        stands in the log with the change. The members given up never come back with their logs: empty their \
+        directories before they are started again.\n\n\
         Examples:\n  quorate member force-quorum --keep node1\n  \
         quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
     )]
@@ -140,14 +104,68 @@ pub struct MemberSet {
 }
 
 #[derive(Args)]
+pub struct Reinit {
+    /// Its name, as `member list` shows it
+    pub name: String,
+
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+#[derive(Args)]
+pub struct Rules {
+    /// Zones that must have a commit on disk, besides a majority of all votes
+    #[arg(long, value_name = "N")]
+    pub zones: Option<u8>,
+
+    /// When a leader makes room for a member of higher priority: optimistic (once that has caught up) or
+    /// forced (at once)
+    #[arg(long, value_name = "RULE", value_parser = ["optimistic", "forced"])]
+    pub priorities: Option<String>,
+
+    /// Who takes writes: every node (multi), or the leader alone (single), while the others are
+    /// read_only
+    #[arg(long, value_name = "MODE", value_parser = ["multi", "single"])]
+    pub primary_mode: Option<String>,
+
+    /// With a single primary: whether a new one takes writes at once (serve), or when it has
+    /// applied its backlog (wait)
+    #[arg(long, value_name = "RULE", value_parser = ["serve", "wait"])]
+    pub primary_failover: Option<String>,
+
+    /// Whether leadership goes to the node that all writes come from: yes or no
+    #[arg(long, value_name = "YES|NO", value_parser = ["yes", "no"])]
+    pub leader_follows_writes: Option<String>,
+
+    /// When a commit is answered: once it is safe (eventual), or once all nodes that are Synced have applied
+    /// it, too, so that a read on any of them finds it (after)
+    #[arg(long, value_name = "LEVEL", value_parser = ["eventual", "after"])]
+    pub consistency: Option<String>,
+}
+
+#[derive(Args)]
 pub struct Force {
-    /// The nodes that go on, the one with the longest log first
+    /// The nodes that go on
     #[arg(long, value_name = "NODES", value_delimiter = ',', required = true)]
     pub keep: Vec<String>,
 
     /// Why; does it
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// What is a command of its own, too: `quorate rules` is `quorate member rules`.
+#[derive(Args)]
+pub struct Short<T: Args> {
+    #[command(flatten)]
+    pub what: T,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[cfg(test)]
@@ -168,6 +186,21 @@ mod tests {
             let words = [&["quorate", "member"], arguments].concat();
             let refused = Cli::try_parse_from(words).err().expect("it is refused").to_string();
             assert!(refused.contains(listed), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_in_a_hurry_needs_no_member_before_it() {
+        for short in [
+            "force-quorum --keep a --reason fire --json",
+            "reinit n1 --seed h:1",
+            "rules --zones 2 --cluster shop",
+        ] {
+            let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            let long = Cli::try_parse_from(words(&format!("quorate member {short}")));
+            assert!(
+                long.is_ok() && Cli::try_parse_from(words(&format!("quorate {short}"))).is_ok()
+            );
         }
     }
 }

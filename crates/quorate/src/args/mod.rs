@@ -7,6 +7,7 @@ mod chaos;
 mod check;
 mod key;
 mod logger;
+mod look;
 mod member;
 mod nodes;
 mod operator;
@@ -21,11 +22,9 @@ pub use chaos::{Chaos, ChaosSystem, ChaosWriters};
 pub use check::Check;
 pub use key::Key;
 pub use logger::Logger;
-pub use member::{Force, Member, MemberRole, MemberSet};
-pub use nodes::{
-    Down, History, HistoryKind, Kill, Limit, Logs, OneNode, Pause, Sql, Status, Stop, Switchover,
-    Up, Watch, When,
-};
+pub use look::{History, HistoryKind, Status, Watch};
+pub use member::{Force, Member, MemberRole, MemberSet, Reinit, Rules, Short};
+pub use nodes::{Down, Kill, Limit, Logs, OneNode, Pause, Sql, Stop, Switchover, Up, When};
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
 pub use setup::Setup;
@@ -54,17 +53,19 @@ use std::path::PathBuf;
         "  quorate sql node1          open a client on node1\n",
         "  quorate kill node1         kill -9, to see that nothing is lost\n",
         "  quorate up                 start whatever is not running\n",
-        "  quorate down --wipe        stop everything and delete the data\n\n",
+        "  quorate down --wipe        stop everything and delete the data\n",
+        "  quorate status --cluster shop                  the same of a group elsewhere ('cluster add' keeps it)\n",
+        "  quorate switchover --cluster shop --to db2     hand its leadership over\n\n",
         "Exit codes:\n",
         "  0   done; status: every node is Synced\n",
         "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
         "  2   status: no node accepts writes; chaos: a promise was broken\n",
-        "  64  wrong command line\n",
+        "  64  wrong command line, or a name that nobody has\n",
         "  66  there is no cluster where it was looked for\n",
-        "  69  software is missing (the message names the package); --seed: no member answers\n",
+        "  69  software is missing (the message names the package), or nobody answers\n",
         "  75  time limit passed; servers keep running\n",
-        "  77  no permission: other account's files, root is needed, or the members do not let this operator\n",
-        "      do that\n\n",
+        "  77  no permission: other account's files, root is needed, a password is wrong, or the members do\n",
+        "      not let this operator do that\n\n",
         "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
         "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
     )
@@ -210,18 +211,25 @@ pub enum Command {
         #[command(subcommand)]
         what: Member,
     },
-    /// Hand leadership to another node, without an error for any client
+    /// Hand leadership to another node; while every node takes writes, no client sees an error
     #[command(
         long_about = "Hands leadership from the node that leads to another one, for instance before \
         its machine is serviced. Commits that are under way wait for some milliseconds and go to the \
-        new leader; no client sees an error. Every node takes writes all the time: the leader is \
-        only where the order of commits is decided.\n\n\
+        new leader. Where every node takes writes, no client sees an error: the leader is only where the \
+        order of commits is decided. With a single primary the primary moves, too: transactions that are \
+        open on the former one are rolled back, and the application repeats them on the new one.\n\n\
         With --at or --after the command looks first whether it could be done now, and then waits in the \
         foreground; systemd-run puts it into the background.\n\n\
         Examples:\n  quorate switchover             to the node whose log is furthest\n  \
         quorate switchover --to node2\n  quorate switchover --to node2 --at '2026-12-01 02:00:00'"
     )]
     Switchover(Switchover),
+    #[command(hide = true)]
+    Rules(Short<Rules>),
+    #[command(hide = true)]
+    ForceQuorum(Short<Force>),
+    #[command(hide = true)]
+    Reinit(Short<Reinit>),
     /// Keep leadership and members as they are while you work on the group
     #[command(
         long_about = "While a group is paused, nothing hands leadership over or expels a member by itself: not \

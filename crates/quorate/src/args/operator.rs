@@ -35,7 +35,11 @@ pub enum Clusters {
         target: Target,
     },
     /// Those that are kept
-    List,
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Forget one; the group itself is not touched
     Remove { name: String },
 }

@@ -4,10 +4,13 @@ use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use std::collections::HashMap;
-use std::net::TcpStream;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// A host that is dark is not waited for longer, however many addresses it has.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Round trips of which the median counts.
 const LOOKS: usize = 11;
 /// So many tables of a kind are named.
@@ -36,6 +39,8 @@ pub struct Facts {
     pub other_engines: (Vec<Table>, u64),
     /// InnoDB's tables without a primary key.
     pub without_key: (Vec<Table>, u64),
+    /// Tables that are encrypted on disk, each for itself.
+    pub encrypted: (Vec<Table>, u64),
     /// Transactions that were prepared and wait for their coordinator.
     pub prepared: u64,
 }
@@ -54,13 +59,14 @@ impl Facts {
         let port: u16 = port.parse().with_context(|| format!("the port of {address}"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         // Told apart from whatever the server says: nobody may be there at all.
-        TcpStream::connect((host, port)).with_context(|| format!("connecting to {address}"))?;
+        reach(host, port).with_context(|| format!("connecting to {address}"))?;
         let options = OptsBuilder::new()
             .ip_or_hostname(Some(host))
             .tcp_port(port)
             .user(Some(&account.user))
             .pass(account.password.as_ref())
             .prefer_socket(false)
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
             .read_timeout(Some(TIMEOUT))
             .write_timeout(Some(TIMEOUT));
         let mut connection = Conn::new(options)
@@ -89,6 +95,7 @@ impl Facts {
                  WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name \
                  AND s.index_name = 'PRIMARY')",
             )?,
+            encrypted: tables(connection, "t.create_options REGEXP '(?i)encrypted.?=.?yes'")?,
             prepared: connection.query::<mysql::Row, _>("XA RECOVER")?.len() as u64,
         })
     }
@@ -96,6 +103,23 @@ impl Facts {
     pub fn variable(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }
+}
+
+/// Whether somebody listens there.
+fn reach(host: &str, port: u16) -> io::Result<()> {
+    let end = Instant::now() + CONNECT_TIMEOUT;
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "no such address");
+    for address in (host, port).to_socket_addrs()? {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(_) => return Ok(()),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// The median round trip, and how far the server's clock is ahead, as seen in the shortest one; milliseconds.

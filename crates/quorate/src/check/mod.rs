@@ -74,3 +74,23 @@ impl fmt::Display for Check {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::page::names_fields_of;
+
+    #[test]
+    fn the_page_names_the_fields() {
+        let finding = of_disk(std::time::Duration::ZERO);
+        let server = Checked {
+            address: "a:3306".into(),
+            version: None,
+            round_trip_ms: None,
+            unanswered: None,
+            findings: vec![finding.clone()],
+        };
+        let check = Check { servers: vec![server], findings: vec![finding] };
+        names_fields_of(&serde_json::to_value(&check).unwrap());
+    }
+}

@@ -25,7 +25,7 @@ pub use quorate_lab::server::{check_free, Account, Node, Ports, DEFAULT_BASE};
 pub use state::{NodeState, Role, State};
 
 use crate::failure::{Failure, NO_CLUSTER, USAGE};
-use crate::server::ProcessId;
+use crate::server::{Activity, ProcessId};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -115,6 +115,16 @@ impl Cluster {
     pub fn process(&self, node: &Node) -> Option<ProcessId> {
         let process = self.state.nodes[usize::from(node.number) - 1].process?;
         process.is_alive().then_some(process)
+    }
+
+    pub fn activity(&self, node: &Node) -> Activity {
+        self.process(node).map_or(Activity::Gone, |process| process.activity())
+    }
+
+    /// Whether its nodes answer on the group's port: another provider can be tried, too.
+    pub fn is_of_quorate(&self) -> bool {
+        let file = self.state.provider.file_name().unwrap_or_default();
+        file.to_string_lossy().starts_with("libquorate")
     }
 
     pub fn save(&self) -> Result<()> {

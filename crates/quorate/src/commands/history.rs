@@ -8,16 +8,21 @@ use crate::view::table::table;
 use anyhow::Result;
 use clap::ValueEnum;
 use quorate_live::port::{Happening, OrderGiven};
-use serde_json::json;
+use serde_json::{json, Value};
 
-pub fn history(remote: &Remote, args: &History) -> Result<u8> {
-    let (node, all) = remote.history()?;
+pub fn history(group: &Remote, args: &History) -> Result<u8> {
+    let (node, all) = group.history()?;
     let shown = chosen(all, &args.kind, args.last);
-    say(args.json, json!({ "node": node, "history": shown }), || match shown.is_empty() {
+    say(args.json, document(&node, &shown), || match shown.is_empty() {
         true => format!("{node} knows of nothing that happened\n"),
         false => lines(&shown),
     })?;
     Ok(OK)
+}
+
+/// See docs/run/json.md.
+fn document(node: &str, shown: &[Happening]) -> Value {
+    json!({ "node": node, "history": shown })
 }
 
 /// Of these kinds (none: of all), the last ones.
@@ -51,6 +56,7 @@ fn lines(shown: &[Happening]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::page::names_fields_of;
 
     fn happening(index: u64, kind: &str) -> Happening {
         let (kind, node) = (kind.to_owned(), "node1".to_owned());
@@ -76,6 +82,7 @@ mod tests {
         let mut order = happening(12, "order");
         let (by, from) = ("ann".to_owned(), "10.0.0.9".to_owned());
         order.order = Some(OrderGiven { by, from, done: false, outcome: "not now".into() });
+        names_fields_of(&document("node1", std::slice::from_ref(&order)));
         assert_eq!(
             lines(&[happening(7, "leader"), order]),
             "INDEX  TIME                      KIND    NODE   WHAT\n\

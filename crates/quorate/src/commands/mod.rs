@@ -7,11 +7,12 @@ mod chaos;
 mod check;
 mod client;
 mod down;
+mod force;
 mod history;
 mod key;
 mod member;
 mod operator;
-mod remote;
+mod reinit;
 mod secret;
 mod setup;
 mod status;
@@ -21,11 +22,10 @@ mod watch;
 
 pub use chaos::Loopback;
 
-use crate::args::{Cli, Command, Target};
+use crate::args::{Cli, Command, Member, Short, Target};
 use crate::cluster::{resolve_dir, Cluster, Lock, Node};
-use crate::failure::{Failure, NO_PERMISSION, NO_PRIMARY, OK, USAGE};
+use crate::failure::{Failure, OK, USAGE};
 use crate::remote::{only_here, Remote};
-use crate::sql;
 use anyhow::{bail, Result};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
@@ -38,30 +38,31 @@ pub fn run(cli: Cli) -> Result<u8> {
     if !is_for_any_group(&cli.command) {
         only_here(&before)?;
     }
-    let elsewhere = |behind: &Target| Remote::of(&behind.clone().or(before.clone()));
-    match cli.command {
-        Command::Status(args) => match elsewhere(&args.target)? {
-            Some(remote) => remote::status(&remote, args.json),
-            None => status::status(&dir, &args),
-        },
-        Command::Watch(args) => watch::watch(elsewhere(&args.target)?.as_ref(), &dir, &args),
-        Command::History(args) => {
-            let remote = match elsewhere(&args.target)? {
-                Some(remote) => remote,
-                None => Remote::of_cluster(&Cluster::open(&dir)?)?,
-            };
-            history::history(&remote, &args)
+    // Another group, if one is meant, or the cluster in the directory.
+    let group = |behind: &Target| {
+        let target = behind.clone().or(before.clone());
+        match Remote::of(&target)? {
+            Some(remote) => Ok(remote),
+            None => Remote::of_cluster(Cluster::open(&dir)?, &target),
         }
-        Command::Switchover(args) => match elsewhere(&args.target)? {
-            Some(remote) => remote::switchover(&remote, &args),
-            None => switchover::switchover(&Cluster::open(&dir)?, &args),
-        },
-        Command::Pause(args) => pause(elsewhere(&args.target)?, &dir, true, args.json),
-        Command::Resume(args) => pause(elsewhere(&args.target)?, &dir, false, args.json),
-        Command::Member { target, json, what } => match elsewhere(&target)? {
-            Some(remote) => remote::member(&remote, &what, json),
-            None => member::member(&Cluster::open(&dir)?, &what, json),
-        },
+    };
+    match cli.command {
+        Command::Status(args) => status::status(&group(&args.target)?, args.json),
+        Command::Watch(args) => watch::watch(|| group(&args.target)?.survey(), &args),
+        Command::History(args) => history::history(&group(&args.target)?, &args),
+        Command::Switchover(args) => switchover::switchover(|| group(&args.target), &args),
+        Command::Pause(args) => member::pause(&group(&args.target)?, true, args.json),
+        Command::Resume(args) => member::pause(&group(&args.target)?, false, args.json),
+        Command::Member { target, json, what } => member::member(&group(&target)?, &what, json),
+        Command::Rules(Short { what, json, target }) => {
+            member::member(&group(&target)?, &Member::Rules(what), json)
+        }
+        Command::ForceQuorum(Short { what, json, target }) => {
+            member::member(&group(&target)?, &Member::ForceQuorum(what), json)
+        }
+        Command::Reinit(Short { what, json, target }) => {
+            member::member(&group(&target)?, &Member::Reinit(what), json)
+        }
         Command::Cluster { what } => operator::cluster(&what, &before),
         Command::Up(args) => up::up(&dir, &args),
         Command::Down(args) => down::down(&dir, &args),
@@ -103,13 +104,6 @@ pub fn run(cli: Cli) -> Result<u8> {
     }
 }
 
-fn pause(remote: Option<Remote>, dir: &Path, paused: bool, json: bool) -> Result<u8> {
-    match remote {
-        Some(remote) => remote::pause(&remote, paused, json),
-        None => member::pause(&Cluster::open(dir)?, paused, json),
-    }
-}
-
 /// Others are for a cluster in a directory of this machine, or for none.
 fn is_for_any_group(command: &Command) -> bool {
     matches!(
@@ -121,6 +115,9 @@ fn is_for_any_group(command: &Command) -> bool {
             | Command::Pause(_)
             | Command::Resume(_)
             | Command::Member { .. }
+            | Command::Rules(_)
+            | Command::ForceQuorum(_)
+            | Command::Reinit(_)
             | Command::Cluster { .. }
     )
 }
@@ -131,29 +128,6 @@ fn lock(dir: &Path) -> Result<(Cluster, Lock)> {
     let lock = Lock::take(dir)?;
     // Read again: a command that held the lock may have changed it.
     Ok((Cluster::open(dir)?, lock))
-}
-
-/// Why no node says what was asked of all: `otherwise`, unless this account may not ask them.
-fn nobody_says(cluster: &Cluster, otherwise: &str) -> anyhow::Error {
-    let failure = no_permission(cluster);
-    failure.unwrap_or_else(|| Failure::new(NO_PRIMARY, otherwise)).into()
-}
-
-/// If a server refuses to be asked by this account.
-fn no_permission(cluster: &Cluster) -> Option<Failure> {
-    let user = cluster.account.database_user();
-    let refuses = |node: Node| {
-        let error = sql::wsrep_status(&node.socket(), user).err()?;
-        sql::is_denied(&error).then(|| {
-            let (name, account) = (node.name, &cluster.account.name);
-            let message = format!(
-                "this account may not ask {name} ({error}), so how the cluster is, is not known: run the \
-                 command as root, or as {account}, whose servers they are"
-            );
-            Failure::new(NO_PERMISSION, message)
-        })
-    };
-    cluster.servers().into_iter().find_map(refuses)
 }
 
 /// An error unless the node's process is there.

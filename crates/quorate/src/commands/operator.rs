@@ -1,11 +1,13 @@
 //! `quorate operator`, `quorate cluster`: what an operator is known by, and the groups that it has named.
 
+use super::say;
 use crate::args::{Clusters as ClustersWhat, Operator as What, Target};
 use crate::failure::{Failure, OK, USAGE};
 use crate::remote::{Clusters, Known};
 use crate::view::table::{or_dash, table};
 use anyhow::{Context, Result};
 use quorate_live::{Credential, GroupError, Privilege};
+use serde_json::json;
 use std::fs::File;
 use std::path::absolute;
 
@@ -47,15 +49,19 @@ pub fn cluster(what: &ClustersWhat, before: &Target) -> Result<u8> {
             clusters.remove(name)?;
             println!("{name} is forgotten; the group itself was not touched");
         }
-        ClustersWhat::List => {
-            let mut rows = vec![["NAME", "SEEDS", "OPERATOR"].map(String::from)];
-            rows.extend(clusters.all.iter().map(|(name, known)| {
-                let shows = known.operator_file.as_ref().or(known.ssl_cert.as_ref());
-                let shows = or_dash(shows.map(|path| path.display().to_string()));
-                [name.clone(), known.seeds.join(","), shows]
-            }));
-            print!("{}", table(&rows));
+        ClustersWhat::List { json } => {
+            return say(*json, json!({ "clusters": clusters.all }), || list(&clusters));
         }
     }
     Ok(OK)
+}
+
+fn list(clusters: &Clusters) -> String {
+    let mut rows = vec![["NAME", "SEEDS", "OPERATOR"].map(String::from)];
+    rows.extend(clusters.all.iter().map(|(name, known)| {
+        let shows = known.operator_file.as_ref().or(known.ssl_cert.as_ref());
+        let shows = or_dash(shows.map(|path| path.display().to_string()));
+        [name.clone(), known.seeds.join(","), shows]
+    }));
+    table(&rows)
 }

@@ -1,22 +1,14 @@
 //! `quorate status`
 
-use super::no_permission;
-use crate::args::Status;
-use crate::cluster::Cluster;
-use crate::view::{Health, Report};
+use crate::remote::Remote;
 use anyhow::Result;
-use std::path::Path;
 
-pub fn status(dir: &Path, args: &Status) -> Result<u8> {
-    let cluster = Cluster::open(dir)?;
-    let report = Report::collect(&cluster);
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+pub fn status(group: &Remote, json: bool) -> Result<u8> {
+    let survey = group.survey()?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&survey)?);
     } else {
-        print!("{report}");
+        print!("{survey}");
     }
-    match (report.health, no_permission(&cluster)) {
-        (Health::NoPrimary, Some(failure)) => Err(failure.into()),
-        (health, _) => Ok(health.exit_code()),
-    }
+    Ok(survey.health.exit_code())
 }

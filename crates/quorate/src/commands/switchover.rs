@@ -1,42 +1,42 @@
 //! `quorate switchover`
 
-use super::{appointed, nobody_says, say};
+use super::{appointed, say};
 use crate::args::Switchover;
-use crate::cluster::{Cluster, Node};
-use crate::sql;
+use crate::failure::{Failure, NO_PERMISSION};
+use crate::remote::{member_named, refused, Remote};
 use anyhow::Result;
+use quorate_live::port::{Answer, Request};
+use quorate_live::Privilege;
 use serde_json::json;
 use std::time::Instant;
 
-pub fn switchover(cluster: &Cluster, args: &Switchover) -> Result<u8> {
-    let target = args.to.as_deref().map(|name| cluster.find_server(name)).transpose()?;
-    appointed::wait(&args.when, "Switchover", || leader(cluster).map(drop))?;
-    let leader = leader(cluster)?;
-    if let Some(target) = target.as_ref().filter(|target| target.number == leader.number) {
-        return say(args.json, json!({ "leader": target.name }), || {
-            format!("{} leads already\n", target.name)
-        });
-    }
-    let to = target.as_ref().map_or("any", |node| &node.name);
+/// `group`: found anew each time, since an order may have to wait for hours.
+pub fn switchover(group: impl Fn() -> Result<Remote>, args: &Switchover) -> Result<u8> {
+    appointed::wait(&args.when, "Switchover", || possible(&group()?, args).map(drop))?;
+    let group = group()?;
+    let (address, to) = possible(&group, args)?;
     let began = Instant::now();
-    let user = cluster.account.database_user();
-    sql::command(&leader.socket(), user, "quorate.switchover", to)?;
+    let (_, asked) = group.order_to(&address, &Request::Switchover { to })?;
+    let Answer::Leads { name } = &asked.answer else {
+        return Err(refused(&asked.node, asked.answer));
+    };
     let took_ms = began.elapsed().as_millis() as u64;
-    let now = self::leader(cluster).map_or_else(|_| to.to_owned(), |node| node.name);
-    let value = json!({ "leader": now, "former": leader.name, "took_ms": took_ms });
-    say(args.json, value, || {
-        format!("{now} leads now ({} did); it took {took_ms} ms\n", leader.name)
+    say(args.json, json!({ "leader": name, "former": asked.node, "took_ms": took_ms }), || {
+        match *name == asked.node {
+            true => format!("{name} leads already\n"),
+            false => format!("{name} leads now ({} did); it took {took_ms} ms\n", asked.node),
+        }
     })
 }
 
-/// The node that says it leads.
-pub fn leader(cluster: &Cluster) -> Result<Node> {
-    let user = cluster.account.database_user();
-    let leads =
-        |node: &Node| sql::wsrep_status(&node.socket(), user).is_ok_and(|status| status.leads());
-    cluster.servers().into_iter().find(leads).ok_or_else(|| {
-        let message = "no node leads: fewer than a majority run, or an election is under way. See \
-            `quorate status`; no data is affected";
-        nobody_says(cluster, message)
-    })
+/// Whom to tell, and the name of the one that is to lead; or why that cannot be.
+fn possible(group: &Remote, args: &Switchover) -> Result<(String, Option<String>)> {
+    let (address, report) = group.leaders_report()?;
+    if report.privilege != Privilege::All.word() {
+        let message = format!("operator {} may only look at this group", report.operator);
+        return Err(Failure::new(NO_PERMISSION, message).into());
+    }
+    let to = args.to.as_deref().map(|to| group.name(to));
+    to.iter().try_for_each(|to| member_named(&report, to).map(drop))?;
+    Ok((address, to))
 }

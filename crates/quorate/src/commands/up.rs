@@ -5,12 +5,13 @@
 //! needs a state transfer. Any later start: every node recovers its position and starts, all at
 //! once; the group's log has the rest.
 
-use crate::args::{Limit, Up};
+use crate::args::{Limit, Target, Up};
 use crate::cluster::{self, check_free, Account, Cluster, Lock, Node, Role, State, DEFAULT_BASE};
 use crate::failure::{Failure, FAILED, OK, TIMED_OUT, USAGE};
+use crate::remote::Remote;
 use crate::server::{self, Outcome, Start, Watched};
 use crate::sql;
-use crate::view::{Progress, Report};
+use crate::view::Progress;
 use anyhow::{bail, Context, Result};
 use quorate_lab::process::ProcessId;
 use quorate_lab::server::make_secret;
@@ -203,7 +204,7 @@ fn start_and_watch(
     drop(lock);
 
     let waited = code_of(&server::wait_synced(cluster, &mut watched, progress, end));
-    print!("{}", Report::collect(cluster));
+    print!("{}", Remote::of_cluster(cluster.clone(), &Target::default())?.survey()?);
     if let Some(server) = watched.iter().find(|server| !cluster.is_logger(&server.node)) {
         println!("\nConnect: {}", connect_command(cluster, &server.node));
     }

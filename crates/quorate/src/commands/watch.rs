@@ -1,15 +1,12 @@
 //! `quorate watch`: the status again and again, with what happened in between.
 
 use crate::args::Watch;
-use crate::cluster::Cluster;
 use crate::failure::exit_code;
-use crate::remote::Remote;
-use crate::view::{Health, Report};
+use crate::remote::Survey;
 use anyhow::Result;
+use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,112 +15,160 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// One look.
-struct Look {
-    shown: String,
-    code: u8,
+/// One look; a line of `--json` (docs/run/json.md), whose fields stay.
+#[derive(Debug, Serialize)]
+pub struct Look {
+    /// RFC 3339, in UTC.
+    time: String,
+    #[serde(skip)]
     at: Instant,
-    /// Last applied, by node.
-    seqnos: BTreeMap<String, i64>,
+    /// What each node has applied a second since the look before, by name.
+    applied_per_second: BTreeMap<String, f64>,
+    /// As `quorate status`; none if nobody answers.
+    status: Option<Survey>,
+    /// Why nobody does.
+    error: Option<String>,
+    #[serde(skip)]
+    code: u8,
 }
 
-/// A group elsewhere, or the cluster in this directory. The exit code is that of the last look.
-pub fn watch(remote: Option<&Remote>, dir: &Path, args: &Watch) -> Result<u8> {
-    let look = || match remote {
-        Some(remote) => look_at(remote),
-        None => look_here(&Cluster::open(dir)?),
-    };
+/// The exit code is that of the last look.
+pub fn watch(survey: impl Fn() -> Result<Survey>, args: &Watch) -> Result<u8> {
     // A mistake in the command line, or in the credential, is an error as in all commands; what comes after it
     // may pass.
-    let mut last = look()?;
-    show(&last, None, 1)?;
+    let began = Instant::now();
+    let mut last = Look::of(survey()?, began, None);
+    last.show(args.json, true)?;
     let interval = Duration::from_secs_f64(args.interval);
     for number in 2.. {
         if args.count.is_some_and(|count| number > count) {
             break;
         }
         thread::sleep(interval.saturating_sub(last.at.elapsed()));
-        let next = look().unwrap_or_else(|error| Look {
-            shown: format!("! {error:#}\n"),
-            code: exit_code(&error),
-            at: Instant::now(),
-            seqnos: BTreeMap::new(),
-        });
-        show(&next, Some(&last), number)?;
-        last = next;
+        let at = Instant::now();
+        last = match survey() {
+            Ok(survey) => Look::of(survey, at, Some(&last)),
+            Err(error) => Look::in_vain(&error),
+        };
+        last.show(args.json, false)?;
     }
     Ok(last.code)
 }
 
-fn look_at(remote: &Remote) -> Result<Look> {
-    let at = Instant::now();
-    let survey = remote.survey()?;
-    let nodes = survey.nodes.iter().map(|node| (&node.name, node.seqno));
-    Ok(Look::of(&survey, survey.health, at, nodes))
-}
-
-fn look_here(cluster: &Cluster) -> Result<Look> {
-    let at = Instant::now();
-    let report = Report::collect(cluster);
-    let nodes = report.nodes.iter().map(|node| (&node.name, node.seqno));
-    Ok(Look::of(&report, report.health, at, nodes))
-}
-
 impl Look {
-    fn of<'a>(
-        shown: &impl Display,
-        health: Health,
-        at: Instant,
-        nodes: impl Iterator<Item = (&'a String, Option<i64>)>,
-    ) -> Look {
-        let seqnos = nodes.filter_map(|(name, seqno)| Some((name.clone(), seqno?))).collect();
-        Look { shown: shown.to_string(), code: health.exit_code(), at, seqnos }
-    }
-}
-
-fn show(look: &Look, before: Option<&Look>, number: u64) -> io::Result<()> {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now());
-    let rates = before.and_then(|before| rates(before, look)).unwrap_or_default();
-    let text = format!("{now}\n{}{rates}", look.shown);
-    let mut out = io::stdout().lock();
-    match out.is_terminal() {
-        true => {
-            let lines = text.lines().map(|line| format!("{line}{CLEAR_LINE}\n"));
-            let cleared = if number == 1 { CLEAR_BELOW } else { "" };
-            write!(out, "{HOME}{cleared}{}{CLEAR_BELOW}", lines.collect::<String>())?;
+    fn of(survey: Survey, at: Instant, before: Option<&Look>) -> Look {
+        let applied_per_second = before.map(|before| rates(before, &survey, at));
+        Look {
+            time: now(),
+            at,
+            applied_per_second: applied_per_second.unwrap_or_default(),
+            code: survey.health.exit_code(),
+            status: Some(survey),
+            error: None,
         }
-        false => writeln!(out, "{text}")?,
     }
-    out.flush()
+
+    fn in_vain(error: &anyhow::Error) -> Look {
+        Look {
+            time: now(),
+            at: Instant::now(),
+            applied_per_second: BTreeMap::new(),
+            status: None,
+            error: Some(format!("{error:#}")),
+            code: exit_code(error),
+        }
+    }
+
+    /// On a terminal in place of the one before.
+    fn show(&self, json: bool, is_first: bool) -> Result<()> {
+        let mut out = io::stdout().lock();
+        if json {
+            writeln!(out, "{}", serde_json::to_string(self)?)?;
+        } else if out.is_terminal() {
+            let text = self.text();
+            let lines = text.lines().map(|line| format!("{line}{CLEAR_LINE}\n"));
+            let cleared = if is_first { CLEAR_BELOW } else { "" };
+            write!(out, "{HOME}{cleared}{}{CLEAR_BELOW}", lines.collect::<String>())?;
+        } else {
+            writeln!(out, "{}", self.text())?;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn text(&self) -> String {
+        let status = self.status.as_ref().map(Survey::to_string).unwrap_or_default();
+        let error = self.error.as_ref().map(|error| format!("! {error}\n")).unwrap_or_default();
+        let each = self.applied_per_second.iter().map(|(name, rate)| format!("{name} {rate:.0}/s"));
+        let each: Vec<String> = each.collect();
+        let rates = match each.is_empty() {
+            true => String::new(),
+            false => format!("\napplied: {}\n", each.join(", ")),
+        };
+        format!("{}\n{status}{error}{rates}", self.time)
+    }
 }
 
-/// What each node has applied a second. A commit has one seqno on all nodes, so that of the fastest is the group's.
-fn rates(before: &Look, now: &Look) -> Option<String> {
-    let seconds = (now.at - before.at).as_secs_f64();
-    let rate = |(name, seqno): (&String, &i64)| {
-        let since = before.seqnos.get(name)?;
-        Some(format!("{name} {:.0}/s", (seqno - since).max(0) as f64 / seconds))
-    };
-    let each: Vec<String> = now.seqnos.iter().filter_map(rate).collect();
-    (!each.is_empty()).then(|| format!("\napplied: {}\n", each.join(", ")))
+fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+/// A commit has one seqno on all nodes, so the rate of the fastest is the group's.
+fn rates(before: &Look, now: &Survey, at: Instant) -> BTreeMap<String, f64> {
+    let seconds = (at - before.at).as_secs_f64();
+    let former = before.status.iter().flat_map(|survey| &survey.nodes);
+    let former: BTreeMap<&str, i64> =
+        former.filter_map(|node| Some((node.name.as_str(), node.seqno?))).collect();
+    let rate = |seqno: i64, since: i64| (seqno - since).max(0) as f64 / seconds;
+    let nodes = now.nodes.iter();
+    nodes
+        .filter_map(|node| {
+            Some((node.name.clone(), rate(node.seqno?, *former.get(node.name.as_str())?)))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::NodeSurvey;
+    use crate::view::page::names_fields_of;
+    use serde_json::Value;
+
+    fn survey(seqnos: &[(&str, i64)]) -> Survey {
+        let node = |(name, seqno): &(&str, i64)| NodeSurvey {
+            name: (*name).to_owned(),
+            seqno: Some(*seqno),
+            ..NodeSurvey::default()
+        };
+        let mut survey = Survey::unknown("c");
+        survey.nodes = seqnos.iter().map(node).collect();
+        survey
+    }
 
     #[test]
     fn rates_are_of_nodes_that_were_there_before() {
         let begin = Instant::now();
-        let look = |seconds, seqnos: &[(&str, i64)]| Look {
-            shown: String::new(),
-            code: 0,
-            at: begin + Duration::from_secs(seconds),
-            seqnos: seqnos.iter().map(|(name, seqno)| (name.to_string(), *seqno)).collect(),
-        };
-        let (first, second) =
-            (look(0, &[("n1", 10), ("n2", 30)]), look(2, &[("n1", 2010), ("n2", 20), ("n3", 9)]));
-        assert_eq!(rates(&first, &second).as_deref(), Some("\napplied: n1 1000/s, n2 0/s\n"));
-        assert_eq!(rates(&look(0, &[]), &second), None);
+        let later = begin + Duration::from_secs(2);
+        let first = Look::of(survey(&[("n1", 10), ("n2", 30)]), begin, None);
+        let second = survey(&[("n1", 2010), ("n2", 20), ("n3", 9)]);
+        let second = Look::of(second, later, Some(&first));
+        assert!(second.text().ends_with("\napplied: n1 1000/s, n2 0/s\n"), "{}", second.text());
+        assert!(!first.text().contains("applied"), "{}", first.text());
+        let mut line = serde_json::to_value(&second).unwrap();
+        assert_eq!(line["applied_per_second"]["n1"], 1000.0);
+        assert_eq!(line["status"]["nodes"][1]["seqno"], 20);
+        // Its fields are names of nodes.
+        line["applied_per_second"] = Value::Null;
+        names_fields_of(&line);
+    }
+
+    #[test]
+    fn a_look_in_vain_says_why_and_the_next_has_no_rates() {
+        let vain = Look::in_vain(&anyhow::anyhow!("no member answers"));
+        assert!(vain.text().ends_with("\n! no member answers\n"), "{}", vain.text());
+        let line = serde_json::to_value(&vain).unwrap();
+        assert!(line["status"].is_null() && line["error"] == "no member answers", "{line}");
+        let next = Look::of(survey(&[("n1", 3)]), Instant::now(), Some(&vain));
+        assert!(next.applied_per_second.is_empty());
     }
 }

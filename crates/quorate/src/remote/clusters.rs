@@ -134,6 +134,7 @@ fn path() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::page::names_fields_of;
 
     #[test]
     fn what_is_added_is_found_again_until_it_is_removed() {
@@ -146,6 +147,7 @@ mod tests {
         let error = clusters.find("other").unwrap_err().to_string();
         assert!(error.contains("shop"), "{error}");
         assert!(clusters.add("no seeds", Known::default()).is_err());
+        names_fields_of(&serde_json::to_value(&clusters.all["shop"]).unwrap());
         clusters.remove("shop").unwrap();
         assert!(Clusters::at(path.clone()).unwrap().all.is_empty());
         fs::write(&path, "{}").unwrap();

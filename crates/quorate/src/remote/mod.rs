@@ -1,32 +1,37 @@
-//! Any group, asked as an operator on its own port: no agent, no SQL.
+//! Any group, asked as an operator on its own port, the cluster of this machine too: no agent, no SQL.
 //!
 //! Invariants:
 //! - a member that hangs is waited for a few seconds, then the next one is asked;
 //! - what was handed to a member as an order is handed to no other, unless that one said it did nothing.
 
+mod asked;
 mod clusters;
+mod here;
+mod identity;
+mod shown;
 mod survey;
 mod trouble;
 
 pub use clusters::{Clusters, Known};
-pub use survey::{NodeSurvey, Survey};
+pub use survey::{Health, NodeSurvey, Survey, SYNCED};
 
 use crate::args::Target;
 use crate::cluster::Cluster;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, UNREACHABLE, USAGE};
+use crate::server::Activity;
 use anyhow::{Context, Result};
-use quorate_lab::server::secret_in;
+use asked::nobody;
 use quorate_live::port::{
     Answer, Asked, Happening, MemberReport, Operating, Refused, Report, Request, Unanswered, Why,
 };
-use quorate_live::{Credential, OperatorIdentity, Privilege, TlsOptions};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub struct Remote {
     seeds: Vec<String>,
     operating: Arc<Operating>,
+    /// If it is the one of a directory of this machine.
+    here: Option<Cluster>,
 }
 
 impl Remote {
@@ -41,24 +46,38 @@ impl Remote {
         };
         let given = Known::of(target)?;
         let seeds = if given.seeds.is_empty() { known.seeds.clone() } else { given.seeds.clone() };
-        let identity = identity(if given.shows_nothing() { &known } else { &given })?;
+        let identity = identity::shown(if given.shows_nothing() { &known } else { &given })?;
         let operating = Arc::new(Operating::new(&identity)?);
-        Ok(Some(Remote { seeds, operating }))
+        Ok(Some(Remote { seeds, operating, here: None }))
     }
 
-    /// The cluster in a directory of this machine, asked as others are. Nothing is ordered with that.
-    pub fn of_cluster(cluster: &Cluster) -> Result<Remote> {
-        let identity = match secret_in(&cluster.dir) {
-            None => OperatorIdentity::Anonymous,
-            Some(secret) => {
-                File::open(&secret).with_context(|| format!("reading {}", secret.display()))?;
-                let name = &cluster.account.name;
-                let credential = Credential::derive(name, Privilege::Read, &secret)?;
-                OperatorIdentity::Credential(credential)
-            }
-        };
-        let seeds = cluster.group_addresses();
-        Ok(Remote { seeds, operating: Arc::new(Operating::new(&identity)?) })
+    /// The cluster in a directory of this machine, by those of its nodes that can answer. `target` may say who asks.
+    pub fn of_cluster(cluster: Cluster, target: &Target) -> Result<Remote> {
+        let identity = identity::on_this_machine(&cluster, &Known::of(target)?)?;
+        Ok(Remote::by_what_runs(cluster, Arc::new(Operating::new(&identity)?)))
+    }
+
+    /// The same cluster of this machine, as it is now.
+    pub fn reread(&self, cluster: Cluster) -> Remote {
+        Remote::by_what_runs(cluster, self.operating.clone())
+    }
+
+    fn by_what_runs(cluster: Cluster, operating: Arc<Operating>) -> Remote {
+        let nodes = cluster.nodes().into_iter().filter(|_| cluster.is_of_quorate());
+        let running = nodes.filter(|node| cluster.activity(node) == Activity::Running);
+        let seeds = running.map(|node| node.group_address()).collect();
+        Remote { seeds, operating, here: Some(cluster) }
+    }
+
+    /// The cluster of this machine, if it is that one.
+    pub fn here(&self) -> Option<&Cluster> {
+        self.here.as_ref()
+    }
+
+    /// A node of this machine may be called by its number.
+    pub fn name(&self, given: &str) -> String {
+        let node = self.here.as_ref().and_then(|cluster| cluster.find(given).ok());
+        node.map_or_else(|| given.to_owned(), |node| node.name)
     }
 
     /// What happened to the group, as the first member shows it that answers; and its name.
@@ -79,9 +98,21 @@ impl Remote {
         }
     }
 
+    /// What the leader says, if the first member that answers knows one, and that one answers: others may hear of what
+    /// has changed later.
+    pub fn leaders_report(&self) -> Result<(String, Report)> {
+        let first = self.report()?;
+        let leader = first.1.leading().filter(|leader| leader.id != first.1.own.id);
+        let Some(address) = leader.map(|leader| leader.address.clone()) else { return Ok(first) };
+        Ok(self.report_of(&address).map_or(first, |report| (address, report)))
+    }
+
     /// All members, as far as they answer.
     pub fn survey(&self) -> Result<Survey> {
-        Survey::collect(&self.seeds, &self.operating)
+        match &self.here {
+            Some(cluster) => here::survey(cluster, &self.seeds, &self.operating),
+            None => Survey::collect(&self.seeds, &self.operating),
+        }
     }
 
     /// Has an order carried out, wherever that is: on the leader, or where it is told. Gives back which
@@ -105,10 +136,15 @@ impl Remote {
     ) -> Result<(String, Asked)> {
         let (by, member) = (&report.own.name, member_named(report, name)?);
         // Where it was reached, if it was: an announced address may be for members alone.
-        let address = if *by == member.name { reached } else { &member.address }.clone();
+        let address = if *by == member.name { reached } else { &member.address };
+        self.order_to(address, request)
+    }
+
+    /// As [`Remote::order`], on the member at this address.
+    pub fn order_to(&self, address: &str, request: &Request) -> Result<(String, Asked)> {
         let asked =
-            self.operating.ask(&address, request).map_err(|error| failure(&address, error))?;
-        self.follow(address, asked, request)
+            self.operating.ask(address, request).map_err(|error| failure(address, error))?;
+        self.follow(address.to_owned(), asked, request)
     }
 
     /// What the member at this address says now.
@@ -133,12 +169,16 @@ impl Remote {
                 Err(error) => failures.push((address, error)),
             }
         }
-        let forbidden =
-            |(_, error): &(&String, Unanswered)| matches!(error, Unanswered::Forbidden(_));
-        let code = if failures.iter().any(forbidden) { NO_PERMISSION } else { UNREACHABLE };
-        let lines: Vec<String> =
-            failures.iter().map(|(address, error)| format!("{address}: {error}")).collect();
-        Err(Failure::new(code, format!("no member answers. {}", lines.join("; "))).into())
+        match &self.here {
+            Some(cluster) if failures.is_empty() => {
+                let dir = cluster.dir.display();
+                let message = format!(
+                    "no node of the cluster in {dir} runs that could be asked: `quorate up` starts them"
+                );
+                Err(Failure::new(UNREACHABLE, message).into())
+            }
+            _ => Err(nobody(failures.iter().map(|(address, error)| (*address, error)))),
+        }
     }
 
     fn follow(&self, address: String, asked: Asked, request: &Request) -> Result<(String, Asked)> {
@@ -158,13 +198,13 @@ pub fn member_named<'a>(report: &'a Report, name: &str) -> Result<&'a MemberRepo
         let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
         let (by, names) = (&report.own.name, names.join(", "));
         let message = format!("{by} knows no member {name}; there are {names}. Nothing was done");
-        Failure::new(FAILED, message).into()
+        Failure::new(USAGE, message).into()
     })
 }
 
 /// Who asks, as the options say: nothing that is kept of clusters counts.
 pub fn operating(target: &Target) -> Result<Operating> {
-    Ok(Operating::new(&identity(&Known::of(target)?)?)?)
+    Ok(Operating::new(&identity::shown(&Known::of(target)?)?)?)
 }
 
 fn code_of(error: &Unanswered) -> u8 {
@@ -187,25 +227,6 @@ pub fn refused(node: &str, answer: Answer) -> anyhow::Error {
         other => (FAILED, format!("{node} answers something else than was asked: {other:?}")),
     };
     Failure::new(code, message).into()
-}
-
-fn identity(known: &Known) -> Result<OperatorIdentity> {
-    if let Some(file) = &known.operator_file {
-        // So that a file of another account's is told as such.
-        File::open(file).with_context(|| format!("reading {}", file.display()))?;
-        return Ok(OperatorIdentity::Credential(Credential::read(file)?));
-    }
-    let Some(cert) = &known.ssl_cert else { return Ok(OperatorIdentity::Anonymous) };
-    let key = known.ssl_key.clone().context("a certificate needs its key: --ssl-key")?;
-    Ok(OperatorIdentity::Certificate(TlsOptions {
-        cert: cert.clone(),
-        key,
-        ca: known.ssl_ca.clone(),
-        names: known.ssl_names.clone(),
-        crl: None,
-        ciphers: String::new(),
-        dynamic: false,
-    }))
 }
 
 /// For commands that are for the cluster in a directory of this machine.

@@ -1,28 +1,27 @@
-//! All members of a group at once: each is asked for itself, and whoever knows the group best says who they are.
+//! How a group is, member by member: as each says of itself, and as whoever knows the group best says who they are.
 
+use super::asked::{best, gather, nobody, reports, silent, Answers};
 use super::trouble::troubles;
-use crate::failure::{Failure, NO_PERMISSION, UNREACHABLE};
-use crate::view::table::{human_bytes, or_dash, table};
-use crate::view::{Health, PAUSED};
+use crate::failure::{FAILED, NO_PRIMARY, OK};
 use anyhow::Result;
-use quorate_live::port::{
-    Answer, MemberReport, Operating, OwnReport, Report, Request, RulesReport, Unanswered,
-};
+use quorate_live::port::{MemberReport, Operating, OwnReport, Report, RulesReport};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::mpsc::channel;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
-/// For each member; whoever has not answered by then does not.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const SYNCED: &str = "Synced";
+pub const NO_ANSWER: &str = "No answer";
+pub const LOGGER: &str = "Logger";
 
+/// The names of the fields are those of `--json` (docs/run/json.md), and stay.
 #[derive(Debug, Serialize)]
 pub struct Survey {
     pub cluster: String,
+    /// Empty if no member tells of it, or none belongs to it yet.
     pub group: String,
+    /// The cluster's directory, if it is one of this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
     pub health: Health,
     pub term: u64,
     pub level: u16,
@@ -32,13 +31,42 @@ pub struct Survey {
     pub nodes: Vec<NodeSurvey>,
     /// What is wrong, in words.
     pub troubles: Vec<String>,
+    /// Some member tells of the group.
+    #[serde(skip)]
+    pub(super) is_known: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Every node is Synced, loggers among them.
+    Synced,
+    /// Some node is not, but some node accepts writes.
+    Degraded,
+    /// No node accepts writes.
+    #[default]
+    NoPrimary,
+}
+
+impl Health {
+    /// Of `status`.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Health::Synced => OK,
+            Health::Degraded => FAILED,
+            Health::NoPrimary => NO_PRIMARY,
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
 pub struct NodeSurvey {
     pub name: String,
-    /// `Leader`, `Follower`, `Learner`, `Logger`.
-    pub role: &'static str,
+    /// Where clients connect; none of a logger, or if it did not say so.
+    pub address: Option<String>,
+    /// `Leader`, `Follower`, `Learner`, `Logger`; none if nobody says so.
+    pub role: Option<String>,
+    /// wsrep's words, or `Non-primary`, `Isolated`, `Failed`, `No answer`; on this machine `Down`, `Paused`, too.
     pub state: String,
     /// It takes reads and writes, which a logger never does.
     pub ready: bool,
@@ -47,60 +75,82 @@ pub struct NodeSurvey {
     pub lag: Option<i64>,
     /// How old the first write set is that it has and has not applied.
     pub lag_seconds: Option<f64>,
+    pub log_bytes: Option<u64>,
     pub release: Option<String>,
-    /// As the member knows it that knows most.
-    pub member: MemberReport,
+    /// As the member knows it that knows most; none if it is no member.
+    pub member: Option<MemberReport>,
     /// As it says itself; none if it does not answer.
     pub own: Option<OwnReport>,
     /// Why it does not.
     pub unanswered: Option<String>,
+    #[serde(flatten)]
+    pub here: Option<Here>,
 }
 
-/// What is under way at the moment of the question is no lag.
-const LAG_SECONDS_SHOWN: f64 = 0.05;
-
-/// By address.
-type Answers = BTreeMap<String, Result<Report, Unanswered>>;
+/// Of a node whose process is on this machine.
+#[derive(Debug, Default, Serialize)]
+pub struct Here {
+    /// None if it does not run.
+    pub pid: Option<i32>,
+    /// None of a logger.
+    pub socket: Option<PathBuf>,
+}
 
 impl Survey {
     pub(super) fn collect(seeds: &[String], operating: &Arc<Operating>) -> Result<Survey> {
-        let mut answers = ask_all(seeds, operating);
-        let Some(known) = best(&answers).cloned() else { return Err(nobody(&answers)) };
-        let here = |address: &String| answers.contains_key(address);
-        let is_answered = |id: &str| reports(&answers).any(|report| report.own.id == id);
-        let others = known.members.iter().filter(|member| !is_answered(&member.id));
-        let others: Vec<String> = others.map(|member| member.address.clone()).collect();
-        let others: Vec<String> = others.into_iter().filter(|address| !here(address)).collect();
-        answers.extend(ask_all(&others, operating));
-        // Somebody who leads may only now have been asked.
-        let known = best(&answers).cloned().unwrap_or(known);
-        Ok(Survey::of(&known, &answers))
+        let mut answers = Answers::new();
+        gather(seeds, &mut answers, operating);
+        match best(&answers) {
+            Some(known) => Ok(Survey::of(known, &answers).judged()),
+            None => Err(nobody(silent(&answers))),
+        }
     }
 
-    fn of(known: &Report, answers: &Answers) -> Survey {
+    /// To be [`Survey::judged`] when its nodes are complete.
+    pub(super) fn of(known: &Report, answers: &Answers) -> Survey {
         let servers = reports(answers).filter_map(|report| report.own.server.as_ref());
         let committed = servers.map(|server| server.committed).max();
         let node = |member: &MemberReport| NodeSurvey::of(member, known, answers, committed);
-        let nodes: Vec<NodeSurvey> = known.members.iter().map(node).collect();
-        // A server says that it takes writes until it has been without a leader for some seconds.
-        let health = match known.leading() {
-            Some(_) if nodes.iter().all(NodeSurvey::is_well) => Health::Synced,
-            Some(_) if nodes.iter().any(|node| node.ready) => Health::Degraded,
-            _ => Health::NoPrimary,
-        };
-        let mut survey = Survey {
-            cluster: known.group_name.clone(),
+        Survey {
             group: known.group.clone(),
-            health,
             term: known.term,
             level: known.level,
             leader: known.leading().map(|member| member.name.clone()),
             rules: known.rules.clone(),
-            nodes,
+            nodes: known.members.iter().map(node).collect(),
+            is_known: true,
+            ..Survey::unknown(&known.group_name)
+        }
+    }
+
+    /// Of a group that nobody tells of.
+    pub fn unknown(cluster: &str) -> Survey {
+        Survey {
+            cluster: cluster.to_owned(),
+            group: String::new(),
+            dir: None,
+            health: Health::default(),
+            term: 0,
+            level: 0,
+            leader: None,
+            rules: RulesReport::default(),
+            nodes: Vec::new(),
             troubles: Vec::new(),
+            is_known: false,
+        }
+    }
+
+    /// With what follows from the nodes.
+    pub(super) fn judged(mut self) -> Survey {
+        // A server says that it takes writes until it has been without a leader for some seconds.
+        let is_led = self.leader.is_some() || !self.is_known;
+        self.health = match is_led {
+            true if self.nodes.iter().all(NodeSurvey::is_well) => Health::Synced,
+            true if self.nodes.iter().any(|node| node.ready) => Health::Degraded,
+            _ => Health::NoPrimary,
         };
-        survey.troubles = troubles(&survey);
-        survey
+        self.troubles = troubles(&self);
+        self
     }
 }
 
@@ -120,37 +170,40 @@ impl NodeSurvey {
         };
         let server = own.as_ref().and_then(|own| own.server.as_ref());
         let seqno = server.map(|server| server.seqno).filter(|seqno| *seqno >= 0);
+        let address = Some(member.client_address.clone()).filter(|address| !address.is_empty());
         NodeSurvey {
             name: member.name.clone(),
-            role: role(member, known.leader.as_ref() == Some(&member.id)),
-            state: own.as_ref().map_or("No answer".to_owned(), |own| state(member, own)),
+            address,
+            role: Some(role(member, known.leader.as_ref() == Some(&member.id)).to_owned()),
+            state: own.as_ref().map_or(NO_ANSWER.to_owned(), |own| state(member, own)),
             ready: server.is_some_and(|server| server.ready),
             seqno,
             lag: seqno.zip(committed).map(|(seqno, committed)| (committed - seqno).max(0)),
             lag_seconds: server.map(|server| server.lag_ms as f64 / 1000.0),
+            log_bytes: own.as_ref().map(|own| own.log.bytes),
             release: report.map(|report| report.release.clone()),
-            member: member.clone(),
+            member: Some(member.clone()),
             own,
             unanswered,
+            here: None,
         }
     }
 
-    /// `1200, 3.4 s`; without the time where that is nothing.
-    pub fn lag_in_words(&self) -> Option<String> {
-        let seconds = self.lag_seconds.filter(|seconds| *seconds >= LAG_SECONDS_SHOWN);
-        let seconds = seconds.map(|seconds| format!(", {seconds:.1} s")).unwrap_or_default();
-        self.lag.map(|lag| format!("{lag}{seconds}"))
+    /// It has a log and a vote, and no database.
+    pub(super) fn is_logger(&self) -> bool {
+        let as_member = self.member.as_ref().map(|member| member.role == "logger");
+        as_member.unwrap_or(self.role.as_deref() == Some(LOGGER))
     }
 
-    pub fn is_well(&self) -> bool {
-        self.state == "Synced" && (self.ready || self.member.role == "logger")
+    fn is_well(&self) -> bool {
+        self.state == SYNCED && (self.ready || self.is_logger())
     }
 }
 
 fn role(member: &MemberReport, leads: bool) -> &'static str {
     match &*member.role {
         _ if leads => "Leader",
-        "logger" => "Logger",
+        "logger" => LOGGER,
         "learner" => "Learner",
         _ if member.joining => "Learner",
         _ => "Follower",
@@ -164,89 +217,9 @@ fn state(member: &MemberReport, own: &OwnReport) -> String {
         _ if !own.primary => "Non-primary",
         Some(server) => &server.state,
         None if member.joining => "Joining",
-        None => "Synced",
+        None => SYNCED,
     };
     word.to_owned()
-}
-
-fn reports(answers: &Answers) -> impl Iterator<Item = &Report> {
-    answers.values().filter_map(|answer| answer.as_ref().ok())
-}
-
-/// Who is in the newest term, leads there, and has most of the log knows the group best.
-fn best(answers: &Answers) -> Option<&Report> {
-    reports(answers).max_by_key(|report| (report.term, report.own.leads, report.own.commit_index))
-}
-
-fn nobody(answers: &Answers) -> anyhow::Error {
-    let forbidden = |answer: &Result<_, _>| matches!(answer, Err(Unanswered::Forbidden(_)));
-    let code = if answers.values().any(forbidden) { NO_PERMISSION } else { UNREACHABLE };
-    let lines = answers.iter().filter_map(|(address, answer)| {
-        answer.as_ref().err().map(|error| format!("{address}: {error}"))
-    });
-    let lines: Vec<String> = lines.collect();
-    Failure::new(code, format!("no member answers. {}", lines.join("; "))).into()
-}
-
-/// All at once. Who has not answered in time is left alone with its thread.
-fn ask_all(addresses: &[String], operating: &Arc<Operating>) -> Answers {
-    let (answered, answers) = channel();
-    for address in addresses {
-        let (answered, operating, address) = (answered.clone(), operating.clone(), address.clone());
-        thread::spawn(move || {
-            let answer = operating.ask(&address, &Request::Status);
-            // Whoever waited for it may have given up.
-            let _told = answered.send((address, answer));
-        });
-    }
-    drop(answered);
-    let late = || Err(Unanswered::NotReached(format!("no answer within {PATIENCE:?}")));
-    let mut all: Answers = addresses.iter().map(|address| (address.clone(), late())).collect();
-    let end = Instant::now() + PATIENCE;
-    while let Ok((address, answer)) =
-        answers.recv_timeout(end.saturating_duration_since(Instant::now()))
-    {
-        let report = answer.and_then(|asked| match asked.answer {
-            Answer::Status(report) => Ok(*report),
-            Answer::Refused(refused) => Err(Unanswered::Forbidden(refused.reason)),
-            other => Err(Unanswered::Lost(format!("it answers something else: {other:?}"))),
-        });
-        all.insert(address, report);
-    }
-    all
-}
-
-impl fmt::Display for Survey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head =
-            ["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LAG", "LOG", "ZONE", "PRIO", "RELEASE"];
-        let mut rows = vec![head.map(String::from)];
-        rows.extend(self.nodes.iter().map(|node| {
-            let address = [&node.member.client_address, &node.member.address];
-            let address = address.into_iter().find(|address| !address.is_empty());
-            [
-                node.name.clone(),
-                or_dash(address.cloned()),
-                node.role.to_owned(),
-                node.state.clone(),
-                or_dash(node.seqno.map(|seqno| seqno.to_string())),
-                or_dash(node.lag_in_words()),
-                or_dash(node.own.as_ref().map(|own| human_bytes(own.log.bytes))),
-                or_dash(Some(node.member.zone.clone())),
-                node.member.priority.to_string(),
-                or_dash(node.release.clone()),
-            ]
-        }));
-        writeln!(f, "{}, term {}, level {}", self.cluster, self.term, self.level)?;
-        f.write_str(&table(&rows))?;
-        if self.rules.paused {
-            writeln!(f, "\n{PAUSED}")?;
-        }
-        match self.troubles.is_empty() {
-            true => writeln!(f, "\nNothing is wrong."),
-            false => self.troubles.iter().try_for_each(|trouble| write!(f, "\n! {trouble}\n")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,39 +1,43 @@
 //! What is wrong with a group, in words: what happened, to which node, what it means, what to do.
 
-use super::survey::{NodeSurvey, Survey};
-use quorate_live::port::OwnReport;
+use super::here::{DOWN, STOPPED};
+use super::survey::{NodeSurvey, Survey, NO_ANSWER, SYNCED};
+use crate::view::table::human_age;
+use quorate_live::port::{Fault, OwnReport};
 
 /// From so many write sets on, a node is told to be behind; a burst is not worth a word.
 const LAG_MIN: i64 = 1000;
 const LAG_SECONDS_MIN: f64 = 5.0;
 const CERTIFICATE_DAYS: i64 = 30;
-/// An older error is for the error log.
+/// An older error is no trouble any more.
 const FAULT_SECONDS: u64 = 600;
 
-pub(super) fn troubles(survey: &Survey) -> Vec<String> {
+pub fn troubles(survey: &Survey) -> Vec<String> {
     let mut found = Vec::new();
-    if survey.leader.is_none() {
+    if survey.is_known && survey.leader.is_none() {
         found.push(no_leader(survey));
     }
     for node in &survey.nodes {
-        let name = &node.name;
-        match &node.own {
-            None => {
-                let why = node.unanswered.as_deref().unwrap_or_default();
-                found.push(format!("{name} does not answer at {}: {why}", node.member.address));
-            }
-            Some(own) => of_node(node, own, &mut found),
+        let mut say = |what: String| found.push(format!("{} {what}", node.name));
+        of_state(node, &mut say);
+        if let Some(own) = &node.own {
+            of_member(node, own, &mut say);
         }
     }
     found
 }
 
+pub fn is_recent(fault: &Fault) -> bool {
+    fault.seconds_ago <= FAULT_SECONDS
+}
+
 fn no_leader(survey: &Survey) -> String {
-    let voters =
-        survey.nodes.iter().filter(|node| node.member.role != "learner" && !node.member.joining);
-    let votes = |node: &NodeSurvey| u32::from(node.member.votes);
-    let all: u32 = voters.clone().map(votes).sum();
-    let here: u32 = voters.filter(|node| node.own.is_some()).map(votes).sum();
+    let members =
+        survey.nodes.iter().filter_map(|node| Some((node.member.as_ref()?, node.own.is_some())));
+    let voters = members.filter(|(member, _)| member.role != "learner" && !member.joining);
+    let all: u32 = voters.clone().map(|(member, _)| u32::from(member.votes)).sum();
+    let there = voters.filter(|(_, answers)| *answers);
+    let here: u32 = there.map(|(member, _)| u32::from(member.votes)).sum();
     let what = match 2 * here > all {
         true => "they elect one within seconds, if they reach each other",
         false => {
@@ -47,14 +51,22 @@ fn no_leader(survey: &Survey) -> String {
     )
 }
 
-fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
-    let name = &node.name;
-    let mut say = |what: String| found.push(format!("{name} {what}"));
+fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
+    let why = node.unanswered.as_deref().unwrap_or_default();
     match &*node.state {
-        "Synced" if !node.ready && node.member.role != "logger" => {
-            say("is Synced, but takes no writes".into());
+        SYNCED if !node.ready && !node.is_logger() => say("is Synced, but takes no writes".into()),
+        SYNCED => {}
+        DOWN => say(format!("does not run; start it with: quorate start {}", node.name)),
+        STOPPED => {
+            let pid = node.here.as_ref().and_then(|here| here.pid).unwrap_or_default();
+            say(format!(
+                "is stopped (SIGSTOP), and takes part in nothing; let it go on with: kill -CONT {pid}"
+            ));
         }
-        "Synced" => {}
+        NO_ANSWER => {
+            let at = node.member.as_ref().map(|member| format!(" at {}", member.address));
+            say(format!("does not answer{}: {why}", at.unwrap_or_default()));
+        }
         "Failed" => say(
             "is out of service: it acknowledges nothing any more. See its error log, then restart it".into(),
         ),
@@ -62,6 +74,13 @@ fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
         "Non-primary" => say("is not connected to a majority, and takes no writes".into()),
         other => say(format!("is not Synced yet: {other}")),
     }
+    if node.own.is_none() && !why.is_empty() && ![DOWN, STOPPED, NO_ANSWER].contains(&&*node.state)
+    {
+        say(format!("tells this command no more than its state: {why}"));
+    }
+}
+
+fn of_member(node: &NodeSurvey, own: &OwnReport, say: &mut impl FnMut(String)) {
     let old = node.lag_seconds.is_some_and(|seconds| seconds >= LAG_SECONDS_MIN);
     if let Some(lag) = node.lag.filter(|lag| old || *lag >= LAG_MIN) {
         let seconds = node.lag_seconds.unwrap_or_default();
@@ -84,8 +103,8 @@ fn of_node(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<String>) {
             }
         });
     }
-    if let Some(fault) = own.last_fault.as_ref().filter(|fault| fault.seconds_ago <= FAULT_SECONDS)
-    {
-        say(format!("had an error {} s ago: {}", fault.seconds_ago, fault.message));
+    if let Some(fault) = own.last_fault.as_ref().filter(|fault| is_recent(fault)) {
+        let ago = human_age(fault.seconds_ago);
+        say(format!("had an error {ago} ago: {}", fault.message));
     }
 }

@@ -19,7 +19,7 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .arg("--log-dir")
         .arg(node.log());
     command.args(logger_arguments(&security(cluster)?));
-    if let Some(file) = key_file(&cluster.state.provider_options) {
+    if let Some(file) = log_key_file(&cluster.state.provider_options) {
         command.arg("--encrypt-key-file").arg(file);
     }
     cluster.account.run_as(command);
@@ -51,10 +51,6 @@ impl LoggerStatus {
         self.state() == "Synced"
     }
 
-    pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        self.get(name)?.parse().ok()
-    }
-
     fn has_vote(&self) -> bool {
         let (Some(own), Some(voters)) = (self.get("member"), self.get("voters")) else {
             return false;
@@ -73,8 +69,8 @@ fn security(cluster: &Cluster) -> Result<Security> {
     Ok(quorate_lab::server::security(&cluster.state.provider_options, secret.as_deref())?)
 }
 
-/// With what the servers' provider options have logs encrypted; loggers of the cluster do as they do.
-fn key_file(provider_options: &str) -> Option<PathBuf> {
+/// With what a server's provider options have its log encrypted; loggers of the cluster do as its servers do.
+pub fn log_key_file(provider_options: &str) -> Option<PathBuf> {
     let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
     let options: HashMap<&str, &str> =
         pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
@@ -90,9 +86,9 @@ mod tests {
     #[test]
     fn a_logger_encrypts_as_the_servers_do() {
         let file = Some(PathBuf::from("/k"));
-        assert_eq!(key_file("quorate.encrypt_key_file=/k; base_port=1"), file);
-        assert_eq!(key_file("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
-        assert_eq!(key_file("quorate.encrypt_key_file="), None);
+        assert_eq!(log_key_file("quorate.encrypt_key_file=/k; base_port=1"), file);
+        assert_eq!(log_key_file("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
+        assert_eq!(log_key_file("quorate.encrypt_key_file="), None);
     }
 
     #[test]

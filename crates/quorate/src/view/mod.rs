@@ -1,8 +1,8 @@
 //! What a person or a script is shown.
 
+#[cfg(test)]
+pub mod page;
 mod progress;
-mod report;
 pub mod table;
 
 pub use progress::{NodeLine, Progress};
-pub use report::{Health, NodeReport, Report, PAUSED};

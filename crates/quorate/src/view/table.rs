@@ -31,6 +31,16 @@ pub fn human_bytes(bytes: u64) -> String {
     }
 }
 
+/// To the nearest unit that one still counts in.
+pub fn human_age(seconds: u64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +50,12 @@ mod tests {
         assert_eq!(human_bytes(17), "17 B");
         assert_eq!(human_bytes(64 << 20), "64.0 MiB");
         assert_eq!(human_bytes(1536), "1.5 KiB");
+    }
+
+    #[test]
+    fn ages_read_well() {
+        let shown = [0, 119, 120, 7199, 7200, 172_799, 172_800].map(human_age);
+        assert_eq!(shown, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 d"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is shown of members that say this and that.
 
 use super::*;
+use quorate_live::port::{Fault, LogReport, Unanswered};
 use quorate_live::ServerReport;
 
 fn member(id: &str, role: &str) -> MemberReport {
@@ -48,7 +49,7 @@ fn answers(reports: Vec<Report>) -> Answers {
 
 fn survey(reports: Vec<Report>) -> Survey {
     let answers = answers(reports);
-    Survey::of(best(&answers).unwrap(), &answers)
+    Survey::of(best(&answers).unwrap(), &answers).judged()
 }
 
 #[test]
@@ -117,4 +118,35 @@ fn the_newest_term_is_believed_then_who_leads() {
     let seen = survey(vec![old_leader, new, follower]);
     assert_eq!(seen.leader.as_deref(), Some("node-b"));
     assert_eq!(seen.nodes.len(), 2);
+}
+
+#[test]
+fn how_far_a_log_reaches_back_and_what_went_wrong_long_ago_is_shown() {
+    let mut old = report("a", 7, true, Some(1));
+    old.own.log = LogReport { bytes: 64 << 20, age_s: Some(6 * 3600), ..LogReport::default() };
+    let fault = |seconds_ago| Some(Fault { message: "no space".into(), seconds_ago });
+    old.own.last_fault = fault(2 * 86_400);
+    let mut recent = report("b", 7, false, Some(1));
+    recent.own.last_fault = fault(600);
+    let seen = survey(vec![old, recent, report("c", 7, false, None)]);
+    assert_eq!(seen.troubles, ["node-b had an error 10 min ago: no space"]);
+    let shown = seen.to_string();
+    for part in ["64.0 MiB, 6 h", "\nLast error of node-a, 2 d ago: no space\n"] {
+        assert!(shown.contains(part), "{shown}");
+    }
+}
+
+#[test]
+fn the_page_names_every_field() {
+    let mut full = report("a", 7, true, Some(1));
+    full.own.last_fault = Some(Fault::default());
+    full.own.certificate_days = Some(1);
+    let mut seen = survey(vec![full]);
+    seen.dir = Some("/d".into());
+    seen.nodes[0].here = Some(Here::default());
+    seen.nodes[0].own.as_mut().unwrap().log.sync_latency = Some(Default::default());
+    let server = seen.nodes[0].own.as_mut().unwrap().server.as_mut().unwrap();
+    (server.commits, server.commit_latency) = (Some(Default::default()), Some(Default::default()));
+    seen.nodes[0].member.as_mut().unwrap().standing = Some(Default::default());
+    crate::view::page::names_fields_of(&serde_json::to_value(&seen).unwrap());
 }

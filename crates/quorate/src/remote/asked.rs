@@ -1,0 +1,81 @@
+//! All members of a group are asked at once, each for itself.
+
+use crate::failure::{Failure, NO_PERMISSION, UNREACHABLE};
+use quorate_live::port::{Answer, Operating, Report, Request, Unanswered};
+use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For each member; whoever has not answered by then does not.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// By address.
+pub type Answers = BTreeMap<String, Result<Report, Unanswered>>;
+
+/// Asks these, and then the members that they tell of. Whose answer is there already, or why there is none, is not
+/// asked.
+pub fn gather(seeds: &[String], answers: &mut Answers, operating: &Arc<Operating>) {
+    let unasked = |answers: &Answers, address: &String| !answers.contains_key(address);
+    let seeds: Vec<String> =
+        seeds.iter().filter(|address| unasked(answers, address)).cloned().collect();
+    answers.extend(ask_all(&seeds, operating));
+    let Some(known) = best(answers) else { return };
+    let is_answered = |id: &str| reports(answers).any(|report| report.own.id == id);
+    let others = known.members.iter().filter(|member| !is_answered(&member.id));
+    let others = others.map(|member| member.address.clone());
+    let others: Vec<String> = others.filter(|address| unasked(answers, address)).collect();
+    answers.extend(ask_all(&others, operating));
+}
+
+pub fn silent(answers: &Answers) -> impl Iterator<Item = (&String, &Unanswered)> + Clone {
+    answers.iter().filter_map(|(address, answer)| Some((address, answer.as_ref().err()?)))
+}
+
+pub fn reports(answers: &Answers) -> impl Iterator<Item = &Report> {
+    answers.values().filter_map(|answer| answer.as_ref().ok())
+}
+
+/// Who is in the newest term, leads there, and has most of the log knows the group best.
+pub fn best(answers: &Answers) -> Option<&Report> {
+    reports(answers).max_by_key(|report| (report.term, report.own.leads, report.own.commit_index))
+}
+
+/// Why there is no answer: who was asked, and what was in the way.
+pub fn nobody<'a>(
+    silent: impl Iterator<Item = (&'a String, &'a Unanswered)> + Clone,
+) -> anyhow::Error {
+    let forbidden = |(_, error): (_, &Unanswered)| matches!(error, Unanswered::Forbidden(_));
+    let code = if silent.clone().any(forbidden) { NO_PERMISSION } else { UNREACHABLE };
+    let lines: Vec<String> = silent.map(|(address, error)| format!("{address}: {error}")).collect();
+    Failure::new(code, format!("no member answers. {}", lines.join("; "))).into()
+}
+
+/// Who has not answered in time is left alone with its thread.
+fn ask_all(addresses: &[String], operating: &Arc<Operating>) -> Answers {
+    let (answered, answers) = channel();
+    for address in addresses {
+        let (answered, operating, address) = (answered.clone(), operating.clone(), address.clone());
+        thread::spawn(move || {
+            let answer = operating.ask(&address, &Request::Status);
+            // Whoever waited for it may have given up.
+            let _told = answered.send((address, answer));
+        });
+    }
+    drop(answered);
+    let late = || Err(Unanswered::NotReached(format!("no answer within {PATIENCE:?}")));
+    let mut all: Answers = addresses.iter().map(|address| (address.clone(), late())).collect();
+    let end = Instant::now() + PATIENCE;
+    while let Ok((address, answer)) =
+        answers.recv_timeout(end.saturating_duration_since(Instant::now()))
+    {
+        let report = answer.and_then(|asked| match asked.answer {
+            Answer::Status(report) => Ok(*report),
+            Answer::Refused(refused) => Err(Unanswered::Forbidden(refused.reason)),
+            other => Err(Unanswered::Lost(format!("it answers something else: {other:?}"))),
+        });
+        all.insert(address, report);
+    }
+    all
+}
