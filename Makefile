@@ -2,10 +2,11 @@
 
 RUN_PACKAGES  = mariadb-server mariadb-client mariadb-backup socat openssl rsync iproute2 lsof procps
 # chromium opens the reports; with what it needs, it takes 700 MB.
-TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 haproxy chromium fonts-dejavu-core
+TEST_PACKAGES = sysbench galera-4 e2fsprogs mariadb-test libfaketime stunnel4 haproxy prometheus-mysqld-exporter \
+                chromium fonts-dejavu-core
 QUORATE       = target/release/quorate
 
-.PHONY: monitoring-test upgrade-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test hosts-test
+.PHONY: monitoring-test upgrade-test help up down clean-cluster build packages test-packages test mtr mtr-quick bench bench-tests bench-galera go-tpc crash-rounds power-rounds chaos chaos-galera failover sim-million fuzz smoke-11.8 deb deb-test hosts-test readme-test
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -74,13 +75,15 @@ bench-tests: test-packages build go-tpc ## What the bench stands on, as root: ea
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
 	@scripts/smoke-11.8
 
-upgrade-test: test-packages ## Three servers from release 0.1.0 to this one, one after the other, under load, and back (as root)
+upgrade-test: test-packages ## Three servers and a logger from release 0.1.0 to this one, one after the other, under load, and back (as root)
 	@scripts/upgrade-test
 
-monitoring-test: ## The alert rules against what promtool plays to them
+# Prometheus takes 300 MB with what Debian's package depends on: no test of CI.
+monitoring-test: test-packages build ## The alert rules: promtool plays to them, then a real Prometheus watches a group in trouble (ten minutes, as root)
 	@scripts/install-packages prometheus
 	promtool check rules monitoring/quorate.rules.yml
 	promtool test rules monitoring/quorate.rules.test.yml
+	cargo test -p quorate-tests --features servers --test prometheus -- --ignored --nocapture
 
 deb: packages ## Debian packages of the library and the command, in target/deb
 	@scripts/install-packages debhelper fakeroot
@@ -89,11 +92,14 @@ deb: packages ## Debian packages of the library and the command, in target/deb
 	@fakeroot debian/rules clean >/dev/null
 	@ls target/deb/*.deb
 
-deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 in target/, beside a server that runs (as root)
-	@scripts/deb-test
+deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 and a Debian 13 in target/, beside a server that runs (as root)
+	@scripts/deb-test bookworm trixie
 
 hosts-test: deb ## The packages on five hosts that share nothing but a network: servers, a logger, and one that operates them (as root)
 	@scripts/hosts-test
+
+readme-test: ## README's first commands, as printed, in a Debian 12 that has Rust, and nothing else (as root, with the network)
+	@scripts/readme-test
 
 fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) or FUZZ_RUNS each, with a table; or FUZZ='wire_packet peer'
 	@scripts/fuzz $(FUZZ)

@@ -9,6 +9,7 @@
 //! * [`failover`]: one fault under load; how long nothing was acknowledged.
 //! * [`sysbench`]: the standard load, and comparing all nodes' tables after it.
 //! * [`tools`]: what load balancers, probes and exporters ask a node, and conclude.
+//! * [`program`]: a balancer, an exporter, Prometheus beside a cluster.
 //! * [`probe`]: what the machine itself takes for a sync or a network round trip.
 //! * [`standalone`]: a server without replication, to compare with.
 //! * [`mtr`]: MariaDB's own test suites, with this provider and with Galera.
@@ -24,6 +25,7 @@ pub mod failover;
 pub mod mtr;
 pub mod power;
 pub mod probe;
+pub mod program;
 pub mod standalone;
 pub mod sysbench;
 pub mod tools;

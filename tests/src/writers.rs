@@ -1,14 +1,14 @@
 //! The bench's clients that remember what was acknowledged, at the servers of tests.
 
-pub use quorate_bench::drive::writers::{door, table, Acks, Client, Door, Writers};
+pub use quorate_bench::drive::writers::{door, table, Ack, Acks, Client, Door, Writers};
 
 use crate::TestCluster;
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
 /// For reading all rows.
@@ -22,6 +22,34 @@ pub fn create_table(cluster: &TestCluster) -> Result<()> {
 /// The same at a server's socket.
 pub fn create_table_at(socket: &Path) -> Result<()> {
     table::create(&mut quorate_cli::sql::connect(socket, "root", CREATE_TIMEOUT)?)
+}
+
+/// From now on each row says which server wrote it for a client: servers that apply a row run no triggers.
+pub fn sign_rows(cluster: &TestCluster, leader: u16) -> Result<()> {
+    let (database, table) = (table::DATABASE, table::TABLE);
+    let trigger = format!(
+        "CREATE TRIGGER {database}.signed BEFORE INSERT ON {table} FOR EACH ROW SET NEW.filler = @@wsrep_node_name"
+    );
+    cluster.sql(leader, &trigger)
+}
+
+/// What was acknowledged from `begun` on, each row with the server that wrote it, as `node` has them.
+pub fn signed(
+    cluster: &TestCluster,
+    node: u16,
+    acks: &Acks,
+    begun: Instant,
+) -> Result<Vec<(Ack, String)>> {
+    let all: Vec<Ack> = acks.acks_in(begun, Instant::now()).copied().collect();
+    let first = all.iter().map(|ack| ack.id).min().unwrap_or_default();
+    let select = format!("SELECT id, filler FROM {} WHERE id >= {first}", table::TABLE);
+    let mut wrote: HashMap<u64, String> =
+        cluster.connect(node)?.query(select)?.into_iter().collect();
+    let signed = |ack: Ack| {
+        let server = wrote.remove(&ack.id);
+        Ok((ack, server.with_context(|| format!("node{node} lacks row {}", ack.id))?))
+    };
+    all.into_iter().map(signed).collect()
 }
 
 /// Starts `per_node` clients on each of `nodes`. `run` tells the ids of one run from those of

@@ -1,13 +1,16 @@
 //! The checks of load balancers, operators and exporters, in every state that a node can be asked
-//! in. `QUORATE_PROVIDER` runs the same with Galera: the table is what these tools see there.
+//! in. `QUORATE_PROVIDER` runs the same with Galera: the table is what these tools see there. mysqld_exporter is there
+//! itself, as Debian has it; clustercheck is in no package of Debian.
 //!
 //! Joining and Joined are not among them: the server takes no connection before it is Synced, with
 //! either provider, so a node that fetches its state or catches up is down to all tools.
 
 use anyhow::{bail, ensure, Context, Result};
 use mysql::prelude::Queryable;
+use quorate_tests::program::Program;
 use quorate_tests::tools::{ask, exporter, Verdicts};
 use quorate_tests::TestCluster;
+use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +22,42 @@ const POLL: Duration = Duration::from_millis(50);
 const SYNCED: [bool; 7] = [true; 7];
 const DESYNCED: [bool; 7] = [false, false, false, true, false, true, false];
 const OUT: [bool; 7] = [false; 7];
+
+/// Status variables (`wsrep_...`) that dashboards and alerts read.
+const READ: [&str; 32] = [
+    "ready",
+    "connected",
+    "cluster_status",
+    "cluster_conf_id",
+    "local_state",
+    "desync_count",
+    "flow_control_paused",
+    "flow_control_paused_ns",
+    "flow_control_sent",
+    "flow_control_recv",
+    "local_recv_queue",
+    "local_recv_queue_avg",
+    "local_recv_queue_max",
+    "local_send_queue",
+    "local_send_queue_avg",
+    "local_send_queue_max",
+    "local_cert_failures",
+    "local_bf_aborts",
+    "cert_deps_distance",
+    "replicated",
+    "replicated_bytes",
+    "received",
+    "received_bytes",
+    "last_committed",
+    "local_cached_downto",
+    "local_commits",
+    "cert_index_size",
+    "cert_interval",
+    "apply_window",
+    "commit_window",
+    "thread_count",
+    "cluster_weight",
+];
 
 /// All answers, taken while the node was in one state: (wsrep_local_state, verdicts).
 fn asked(cluster: &TestCluster, node: u16) -> Result<(String, Verdicts)> {
@@ -72,44 +111,10 @@ fn each_state_is_what_the_tools_take_it_for() -> Result<()> {
         .collect::<Result<_>>()?;
     assert_eq!(indexes.iter().sum::<f64>(), 3.0, "MaxScale's master has the lowest: {indexes:?}");
 
-    // What dashboards and alerts read.
     let metrics = exporter(&mut cluster.connect(1)?)?;
     assert_eq!(metrics["galera_gcache_size"], 128.0);
     assert_eq!(metrics["evs_repl_latency_parts"], 5.0);
-    for name in [
-        "ready",
-        "connected",
-        "cluster_status",
-        "cluster_conf_id",
-        "local_state",
-        "desync_count",
-        "flow_control_paused",
-        "flow_control_paused_ns",
-        "flow_control_sent",
-        "flow_control_recv",
-        "local_recv_queue",
-        "local_recv_queue_avg",
-        "local_recv_queue_max",
-        "local_send_queue",
-        "local_send_queue_avg",
-        "local_send_queue_max",
-        "local_cert_failures",
-        "local_bf_aborts",
-        "cert_deps_distance",
-        "replicated",
-        "replicated_bytes",
-        "received",
-        "received_bytes",
-        "last_committed",
-        "local_cached_downto",
-        "local_commits",
-        "cert_index_size",
-        "cert_interval",
-        "apply_window",
-        "commit_window",
-        "thread_count",
-        "cluster_weight",
-    ] {
+    for name in READ {
         ensure!(metrics.contains_key(&format!("wsrep_{name}")), "no wsrep_{name} in {metrics:?}");
     }
 
@@ -186,6 +191,73 @@ fn a_donor_is_out_for_writers_and_alive_for_its_operator() -> Result<()> {
         assert_eq!(await_state(&cluster, node, "4")?.row(), SYNCED, "node {node}");
     }
     cluster.passed()
+}
+
+/// The program itself, unchanged. It says what the server's status says, and what [`exporter`], which the other tests
+/// use in its place, makes of it.
+#[test]
+fn mysqld_exporter_itself_says_what_the_status_says() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    cluster.sql(1, "CREATE USER exporter@'127.0.0.1' IDENTIFIED BY 'seen'")?;
+    let rights = "PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT";
+    cluster.sql(1, &format!("GRANT {rights} ON *.* TO exporter@'127.0.0.1'"))?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    for node in cluster.all() {
+        let (server, port) = (cluster.base_port + 10 * node, cluster.base_port + 99);
+        let program = Program::start("prometheus-mysqld-exporter", port, |command| {
+            let source = format!("exporter:seen@(127.0.0.1:{server})/");
+            command
+                .env("DATA_SOURCE_NAME", source)
+                .arg("--log.level=warn")
+                .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        })?;
+        says_the_status(&cluster, node, &program)?;
+        cluster.sql(node, "SET GLOBAL wsrep_desync = ON")?;
+        await_state(&cluster, node, "2")?;
+        let said = says_the_status(&cluster, node, &program)?;
+        assert_eq!(said["mysql_global_status_wsrep_local_state"], 2.0);
+        cluster.sql(node, "SET GLOBAL wsrep_desync = OFF")?;
+    }
+    cluster.passed()
+}
+
+/// All that mysqld_exporter says, by series.
+fn says_the_status(
+    cluster: &TestCluster,
+    node: u16,
+    program: &Program,
+) -> Result<BTreeMap<String, f64>> {
+    let mut conn = cluster.connect(node)?;
+    let before = exporter(&mut conn)?;
+    let text = program.get("/metrics")?;
+    let after = exporter(&mut conn)?;
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let series = lines.filter_map(|line| line.rsplit_once(' '));
+    let said: BTreeMap<String, f64> =
+        series.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect();
+
+    // What changed meanwhile may be either.
+    let stood = before.iter().filter(|(name, value)| after.get(*name) == Some(value));
+    let ours: BTreeMap<&str, f64> =
+        stood.filter_map(|(name, value)| Some((name.strip_prefix("wsrep_")?, *value))).collect();
+    for (name, value) in &ours {
+        let theirs = said.get(&format!("mysql_global_status_wsrep_{name}"));
+        assert_eq!(theirs, Some(value), "wsrep_{name} of node {node}");
+    }
+    for name in READ {
+        ensure!(ours.contains_key(name), "wsrep_{name} of node {node} does not stand still");
+    }
+    let latency = ["min_seconds", "avg_seconds", "max_seconds", "stdev", "sample_size"];
+    for name in latency.map(|part| format!("mysql_galera_evs_repl_latency_{part}")) {
+        ensure!(said.contains_key(&name), "no {name} of node {node}");
+    }
+    assert_eq!(said["mysql_galera_gcache_size_bytes"], f64::from(128 << 20));
+    let group: Option<(String, String)> =
+        conn.query_first("SHOW STATUS LIKE 'wsrep_cluster_state_uuid'")?;
+    let label = format!("wsrep_cluster_state_uuid=\"{}\"", group.context("no group")?.1);
+    let info = said.keys().find(|name| name.starts_with("mysql_galera_status_info"));
+    ensure!(info.is_some_and(|info| info.contains(&label)), "{label} is not in {info:?}");
+    Ok(said)
 }
 
 /// The server leaves the host out where `wsrep_node_address` is an IPv6 address without brackets.
