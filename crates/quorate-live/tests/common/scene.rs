@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Between two commits, beyond what the machine takes without anybody's lies.
 const GAP: Duration = Duration::from_millis(100);
-const BASELINE: Duration = Duration::from_secs(3);
-const ATTACK: Duration = Duration::from_secs(5);
+const BASELINE: Duration = Duration::from_secs(2);
+const ATTACK: Duration = Duration::from_secs(4);
 const TRIES: usize = 3;
 /// What all lies of a test may cost in memory.
 const BYTES_MAX: u64 = 256 << 20;
