@@ -9,6 +9,7 @@ const HEAD: [&str; 10] =
     ["NODE", "ADDRESS", "ROLE", "STATE", "SEQNO", "LAG", "LOG", "ZONE", "PRIO", "RELEASE"];
 /// What is under way at the moment of the question is no lag.
 const LAG_SECONDS_SHOWN: f64 = 0.05;
+const LOG_AGE_SHOWN_S: u64 = 60;
 /// Below the table, where that is so.
 const PAUSED: &str =
     "The group is paused: no member is expelled, and leadership stays where it is (quorate resume).";
@@ -60,10 +61,11 @@ impl NodeSurvey {
         self.lag.map(|lag| format!("{lag}{seconds}"))
     }
 
-    /// `64.0 MiB, 6 h`: its size, and how far back it reaches.
+    /// `64.0 MiB, 6 h`: its size, and how far back it reaches at least. A single file, written to just now, tells nothing.
     fn log_in_words(&self) -> Option<String> {
         let bytes = human_bytes(self.log_bytes?);
         let age = self.own.as_ref().and_then(|own| own.log.age_s);
+        let age = age.filter(|age| *age >= LOG_AGE_SHOWN_S);
         Some(age.map_or(bytes.clone(), |age| format!("{bytes}, {}", human_age(age))))
     }
 
