@@ -139,11 +139,12 @@ impl Watched {
         alerts.map(alert).collect()
     }
 
-    /// Nothing is even pending for some time, once what is over has passed.
+    /// Nothing fires for some time, once what is over has passed. What looks back over minutes may still be pending.
     fn is_quiet(&self) -> Result<()> {
         let (begin, mut quiet) = (Instant::now(), Instant::now());
         while quiet.elapsed() < QUIET {
-            let alerts = self.alerts()?;
+            let alerts: Vec<Alert> =
+                self.alerts()?.into_iter().filter(|alert| alert.fires).collect();
             if !alerts.is_empty() {
                 ensure!(begin.elapsed() < PATIENCE, "there is still {alerts:?}");
                 quiet = Instant::now();
