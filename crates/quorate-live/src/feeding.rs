@@ -195,16 +195,15 @@ impl Feeder {
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
         self.feed.install(stored.meta, content.view, content.notes);
-        self.started(live)?;
+        self.started(live);
         live.log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
         Ok(())
     }
 
     /// The others may hear where it stands.
-    pub fn started(&mut self, live: &Live) -> Result<(), String> {
+    pub fn started(&self, live: &Live) {
         live.hands.gate.start(self.feed.applied());
         *live.hands.notes.lock() = self.feed.notes().clone();
         live.step(Input::Started(self.feed.applied()));
-        Ok(())
     }
 }

@@ -117,8 +117,7 @@ fn commits(moments: &[Moment], threads: &Helpers) -> Vec<[Duration; 8]> {
 
 /// Of one commit: from its certification to that of the next.
 fn parts(window: &[Moment], threads: &Helpers) -> Option<[Duration; 8]> {
-    let Helpers { feeder, logger, receivers } = threads;
-    let (feeder, logger) = (*feeder, *logger);
+    let &Helpers { feeder, logger, ref receivers } = threads;
     let (begin, session) = (window[0].at, window[0].thread);
     let by = |thread: i32, what: &'static str| {
         window.iter().filter(move |moment| moment.thread == thread && moment.is(what))

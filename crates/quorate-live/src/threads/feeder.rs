@@ -5,7 +5,10 @@ use crate::live::Live;
 
 pub(crate) fn run(live: &Live) {
     let Live { feeding, hands, .. } = live;
-    let mut goes_on = feeding.with(live, |feeder| feeder.started(live));
+    let mut goes_on = feeding.with(live, |feeder| {
+        feeder.started(live);
+        Ok(())
+    });
     while goes_on {
         goes_on = match hands.gate.next() {
             Next::Stop => false,
