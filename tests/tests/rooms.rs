@@ -33,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "at_rest",
             "options port query",
             "core",
+            "feeding",
             "live",
             "threads syncs",
             "open operator",

@@ -15,8 +15,8 @@
 //!
 //! Lock order: this one, then the machine's.
 
+use crate::core::Core;
 use crate::host::{KeptLog, StateMachine};
-use crate::live::Live;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{Entry, EntryKind, Index};
 use quorate_group::{Committed, Content, Feed, Input, LogLevel, Note, Noted};
@@ -50,8 +50,8 @@ impl Feeding {
     }
 
     /// Has the one who feeds do `work`; false if that is over.
-    pub fn with(&self, live: &Live, work: impl FnOnce(&mut Feeder) -> Result<(), String>) -> bool {
-        self.work(|feeder| Some(feeder.lock()), live, work) == Some(true)
+    pub fn with(&self, core: &Core, work: impl FnOnce(&mut Feeder) -> Result<(), String>) -> bool {
+        self.work(|feeder| Some(feeder.lock()), core, work) == Some(true)
     }
 
     pub fn end(&self) {
@@ -60,14 +60,14 @@ impl Feeding {
     }
 
     /// What was just found to be committed: fed here, or left to the feeder's thread.
-    pub fn in_passing(&self, live: &Live) {
-        let gate = &live.hands.gate;
+    pub fn in_passing(&self, core: &Core) {
+        let gate = &core.hands().gate;
         if !gate.waits() {
             return;
         }
         let mut fed = false;
-        let goes_on = self.work(Mutex::try_lock, live, |feeder| {
-            fed = feeder.feed_a_moment(live)?;
+        let goes_on = self.work(Mutex::try_lock, core, |feeder| {
+            fed = feeder.feed_a_moment(core)?;
             Ok(())
         });
         // Whoever held it looks again.
@@ -80,7 +80,7 @@ impl Feeding {
     fn work<'a>(
         &'a self,
         lock: impl FnOnce(&'a Slot) -> Option<MutexGuard<'a, Option<Box<Feeder>>>>,
-        live: &Live,
+        core: &Core,
         work: impl FnOnce(&mut Feeder) -> Result<(), String>,
     ) -> Option<bool> {
         // Declared first, so let go of last, in a panic too: it does not come back then.
@@ -91,8 +91,8 @@ impl Feeding {
         match work(feeder) {
             Ok(()) => *slot = taken,
             Err(reason) => {
-                let (node, index) = (&live.options.name, feeder.feed.position().index);
-                let notices = &live.hands.notices;
+                let (node, index) = (&core.hands().node, feeder.feed.position().index);
+                let notices = &core.hands().notices;
                 notices
                     .fatal(format!("node {node} cannot go on after log index {index}: {reason}"));
                 return Some(false);
@@ -104,32 +104,32 @@ impl Feeding {
 
 impl Feeder {
     /// All up to `up_to`, or as much of it as is read at once.
-    pub fn feed(&mut self, live: &Live, up_to: Index) -> Result<(), String> {
+    pub fn feed(&mut self, core: &Core, up_to: Index) -> Result<(), String> {
         if self.feed.position().index < up_to {
             self.entries.clear();
             let next = self.feed.position().index + 1;
-            match live.hands.wal.read(next, READ_BYTES, &mut self.entries) {
-                Ok(()) => self.apply_read(live, up_to)?,
+            match core.hands().wal.read(next, READ_BYTES, &mut self.entries) {
+                Ok(()) => self.apply_read(core, up_to)?,
                 // Only a snapshot from the leader takes away what was not applied.
-                Err(ReadError::Purged { .. }) if live.hands.gate.install_waits() => return Ok(()),
+                Err(ReadError::Purged { .. }) if core.hands().gate.install_waits() => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             }
         }
         if self.feed.is_snapshot_due() {
-            self.save_snapshot(live);
+            self.save_snapshot(core);
         }
         Ok(())
     }
 
     /// All that may be applied; false if that is more than a moment's work, or not in memory: then nothing is.
-    fn feed_a_moment(&mut self, live: &Live) -> Result<bool, String> {
-        let (next, up_to) = (self.feed.position().index + 1, live.hands.gate.open_to());
+    fn feed_a_moment(&mut self, core: &Core) -> Result<bool, String> {
+        let (next, up_to) = (self.feed.position().index + 1, core.hands().gate.open_to());
         let count = (up_to + 1).saturating_sub(next);
         if count > MOMENT_ENTRIES || self.feed.is_snapshot_due() {
             return Ok(false);
         }
         self.entries.clear();
-        let wal = &live.hands.wal;
+        let wal = &core.hands().wal;
         wal.read_cached(next..=up_to, MOMENT_BYTES, &mut self.entries);
         let bytes: usize = self.entries.iter().map(|entry| entry.data.len()).sum();
         let mut entries = self.entries.iter();
@@ -139,32 +139,32 @@ impl Feeder {
         if !whole || !entries.all(is_brief) {
             return Ok(false);
         }
-        self.apply_read(live, up_to)?;
+        self.apply_read(core, up_to)?;
         Ok(!self.feed.is_snapshot_due())
     }
 
-    fn apply_read(&mut self, live: &Live, up_to: Index) -> Result<(), String> {
+    fn apply_read(&mut self, core: &Core, up_to: Index) -> Result<(), String> {
         let mut entries = std::mem::take(&mut self.entries);
         for entry in entries.drain(..).take_while(|entry| entry.index <= up_to) {
-            self.apply(live, entry)?;
+            self.apply(core, entry)?;
         }
         self.entries = entries;
         Ok(())
     }
 
-    fn save_snapshot(&mut self, live: &Live) {
+    fn save_snapshot(&mut self, core: &Core) {
         let (meta, content) = self.feed.snapshot(self.machine.snapshot());
         let needed = self.machine.needs_from();
-        let bytes = live.hands.wal.bytes_from(self.machine.lags_from());
-        self.machine.kept(KeptLog { bytes, max: live.hands.log_max });
-        live.hands.snapshots.save(meta, content, needed);
+        let bytes = core.hands().wal.bytes_from(self.machine.lags_from());
+        self.machine.kept(KeptLog { bytes, max: core.hands().log_max });
+        core.hands().snapshots.save(meta, content, needed);
     }
 
-    fn apply(&mut self, live: &Live, entry: Entry) -> Result<(), String> {
+    fn apply(&mut self, core: &Core, entry: Entry) -> Result<(), String> {
         let (index, kind) = (entry.index, entry.kind);
         if let Some(committed) = self.feed.entry(entry)? {
             if let Committed::View { view, .. } = &committed {
-                live.hands.gate.set_view(view.clone());
+                core.hands().gate.set_view(view.clone());
             }
             self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
         }
@@ -172,38 +172,40 @@ impl Feeder {
         // Before it counts as applied: else it would be looked for in vain.
         if let Some(Noted { index, note, again }) = self.feed.take_noted() {
             if !again {
-                *live.hands.notes.lock() = self.feed.notes().clone();
+                *core.hands().notes.lock() = self.feed.notes().clone();
                 let what = match &note {
                     Note::Order(_) => "order: noted",
                     Note::Event(_) => "history:",
                 };
-                live.log(LogLevel::Info, format!("{what} index={index} {note}"));
+                core.hands().notices.log(LogLevel::Info, format!("{what} index={index} {note}"));
             }
-            live.step(Input::Noted(note.id()));
+            core.step(Input::Noted(note.id()));
         }
-        live.hands.gate.set_applied(self.feed.position());
+        core.hands().gate.set_applied(self.feed.position());
         if kind != EntryKind::Data {
-            live.step(Input::Applied(self.feed.applied()));
+            core.step(Input::Applied(self.feed.applied()));
         }
         Ok(())
     }
 
     /// Goes on from a snapshot that a leader sent.
-    pub fn install(&mut self, live: &Live, index: Index) -> Result<(), String> {
+    pub fn install(&mut self, core: &Core, index: Index) -> Result<(), String> {
         let (stored, content) =
-            live.hands.snapshots.load(index).map_err(|error| error.to_string())?;
+            core.hands().snapshots.load(index).map_err(|error| error.to_string())?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
         self.feed.install(stored.meta, content.view, content.notes);
-        self.started(live);
-        live.log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
+        self.started(core);
+        core.hands()
+            .notices
+            .log(LogLevel::Info, format!("continuing from the leader's snapshot of {index}"));
         Ok(())
     }
 
     /// The others may hear where it stands.
-    pub fn started(&self, live: &Live) {
-        live.hands.gate.start(self.feed.applied());
-        *live.hands.notes.lock() = self.feed.notes().clone();
-        live.step(Input::Started(self.feed.applied()));
+    pub fn started(&self, core: &Core) {
+        core.hands().gate.start(self.feed.applied());
+        *core.hands().notes.lock() = self.feed.notes().clone();
+        core.step(Input::Started(self.feed.applied()));
     }
 }

@@ -20,7 +20,8 @@
 //!  operator              orders, each with its author
 //!  open                  from a directory to a running member
 //!  threads  syncs        what each thread does
-//!  live  feeding         what the threads share
+//!  live                  what the threads share
+//!  feeding               committed entries on their way to the layer above
 //!  core                  the machine behind its lock, and what its output is carried out with
 //!  port                  what operators say, and are answered
 //!  at_rest              with what files are encrypted

@@ -46,7 +46,7 @@ impl Live {
     }
 
     pub fn step(&self, input: Input) {
-        self.with_machine(|machine, now_ms, out| machine.step(now_ms, input, out));
+        self.core.step(input);
     }
 
     /// The time that the machine is told.

@@ -7,8 +7,10 @@
 
 mod begin;
 mod carry;
+mod connections;
 mod disk;
 mod machine;
+mod snapshots;
 mod words;
 
 use crate::source::Source;
@@ -19,10 +21,10 @@ use disk::Disk;
 use machine::Machine;
 use quorate_consensus::{EntryKind, Fetch, Index, MemberId, Message, Proposal, Rules};
 use quorate_group::{
-    Alteration, Ask, AskAnswer, Assembly, Input, Intake, LogFigures, LogRoom, Mandate, Member,
-    Options, Order, Output, Parcel, Received,
+    Alteration, Ask, Assembly, Input, Intake, LogFigures, LogRoom, Mandate, Member, Options, Order,
+    Output, Received,
 };
-use quorate_wire::{Hello, Packet, Want};
+use quorate_wire::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use words::{Known, VICTIM};
 
@@ -147,98 +149,6 @@ impl World {
         self.carry_out(out);
     }
 
-    fn greet(&mut self, source: &mut Source<'_>) {
-        let hello = words::hello(source, self.keyed());
-        self.open(&hello);
-    }
-
-    /// False: it is not welcome.
-    fn open(&mut self, hello: &Hello) -> bool {
-        let mut out = Output::default();
-        let greeting = self.victim.greet(self.now_ms, hello, &mut out);
-        self.carry_out(out);
-        let Ok(greeting) = greeting else { return false };
-        let from = hello.from.member;
-        assert_eq!(greeting.connection.is_some(), hello.want == Want::Peer);
-        if let Some(connection) = greeting.connection {
-            let before = self.incoming.insert(from, (connection, Assembly::new(from)));
-            assert!(before.is_none_or(|(before, _)| before < connection));
-        }
-        true
-    }
-
-    fn join(&mut self, source: &mut Source<'_>) {
-        let member = words::member(source);
-        let (guest, request) =
-            (words::identity(source, self.keyed(), member), words::request(source));
-        let hello = Hello { want: Want::Join, expects: None, ..words::proper_hello(guest) };
-        if !self.open(&hello) {
-            return;
-        }
-        let mut out = Output::default();
-        self.victim.admit(self.now_ms, hello.from, &request, &mut out);
-        self.carry_out(out);
-    }
-
-    /// The victim has dialled somebody.
-    fn dialled(&mut self, source: &mut Source<'_>) {
-        let peer = words::member(source);
-        let input = match source.below(4) {
-            0 => Input::NotThere { peer, dialled_ms: self.now_ms },
-            1 => {
-                let (refusal, key) = (words::refusal(source), words::key(source));
-                Input::Refused { peer, refusal, key }
-            }
-            _ => {
-                let found = words::identity(source, self.keyed(), peer);
-                if self.victim.accepts(&found).is_err() {
-                    return;
-                }
-                self.outgoing.insert(peer);
-                Input::Connected(found)
-            }
-        };
-        self.step(input);
-    }
-
-    fn hang_up(&mut self, source: &mut Source<'_>) {
-        let peer = words::member(source);
-        match source.flag() {
-            true => self.end_incoming(peer),
-            false => self.end_outgoing(peer),
-        }
-        self.follow();
-    }
-
-    fn end_incoming(&mut self, peer: MemberId) {
-        if let Some((connection, _)) = self.incoming.remove(&peer) {
-            self.queue.push_back(Input::IncomingClosed { peer, connection });
-        }
-    }
-
-    fn end_outgoing(&mut self, peer: MemberId) {
-        if self.outgoing.remove(&peer) {
-            self.queue.push_back(Input::Disconnected(peer));
-        }
-    }
-
-    /// To the question that the victim asked.
-    fn answer(&mut self, source: &mut Source<'_>) {
-        let Some(Ask { addr, agree, .. }) = self.asked.take() else { return };
-        let member = words::member(source);
-        let from = words::identity(source, self.keyed(), member);
-        let answer = match source.below(5) {
-            0 => AskAnswer::Failed { reason: source.text() },
-            1 => {
-                let refusal = words::refusal(source);
-                AskAnswer::Refused { refusal, key: words::key(source) }
-            }
-            2 if agree => AskAnswer::Objection { from, reason: source.text() },
-            _ => AskAnswer::Admission { from, admission: words::admission(source) },
-        };
-        self.step(Input::Asked { addr, answer });
-    }
-
     fn packet(&mut self, source: &mut Source<'_>) {
         let from = words::member(source);
         let known = self.known();
@@ -283,39 +193,6 @@ impl World {
                 self.follow();
             }
         }
-    }
-
-    fn snapshot(&mut self, source: &mut Source<'_>) {
-        let (from, known) = (words::member(source), self.known());
-        let term = words::term(source, &known);
-        let (meta, content) = words::snapshot(source, &known);
-        Parcel::new(term, meta, content).for_each(|packet| self.receive(from, packet));
-    }
-
-    fn arrive(&mut self, received: Received, content: Bytes) {
-        let mut out = Output::default();
-        let wanted = self.victim.arrived(&received, &mut out);
-        self.carry_out(out);
-        let superseded = wanted.then(|| self.arrived.replace((received, content))).flatten();
-        if let Some((superseded, _)) = superseded {
-            self.step(Input::SnapshotNotStored(superseded));
-        }
-    }
-
-    /// The snapshot that has arrived is written, if there is room.
-    fn store(&mut self, room: bool) {
-        let Some((received, content)) = self.arrived.take() else { return };
-        if room {
-            self.disk.store(&received, content);
-            let mut out = Output::default();
-            let stays = self.victim.stored(self.now_ms, &received, &mut out);
-            self.carry_out(out);
-            if stays {
-                return;
-            }
-            self.disk.snapshots.remove(&received.meta.last.index);
-        }
-        self.step(Input::SnapshotNotStored(received));
     }
 
     fn propose(&mut self, source: &mut Source<'_>) {

@@ -35,7 +35,7 @@ use carry::carry_out;
 use links::Links;
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{EntryKind, Index, MemberId, Proposal};
-use quorate_group::{EventKind, Intake, Mandate, Member, Order, Output};
+use quorate_group::{EventKind, Input, Intake, Mandate, Member, Order, Output};
 use quorate_wire::Standing;
 use std::sync::atomic::{fence, AtomicBool, Ordering};
 use std::sync::Arc;
@@ -79,7 +79,15 @@ impl Core {
         self.with_links(|locked| self.carried_out(locked, work))
     }
 
-    /// The same, but wakes nobody to feed what is committed by that: the caller sees to it.
+    pub fn step(&self, input: Input) {
+        self.with(|machine, now_ms, out| machine.step(now_ms, input, out));
+    }
+
+    pub fn hands(&self) -> &Hands {
+        &self.hands
+    }
+
+    /// As [`Core::with`], but wakes nobody to feed what is committed by that: the caller sees to it.
     pub fn with_feeding(&self, work: impl FnOnce(&mut Member, u64, &mut Output)) {
         let mut held = self.hold(self.machine.lock());
         self.carried_out(&mut held.locked, work);

@@ -4,16 +4,16 @@ use crate::core::Next;
 use crate::live::Live;
 
 pub(crate) fn run(live: &Live) {
-    let Live { feeding, hands, .. } = live;
-    let mut goes_on = feeding.with(live, |feeder| {
-        feeder.started(live);
+    let Live { feeding, core, hands, .. } = live;
+    let mut goes_on = feeding.with(core, |feeder| {
+        feeder.started(core);
         Ok(())
     });
     while goes_on {
         goes_on = match hands.gate.next() {
             Next::Stop => false,
-            Next::Install(index) => feeding.with(live, |feeder| feeder.install(live, index)),
-            Next::UpTo(index) => feeding.with(live, |feeder| feeder.feed(live, index)),
+            Next::Install(index) => feeding.with(core, |feeder| feeder.install(core, index)),
+            Next::UpTo(index) => feeding.with(core, |feeder| feeder.feed(core, index)),
         };
     }
     feeding.end();

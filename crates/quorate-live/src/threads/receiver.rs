@@ -285,6 +285,6 @@ impl<'a> Receiver<'a> {
                 machine.step(now_ms, Input::Packet { from, packet }, out);
             }
         });
-        self.live.feeding.in_passing(self.live);
+        self.live.feeding.in_passing(&self.live.core);
     }
 }
