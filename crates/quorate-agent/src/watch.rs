@@ -70,6 +70,7 @@ fn look(
     match answer {
         Ok(report) => memory.answered(report, asked),
         Err(error) => {
+            // One that has no room for another connection is there, and what it said last holds as long as ever.
             let gone = matches!(error, Unanswered::NotReached(_));
             memory.not_answered(error.to_string(), gone);
         }

@@ -6,8 +6,10 @@
 //! - who comes too often makes room for itself: the oldest of the host that has most of them goes, and of hosts
 //!   that have as many the one that has been here longest. So nobody can keep the members of the group out from
 //!   one host, which may have as many addresses as a network of IPv6 has;
-//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]: none keeps the others out, and
-//!   all answers to one are paced together, on however many connections.
+//! - of operators at most [`OPERATORS_MAX`] are open, and of one [`OF_ONE_MAX`]; when there is no room, whoever has
+//!   clearly more than the one who comes loses its oldest, and for one on this host anybody does: so none keeps the
+//!   others out, and least of all the agent beside this member. All answers to one are paced together, on however
+//!   many connections. One is a name and a host, since the agents of a group may share a name.
 
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -20,7 +22,7 @@ const STRANGERS_MAX: usize = 64;
 /// From the connection to the introduction, however slowly it comes.
 const STRANGERS_TIME: Duration = Duration::from_secs(10);
 
-const OPERATORS_MAX: usize = 16;
+const OPERATORS_MAX: usize = 40;
 const OF_ONE_MAX: usize = 8;
 /// Between two answers to one operator, on average: each takes the machine for a moment, which commits wait for.
 const PACE: Duration = Duration::from_millis(50);
@@ -39,15 +41,18 @@ struct State {
     next: u64,
     closed: bool,
     /// Up to when each operator has used its time; those who have time left are not here.
-    used: BTreeMap<String, Instant>,
+    used: BTreeMap<Operator, Instant>,
 }
+
+/// Name, and host.
+type Operator = (String, IpAddr);
 
 struct Connection {
     stream: TcpStream,
     /// Has not introduced itself: since when, and from where.
     stranger: Option<(Instant, IpAddr)>,
-    /// The operator's name whose it is.
-    operator: Option<String>,
+    /// Whose it is, if an operator's.
+    operator: Option<Operator>,
 }
 
 /// Keeps a connection listed; dropping it takes it off the list.
@@ -121,21 +126,30 @@ impl Listed<'_> {
     /// It has introduced itself as the operator of this name. False if too many of them are connected.
     pub fn known_operator(&self, name: &str) -> bool {
         let mut state = self.connections.state.lock();
-        let operators = state.open.values().filter_map(|connection| connection.operator.as_deref());
-        let own = operators.clone().filter(|operator| *operator == name).count();
-        if operators.count() >= OPERATORS_MAX || own >= OF_ONE_MAX {
+        let Some(connection) = state.open.get(&self.number) else { return false };
+        let Ok((operator, is_here)) = operator_of(name, &connection.stream) else { return false };
+        if !state.has_room_for(&operator, is_here) {
             return false;
         }
         if let Some(connection) = state.open.get_mut(&self.number) {
-            (connection.stranger, connection.operator) = (None, Some(name.to_owned()));
+            (connection.stranger, connection.operator) = (None, Some(operator));
         }
         true
     }
 
-    /// The operator of this name asks for something: how long it has to wait for the answer.
-    pub fn pause(&self, operator: &str) -> Duration {
-        self.connections.state.lock().pause(operator, Instant::now())
+    /// Its operator asks for something: how long it has to wait for the answer.
+    pub fn pause(&self) -> Duration {
+        let mut state = self.connections.state.lock();
+        let connection = state.open.get(&self.number);
+        let operator = connection.and_then(|connection| connection.operator.clone());
+        operator.map_or(Duration::ZERO, |operator| state.pause(operator, Instant::now()))
     }
+}
+
+/// Of who dials with this name: who that is, and whether it runs on this host.
+fn operator_of(name: &str, stream: &TcpStream) -> io::Result<(Operator, bool)> {
+    let (from, to) = (stream.peer_addr()?.ip(), stream.local_addr()?.ip());
+    Ok(((name.to_owned(), host_of(from)), from == to || from.to_canonical().is_loopback()))
 }
 
 impl Drop for Listed<'_> {
@@ -145,9 +159,34 @@ impl Drop for Listed<'_> {
 }
 
 impl State {
-    fn pause(&mut self, operator: &str, now: Instant) -> Duration {
+    /// Whether one more connection of this operator may be; where another one is in the way, it has ended.
+    fn has_room_for(&mut self, operator: &Operator, is_here: bool) -> bool {
+        let mut count = BTreeMap::<&Operator, (usize, u64)>::new();
+        for (number, connection) in &self.open {
+            if let Some(operator) = &connection.operator {
+                count.entry(operator).or_insert((0, *number)).0 += 1;
+            }
+        }
+        let own = count.get(operator).map_or(0, |(own, _)| *own);
+        if own >= OF_ONE_MAX {
+            return false;
+        }
+        if count.values().map(|(of_one, _)| of_one).sum::<usize>() < OPERATORS_MAX {
+            return true;
+        }
+        let most = count.into_values().max_by_key(|(of_one, oldest)| (*of_one, Reverse(*oldest)));
+        let Some((_, oldest)) = most.filter(|(of_one, _)| is_here || *of_one > own + 1) else {
+            return false;
+        };
+        if let Some(ended) = self.open.remove(&oldest) {
+            shut(&ended.stream);
+        }
+        true
+    }
+
+    fn pause(&mut self, operator: Operator, now: Instant) -> Duration {
         self.used.retain(|_, until| *until > now);
-        let until = self.used.entry(operator.to_owned()).or_insert(now);
+        let until = self.used.entry(operator).or_insert(now);
         *until += PACE;
         until.saturating_duration_since(now + BURST * PACE)
     }
@@ -260,26 +299,66 @@ mod tests {
         assert_eq!(open.count(), STRANGERS_MAX - 1, "and the other stranger");
     }
 
+    /// Connections from this address of the host, all of the operator of this name; the first of them that are let
+    /// in.
+    fn operators<'a>(
+        connections: &'a Connections,
+        listener: &TcpListener,
+        (name, last): (&str, u8),
+        count: usize,
+    ) -> Vec<(TcpStream, Listed<'a>)> {
+        let connected = (0..count).map(|_| {
+            let (dialled, accepted) = from(listener, last);
+            let listed = connections.list_stranger(&accepted).unwrap();
+            listed.known_operator(name).then_some((dialled, listed))
+        });
+        connected.map_while(|known| known).collect()
+    }
+
     #[test]
     fn operators_are_limited_and_hear_that_the_member_is_cut_off() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connections = Connections::default();
-        let streams: Vec<_> = (0..=OPERATORS_MAX).map(|_| from(&listener, 1)).collect();
-        let listed: Vec<_> =
-            streams.iter().map(|(_, there)| connections.list_stranger(there).unwrap()).collect();
-        let (last, others) = listed.split_last().unwrap();
-        let (of_ann, of_bob) = others.split_at(OF_ONE_MAX);
-        assert!(of_ann.iter().all(|listed| listed.known_operator("ann")));
-        assert!(!last.known_operator("ann"), "she has so many already");
-        assert!(of_bob.iter().all(|listed| listed.known_operator("bob")));
-        assert!(!last.known_operator("eve"), "there are so many already");
-        last.known();
+        let mut of_ann = operators(&connections, &listener, ("ann", 2), OF_ONE_MAX + 1);
+        assert_eq!(of_ann.len(), OF_ONE_MAX, "she has so many");
+        let (mut member, accepted) = from(&listener, 1);
+        let listed = connections.list_stranger(&accepted).unwrap();
+        listed.known();
         connections.cut_members();
-        let mut dialled: Vec<_> = streams.into_iter().map(|(dialled, _)| dialled).collect();
-        assert!(!is_open(&mut dialled.pop().unwrap()), "a member's");
-        assert!(dialled.iter_mut().all(is_open));
+        assert!(!is_open(&mut member), "a member's");
+        assert!(of_ann.iter_mut().all(|(dialled, _)| is_open(dialled)));
         connections.cut();
-        assert!(!dialled.iter_mut().any(is_open));
+        assert!(!of_ann.iter_mut().any(|(dialled, _)| is_open(dialled)));
+    }
+
+    #[test]
+    fn who_has_most_operators_connected_makes_room_and_for_who_is_here_anybody_does() {
+        let count = |of: &mut Vec<(TcpStream, Listed<'_>)>| {
+            of.iter_mut().filter_map(|(dialled, _)| is_open(dialled).then_some(())).count()
+        };
+        let elsewhere = |name: &str, last| ((name.to_owned(), [10, 0, 0, last].into()), false);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let mut all: Vec<_> = (0..OPERATORS_MAX / OF_ONE_MAX)
+            .map(|n| operators(&connections, &listener, (&format!("o{n}"), 2), OF_ONE_MAX))
+            .collect();
+        let room = |of: &(Operator, bool)| connections.state.lock().has_room_for(&of.0, of.1);
+        assert!(room(&elsewhere("eve", 1)));
+        let open: Vec<usize> = all.iter_mut().map(count).collect();
+        assert_eq!(open.iter().sum::<usize>(), OPERATORS_MAX - 1, "{open:?}");
+        assert_eq!(open[0], OF_ONE_MAX - 1, "the oldest");
+        // As the agents of as many members have them: one each.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let mut agents: Vec<_> = (0..OPERATORS_MAX as u8)
+            .flat_map(|last| operators(&connections, &listener, ("agent", last + 2), 1))
+            .collect();
+        assert_eq!(agents.len(), OPERATORS_MAX);
+        let room = |of: &(Operator, bool)| connections.state.lock().has_room_for(&of.0, of.1);
+        assert!(!room(&elsewhere("eve", 1)));
+        assert_eq!(count(&mut agents), OPERATORS_MAX);
+        assert!(room(&(elsewhere("eve", 1).0, true)));
+        assert_eq!(count(&mut agents), OPERATORS_MAX - 1);
     }
 
     #[test]
@@ -298,12 +377,14 @@ mod tests {
     #[test]
     fn an_operator_has_some_answers_at_once_and_then_one_after_the_other() {
         let (mut state, now) = (State::default(), Instant::now());
-        assert!((0..BURST).all(|_| state.pause("ann", now).is_zero()));
-        assert_eq!(state.pause("ann", now), PACE);
-        assert_eq!(state.pause("ann", now + PACE), PACE);
-        assert!(state.pause("bob", now).is_zero(), "each has its own");
+        let of = |name: &str, last| (name.to_owned(), IpAddr::from([10, 0, 0, last]));
+        assert!((0..BURST).all(|_| state.pause(of("ann", 1), now).is_zero()));
+        assert_eq!(state.pause(of("ann", 1), now), PACE);
+        assert_eq!(state.pause(of("ann", 1), now + PACE), PACE);
+        assert!(state.pause(of("bob", 1), now).is_zero(), "each has its own");
+        assert!(state.pause(of("ann", 2), now).is_zero(), "on each host");
         let later = now + 2 * BURST * PACE;
-        assert!((0..BURST).all(|_| state.pause("ann", later).is_zero()));
+        assert!((0..BURST).all(|_| state.pause(of("ann", 1), later).is_zero()));
         assert_eq!(state.used.len(), 1, "who has time left is forgotten");
     }
 }

@@ -40,6 +40,9 @@ pub enum Unanswered {
     /// Nothing was asked: nobody is there, or says what a member says.
     #[error("{0}")]
     NotReached(String),
+    /// It has as many operators as it takes at a time. Nothing was asked.
+    #[error("{0}")]
+    Busy(String),
     /// It does not let this operator in, or is not to be believed itself. Nothing was done.
     #[error("{0}")]
     Forbidden(String),
@@ -54,6 +57,7 @@ impl Unanswered {
         let with = |text| format!("{whose}: {text}");
         match self {
             Unanswered::NotReached(text) => Unanswered::NotReached(with(text)),
+            Unanswered::Busy(text) => Unanswered::Busy(with(text)),
             Unanswered::Forbidden(text) => Unanswered::Forbidden(with(text)),
             Unanswered::Lost(text) => Unanswered::Lost(with(text)),
         }
@@ -150,6 +154,9 @@ fn not_reached(error: DialError) -> Unanswered {
     match error {
         DialError::Refused { refusal, .. } if refusal.code == RefusalCode::Forbidden => {
             Unanswered::Forbidden(refusal.text)
+        }
+        DialError::Refused { refusal, .. } if refusal.code == RefusalCode::Busy => {
+            Unanswered::Busy(refusal.text)
         }
         DialError::Refused { refusal, .. } if refusal.code == RefusalCode::Security => {
             let what =

@@ -127,7 +127,7 @@ impl Served<'_> {
                     return Err(WireError::BadValue { what, value }.into());
                 }
             };
-            if !self.live.pause(self.listed.pause(&self.shown.name)) {
+            if !self.live.pause(self.listed.pause()) {
                 break;
             }
             let answer = match Request::decode(&body) {

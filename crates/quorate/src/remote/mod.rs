@@ -209,7 +209,7 @@ pub fn operating(target: &Target) -> Result<Operating> {
 
 fn code_of(error: &Unanswered) -> u8 {
     match error {
-        Unanswered::NotReached(_) => UNREACHABLE,
+        Unanswered::NotReached(_) | Unanswered::Busy(_) => UNREACHABLE,
         Unanswered::Forbidden(_) => NO_PERMISSION,
         Unanswered::Lost(_) => FAILED,
     }
