@@ -46,7 +46,13 @@ pub fn up(dir: &Path, args: &Up) -> Result<u8> {
         let mut start = beginning(&cluster, &node)?;
         start.new_cluster = true;
         watched.push(server::launch(&mut cluster, &node, &start)?);
-        code_of(&server::wait_synced(&cluster, &mut watched, &progress, end));
+        let code = code_of(&server::wait_synced(&cluster, &mut watched, &progress, end));
+        if code != OK {
+            progress.say(&format!(
+                "no other node is started, because {name} did not begin the cluster"
+            ));
+            return Ok(code);
+        }
     }
     let nodes = cluster.nodes();
     start_and_watch(&mut cluster, lock, nodes, &progress, end)
