@@ -95,7 +95,7 @@ impl Watched {
         fs::create_dir(&folder)?;
         let addresses: Vec<&str> = agents.iter().map(|agent| &*agent.address).collect();
         let config = format!(
-            "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [{RULES}]\n\
+            "global: {{scrape_interval: 1s}}\nrule_files: [{RULES}]\n\
              scrape_configs:\n  - job_name: quorate\n    static_configs:\n      \
              - targets: {addresses:?}\n        labels: {{cluster: shop}}\n"
         );
