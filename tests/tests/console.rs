@@ -1,5 +1,5 @@
-//! The console in real Chromium: who is a member, a kill, and orders by mouse and by keyboard. It asks nobody but its
-//! agent, and complains about nothing.
+//! The console in real Chromium: who is a member, a kill, also of the leader beside the agent, and orders by mouse and by
+//! keyboard. It asks nobody but its agent, and complains about nothing.
 
 use anyhow::{ensure, Context, Result};
 use quorate_report::browser::{Browser, View};
@@ -8,6 +8,8 @@ use quorate_tests::{await_that, sized, TestCluster};
 use std::path::Path;
 use std::time::Duration;
 
+/// The node beside which the agent is.
+const BESIDE: u16 = 1;
 const WIDE: View = View { width: 1200, dark: false, print: false };
 
 /// A kill is on the page in so long: two seconds, if the machine does nothing else.
@@ -38,15 +40,15 @@ fn asks(browser: &mut Browser) -> Result<bool> {
 /// Once the page lets it be chosen, which it does when its node is well and does not lead.
 fn click_lead(browser: &mut Browser, node: u16) -> Result<()> {
     let button = format!("#lead-node{node}");
-    let disabled = format!("document.querySelector('{button}').disabled");
-    await_that(&button, || Ok(browser.evaluate(&disabled)? == false))?;
+    let disabled = format!("document.querySelector('{button}').getAttribute('aria-disabled')");
+    await_that(&button, || Ok(browser.evaluate(&disabled)? == "false"))?;
     browser.click(&button)
 }
 
 #[test]
 fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
     let cluster = TestCluster::up(3, "")?;
-    let agent = Agent::of(&cluster, 1)?;
+    let agent = Agent::of(&cluster, BESIDE)?;
     let origin = format!("http://{}/", agent.address);
     let mut browser = Browser::start()?;
     browser.visit(&format!("{origin}console"), WIDE)?;
@@ -55,7 +57,8 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
         Ok(rows == 3 && text(&mut browser, "#state")? == "all members are well")
     })?;
 
-    let killed = cluster.followers()?.into_iter().find(|node| *node != 1).context("a follower")?;
+    let followers = cluster.followers()?;
+    let killed = followers.into_iter().find(|node| *node != BESIDE).context("a follower")?;
     cluster.quorate(&["kill", &killed.to_string()])?;
     let seen = await_that("the kill on the page", || {
         Ok(text(&mut browser, "#state")? == format!("no answer from node{killed}"))
@@ -74,6 +77,9 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
     ensure!(!is_shown(&mut browser, "#number")?, "a priority is asked for");
     browser.click("#no")?;
     ensure!(!asks(&mut browser)?, "Cancel does not end it");
+    // Also after the next second.
+    std::thread::sleep(Duration::from_millis(1500));
+    ensure!(focused(&mut browser)? == format!("lead-node{to}"), "Cancel loses the place");
     click_lead(&mut browser, to)?;
     browser.click("#token")?;
     browser.enter(TOKEN)?;
@@ -99,6 +105,11 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
     await_that("the other leader", || Ok(text(&mut browser, "#facts")?.starts_with(&leads)))?;
     let events = text(&mut browser, "#events")?;
     ensure!(events.contains(&format!("node{to} leads now")), "{events}");
+    ensure!(focused(&mut browser)? == format!("lead-node{to}"), "an order loses the place");
+    let announced = text(&mut browser, "#announced")?;
+    for said in ["order switchover", &leads] {
+        ensure!(announced.contains(said), "screen readers are not told {said}: {announced}");
+    }
 
     // Enter in the field of the token does what was asked about.
     let to = cluster.followers()?[0];
@@ -144,6 +155,8 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
         format!("document.querySelector('#rank-node{to}').closest('tr').cells[3].textContent");
     await_that("the new priority", || Ok(browser.evaluate(&cell)? == "70"))?;
 
+    the_leader_beside_the_agent_is_killed(&cluster, &agent, &mut browser)?;
+
     assert_eq!(browser.complaints(&origin), Vec::<String>::new());
     let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/console");
     std::fs::create_dir_all(&pictures)?;
@@ -155,4 +168,44 @@ fn a_group_is_watched_and_led_from_the_console() -> Result<()> {
         ensure!(wide == true, "{}: wider than its window", view.name());
     }
     cluster.passed()
+}
+
+/// What its own agent knew last does not count any more: the page says who leads now, as the others do.
+fn the_leader_beside_the_agent_is_killed(
+    cluster: &TestCluster,
+    agent: &Agent,
+    browser: &mut Browser,
+) -> Result<()> {
+    let bearer = format!("Bearer {TOKEN}");
+    let order = format!("{{\"candidate\":\"node{BESIDE}\"}}");
+    let (code, said) = agent.order("/switchover", &order, Some(&bearer))?;
+    ensure!(code == 200, "{code} {said}");
+    let leads = |browser: &mut Browser, node: u16| {
+        Ok(text(browser, "#facts")?.starts_with(&format!("node{node} leads")))
+    };
+    await_that("the agent's own node to lead", || leads(browser, BESIDE))?;
+
+    cluster.quorate(&["kill", &BESIDE.to_string()])?;
+    await_that("the kill of the leader on the page", || {
+        Ok(text(browser, "#state")? == format!("no answer from node{BESIDE}"))
+    })?;
+    let mut next = BESIDE;
+    await_that("the next leader", || {
+        next = cluster.leader()?;
+        Ok(next != BESIDE)
+    })?;
+    await_that("the next leader on the page", || leads(browser, next))?;
+    let role = |node: u16| {
+        format!("document.querySelector('#lead-node{node}').closest('tr').cells[1].textContent")
+    };
+    ensure!(browser.evaluate(&role(next))? == "leads", "the row of node{next}");
+    ensure!(browser.evaluate(&role(BESIDE))? == "unknown", "the row of the dead node");
+    let announced = text(browser, "#announced")?;
+    ensure!(announced.contains(&format!("node{next} leads")), "{announced}");
+
+    cluster.quorate(&["start", &BESIDE.to_string()])?;
+    await_that("all members well once more", || {
+        Ok(text(browser, "#state")? == "all members are well")
+    })?;
+    Ok(())
 }

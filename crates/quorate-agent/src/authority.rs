@@ -2,19 +2,22 @@
 //!
 //! Invariants:
 //! - an order needs the token, which nobody reads on its way: it comes from this host, or over TLS;
+//! - whoever is refused is noted in the journal;
 //! - no browser shows the token by itself: no answer asks it for a password (`WWW-Authenticate`), which it would keep,
 //!   and show for a page of another site, too.
 
 use crate::http::Serving;
+use crate::journal::Ordered;
 use crate::serve::Peer;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{header, HeaderMap, StatusCode};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
-/// Whoever sent this request may give orders. Nothing else of it is looked at before.
-pub struct MayOrder;
+/// Whoever sent this request may give orders. Its body is not looked at before, and not yet here.
+pub struct MayOrder(pub Ordered);
 
 impl FromRequestParts<Arc<Serving>> for MayOrder {
     type Rejection = (StatusCode, &'static str);
@@ -24,7 +27,20 @@ impl FromRequestParts<Arc<Serving>> for MayOrder {
         serving: &Arc<Serving>,
     ) -> Result<MayOrder, Self::Rejection> {
         let peer = parts.extensions.get::<Peer>();
-        may_order(serving.token.as_deref(), peer, &parts.headers).map(|()| MayOrder)
+        let ordered = Ordered {
+            what: format!("{} {}", parts.method, parts.uri.path()),
+            user: shown(&parts.headers).and_then(|shown| shown.user),
+            from: peer.map(|peer| peer.addr),
+            ..Ordered::default()
+        };
+        let refused = match may_order(serving.token.as_deref(), peer, &parts.headers) {
+            Ok(()) => return Ok(MayOrder(ordered)),
+            Err(refused) => refused,
+        };
+        let (serving, said) = (serving.clone(), (refused.0, refused.1.to_owned()));
+        // Where the journal stands still, health checks are answered all the same.
+        drop(spawn_blocking(move || serving.refusals.note(&ordered, &said)));
+        Err(refused)
     }
 }
 
@@ -42,7 +58,7 @@ fn may_order(
                    the token could be read on its way; without TLS: quorate --seed HOST:PORT switchover";
         return Err((StatusCode::FORBIDDEN, why));
     }
-    match shown(headers).is_some_and(|shown| is_same(&shown, token.as_bytes())) {
+    match shown(headers).is_some_and(|shown| is_same(&shown.token, token.as_bytes())) {
         true => Ok(()),
         false => {
             let why = "nothing was done: show the token of --token-file, as Authorization: Bearer TOKEN, or as the \
@@ -52,19 +68,27 @@ fn may_order(
     }
 }
 
-/// What is shown as the token: itself, or as the password of some user.
-fn shown(headers: &HeaderMap) -> Option<Vec<u8>> {
+/// What is shown as the token.
+struct Shown {
+    token: Vec<u8>,
+    /// Whose password it is said to be.
+    user: Option<String>,
+}
+
+/// The token itself, or as the password of some user.
+fn shown(headers: &HeaderMap) -> Option<Shown> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, shown) = value.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
-        return Some(shown.as_bytes().to_vec());
+        return Some(Shown { token: shown.as_bytes().to_vec(), user: None });
     }
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
     }
     let account = BASE64_STANDARD.decode(shown.trim()).ok()?;
     let user_end = account.iter().position(|byte| *byte == b':')?;
-    Some(account[user_end + 1..].to_vec())
+    let user = String::from_utf8_lossy(&account[..user_end]).into_owned();
+    Some(Shown { token: account[user_end + 1..].to_vec(), user: Some(user) })
 }
 
 /// In a time that does not tell where they differ.
@@ -126,5 +150,11 @@ mod tests {
             assert_eq!(refused(other), UNKNOWN, "{other}");
         }
         assert_eq!(refused("bearer ri:ght"), None, "the scheme is written in any case");
+        let user = |value: &str| {
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value.parse().unwrap())]);
+            shown(&headers).and_then(|shown| shown.user)
+        };
+        assert_eq!(user(&basic("ann:ri:ght")).as_deref(), Some("ann"));
+        assert_eq!(user("Bearer ri:ght"), None);
     }
 }

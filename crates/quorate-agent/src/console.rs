@@ -1,17 +1,20 @@
 //! The console: a page with its style and scripts, and what it shows, as server-sent events.
 
+use crate::followers::Follower;
 use crate::http::{Serving, Shared};
 use crate::memory::Told;
-use crate::samples::Sample;
+use crate::serve::Peer;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{header, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::Router;
-use serde_json::json;
+use axum::{Extension, Router};
+use serde_json::Value;
+use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
+use tokio::task::spawn_blocking;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -47,45 +50,163 @@ pub fn routes() -> Router<Arc<Serving>> {
 /// What is sent to one that follows.
 struct Followed {
     serving: Arc<Serving>,
-    news: Receiver<Arc<Sample>>,
+    news: Receiver<Arc<str>>,
     /// What is kept, before what comes.
-    first: Option<Vec<Arc<Sample>>>,
+    first: Option<Vec<Arc<str>>>,
     told: Told,
+    _place: Follower,
 }
 
 /// `history` first, with the samples that are kept and all that has happened; then `sample` each second, each with what
 /// has happened since.
-async fn follow(State(serving): Shared) -> Response {
+async fn follow(State(serving): Shared, Extension(peer): Extension<Peer>) -> Response {
+    let place = match serving.followers.admit(peer.addr) {
+        Ok(place) => place,
+        Err(why) => return (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+    };
     let (kept, news) = serving.samples.follow();
-    let followed = Followed { serving, news, first: Some(kept), told: Told::default() };
-    let stream = futures_util::stream::unfold(followed, |mut followed| async {
-        let told = followed.next().await?;
-        Some((told, followed))
+    let followed =
+        Followed { serving, news, first: Some(kept), told: Told::default(), _place: place };
+    let stream = futures_util::stream::unfold(followed, |followed| async {
+        let (event, followed) = followed.next().await?;
+        Some((Ok::<Event, Infallible>(event), followed))
     });
     Sse::new(stream).keep_alive(KeepAlive::default()).into_response()
 }
 
 impl Followed {
     /// `None` ends the connection; the page makes another, and begins anew.
-    async fn next(&mut self) -> Option<Result<Event, axum::Error>> {
-        let (kind, samples) = match self.first.take() {
-            Some(kept) => ("history", kept),
-            None => ("sample", vec![self.news.recv().await.ok()?]),
+    async fn next(mut self) -> Option<(Event, Followed)> {
+        let Some(kept) = self.first.take() else {
+            let sample = self.news.recv().await.ok()?;
+            return Some((self.event("sample", &[sample]), self));
         };
+        // Megabytes, perhaps: whoever asks meanwhile does not wait for them.
+        spawn_blocking(move || (self.event("history", &kept), self)).await.ok()
+    }
+
+    /// These samples, which are JSON, and what has happened since the last event.
+    fn event(&mut self, kind: &str, samples: &[Arc<str>]) -> Event {
         let (events, told) = self.serving.memory.history_from(self.told);
         self.told = told;
+        let (samples, events) = (samples.join(","), Value::Array(events));
         let orders = self.serving.token.is_some();
-        let body = json!({ "samples": samples, "events": events, "orders": orders });
-        Some(Event::default().event(kind).json_data(body))
+        let body = format!(r#"{{"samples":[{samples}],"events":{events},"orders":{orders}}}"#);
+        Event::default().event(kind).data(body)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::tests::{ask, connect, start};
+    use crate::memory::Memory;
+    use crate::samples::{Node, Sample, SAMPLES_MAX};
+    use crate::serve::tests::{ask, code, connect, serving_of, start, start_serving};
     use crate::serve::Limits;
-    use std::collections::BTreeSet;
+    use crate::verdict::tests::report;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    /// In a debug build, on a machine that does other things. Made on the thread that answers, the messages take seconds.
+    const ANSWER_MAX: Duration = Duration::from_millis(100);
+
+    /// An agent that has seen much of a large group.
+    fn start_full() -> SocketAddr {
+        let memory = Memory::new(Duration::from_secs(60));
+        for _ in 0..500 {
+            memory.not_answered("connection refused".into(), true);
+            memory.answered(report(true, "single"), Instant::now());
+        }
+        let serving = serving_of(memory);
+        let node = Node { state: "Synced".into(), seqno: Some(1 << 40), ..Node::default() };
+        let sample = Sample::of(&report(true, "single"), true, &BTreeMap::new());
+        let sample = Sample { nodes: vec![node; 9], ..sample };
+        (0..SAMPLES_MAX).for_each(|_| serving.samples.add(&sample));
+        start_serving(serving, Limits::default())
+    }
+
+    fn follow(agent: SocketAddr) -> TcpStream {
+        let mut socket = connect(agent);
+        write!(socket, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        socket
+    }
+
+    /// Up to the end of the first event.
+    fn first_event(socket: TcpStream) -> String {
+        let lines = BufReader::new(socket).lines().map_while(Result::ok);
+        let event = lines.skip_while(|line| !line.starts_with("event:"));
+        event.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_page_begins_with_all_that_is_kept() {
+        let event = first_event(follow(start_full()));
+        let data = event.strip_prefix("event: history\ndata: ").unwrap();
+        let told: Value = serde_json::from_str(data).unwrap();
+        let length = |part: &str| told[part].as_array().unwrap().len();
+        assert_eq!((length("samples"), length("events")), (SAMPLES_MAX, 1000));
+        assert_eq!(
+            (&told["samples"][7]["nodes"][8]["state"], &told["orders"]),
+            (&"Synced".into(), &true.into())
+        );
+    }
+
+    #[test]
+    fn a_host_with_too_many_pages_is_refused_another_until_one_is_closed() {
+        let agent = start(None, Limits::default());
+        let refused = || {
+            let mut socket = follow(agent);
+            let mut head = [0; 15];
+            socket.read_exact(&mut head).unwrap();
+            (code(&String::from_utf8_lossy(&head)) == "503").then_some(()).ok_or(socket)
+        };
+        let mut pages = Vec::new();
+        while let Err(page) = refused() {
+            pages.push(page);
+            assert!(pages.len() < 100, "there is no limit");
+        }
+        let answer = ask(connect(agent), "GET /events", "").unwrap();
+        assert!(answer.contains("no more may"), "{answer}");
+        drop(pages.pop());
+        let closed = Instant::now();
+        while refused().is_ok() {
+            assert!(closed.elapsed() < Duration::from_secs(20), "its place is not given back");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[test]
+    fn health_checks_do_not_wait_for_consoles_that_connect() {
+        let agent = start_full();
+        let end = Instant::now() + Duration::from_secs(2);
+        let consoles: Vec<_> = (0..6)
+            .map(|_| {
+                thread::spawn(move || {
+                    let mut seen = 0;
+                    while Instant::now() < end {
+                        seen +=
+                            usize::from(first_event(follow(agent)).starts_with("event: history"));
+                    }
+                    seen
+                })
+            })
+            .collect();
+        let mut took = Vec::new();
+        while Instant::now() < end {
+            let began = Instant::now();
+            assert_eq!(code(&ask(connect(agent), "GET /primary", "").unwrap()), "200");
+            took.push(began.elapsed());
+            thread::sleep(Duration::from_millis(5));
+        }
+        let seen: usize = consoles.into_iter().map(|console| console.join().unwrap()).sum();
+        took.sort();
+        let median = took[took.len() / 2];
+        assert!(seen >= 6, "only {seen} consoles connected");
+        assert!(median < ANSWER_MAX, "{median:?} while {seen} consoles connected");
+    }
 
     #[test]
     fn the_page_and_all_that_it_names_is_served_and_may_run() {

@@ -28,7 +28,7 @@ fn served() -> BTreeSet<String> {
         vec![MemberReport { matched_index: Some(1), standing, ..MemberReport::default() }];
     let memory = Memory::new(Duration::from_secs(60));
     memory.answered(all, Instant::now());
-    let text = render(&memory.known()).unwrap();
+    let text = render(&memory.known(), Some(90)).unwrap();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()
 }

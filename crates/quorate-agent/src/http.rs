@@ -3,10 +3,14 @@
 //!
 //! Invariant: each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody.
 
+use crate::followers::Followers;
+use crate::journal::Refusals;
 use crate::lag::{self, LagMax};
 use crate::memory::{Known, Memory};
 use crate::patroni::Cluster;
 use crate::samples::Samples;
+use crate::schedule::Schedule;
+use crate::tls::Tls;
 use crate::{console, metrics, orders, verdict};
 use axum::extract::{Query, State};
 use axum::http::{header, StatusCode};
@@ -26,6 +30,10 @@ pub struct Serving {
     pub operating: Arc<Operating>,
     pub member: String,
     pub token: Option<String>,
+    pub tls: Option<Arc<Tls>>,
+    pub followers: Arc<Followers>,
+    pub schedule: Schedule,
+    pub refusals: Refusals,
 }
 
 pub type Shared = State<Arc<Serving>>;
@@ -129,7 +137,8 @@ async fn cluster(State(serving): Shared) -> Response {
     let Some((report, age)) = &known.last else {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(shown(&known))).into_response();
     };
-    let cluster = Cluster::of(report, known.fresh.is_some());
+    let mut cluster = Cluster::of(report, known.fresh.is_some());
+    cluster.scheduled_switchover = serving.schedule.shown();
     Json(Shown { age_ms: age.as_millis() as u64, report, cluster }).into_response()
 }
 
@@ -138,7 +147,8 @@ async fn history(State(serving): Shared) -> Response {
 }
 
 async fn scrape(State(serving): Shared) -> Response {
-    match metrics::render(&serving.memory.known()) {
+    let days = serving.tls.as_ref().and_then(|tls| tls.days_left());
+    match metrics::render(&serving.memory.known(), days) {
         Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

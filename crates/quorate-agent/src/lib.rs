@@ -13,21 +13,26 @@
 //! * [`metrics`]: the same as OpenMetrics.
 //! * [`watch`]: a thread that asks a member.
 //! * [`samples`], [`survey`]: how all members were in the last ten minutes, for the console.
-//! * [`http`], [`patroni`], [`orders`]: the paths, with the meaning and status codes that Patroni's users know;
-//!   [`authority`]: who may give orders.
-//! * [`console`]: the page that shows the group live.
+//! * [`http`], [`patroni`]: the paths, with the meaning and status codes that Patroni's users know.
+//! * [`orders`]: what is ordered, [`authority`]: by whom, [`schedule`]: what is to be done later, [`carry_out`]: how it
+//!   is done, [`journal`]: what is noted of it.
+//! * [`console`]: the page that shows the group live, and [`followers`]: how many may look.
 //! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
-//!   long, and with which certificate.
+//!   long, and with which certificate; [`expiry`]: when that ends.
 
 #![forbid(unsafe_code)]
 
 mod authority;
+mod carry_out;
 mod connections;
 mod console;
 #[cfg(test)]
 mod dashboard;
+mod expiry;
+mod followers;
 mod history;
 mod http;
+mod journal;
 mod lag;
 mod memory;
 mod metrics;
@@ -36,6 +41,7 @@ mod orders;
 mod past;
 mod patroni;
 mod samples;
+mod schedule;
 mod serve;
 mod survey;
 mod tls;
@@ -87,8 +93,7 @@ pub enum StartError {
 pub struct Agent {
     listener: TcpListener,
     _watch: watch::Watch,
-    serving: http::Serving,
-    tls: Option<tls::Tls>,
+    serving: Arc<http::Serving>,
 }
 
 impl Agent {
@@ -97,7 +102,7 @@ impl Agent {
     /// # Errors
     /// The certificate cannot be used, the address cannot be listened on, or there is no thread.
     pub fn start(options: Options, operating: Operating) -> Result<Agent, StartError> {
-        let tls = options.tls.map(tls::Tls::read).transpose()?;
+        let tls = options.tls.map(tls::Tls::read).transpose()?.map(Arc::new);
         let address = options.listen;
         let listen = || {
             let listener = TcpListener::bind(address)?;
@@ -117,9 +122,19 @@ impl Agent {
         .map_err(StartError::Threads)?;
         survey::start(memory.clone(), operating.clone(), samples.clone())
             .map_err(StartError::Threads)?;
-        let (member, token) = (options.member, options.token);
-        let serving = http::Serving { memory, samples, operating, member, token };
-        Ok(Agent { listener, _watch: watch, serving, tls })
+        let serving = Arc::new(http::Serving {
+            memory,
+            samples,
+            operating,
+            member: options.member,
+            token: options.token,
+            tls,
+            followers: Arc::default(),
+            schedule: schedule::Schedule::default(),
+            refusals: journal::Refusals::default(),
+        });
+        schedule::start(serving.clone()).map_err(StartError::Threads)?;
+        Ok(Agent { listener, _watch: watch, serving })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
@@ -128,7 +143,8 @@ impl Agent {
 
     /// Answers requests, on this thread, for ever.
     pub fn serve(self) -> io::Result<()> {
-        let routes = http::routes(Arc::new(self.serving));
-        serve::serve(self.listener, routes, self.tls, serve::Limits::default())
+        let tls = self.serving.tls.clone();
+        let routes = http::routes(self.serving);
+        serve::serve(self.listener, routes, tls, serve::Limits::default())
     }
 }

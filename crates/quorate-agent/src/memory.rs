@@ -1,6 +1,7 @@
 //! The last report of the member, what came of those before, and since when there is none.
 //!
-//! Invariant: what is read here is never waited for longer than the lock takes, and never older than it says.
+//! Invariant: what is read here is never waited for longer than the lock takes, and never older than it says. Under the
+//! lock nothing is written as JSON, and nothing is copied that is long.
 
 use crate::history::{between, Event};
 use crate::past::{merged, Past};
@@ -31,7 +32,7 @@ struct Inner {
     silence: Option<String>,
     /// Nobody was there to be asked: what was known before counts for nothing, however young.
     gone: bool,
-    events: VecDeque<Event>,
+    events: VecDeque<Arc<Event>>,
     /// Events ever.
     noted: u64,
     /// The term and the id of the last leader that was seen, also while there is none.
@@ -166,14 +167,14 @@ impl Memory {
     /// What was not told yet, and what is told with that.
     pub fn history_from(&self, told: Told) -> (Vec<Value>, Told) {
         let (seen, next) = self.events_from(told.next);
-        let inner = self.inner.lock();
-        let history = merged(inner.past.noted_after(told.index), &seen);
+        let noted = self.inner.lock().past.noted();
+        let history = merged(noted.after(told.index), &seen);
         // Of another group, or of one that was forced back, it may be less.
-        (history, Told { next, index: inner.past.last() })
+        (history, Told { next, index: noted.last() })
     }
 
     /// Those from the one of this number on, and the number of the next; the first ever was 0.
-    pub fn events_from(&self, number: u64) -> (Vec<Event>, u64) {
+    pub fn events_from(&self, number: u64) -> (Vec<Arc<Event>>, u64) {
         let inner = self.inner.lock();
         let gone = inner.noted - inner.events.len() as u64;
         let passed = number.saturating_sub(gone) as usize;
@@ -186,7 +187,7 @@ impl Inner {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
         }
-        self.events.push_back(event);
+        self.events.push_back(Arc::new(event));
         self.noted += 1;
     }
 }

@@ -9,6 +9,7 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, N
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use quorate_latency::LatencyReport;
@@ -22,9 +23,15 @@ struct Member {
     member: String,
 }
 
-/// The text of one scrape.
-pub fn render(known: &Known) -> Result<String, fmt::Error> {
+/// Of what the agent was built, where the build was told that.
+const REVISION: Option<&str> = option_env!("QUORATE_REVISION");
+
+/// The text of one scrape. `certificate_days`: until the agent's own certificate ends, if it has one.
+pub fn render(known: &Known, certificate_days: Option<i64>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("quorate");
+    let version = [("version", env!("CARGO_PKG_VERSION"))].into_iter();
+    let build: Vec<_> = version.chain(REVISION.map(|revision| ("revision", revision))).collect();
+    registry.register("build", "Release of the agent.", Info::new(build));
     let mut gauge = |name: &str, help: &str, value: f64| {
         registry.register(name, help, ConstGauge::new(value));
     };
@@ -35,6 +42,13 @@ pub fn render(known: &Known) -> Result<String, fmt::Error> {
         known.fresh.is_some().into(),
     );
     gauge("report_age_seconds", "Age of what is known of the member.", age.unwrap_or(f64::NAN));
+    if let Some(days) = certificate_days {
+        gauge(
+            "agent_certificate_days",
+            "Days until the agent's own certificate ends.",
+            days as f64,
+        );
+    }
     if let Some(report) = &known.fresh {
         of_report(report, &mut gauge);
         of_members(report, &mut registry);
@@ -85,6 +99,7 @@ fn of_report(report: &Report, gauge: &mut impl FnMut(&str, &str, f64)) {
     flag("leader", "Whether this member leads the group.", own.leads);
     flag("quorum", "Whether this member is connected to a majority.", own.primary);
     flag("has_leader", "Whether this member knows who leads.", report.leader.is_some());
+    flag("paused", "Whether nothing moves leadership without an order.", report.rules.paused);
     flag("serving", "Whether its server answers clients, in step with the group.", serves(report));
     flag("primary", "Whether it leads, and its server takes writes.", is_primary(report));
     flag("writable", "Whether its server takes writes.", takes_writes(report));
@@ -268,11 +283,15 @@ mod tests {
     #[test]
     fn a_scrape_has_what_is_known_and_says_what_is_not() {
         let memory = Memory::new(Duration::from_secs(1));
-        let text = render(&memory.known()).unwrap();
+        let text = render(&memory.known(), None).unwrap();
         assert!(text.contains("quorate_up 0.0\n"), "{text}");
-        assert!(!text.contains("quorate_leader "), "{text}");
+        assert!(!text.contains("quorate_leader ") && !text.contains("quorate_paused "), "{text}");
+        assert!(!text.contains("quorate_agent_certificate_days"), "it has none: {text}");
+        let build = concat!("quorate_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"");
+        assert!(text.contains(build), "{text}");
         let mut seen = report(true, "single");
         seen.own.last_index = 50;
+        seen.rules.paused = true;
         let latency = Latency::default();
         for us in [300, 1_000, 7_000_000] {
             latency.took(Duration::from_micros(us));
@@ -286,9 +305,11 @@ mod tests {
             ..MemberReport::default()
         }];
         memory.answered(seen, Instant::now());
-        let text = render(&memory.known()).unwrap();
+        let text = render(&memory.known(), Some(-2)).unwrap();
         for line in [
             "quorate_up 1.0",
+            "quorate_paused 1.0",
+            "quorate_agent_certificate_days -2.0",
             "quorate_primary 1.0",
             "quorate_lag_write_sets 10.0",
             "quorate_lag_seconds 1.5",

@@ -1,58 +1,46 @@
-//! Orders, and how they are carried out. Who may give them: [`crate::authority`].
+//! Orders, as they are taken. Who may give them: [`crate::authority`].
 //!
-//! Invariant: an order is understood whole, or nothing is done.
+//! Invariants:
+//! - an order is understood whole, or nothing is done;
+//! - each is noted in the journal with what came of it, also if whoever gave it has gone meanwhile.
 
 use crate::authority::MayOrder;
+use crate::carry_out::{carry_out, hand_over, Switchover};
 use crate::http::{Serving, Shared};
+use crate::journal::{Ordered, Said};
+use crate::schedule;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::Router;
-use quorate_live::port::{Answer, MemberChange, Request, RulesChange, Why};
+use quorate_live::port::{MemberChange, Request, RulesChange};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 pub fn routes() -> Router<Arc<Serving>> {
     Router::new()
-        .route("/switchover", post(switchover))
+        .route("/switchover", post(switchover).delete(unschedule))
         .route("/priority", post(priority))
-        .route("/pause", post(|serving: Shared, may: MayOrder| set_paused(serving, may, true)))
-        .route("/resume", post(|serving: Shared, may: MayOrder| set_paused(serving, may, false)))
+        .route("/pause", post(|serving: Shared, by: MayOrder| set_paused(serving, by, true)))
+        .route("/resume", post(|serving: Shared, by: MayOrder| set_paused(serving, by, false)))
 }
 
-/// As Patroni takes it: who leads now, if that matters, and who is to.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Switchover {
-    leader: Option<String>,
-    #[serde(alias = "member")]
-    candidate: Option<String>,
-    scheduled_at: Option<String>,
+async fn switchover(serving: Shared, by: MayOrder, body: Bytes) -> Said {
+    given(serving, by, body, |serving, by, body| {
+        let order: Switchover = read(body)?;
+        match order.scheduled_at {
+            Some(_) => schedule::plan(serving, order, by),
+            None => Ok(hand_over(serving, &order)),
+        }
+    })
+    .await
 }
 
-async fn switchover(State(serving): Shared, _may: MayOrder, body: Bytes) -> Response {
-    let order: Switchover = match read(&body) {
-        Ok(order) => order,
-        Err(why) => return why.into_response(),
-    };
-    if let Some(at) = order.scheduled_at {
-        let what = format!(
-            "nothing was done: this agent hands over at once, and not at {at}. Let a command wait until then: \
-             quorate --seed HOST:PORT switchover --at TIME (in UTC)"
-        );
-        return (StatusCode::BAD_REQUEST, what).into_response();
-    }
-    let known = serving.memory.known();
-    let leads = known.fresh.as_ref().and_then(|report| report.leading());
-    let leads = leads.map(|leader| leader.name.clone());
-    if order.leader.is_some() && order.leader != leads {
-        let what = format!("{} leads, nothing was done", leads.as_deref().unwrap_or("nobody"));
-        return (StatusCode::PRECONDITION_FAILED, what).into_response();
-    }
-    carry_out(serving, Request::Switchover { to: order.candidate }).await
+async fn unschedule(serving: Shared, by: MayOrder) -> Said {
+    given(serving, by, Bytes::new(), |serving, _, _| Ok(schedule::cancel(serving))).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,54 +50,45 @@ struct Priority {
     priority: u8,
 }
 
-async fn priority(State(serving): Shared, _may: MayOrder, body: Bytes) -> Response {
-    let Priority { name, priority } = match read(&body) {
-        Ok(order) => order,
-        Err(why) => return why.into_response(),
-    };
-    let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
-    carry_out(serving, Request::MemberSet(change)).await
+async fn priority(serving: Shared, by: MayOrder, body: Bytes) -> Said {
+    given(serving, by, body, |serving, _, body| {
+        let Priority { name, priority } = read(body)?;
+        let change = MemberChange { name, priority: Some(priority), ..MemberChange::default() };
+        Ok(carry_out(serving, &Request::MemberSet(change)))
+    })
+    .await
 }
 
 /// Nothing moves leadership, or expels a member, without an order, until it is resumed.
-async fn set_paused(State(serving): Shared, _may: MayOrder, paused: bool) -> Response {
+async fn set_paused(serving: Shared, by: MayOrder, paused: bool) -> Said {
     let change = RulesChange { paused: Some(paused), ..RulesChange::default() };
-    carry_out(serving, Request::Rules(change)).await
+    let request = Request::Rules(change);
+    given(serving, by, Bytes::new(), move |serving, _, _| Ok(carry_out(serving, &request))).await
+}
+
+/// Does it on a thread of its own, which goes on to its end, and notes it there. `Err`: nothing was done.
+async fn given(
+    State(serving): Shared,
+    MayOrder(ordered): MayOrder,
+    body: Bytes,
+    order: impl FnOnce(&Serving, &Ordered, &[u8]) -> Result<Said, Said> + Send + 'static,
+) -> Said {
+    let done = spawn_blocking(move || {
+        let ordered = ordered.with(&body);
+        let said = order(&serving, &ordered, &body).unwrap_or_else(|refused| refused);
+        ordered.note(&said);
+        said
+    });
+    done.await.unwrap_or_else(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// JSON, whatever its sender calls it: many say nothing, or what their tool says by itself.
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, (StatusCode, String)> {
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Said> {
     serde_json::from_slice(body).map_err(|error| {
         let what =
             format!("nothing was done: the body is not the JSON that is taken here: {error}");
         (StatusCode::BAD_REQUEST, what)
     })
-}
-
-/// It takes as long as a hand-over or a commit, which others do not wait for.
-async fn carry_out(serving: Arc<Serving>, request: Request) -> Response {
-    let order = move || serving.operating.order(&serving.member, &request);
-    let answered = tokio::task::spawn_blocking(order).await;
-    match answered.map(|answered| answered.map(|(_, asked)| asked.answer)) {
-        Ok(Ok(Answer::Leads { name })) => {
-            (StatusCode::OK, format!("{name} leads now")).into_response()
-        }
-        Ok(Ok(Answer::Done)) => (StatusCode::OK, "done").into_response(),
-        Ok(Ok(Answer::Refused(refused))) => {
-            let code = match refused.why {
-                Why::Permission => StatusCode::FORBIDDEN,
-                Why::NoLeader | Why::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-                _ => StatusCode::PRECONDITION_FAILED,
-            };
-            (code, refused.reason).into_response()
-        }
-        Ok(Ok(other)) => {
-            let what = format!("the member answers something else: {other:?}");
-            (StatusCode::BAD_GATEWAY, what).into_response()
-        }
-        Ok(Err(error)) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
 }
 
 #[cfg(test)]
@@ -159,18 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn a_switchover_at_a_time_is_refused_with_what_does_it() {
-        let agent = start(None, Limits::default());
-        let body = r#"{"leader":"n1","scheduled_at":"2026-12-01T02:00+00"}"#;
-        let said = order(agent, "/switchover", body);
-        assert_eq!(code(&said), "400", "{said}");
-        assert!(said.contains("switchover --at TIME"), "{said}");
-    }
-
-    #[test]
     fn who_leads_is_compared_before_anything_is_done() {
         let said = order(start(None, Limits::default()), "/switchover", r#"{"leader":"n1"}"#);
         assert!(code(&said) == "412" && said.ends_with("nobody leads, nothing was done"), "{said}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_scheduled_and_refused_by_its_time_first() {
+        let agent = start(None, Limits::default());
+        for (at, refused) in [("2099-01-01T00:00Z", "503"), ("2001-01-01T00:00Z", "422")] {
+            let said = order(agent, "/switchover", &format!(r#"{{"scheduled_at":"{at}"}}"#));
+            assert!(code(&said) == refused && said.contains("nothing was scheduled"), "{said}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::history::Event;
 use quorate_live::port::{Happening, MemberReport, Report, RulesReport};
 use serde_json::{json, Value};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is noted without any other change in a report is heard after so long ...
@@ -13,9 +14,13 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub struct Past {
-    happenings: Vec<Happening>,
+    noted: Noted,
     heard: Option<Heard>,
 }
+
+/// In the order of the log. A copy costs nothing.
+#[derive(Clone, Default)]
+pub struct Noted(Arc<Vec<Happening>>);
 
 struct Heard {
     sign: Sign,
@@ -66,25 +71,31 @@ impl Past {
         let changed = same.map_or(at, |heard| heard.changed);
         self.heard = Some(Heard { sign, at, changed });
         if let Some(happenings) = happenings {
-            self.happenings = happenings;
+            self.noted = Noted(Arc::new(happenings));
         }
     }
 
-    /// What was noted after this place in the log, in the order of the log.
-    pub fn noted_after(&self, index: u64) -> &[Happening] {
-        let first = self.happenings.partition_point(|happening| happening.index <= index);
-        &self.happenings[first..]
+    pub fn noted(&self) -> Noted {
+        self.noted.clone()
+    }
+}
+
+impl Noted {
+    /// What was noted after this place in the log.
+    pub fn after(&self, index: u64) -> &[Happening] {
+        let first = self.0.partition_point(|happening| happening.index <= index);
+        &self.0[first..]
     }
 
     /// The place of the last that was noted, as far as it is known here.
     pub fn last(&self) -> u64 {
-        self.happenings.last().map_or(0, |happening| happening.index)
+        self.0.last().map_or(0, |happening| happening.index)
     }
 }
 
 /// What the group noted, in the order of its log, and between that what the agent saw, by the time. `source` tells them
 /// apart: `log` or `agent`.
-pub fn merged(noted: &[Happening], seen: &[Event]) -> Vec<Value> {
+pub fn merged(noted: &[Happening], seen: &[Arc<Event>]) -> Vec<Value> {
     let from = |source: &str, mut event: Value| {
         event["source"] = json!(source);
         event
@@ -117,7 +128,7 @@ mod tests {
         later.own.commit_index += 9;
         assert!(!past.is_due(&later));
         past.heard(&later, None);
-        assert_eq!(past.noted_after(0).len(), 1, "what is known stays");
+        assert_eq!(past.noted().after(0).len(), 1, "what is known stays");
         let changes: [fn(&mut Report); 4] = [
             |report| report.term += 1,
             |report| report.own.view_number += 1,
@@ -141,7 +152,7 @@ mod tests {
         };
         let seen = Event::new(UNIX_EPOCH + Duration::from_secs(2), "state", "seen 2");
         // By a clock that is behind, and later all the same.
-        let all = merged(&[noted(1), noted(3), noted(2)], &[seen]);
+        let all = merged(&[noted(1), noted(3), noted(2)], &[seen.into()]);
         let told: Vec<_> = all
             .iter()
             .map(|event| (event["source"].as_str().unwrap(), event["what"].as_str().unwrap()))
@@ -155,10 +166,10 @@ mod tests {
     #[test]
     fn what_is_new_is_what_comes_after_it_in_the_log() {
         let mut past = Past::default();
-        assert_eq!((past.noted_after(0).len(), past.last()), (0, 0));
+        assert_eq!((past.noted().after(0).len(), past.noted().last()), (0, 0));
         let noted = |index| Happening { index, ..Happening::default() };
         past.heard(&report(true, "multi"), Some(vec![noted(3), noted(7), noted(9)]));
-        assert_eq!((past.noted_after(3).len(), past.last()), (2, 9));
-        assert_eq!(past.noted_after(9).len(), 0);
+        assert_eq!((past.noted().after(3).len(), past.noted().last()), (2, 9));
+        assert_eq!(past.noted().after(9).len(), 0);
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: nobody is said to be the leader by a report that is too old to count.
 
 use crate::lag;
+use crate::schedule::Shown;
 use crate::verdict::{serves, state};
 use quorate_live::port::{MemberReport, Report};
 use serde::Serialize;
@@ -15,6 +16,9 @@ pub struct Cluster {
     /// Name of the group.
     pub scope: String,
     pub pause: bool,
+    /// At this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_switchover: Option<Shown>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -35,12 +39,13 @@ pub struct Member {
 }
 
 impl Cluster {
-    /// As the member that reports knows it; `fresh` tells whether the report counts.
+    /// As the member that reports knows it, which is all but what is scheduled; `fresh` tells whether the report counts.
     pub fn of(report: &Report, fresh: bool) -> Cluster {
         let mut members: Vec<Member> =
             report.members.iter().map(|member| Member::of(member, report, fresh)).collect();
         members.sort_by(|a, b| a.name.cmp(&b.name));
-        Cluster { members, scope: report.group_name.clone(), pause: report.rules.paused }
+        let scope = report.group_name.clone();
+        Cluster { members, scope, pause: report.rules.paused, scheduled_switchover: None }
     }
 }
 

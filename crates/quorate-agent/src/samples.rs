@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use quorate_live::port::{MemberReport, Report};
 use quorate_live::CommitLatencyReport;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -56,9 +57,10 @@ pub struct Node {
     pub commit_us: Option<u64>,
 }
 
+/// Each is written as JSON once, when it is added, however many follow.
 pub struct Samples {
-    kept: Mutex<VecDeque<Arc<Sample>>>,
-    news: broadcast::Sender<Arc<Sample>>,
+    kept: Mutex<VecDeque<Arc<str>>>,
+    news: broadcast::Sender<Arc<str>>,
 }
 
 impl Samples {
@@ -66,8 +68,8 @@ impl Samples {
         Samples { kept: Mutex::default(), news: broadcast::channel(BACKLOG).0 }
     }
 
-    pub fn add(&self, sample: Sample) {
-        let sample = Arc::new(sample);
+    pub fn add(&self, sample: &Sample) {
+        let sample: Arc<str> = json!(sample).to_string().into();
         let mut kept = self.kept.lock();
         if kept.len() == SAMPLES_MAX {
             kept.pop_front();
@@ -78,25 +80,27 @@ impl Samples {
     }
 
     /// What there is, oldest first, and what comes after it.
-    pub fn follow(&self) -> (Vec<Arc<Sample>>, broadcast::Receiver<Arc<Sample>>) {
+    pub fn follow(&self) -> (Vec<Arc<str>>, broadcast::Receiver<Arc<str>>) {
         let kept = self.kept.lock();
         (kept.iter().cloned().collect(), self.news.subscribe())
     }
 }
 
 impl Sample {
-    /// As `own` knows the group, and each member says of itself, by its address.
-    pub fn of(own: &Report, members: &BTreeMap<String, Known>) -> Sample {
+    /// As `group` knows the group, and each member says of itself, by its address. `fresh` tells whether that report
+    /// counts: one that is too old names no leader.
+    pub fn of(group: &Report, fresh: bool, members: &BTreeMap<String, Known>) -> Sample {
+        let leader = group.leading().filter(|_| fresh);
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Sample {
             time: since_1970.as_millis() as u64,
-            group: own.group_name.clone(),
-            level: own.level.into(),
-            term: own.term,
-            leader: own.leading().map(|leader| leader.name.clone()),
-            primary_mode: own.rules.primary_mode.clone(),
-            paused: own.rules.paused,
-            nodes: own
+            group: group.group_name.clone(),
+            level: group.level.into(),
+            term: group.term,
+            leader: leader.map(|leader| leader.name.clone()),
+            primary_mode: group.rules.primary_mode.clone(),
+            paused: group.rules.paused,
+            nodes: group
                 .members
                 .iter()
                 .map(|member| Node::of(member, members.get(&member.address)))
@@ -143,6 +147,7 @@ mod tests {
     use super::*;
     use crate::memory::Memory;
     use crate::verdict::tests::report;
+    use serde_json::Value;
     use std::time::{Duration, Instant};
 
     fn member(id: &str) -> MemberReport {
@@ -166,7 +171,7 @@ mod tests {
         gone.not_answered("connection refused".into(), true);
         let known = [("a:4567", here.known()), ("b:4567", gone.known())];
         let known = known.into_iter().map(|(address, known)| (address.to_owned(), known)).collect();
-        let sample = Sample::of(&own, &known);
+        let sample = Sample::of(&own, true, &known);
         assert_eq!(sample.leader.as_deref(), Some("node-a"));
         let told: Vec<(&str, &str)> =
             sample.nodes.iter().map(|node| (node.role, node.state.as_str())).collect();
@@ -181,20 +186,21 @@ mod tests {
         assert_eq!((sample.nodes[0].lag, sample.nodes[0].lag_ms), (Some(10), Some(1500)));
         assert!(!sample.paused);
         own.rules.paused = true;
-        assert!(Sample::of(&own, &known).paused);
+        assert!(Sample::of(&own, true, &known).paused);
+        assert_eq!(Sample::of(&own, false, &known).leader, None, "it is too old");
     }
 
     #[test]
     fn who_follows_sees_what_is_kept_and_each_later_one_once() {
         let samples = Samples::new();
-        let sample = |time| Sample { time, ..Sample::of(&report(true, "multi"), &BTreeMap::new()) };
-        for time in 0..SAMPLES_MAX as u64 + 5 {
-            samples.add(sample(time));
-        }
+        let first = Sample::of(&report(true, "multi"), true, &BTreeMap::new());
+        let add = |time| samples.add(&Sample { time, ..first.clone() });
+        let time = |sample: &str| serde_json::from_str::<Value>(sample).unwrap()["time"].clone();
+        (0..SAMPLES_MAX as u64 + 5).for_each(add);
         let (kept, mut news) = samples.follow();
-        assert_eq!((kept.len(), kept[0].time), (SAMPLES_MAX, 5));
-        samples.add(sample(1000));
-        assert_eq!(news.try_recv().map(|sample| sample.time), Ok(1000));
+        assert_eq!((kept.len(), time(&kept[0])), (SAMPLES_MAX, json!(5)));
+        add(1000);
+        assert_eq!(news.try_recv().map(|sample| time(&sample)), Ok(json!(1000)));
         assert!(news.try_recv().is_err());
     }
 }

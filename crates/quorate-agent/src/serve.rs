@@ -60,7 +60,7 @@ pub struct Peer {
 /// What all connections have in common.
 struct Common {
     routes: Router,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
 }
 
@@ -68,7 +68,7 @@ struct Common {
 pub fn serve(
     listener: TcpListener,
     routes: Router,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
     limits: Limits,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -4,14 +4,15 @@
 //! second, when the next one connects; if they cannot be used, the former certificate stays in use, and a line says
 //! why, once for each change.
 
+use crate::expiry;
+use crate::journal::say;
 use parking_lot::Mutex;
 use quorate_live::{https_config, GroupError};
 use std::fs;
-use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::TlsAcceptor;
 
@@ -33,6 +34,8 @@ pub struct Tls {
 
 struct State {
     config: Arc<ServerConfig>,
+    /// Of the certificate in use, or of one behind it that ends sooner.
+    ends: Option<SystemTime>,
     /// How the files were when they were read last, whatever came of it.
     read: [Stamp; 2],
     looked: Instant,
@@ -46,7 +49,13 @@ impl Tls {
         // Before they are read: a change meanwhile is seen at the next look.
         let read = files.stamps();
         let config = https_config(&files.cert, &files.key)?;
-        Ok(Tls { files, state: Mutex::new(State { config, read, looked: Instant::now() }) })
+        let ends = expiry::first_end(&files.cert);
+        Ok(Tls { files, state: Mutex::new(State { config, ends, read, looked: Instant::now() }) })
+    }
+
+    /// Until the certificate ends; below 0 from then on.
+    pub fn days_left(&self) -> Option<i64> {
+        self.state.lock().ends.map(|ends| expiry::days(ends, SystemTime::now()))
     }
 
     /// With the certificate as it is now.
@@ -68,6 +77,7 @@ impl Tls {
         match https_config(&self.files.cert, &self.files.key) {
             Ok(config) => {
                 state.config = config;
+                state.ends = expiry::first_end(&self.files.cert);
                 say(&format!("{} was read again", self.files.cert.display()));
             }
             Err(error) => say(&format!("the former certificate stays in use: {error}")),
@@ -84,11 +94,6 @@ impl TlsFiles {
 fn stamp(path: &Path) -> Stamp {
     let file = fs::metadata(path).ok()?;
     Some((file.mtime(), file.mtime_nsec(), file.ino(), file.len()))
-}
-
-/// In the journal; where nobody reads it, the agent goes on all the same.
-fn say(what: &str) {
-    let _unread = writeln!(io::stderr(), "quorate agent: {what}");
 }
 
 #[cfg(test)]
@@ -139,6 +144,13 @@ pub(crate) mod tests {
         fn drop(&mut self) {
             let _left = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn the_end_of_the_certificate_is_known_in_days() {
+        let folder = Folder::new("days");
+        // Made for thirty days, a moment ago.
+        assert_eq!(Tls::read(folder.make(OWN)).unwrap().days_left(), Some(29));
     }
 
     #[test]

@@ -38,11 +38,43 @@ const CHARTS = [
   } },
 ];
 
+// One for each chart, made once: what is in it changes.
+const figures = new Map();
+
+function makeFigure(chart) {
+  const figure = make("figure"), caption = make("figcaption"), most = make("span", "", "soft");
+  const svg = drawn("svg", { viewBox: "0 0 360 132", role: "img" }), legend = make("div", undefined, "legend");
+  caption.append(make("strong", chart.title), most);
+  figure.append(caption, svg, legend);
+  $("charts").append(figure);
+  figures.set(chart, { most, svg, legend });
+}
+
+function drawn(tag, attributes, text) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function showLegend(legend, names) {
+  if (legend.dataset.names === names.join(" ")) return;
+  legend.dataset.names = names.join(" ");
+  legend.replaceChildren(...names.map(name => {
+    const entry = make("span"), mark = drawn("svg", { viewBox: "0 0 28 4", "aria-hidden": true });
+    mark.append(drawn("path", { d: "M0 2L28 2", stroke: colour(name), "stroke-dasharray": dashes(name), "stroke-width": 2 }));
+    entry.append(mark, name);
+    return entry;
+  }));
+}
+
 function showCharts() {
   const [width, height, left, bottom] = [360, 128, 34, 16];
   const end = samples[samples.length - 1].time, begin = end - MINUTES * 60000;
   const x = time => left + (width - left) * (time - begin) / (end - begin);
-  $("charts").replaceChildren(...CHARTS.map(chart => {
+  for (const chart of CHARTS) {
+    if (!figures.has(chart)) makeFigure(chart);
+    const { most, svg, legend } = figures.get(chart);
     const lines = chart.lines().map(name => [name, samples.slice(1).map((now, at) =>
       [now.time, chart.value(samples[at], now, name)])]);
     const values = lines.flatMap(([, points]) => points.map(([, value]) => value)).filter(value => value != null);
@@ -63,37 +95,20 @@ function showCharts() {
       const last = points.length ? points[points.length - 1][1] : null;
       return `${name} ${last == null ? "not known" : `${shown(last)} ${chart.unit}`}`;
     });
-    const figure = make("figure"), caption = make("figcaption");
-    caption.append(make("strong", chart.title), make("span", `up to ${shown(top)} ${chart.unit}`, "soft"));
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", `0 0 ${width} ${height + 4}`);
-    svg.setAttribute("role", "img");
+    put(most, `up to ${shown(top)} ${chart.unit}`);
     svg.setAttribute("aria-label", `${chart.title}: ${latest.join(", ")}`);
-    const draw = (tag, attributes, text) => {
-      const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      if (text !== undefined) element.textContent = text;
-      svg.append(element);
-    };
+    const parts = [];
     for (const share of [0, .5, 1]) {
-      draw("line", { x1: left, x2: width, y1: y(top * share), y2: y(top * share), stroke: "var(--line)" });
-      draw("text", { x: left - 4, y: y(top * share) + 4, "text-anchor": "end" }, shown(top * share));
+      parts.push(drawn("line", { x1: left, x2: width, y1: y(top * share), y2: y(top * share), stroke: "var(--line)" }));
+      parts.push(drawn("text", { x: left - 4, y: y(top * share) + 4, "text-anchor": "end" }, shown(top * share)));
     }
-    draw("text", { x: left, y: height + 2 }, clock(begin));
-    draw("text", { x: width, y: height + 2, "text-anchor": "end" }, clock(end));
+    parts.push(drawn("text", { x: left, y: height + 2 }, clock(begin)));
+    parts.push(drawn("text", { x: width, y: height + 2, "text-anchor": "end" }, clock(end)));
     for (const [name, points] of lines) {
-      const stroke = name === "group" ? "var(--accent)" : colour(name);
-      draw("path", { d: path(points), fill: "none", stroke, "stroke-width": 1.5 });
+      const [stroke, dash] = name === "group" ? ["var(--accent)", "none"] : [colour(name), dashes(name)];
+      parts.push(drawn("path", { d: path(points), fill: "none", stroke, "stroke-dasharray": dash, "stroke-width": 1.5 }));
     }
-    const legend = make("div", undefined, "legend");
-    if (lines.length > 1) legend.append(...lines.map(([name]) => {
-      const entry = make("span"), mark = make("i");
-      mark.style.background = colour(name);
-      entry.append(mark, name);
-      return entry;
-    }));
-    figure.append(caption, svg, legend);
-    return figure;
-  }));
+    svg.replaceChildren(...parts);
+    showLegend(legend, lines.length > 1 ? lines.map(([name]) => name) : []);
+  }
 }
-

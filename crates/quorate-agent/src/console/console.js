@@ -4,8 +4,8 @@
 const MINUTES = 10, KEPT = 600;
 const $ = id => document.getElementById(id);
 let samples = [], takesOrders = false;
-// While a mouse button is down on the members: a click needs the same element under it from its begin to its end.
-let pressed = false;
+// Who led last, as far as this page knows.
+let led = null;
 
 const make = (tag, text, kind) => {
   const element = document.createElement(tag);
@@ -13,6 +13,20 @@ const make = (tag, text, kind) => {
   if (kind) element.className = kind;
   return element;
 };
+// What does not change is left alone: a screen reader may be on it, or a selection.
+const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+const kindOf = (element, kind) => { if (element.className !== kind) element.className = kind; };
+// These in this order, and no others: those that stay are moved only if they stand elsewhere.
+const keep = (parent, wanted) => {
+  for (const child of [...parent.children]) if (!wanted.includes(child)) child.remove();
+  wanted.forEach((child, at) => { if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null); });
+};
+// To screen readers: orders and changes of leader, and nothing that stands there since the page is open.
+const announce = text => {
+  $("announced").append(make("p", text));
+  while ($("announced").childElementCount > 5) $("announced").firstElementChild.remove();
+};
+const latest = () => samples[samples.length - 1];
 const bytes = n => {
   if (n == null) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -21,64 +35,87 @@ const bytes = n => {
   return `${n.toFixed(unit && n < 100 ? 1 : 0)} ${units[unit]}`;
 };
 const clock = time => new Date(time).toLocaleTimeString([], { hour12: false });
-const colour = name => `var(--s${names().indexOf(name) % 9})`;
-const names = () => samples.length ? samples[samples.length - 1].nodes.map(node => node.name) : [];
+// Each its own colour and its own dashes: not everybody tells colours apart.
+const DASHES = ["none", "7 3", "2 2", "9 3 2 3", "5 2", "12 4", "2 5", "9 3 2 3 2 3", "5 5"];
+const place = name => Math.max(0, names().indexOf(name)) % DASHES.length;
+const colour = name => `var(--s${place(name)})`;
+const dashes = name => DASHES[place(name)];
+const names = () => samples.length ? latest().nodes.map(node => node.name) : [];
 const of = (sample, name) => sample.nodes.find(node => node.name === name) || {};
 
 // The others are asked once a second: who led until a moment ago may still say so.
 const role = (node, now) => node.name === now.leader ? "leads" : node.role === "primary" ? "replica" : node.role;
 
 function showHead(now) {
-  $("group").textContent = now.group;
+  put($("group"), now.group);
   document.title = `Quorate ${now.group}`;
   const silent = now.nodes.filter(node => node.role === "unknown").map(node => node.name);
   const none = now.nodes.filter(node => node.role === "none").map(node => node.name);
   let [text, kind] = ["all members are well", "good"];
-  if (!now.leader) [text, kind] = ["nobody leads: nothing can be written", "bad"];
+  if (silent.length === now.nodes.length) [text, kind] = ["no member answers this agent", "bad"];
+  else if (!now.leader) [text, kind] = ["nobody leads: nothing can be written", "bad"];
   else if (silent.length) [text, kind] = [`no answer from ${silent.join(", ")}`, "warn"];
   else if (none.length) [text, kind] = [`serving nobody: ${none.join(", ")}`, "warn"];
-  if ($("state").textContent !== text) $("state").textContent = text;
-  $("state").className = kind;
+  put($("state"), text);
+  kindOf($("state"), kind);
   const last = samples.length > 1 ? rate(samples[samples.length - 2], now) : null;
-  $("facts").textContent = `${now.leader ? now.leader + " leads" : "no leader"}, term ${now.term}, level ${now.level}, ` +
+  put($("facts"), `${now.leader ? now.leader + " leads" : "no leader"}, term ${now.term}, level ${now.level}, ` +
     `${now.primary_mode === "single" ? "one primary" : "every server takes writes"}` +
-    (last == null ? "" : `, ${Math.round(last)} commits a second`);
+    (last == null ? "" : `, ${Math.round(last)} commits a second`));
+  if (now.leader && led && led !== now.leader) announce(`${now.leader} leads`);
+  led = now.leader ?? led;
+}
+
+// Rows stay as long as their members do, and so does what is in them: the focus, and a screen reader's place.
+const rows = new Map();
+const rowOf = (key, build) => {
+  if (!rows.has(key)) rows.set(key, build());
+  return rows.get(key);
+};
+
+function zoneRow(zone) {
+  const row = make("tr", undefined, "zone"), head = make("th", zone ? `zone ${zone}` : "without a zone");
+  head.colSpan = 10;
+  head.scope = "rowgroup";
+  row.append(head);
+  return row;
+}
+
+function memberRow(name) {
+  const row = make("tr"), head = make("th", name), orders = make("td");
+  head.scope = "row";
+  const kinds = [undefined, undefined, "number", "number", "number", "number", "number", "number"];
+  orders.append(...orderButtons(name));
+  row.append(head, ...kinds.map(kind => make("td", "", kind)), orders);
+  return row;
+}
+
+function showMember(row, node, now) {
+  const before = samples.length > 1 ? samples[samples.length - 2] : null;
+  const took = before && node.syncs != null ? sync(of(before, node.name), node) : null;
+  const lag = node.lag == null ? "–" : node.lag_ms >= 50 ? `${node.lag}, ${(node.lag_ms / 1000).toFixed(1)} s` : `${node.lag}`;
+  const texts = [role(node, now), node.state, `${node.priority}`, node.seqno == null ? "–" : node.seqno.toLocaleString("en"),
+    lag, `${node.queue ?? "–"}`, bytes(node.log_bytes), took == null ? "–" : `${took.toFixed(2)} ms`];
+  texts.forEach((text, at) => put(row.cells[at + 1], text));
+  kindOf(row.cells[2], node.role === "unknown" || node.role === "none" ? "bad" : "good");
+  showOrders(node, now);
 }
 
 function showMembers(now) {
-  const before = samples.length > 1 ? samples[samples.length - 2] : null;
   const focused = document.activeElement && document.activeElement.id;
-  const rows = [];
   const zones = [...new Set(now.nodes.map(node => node.zone))].sort();
-  for (const zone of zones) {
-    if (zones.length > 1) {
-      const row = make("tr", undefined, "zone"), head = make("th", zone ? `zone ${zone}` : "without a zone");
-      head.colSpan = 10;
-      head.scope = "rowgroup";
-      row.append(head);
-      rows.push(row);
-    }
-    for (const node of now.nodes.filter(node => node.zone === zone)) {
-      const row = make("tr"), name = make("th", node.name);
-      name.scope = "row";
-      const kind = node.role === "unknown" || node.role === "none" ? "bad" : "good";
-      const took = before && node.syncs != null ? sync(of(before, node.name), node) : null;
-      const lag = node.lag == null ? "–" : node.lag_ms >= 50 ? `${node.lag}, ${(node.lag_ms / 1000).toFixed(1)} s` : `${node.lag}`;
-      const number = text => make("td", text, "number");
-      row.append(name, make("td", role(node, now)), make("td", node.state, kind), number(`${node.priority}`),
-        number(node.seqno == null ? "–" : node.seqno.toLocaleString("en")), number(lag), number(node.queue ?? "–"),
-        number(bytes(node.log_bytes)), number(took == null ? "–" : `${took.toFixed(2)} ms`));
-      const cell = make("td");
-      if (takesOrders) cell.append(...orderButtons(node, now));
-      row.append(cell);
-      rows.push(row);
-    }
-  }
-  $("members").replaceChildren(...rows);
-  if (focused && $(focused)) $(focused).focus();
+  const wanted = zones.flatMap(zone => [
+    ...(zones.length > 1 ? [rowOf(`zone ${zone}`, () => zoneRow(zone))] : []),
+    ...now.nodes.filter(node => node.zone === zone).map(node => rowOf(`member ${node.name}`, () => memberRow(node.name))),
+  ]);
+  keep($("members"), wanted);
+  for (const [key, row] of rows) if (!wanted.includes(row)) rows.delete(key);
+  for (const node of now.nodes) showMember(rows.get(`member ${node.name}`), node, now);
+  // A row that was moved has lost it.
+  if (focused && $(focused) && document.activeElement !== $(focused)) $(focused).focus();
 }
 
-function addEvents(news) {
+function addEvents(news, aloud) {
   for (const event of news) {
     const entry = make("li"), time = make("time", clock(event.time));
     time.dateTime = event.time;
@@ -86,37 +123,42 @@ function addEvents(news) {
     entry.append(time, event.node ? `${event.node}: ${event.what}` : event.what);
     if (event.order) entry.append(`, ordered by ${event.order.by}: ${event.order.outcome}`);
     $("events").prepend(entry);
+    if (aloud && event.order) announce(`${event.what}, ordered by ${event.order.by}: ${event.order.outcome}`);
   }
   while ($("events").childElementCount > 200) $("events").lastElementChild.remove();
 }
 
-function show(message) {
+function show(message, aloud) {
   takesOrders = message.orders;
-  addEvents(message.events);
+  addEvents(message.events, aloud);
   if (!samples.length) return;
-  const now = samples[samples.length - 1];
+  const now = latest();
   showHead(now);
   showPause(now);
-  if (!pressed) showMembers(now);
+  showMembers(now);
   showCharts();
 }
 
-$("members").onpointerdown = event => { pressed = event.button === 0; };
-onpointerup = onpointercancel = () => { pressed = false; };
+function follow() {
+  const source = new EventSource("/events");
+  source.addEventListener("history", message => {
+    const told = JSON.parse(message.data);
+    samples = told.samples;
+    $("events").replaceChildren();
+    show(told, false);
+  });
+  source.addEventListener("sample", message => {
+    const told = JSON.parse(message.data);
+    samples = samples.concat(told.samples).slice(-KEPT);
+    show(told, true);
+  });
+  source.onerror = () => {
+    // Refused, the browser asks no more by itself.
+    const refused = source.readyState === EventSource.CLOSED;
+    put($("state"), refused ? "the agent refuses this page: too many are open, perhaps" : "the agent does not answer");
+    kindOf($("state"), "bad");
+    if (refused) setTimeout(follow, 5000);
+  };
+}
 
-const source = new EventSource("/events");
-source.addEventListener("history", message => {
-  const told = JSON.parse(message.data);
-  samples = told.samples;
-  $("events").replaceChildren();
-  show(told);
-});
-source.addEventListener("sample", message => {
-  const told = JSON.parse(message.data);
-  samples = samples.concat(told.samples).slice(-KEPT);
-  show(told);
-});
-source.onerror = () => {
-  $("state").textContent = "the agent does not answer";
-  $("state").className = "bad";
-};
+follow();

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::http::{routes, Serving};
+use crate::journal::Refusals;
 use crate::memory::Memory;
 use crate::samples::Samples;
+use crate::schedule::Schedule;
 use crate::tls::tests::{Folder, OTHER, OWN};
 use quorate_live::port::Operating;
 use quorate_live::OperatorIdentity;
@@ -25,16 +27,30 @@ pub(crate) fn start(tls: Option<Tls>, limits: Limits) -> SocketAddr {
 
 /// An agent that knows this, and does not ask.
 pub(crate) fn start_of(memory: Memory, tls: Option<Tls>, limits: Limits) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = Serving {
+    let serving = Serving { tls: tls.map(Arc::new), ..serving_of(memory) };
+    start_serving(serving, limits)
+}
+
+/// What such an agent has, beside no member.
+pub(crate) fn serving_of(memory: Memory) -> Serving {
+    Serving {
         memory: Arc::new(memory),
         samples: Arc::new(Samples::new()),
         operating: Arc::new(Operating::new(&OperatorIdentity::Anonymous).unwrap()),
         member: "127.0.0.1:1".to_owned(),
         token: Some(TOKEN.to_owned()),
-    };
+        tls: None,
+        followers: Arc::default(),
+        schedule: Schedule::default(),
+        refusals: Refusals::default(),
+    }
+}
+
+pub(crate) fn start_serving(serving: Serving, limits: Limits) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let tls = serving.tls.clone();
     thread::spawn(move || serve(listener, routes(Arc::new(serving)), tls, limits));
     address
 }
@@ -89,7 +105,9 @@ fn with_a_certificate_all_is_answered_over_tls_and_nothing_in_the_clear() {
     let over_tls = |request: &str, more: &str| over_tls(address, &client, request, more).unwrap();
     assert_eq!(code(&over_tls("GET /liveness", "")), "200");
     assert_eq!(code(&over_tls("GET /primary", "")), "503", "there is no member");
-    assert!(over_tls("GET /metrics", "").contains("quorate_up 0"));
+    let metrics = over_tls("GET /metrics", "");
+    assert!(metrics.contains("quorate_up 0"), "{metrics}");
+    assert!(metrics.contains("quorate_agent_certificate_days 29"), "made for thirty: {metrics}");
 
     let body = "Content-Type: application/json\r\nContent-Length: 2\r\n";
     let order = |token: &str| {
