@@ -11,7 +11,7 @@ mod shape;
 pub use shape::{judge, Check, Judgement, Shape};
 
 use crate::record::Place;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ struct Published {
     failover: Failover,
     secondary: Words,
     rpo: Words,
-    replay: Words,
+    replay: Replay,
     tpcc: Tpcc,
     flow: Flow,
     scale: Scale,
@@ -62,6 +62,13 @@ struct Words {
 }
 
 #[derive(Debug, Deserialize)]
+struct Replay {
+    setup: String,
+    /// DN's time as a share of that of Group Replication, from least to most.
+    dn_over_gr_percent: [f64; 2],
+}
+
+#[derive(Debug, Deserialize)]
 struct Tpcc {
     setup: String,
     #[serde(flatten)]
@@ -87,6 +94,8 @@ struct Scale {
     setup: String,
     oltp_rw: BySystem<Durabilities>,
     update_index: BySystem<Durabilities>,
+    /// By load.
+    gr_share_of_async: BTreeMap<String, f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,8 +126,9 @@ static PUBLISHED: LazyLock<Published> = LazyLock::new(|| {
 });
 
 /// A published figure, at the place of the grid where it belongs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
+    #[serde(flatten)]
     pub place: Place,
     /// Named as here, where it runs here as well; `dn` does not.
     pub system: String,
