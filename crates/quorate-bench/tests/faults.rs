@@ -16,7 +16,7 @@ fn measure(fleet: &Fleet, test: &str, load: &str, clients: u32) -> Found {
     let tables = Tables { count: 2, rows: 1000 };
     let time = Duration::from_secs(2);
     let scale = Scale { grid: Grid::Quick, time, clients: None, tables, profiles: None };
-    let site = Site { fleet, scale: &scale, filled: &Cell::new(false) };
+    let site = Site { fleet, scale: &scale, round: 1, filled: &Cell::new(false) };
     let place =
         Place { test: test.into(), network: "lan".into(), members: 3, load: load.into(), clients };
     let test = named(test).unwrap();

@@ -51,7 +51,7 @@ fn measured(places: &[Place], seen: impl Fn(&Place, &Found, f64, &Fleet)) {
         }
     };
     let filled = Cell::new(false);
-    let site = Site { fleet: &fleet, scale: &scale, filled: &filled };
+    let site = Site { fleet: &fleet, scale: &scale, round: 1, filled: &filled };
     for place in places.iter().filter(|place| test.is_for(fleet.system(), place)) {
         let before = fleet.applied(0).unwrap();
         let found = test.measure(&site, place).unwrap();

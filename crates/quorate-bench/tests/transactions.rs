@@ -30,7 +30,7 @@ fn measure(fleet: &Fleet, test: &str, clients: u32) -> Found {
         load: point.load,
         clients: point.clients,
     };
-    let site = Site { fleet, scale: &scale, filled: &Cell::new(false) };
+    let site = Site { fleet, scale: &scale, round: 1, filled: &Cell::new(false) };
     let found = test.measure(&site, &place).unwrap();
     println!("{}, {}: {found:#?}", fleet.system().name(), test.name());
     found

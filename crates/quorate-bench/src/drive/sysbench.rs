@@ -5,6 +5,7 @@ use crate::fleet::{Fleet, USER};
 use crate::meter::{Meter, Used};
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
+use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub const PREPARE: [&str; 2] = ["oltp_common", "prepare"];
 const WARM_UP_SECONDS: u32 = 1;
 /// Threads that fill the tables, each one at a time.
 const FILLERS: u32 = 4;
+/// For members that apply what was written by a load, once it has ended.
+pub const CATCH_UP_LIMIT: Duration = Duration::from_secs(120);
 /// For members that apply what the primary has loaded.
 const LEVEL_LIMIT: Duration = Duration::from_secs(3600);
 
@@ -27,6 +30,13 @@ pub const SCRIPTS: [&str; 4] =
 pub struct Tables {
     pub count: u32,
     pub rows: u32,
+}
+
+/// `4x50000`, as the command takes it.
+impl fmt::Display for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}x{}", self.count, self.rows)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +52,10 @@ pub struct Load<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub report: Report,
-    /// Meanwhile.
+    /// From its begin until all members had everything: who applies later pays later.
     pub used: Used,
+    /// How long that took after its end. None: longer than was waited for, and `used` lacks the rest.
+    pub behind: Option<Duration>,
     /// Transactions of the second that does not count.
     pub warm_up: f64,
 }
@@ -71,15 +83,26 @@ pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
     fleet.wait_level(LEVEL_LIMIT)
 }
 
-/// Runs the load, after a second of it that does not count. Any error but a conflict is an error here.
-/// Others run what they say, and nothing before it.
+/// Runs the load, after a second of it that does not count, on members that all have everything, and until
+/// they have everything again. Any error but a conflict is an error here. Others run what they say, and
+/// nothing before it.
 pub fn run(fleet: &Fleet, meter: &Meter, tables: Tables, load: &Load) -> Result<Outcome> {
-    let short = Load { seconds: WARM_UP_SECONDS, ..*load };
-    let warm_up = run_plainly(fleet, tables, &short)?.transactions;
+    let warm_up = warm_up(fleet, tables, load)?;
     let before = meter.read()?;
     let report = run_plainly(fleet, tables, load)?;
+    let behind = fleet.catch_up(CATCH_UP_LIMIT)?;
     let used = before.until(&meter.read()?);
-    Ok(Outcome { report, used, warm_up })
+    Ok(Outcome { report, used, behind, warm_up })
+}
+
+/// A second of the load, until all members have it: what is measured next does not pay for it. Its
+/// transactions.
+pub fn warm_up(fleet: &Fleet, tables: Tables, load: &Load) -> Result<f64> {
+    let short = Load { seconds: WARM_UP_SECONDS, ..*load };
+    let transactions = run_plainly(fleet, tables, &short)?.transactions;
+    let caught_up = fleet.catch_up(CATCH_UP_LIMIT)?.is_some();
+    ensure!(caught_up, "{CATCH_UP_LIMIT:?} after the warm-up of a second, not all members have it");
+    Ok(transactions)
 }
 
 /// As fast as it goes.

@@ -75,6 +75,12 @@ pub fn prepare(fleet: &Fleet, warehouses: u32) -> Result<()> {
     Ok(())
 }
 
+/// Drops the tables.
+pub fn clear(fleet: &Fleet) -> Result<()> {
+    let mut connection = fleet.connect(fleet.primary()?)?;
+    connection.query_drop(format!("DROP DATABASE {DATABASE}")).context("dropping TPC-C's tables")
+}
+
 /// Runs its usual mix for so long, through the primary. A transaction that met a conflict is not done
 /// again; any other error is one here.
 pub fn run(fleet: &Fleet, warehouses: u32, clients: u32, time: Duration) -> Result<Report> {

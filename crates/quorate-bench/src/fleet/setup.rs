@@ -5,6 +5,10 @@ use crate::record::Setup;
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
+use std::path::Path;
+
+/// In the place of the fleet's folder.
+const FOLDER: &str = "FOLDER";
 
 impl Fleet {
     /// Has these statements done by each member.
@@ -62,11 +66,17 @@ impl Fleet {
             name: self.system.name().to_owned(),
             title: self.system.title().to_owned(),
             version: versions.join(", "),
-            options: self.options(0)?,
+            options: portable(self.options(0)?, self.folder.path()),
             read_back,
             encrypted: self.system.encrypts(),
         })
     }
+}
+
+/// Without the name of the fleet's folder, which no two runs share.
+fn portable(options: Vec<(String, String)>, folder: &Path) -> Vec<(String, String)> {
+    let folder = folder.display().to_string();
+    options.into_iter().map(|(name, value)| (name, value.replace(&folder, FOLDER))).collect()
 }
 
 /// A global variable of each member.
@@ -77,4 +87,39 @@ fn read(connections: &mut [Conn], name: &str) -> Result<Vec<String>> {
         Ok(row.with_context(|| format!("the server has no {name}"))?.1)
     };
     connections.iter_mut().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::{all, Ground, Sources};
+    use quorate_lab::server::{self, Account, Node, Ports};
+    use std::fs;
+
+    /// The options of all systems, on servers in this folder.
+    fn options(folder: &Path) -> Vec<Vec<(String, String)>> {
+        fs::create_dir_all(folder).unwrap();
+        let nodes: Vec<Node> =
+            (1..=3).map(|number| Node::new(folder, number, Ports::USUAL)).collect();
+        let account = Account::choose().unwrap();
+        let ground = Ground { nodes: &nodes, account: &account, folder };
+        // Any file will do for a provider.
+        let sources =
+            Sources { provider: std::env::current_exe().ok(), mysql_root: Some("/mysql".into()) };
+        let systems = all(&sources).into_iter().filter(|system| !system.name().contains("galera"));
+        let own = systems.map(|system| system.options(&ground, 0).unwrap());
+        own.map(|own| [server::common_options(&nodes[0]), own].concat()).collect()
+    }
+
+    #[test]
+    fn a_system_has_the_same_options_in_every_run() {
+        let base = std::env::temp_dir().join(format!("quorate-setup-{}", std::process::id()));
+        let [one, other] = ["one", "other"].map(|name| {
+            let folder = base.join(name);
+            options(&folder).into_iter().map(|own| portable(own, &folder)).collect::<Vec<_>>()
+        });
+        fs::remove_dir_all(&base).unwrap();
+        assert!(one[0].iter().any(|(_, value)| value.starts_with(FOLDER)), "{:?}", one[0]);
+        assert_eq!(one, other);
+    }
 }

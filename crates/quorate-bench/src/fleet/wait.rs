@@ -1,7 +1,7 @@
 //! Waiting for members, which cannot be asked to report.
 
 use super::Fleet;
-use anyhow::{bail, ensure, Result};
+use anyhow::{bail, ensure, Context, Result};
 use mysql::Conn;
 use quorate_lab::process::Activity;
 use quorate_lab::server::error_log;
@@ -74,6 +74,24 @@ impl Fleet {
     pub fn wait_caught_up(&self, with: usize, limit: Duration) -> Result<()> {
         let (end, goal) = (Instant::now() + limit, self.applied(with)?);
         self.members().try_for_each(|member| self.wait_applied(member, goal, end))
+    }
+
+    /// The member that has applied most.
+    pub fn farthest(&self) -> Result<usize> {
+        let applied = |member| Ok((self.applied(member)?, member));
+        let applied: Vec<(u64, usize)> = self.members().map(applied).collect::<Result<_>>()?;
+        applied.into_iter().max().map(|(_, member)| member).context("there are no members")
+    }
+
+    /// How long it takes from now until all members have what any of them has now. None: longer than
+    /// `limit`. An error if a member is gone.
+    pub fn catch_up(&self, limit: Duration) -> Result<Option<Duration>> {
+        let begin = Instant::now();
+        match self.wait_caught_up(self.farthest()?, limit) {
+            Ok(()) => Ok(Some(begin.elapsed())),
+            Err(_) if begin.elapsed() >= limit => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {

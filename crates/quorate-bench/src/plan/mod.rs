@@ -1,13 +1,15 @@
 //! In which order everything is measured.
 //!
-//! The machine is noisy, and what is compared is the systems: so they take turns, each with all that is
-//! measured on one network, and whoever begins changes from round to round. A ratio is taken within a
-//! round, between visits that follow one another.
+//! The machine is noisy, and what is compared is the systems: so they take turns, each with a sitting of
+//! tests on one network, and whoever begins changes from round to round. A ratio is taken within a round,
+//! between visits that follow one another. A sitting is as short as the start of servers allows: one test
+//! where they are up already, else as many as are worth it.
 //!
 //! Invariant: a plan has every point of every test's grid, for each system and round, exactly once, but
 //! for those that are not wanted.
 
 use crate::record::{Key, Place};
+use quorate_lab::net::Topology;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,6 +23,34 @@ pub enum Grid {
     /// Everything that was published.
     Full,
 }
+
+impl Grid {
+    /// As the record names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grid::Quick => "quick",
+            Grid::Default => "default",
+            Grid::Full => "full",
+        }
+    }
+
+    /// Unless others are asked for.
+    pub fn networks(self) -> &'static [Topology] {
+        match self {
+            Grid::Quick | Grid::Default => &[Topology::Lan, Topology::TwoRegions],
+            Grid::Full => &PUBLISHED,
+        }
+    }
+}
+
+/// Networks that others have measured on.
+pub const PUBLISHED: [Topology; 5] = [
+    Topology::Lan,
+    Topology::Region,
+    Topology::TwoRegions,
+    Topology::ThreeRegions,
+    Topology::TenMs,
+];
 
 /// A point of a test's grid on one network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +67,13 @@ pub struct Asked {
     pub test: &'static str,
     /// Each with what it takes.
     pub points: Vec<(Point, Duration)>,
-    /// Its members are hurt: it comes last in a visit.
+    /// Its members are hurt: it comes after those that hurt nobody.
     pub harms: bool,
+    /// Its servers are of no use afterwards: it comes last.
+    pub spends: bool,
 }
 
-/// One system's turn on one network.
+/// One system's turn on one network, with the tests of one sitting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
     pub round: u32,
@@ -60,31 +92,54 @@ pub struct Step {
 }
 
 /// Lays out the visits of `rounds` for all `systems` and `networks`, with the cells that are wanted: not
-/// those that are done, nor those of what a system cannot do.
+/// those that are done, nor those of what a system cannot do. Loads of `worth` are worth the start of a
+/// system's servers.
 pub fn lay_out(
     asked: &[Asked],
-    systems: &[String],
-    networks: &[String],
+    (systems, networks): (&[String], &[String]),
     rounds: RangeInclusive<u32>,
+    worth: Duration,
     is_wanted: impl Fn(&Key) -> bool,
 ) -> Vec<Visit> {
     let mut asked: Vec<&Asked> = asked.iter().collect();
-    asked.sort_by_key(|test| test.harms);
+    asked.sort_by_key(|test| (test.harms, test.spends));
     let sizes: BTreeSet<usize> =
         asked.iter().flat_map(|test| &test.points).map(|(point, _)| point.members).collect();
     let mut visits = Vec::new();
     for round in rounds {
         for network in networks {
             for members in &sizes {
-                for turn in 0..systems.len() {
-                    let system = &systems[(turn + round as usize) % systems.len()];
-                    let visit = visit(&asked, (round, network, *members, system), &is_wanted);
-                    visits.extend(visit);
+                for tests in sittings(&asked, *members, worth) {
+                    for turn in 0..systems.len() {
+                        let system = &systems[(turn + round as usize) % systems.len()];
+                        let visit = visit(&tests, (round, network, *members, system), &is_wanted);
+                        visits.extend(visit);
+                    }
                 }
             }
         }
     }
     visits
+}
+
+/// Tests that follow one another on the same servers.
+fn sittings<'a>(asked: &[&'a Asked], members: usize, worth: Duration) -> Vec<Vec<&'a Asked>> {
+    let (mut sittings, mut tests, mut loads) = (Vec::new(), Vec::new(), Duration::ZERO);
+    for test in asked {
+        let of_size = test.points.iter().filter(|(point, _)| point.members == members);
+        let takes: Vec<Duration> = of_size.map(|(_, takes)| *takes).collect();
+        if takes.is_empty() {
+            continue;
+        }
+        tests.push(*test);
+        loads += takes.iter().sum();
+        if loads >= worth || test.spends {
+            sittings.push(std::mem::take(&mut tests));
+            loads = Duration::ZERO;
+        }
+    }
+    sittings.extend((!tests.is_empty()).then_some(tests));
+    sittings
 }
 
 fn visit(
@@ -119,7 +174,16 @@ mod tests {
     fn asked(test: &'static str, harms: bool, members: &[usize]) -> Asked {
         let point = |members: &usize| Point { members: *members, load: "all".into(), clients: 4 };
         let points = members.iter().map(|members| (point(members), Duration::from_secs(10)));
-        Asked { test, points: points.collect(), harms }
+        Asked { test, points: points.collect(), harms, spends: false }
+    }
+
+    fn lay_out_all(
+        asked: &[Asked],
+        (systems, networks): (&[String], &[String]),
+        rounds: RangeInclusive<u32>,
+        worth_s: u64,
+    ) -> Vec<Visit> {
+        lay_out(asked, (systems, networks), rounds, Duration::from_secs(worth_s), |_| true)
     }
 
     fn names(names: &[&str]) -> Vec<String> {
@@ -130,7 +194,7 @@ mod tests {
     fn each_cell_is_measured_once_and_systems_take_turns() {
         let asked = [asked("failover", true, &[3]), asked("oltp", false, &[3, 5])];
         let (systems, networks) = (names(&["a", "b", "c"]), names(&["lan", "region"]));
-        let visits = lay_out(&asked, &systems, &networks, 1..=3, |_| true);
+        let visits = lay_out_all(&asked, (&systems, &networks), 1..=3, 1000);
         let all: Vec<Key> = visits.iter().flat_map(keys).collect();
         assert_eq!(all.len(), 3 * 3 * 2 * 3);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
@@ -145,13 +209,44 @@ mod tests {
         assert_eq!(visits[0].steps.last().unwrap().place.test, "failover", "harm comes last");
     }
 
+    /// Each test takes 10 s.
+    #[test]
+    fn systems_take_turns_as_soon_as_the_start_of_servers_was_worth_it() {
+        let spent = Asked { spends: true, ..asked("rpo", true, &[3]) };
+        let asked = [
+            spent,
+            asked("flow", true, &[3]),
+            asked("oltp", false, &[3]),
+            asked("jitter", false, &[3]),
+        ];
+        let (systems, networks) = (names(&["a", "b"]), names(&["lan"]));
+        let turns = |worth_s| -> Vec<String> {
+            let visits = lay_out_all(&asked, (&systems, &networks), 1..=1, worth_s);
+            let words = |visit: &Visit| {
+                let tests = visit.steps.iter().map(|step| step.place.test.as_str());
+                let tests: Vec<&str> = tests.collect();
+                format!("{}: {}", visit.system, tests.join(" "))
+            };
+            visits.iter().map(words).collect()
+        };
+        let each = ["oltp", "jitter", "flow", "rpo"];
+        let each: Vec<String> = each
+            .iter()
+            .flat_map(|test| ["b", "a"].map(|system| format!("{system}: {test}")))
+            .collect();
+        assert_eq!(turns(0), each);
+        assert_eq!(turns(20), ["b: oltp jitter", "a: oltp jitter", "b: flow rpo", "a: flow rpo"]);
+        assert_eq!(turns(1000), ["b: oltp jitter flow rpo", "a: oltp jitter flow rpo"]);
+    }
+
     #[test]
     fn what_is_not_wanted_is_left_out() {
         let asked = [asked("oltp", false, &[3])];
         let (systems, networks) = (names(&["a", "b"]), names(&["lan"]));
-        let whole = lay_out(&asked, &systems, &networks, 1..=2, |_| true);
+        let whole = lay_out_all(&asked, (&systems, &networks), 1..=2, 0);
         let first = keys(&whole[0]).next().unwrap();
-        let rest = lay_out(&asked, &systems, &networks, 1..=2, |key| *key != first);
+        let others = |key: &Key| *key != first;
+        let rest = lay_out(&asked, (&systems, &networks), 1..=2, Duration::ZERO, others);
         assert_eq!(rest, whole[1..], "a visit without a step is none");
     }
 

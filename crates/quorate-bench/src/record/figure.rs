@@ -1,7 +1,9 @@
 //! All figures that tests report: what each is called, its unit, and which way is better.
 
+use super::Spread;
+
 /// What a figure is. Its name, in [`crate::record::Cell::figures`], ends in its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub name: &'static str,
     pub title: &'static str,
@@ -9,6 +11,8 @@ pub struct Figure {
     pub better: Better,
     /// After the point.
     pub digits: usize,
+    /// How finely it is measured: what differs by no more is level. 0: as finely as it is told.
+    pub step: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +32,17 @@ pub const FIGURES: &[Figure] = &[
     figure("cpu_us_per_trx", "CPU time, all nodes", "µs/transaction", Lower, 0),
     figure("net_bytes_per_trx", "Bytes on the network", "bytes/transaction", Lower, 0),
     figure("syncs_per_trx", "Syncs, all nodes", "syncs/transaction", Lower, 2),
+    figure("packets_per_trx", "Packets on the network", "packets/transaction", Lower, 1),
+    figure("lab_us_per_trx", "CPU time of the lab's network", "µs/transaction", Lower, 0),
+    figure("conflicts_per_1000_trx", "Conflicts", "conflicts/1000 transactions", Lower, 2),
+    figure("behind_s", "Last member has everything after the end", "s", Lower, 2),
     figure("cv_percent", "Variation of throughput", "%", Lower, 1),
     figure("worst_over_median", "Worst second over median", "×", Higher, 2),
     figure("detect_s", "Failure noticed after", "s", Lower, 2),
     figure("write_again_s", "Writes again after", "s", Lower, 2),
     figure("back_to_three_s", "Whole again after", "s", Lower, 1),
     figure("dip_depth_percent", "Depth of the dip", "%", Lower, 0),
-    figure("dip_s", "Length of the dip", "s", Lower, 1),
+    figure("dip_s", "Length of the dip", "s", Lower, 1).in_steps_of(1.0),
     figure("replay_s", "Last node has everything after", "s", Lower, 1),
     figure("lag_p50_ms", "Lag, median", "ms", Lower, 1),
     figure("lag_p99_ms", "Lag, 99th percentile", "ms", Lower, 1),
@@ -81,6 +89,9 @@ pub const ADVANTAGE_MAX: f64 = 999.0;
 /// They depend on how busy the machine is least of all.
 pub const COSTS: &[&str] = &["cpu_us_per_trx", "net_bytes_per_trx", "syncs_per_trx"];
 
+/// What the lab itself adds to that: the processors that carry the packets are those of the nodes.
+pub const LAB: &[&str] = &["packets_per_trx", "lab_us_per_trx"];
+
 /// How often threads sleep and are woken, or make room: known of what was profiled.
 pub const SWITCHES: &[&str] = &["wakeups_per_trx", "switches_per_trx"];
 
@@ -90,9 +101,20 @@ pub fn named(name: &str) -> Option<&'static Figure> {
 }
 
 impl Figure {
+    const fn in_steps_of(mut self, step: f64) -> Figure {
+        self.step = step;
+        self
+    }
+
     /// `18,204`, `0.42`: without the unit.
     pub fn show(&self, value: f64) -> String {
         grouped(value, self.digits)
+    }
+
+    /// `17,950–18,310`: from the least to the most of several rounds.
+    pub fn show_range(&self, spread: &Spread) -> Option<String> {
+        let several = spread.rounds > 1;
+        several.then(|| format!("{}–{}", self.show(spread.low), self.show(spread.high)))
     }
 
     /// `Throughput, transactions/s`.
@@ -110,7 +132,7 @@ impl Figure {
             Higher => (ours, theirs),
             Lower => (theirs, ours),
         };
-        if above == below {
+        if above == below || (above - below).abs() <= self.step {
             return 1.0;
         }
         (above / below).clamp(1.0 / ADVANTAGE_MAX, ADVANTAGE_MAX)
@@ -139,7 +161,7 @@ const fn figure(
     better: Better,
     digits: usize,
 ) -> Figure {
-    Figure { name, title, unit, better, digits }
+    Figure { name, title, unit, better, digits, step: 0.0 }
 }
 
 #[cfg(test)]
@@ -151,7 +173,7 @@ mod tests {
     fn names_are_unique_and_parts_and_costs_are_figures() {
         let names: BTreeSet<&str> = FIGURES.iter().map(|figure| figure.name).collect();
         assert_eq!(names.len(), FIGURES.len());
-        for name in COMMIT_PARTS.iter().chain(COSTS).chain(SWITCHES) {
+        for name in COMMIT_PARTS.iter().chain(COSTS).chain(LAB).chain(SWITCHES) {
             assert!(named(name).is_some(), "{name}");
         }
     }
@@ -171,5 +193,8 @@ mod tests {
         assert_eq!(dip.advantage(10.0, 20.0), 2.0);
         assert_eq!(dip.advantage(0.0, 20.0), ADVANTAGE_MAX);
         assert_eq!(dip.advantage(0.0, 0.0), 1.0);
+        assert_eq!(dip.advantage(0.0, 1.0), 1.0, "it is told by the second");
+        assert_eq!(dip.advantage(3.0, 1.0), 1.0 / 3.0);
+        assert_eq!(named("gap_s").unwrap().advantage(0.5, 1.0), 2.0);
     }
 }

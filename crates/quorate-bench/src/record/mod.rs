@@ -19,20 +19,47 @@ pub use store::{Key, Results, Store};
 pub use summary::{Spread, Summary};
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Everything about a run but its cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// Each time that it was begun or gone on with, in order.
+    #[serde(default)]
+    pub invocations: Vec<Invocation>,
+    /// By test. Cells that were measured otherwise do not stand beside those that have these.
+    #[serde(default)]
+    pub settings: BTreeMap<String, Settings>,
+    pub machine: Machine,
+    pub systems: Vec<Setup>,
+    pub networks: Vec<Measured>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Invocation {
     /// The command line.
     pub command: String,
     /// When it began, RFC 3339, UTC.
     pub began: String,
+    /// Until its last cell.
+    pub took_s: f64,
+}
+
+/// What decides on the figures of a test, besides place and system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
     /// `quick`, `default` or `full`.
     pub grid: String,
-    pub machine: Machine,
-    pub systems: Vec<Setup>,
-    pub networks: Vec<Measured>,
+    /// Of a steady load.
+    pub seconds: u64,
+    /// `4x50000`.
+    pub tables: String,
+    /// Of Quorate's library and this command together: changes whenever one of them does.
+    pub build: String,
+    /// What is otherwise than in what was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,7 +82,8 @@ pub struct Setup {
     pub title: String,
     /// The server's and, where there is one, the provider's.
     pub version: String,
-    /// All options that it was given, in the order of its configuration.
+    /// All options that it was given, in the order of its configuration. The folder of its servers, which is
+    /// another one each time, has a word in its place.
     pub options: Vec<(String, String)>,
     /// What decides on durability, read back from the running server.
     pub read_back: Vec<(String, String)>,
@@ -84,6 +112,12 @@ pub struct Cell {
     pub round: u32,
     /// The member that clients wrote to, as it was at the end: `node1`.
     pub primary: Option<String>,
+    /// The same as it was before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_with: Option<String>,
+    /// With the start of servers and the filling of tables, where it was the first to need them.
+    #[serde(default)]
+    pub took_s: f64,
     /// By name, see [`crate::record::figure`]: its unit belongs to the name (`tps`, `p95_ms`).
     pub figures: BTreeMap<String, f64>,
     /// Series over time in seconds.
@@ -101,7 +135,7 @@ pub struct Cell {
 }
 
 /// A point of a test's grid.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// `oltp`, `failover`, ...
     pub test: String,
@@ -130,9 +164,84 @@ impl Place {
     }
 }
 
+/// By the size that a load names, where it does: 10 MB is before 1 GB.
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        let order = |place: &Place| (place.members, size_bytes(&place.load));
+        (&self.test, &self.network, order(self), &self.load, self.clients).cmp(&(
+            &other.test,
+            &other.network,
+            order(other),
+            &other.load,
+            other.clients,
+        ))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Of `10 MB`, `1 GB`.
+pub fn size_bytes(load: &str) -> Option<usize> {
+    let (number, unit) = load.split_once(' ')?;
+    let unit = match unit {
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => return None,
+    };
+    Some(number.parse::<usize>().ok()? * unit)
+}
+
+impl Run {
+    /// This run as one that goes on with an earlier one.
+    pub fn after(self, former: Run) -> Run {
+        let settings = former.settings.into_iter().chain(self.settings).collect();
+        let invocations = [former.invocations, self.invocations].concat();
+        // What is not measured again is as it was.
+        Run { invocations, settings, machine: self.machine, ..former }
+    }
+}
+
+impl Settings {
+    /// Each with both values: `seconds 10 / 3`.
+    pub fn differences(&self, other: &Settings) -> Vec<String> {
+        let words = |settings: &Settings| {
+            let Settings { grid, seconds, tables, build, .. } = settings.clone();
+            [("grid", grid), ("seconds", seconds.to_string()), ("tables", tables), ("build", build)]
+        };
+        let pairs = words(self).into_iter().zip(words(other));
+        let differ = pairs.filter(|((_, here), (_, there))| here != there);
+        differ.map(|((name, here), (_, there))| format!("{name} {here:?} / {there:?}")).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loads_that_name_a_size_are_in_its_order() {
+        let place = |load: &str| Place { load: load.into(), ..Place::default() };
+        let mut places = ["1 GB", "100 MB", "threshold 100", "10 MB"].map(place);
+        places.sort();
+        assert_eq!(places, ["threshold 100", "10 MB", "100 MB", "1 GB"].map(place));
+    }
+
+    #[test]
+    fn a_run_that_is_gone_on_with_has_all_its_invocations() {
+        let run = |command: &str, test: &str| Run {
+            invocations: vec![Invocation { command: command.into(), ..Invocation::default() }],
+            settings: BTreeMap::from([(test.to_owned(), Settings::default())]),
+            ..Run::default()
+        };
+        let both = run("second", "rpo").after(run("first", "oltp"));
+        let commands: Vec<&str> = both.invocations.iter().map(|it| it.command.as_str()).collect();
+        assert_eq!(commands, ["first", "second"]);
+        assert!(both.settings.contains_key("oltp") && both.settings.contains_key("rpo"));
+    }
 
     #[test]
     fn places_are_told_in_words() {

@@ -3,8 +3,9 @@
 //! Invariant: a line of `cells.jsonl` is whole or it is the last one. A cell that was measured again
 //! stands further down, and counts in place of the earlier one.
 
-use super::{Cell, Place, Run};
-use anyhow::{bail, Context, Result};
+use super::{Cell, Machine, Place, Run, Settings};
+use anyhow::{bail, ensure, Context, Result};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -69,9 +70,14 @@ impl Store {
     /// One write, so that another reader sees the line or does not. What is no number cannot be kept:
     /// an error.
     pub fn append(&mut self, cell: &Cell) -> Result<()> {
-        if let Some((name, value)) = cell.figures.iter().find(|(_, value)| !value.is_finite()) {
-            bail!("{name} of {} is {value}", cell.system);
-        }
+        let figures = cell.figures.values().copied();
+        let points = cell.curves.values().flatten().flat_map(|(x, y)| [*x, *y]);
+        ensure!(
+            figures.chain(points).all(f64::is_finite),
+            "a figure of {} is no number: {:?}",
+            cell.system,
+            cell.figures
+        );
         let line = serde_json::to_string(cell).context("a cell as JSON")? + "\n";
         self.cells.write_all(line.as_bytes()).context("writing a cell")?;
         self.cells.flush().context("writing a cell")
@@ -81,7 +87,7 @@ impl Store {
 /// What folders have, as one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
-    /// Of the first folder, with the systems and networks of all.
+    /// Of the first folder, with the invocations, settings, systems and networks of all.
     pub run: Run,
     /// In the order of their keys.
     pub cells: Vec<Cell>,
@@ -114,47 +120,77 @@ impl Results {
         Ok(results)
     }
 
-    /// What several folders have. Figures of different machines are no comparison: an error. A cell that
-    /// several have is taken from the last; settings that differ are told.
+    /// What several folders have. Figures of different machines are no comparison, nor are those of a test
+    /// that was measured otherwise: an error. A cell that several have is taken from the last in which it
+    /// has not failed; options of a system that differ are told.
     pub fn merge(folders: &[PathBuf]) -> Result<Results> {
         let mut folders = folders.iter();
         let first = folders.next().context("no folder of a run was named")?;
         let mut all = Results::read(first)?;
-        let mut cells: BTreeMap<Key, Cell> =
-            all.cells.drain(..).map(|cell| (cell.key(), cell)).collect();
         for folder in folders {
             let next = Results::read(folder)?;
-            let (here, there) = (&all.run.machine, &next.run.machine);
-            if !here.is_like(there) {
-                bail!(
-                    "{} and {} are of different machines: {} and {}",
-                    first.display(),
-                    folder.display(),
-                    here.line(),
-                    there.line()
-                );
-            }
-            for setup in next.run.systems {
-                match all.run.systems.iter().find(|known| known.name == setup.name) {
-                    None => all.run.systems.push(setup),
-                    Some(known) if *known == setup => {}
-                    Some(_) => all.warnings.push(format!(
-                        "{} ran with other settings in {}",
-                        setup.name,
-                        folder.display()
-                    )),
-                }
-            }
-            for network in next.run.networks {
-                if !all.run.networks.iter().any(|known| known.name == network.name) {
-                    all.run.networks.push(network);
-                }
-            }
-            all.warnings.extend(next.warnings);
-            cells.extend(next.cells.into_iter().map(|cell| (cell.key(), cell)));
+            all.check(&next.run.machine, &next.settings()).with_context(|| {
+                let (first, next) = (first.display(), folder.display());
+                format!("{first} and {next} cannot be compared: report each of them by itself")
+            })?;
+            all.add(next, folder);
         }
-        all.cells = cells.into_values().collect();
         Ok(all)
+    }
+
+    fn add(&mut self, next: Results, folder: &Path) {
+        self.run.settings.extend(next.settings());
+        self.run.invocations.extend(next.run.invocations);
+        for setup in next.run.systems {
+            match self.run.systems.iter().find(|known| known.name == setup.name) {
+                None => self.run.systems.push(setup),
+                Some(known) if *known == setup => {}
+                Some(_) => self.warnings.push(format!(
+                    "{} ran with other options in {}",
+                    setup.name,
+                    folder.display()
+                )),
+            }
+        }
+        for network in next.run.networks {
+            if !self.run.networks.iter().any(|known| known.name == network.name) {
+                self.run.networks.push(network);
+            }
+        }
+        self.warnings.extend(next.warnings);
+        let mut cells: BTreeMap<Key, Cell> =
+            self.cells.drain(..).map(|cell| (cell.key(), cell)).collect();
+        for cell in next.cells {
+            match cells.entry(cell.key()) {
+                Entry::Occupied(kept) if cell.failed.is_some() && kept.get().failed.is_none() => {}
+                Entry::Occupied(mut kept) => drop(kept.insert(cell)),
+                Entry::Vacant(free) => drop(free.insert(cell)),
+            }
+        }
+        self.cells = cells.into_values().collect();
+    }
+
+    /// Of the tests that have figures here.
+    fn settings(&self) -> BTreeMap<String, Settings> {
+        let measured = self.cells.iter().filter(|cell| cell.failed.is_none());
+        let of_test = |cell: &Cell| {
+            let test = &cell.place.test;
+            (test.clone(), self.run.settings.get(test).cloned().unwrap_or_default())
+        };
+        measured.map(of_test).collect()
+    }
+
+    /// An error if figures of this machine and these settings, by test, cannot stand beside those here.
+    pub fn check(&self, machine: &Machine, settings: &BTreeMap<String, Settings>) -> Result<()> {
+        let here = &self.run.machine;
+        if !here.is_like(machine) {
+            bail!("they are of different machines: {} and {}", here.line(), machine.line());
+        }
+        for (test, here) in self.settings() {
+            let differ = settings.get(&test).map_or(Vec::new(), |there| here.differences(there));
+            ensure!(differ.is_empty(), "{test} has other settings there: {}", differ.join(", "));
+        }
+        Ok(())
     }
 
     /// What a run that is resumed need not measure again: all but what failed.
@@ -163,11 +199,11 @@ impl Results {
     }
 }
 
-impl super::Machine {
+impl Machine {
     /// Whether figures of both may stand beside each other; how fast its disk was at that time is no
     /// part of it.
-    pub fn is_like(&self, other: &super::Machine) -> bool {
-        let what = |machine: &super::Machine| {
+    pub fn is_like(&self, other: &Machine) -> bool {
+        let what = |machine: &Machine| {
             (machine.processor.clone(), machine.processors, machine.memory_bytes >> 28)
         };
         what(self) == what(other) && self.disk == other.disk

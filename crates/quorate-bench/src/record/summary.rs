@@ -2,10 +2,11 @@
 
 use super::figure::Figure;
 use super::{Cell, Place};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure over the rounds. `low` ≤ `median` ≤ `high`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     pub low: f64,
     pub median: f64,

@@ -1,7 +1,7 @@
 //! What is told of each test: which figure is compared, which stand beside it, and how it is drawn.
 
 use crate::record::figure;
-use crate::record::figure::{Figure, COMMIT_PARTS, COSTS, SWITCHES};
+use crate::record::figure::{Figure, COMMIT_PARTS, COSTS, LAB, SWITCHES};
 
 /// A test in the report.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,9 @@ pub enum Drawn {
     No,
 }
 
+const BEHIND: &str = "behind_s";
+const CONFLICTS: &str = "conflicts_per_1000_trx";
+
 use Drawn::{Bars, No, OverClients, OverMembers, OverTime, Parts};
 
 pub const CHAPTERS: &[Chapter] = &[
@@ -39,15 +42,16 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Throughput by clients and networks",
         what: "sysbench, clients beside the primary.",
         main: Some("tps"),
-        beside: &["avg_ms", "p95_ms", "p99_ms"],
+        beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
     },
     Chapter {
         test: "jitter",
         title: "Steadiness",
-        what: "Throughput of each second under one steady load.",
+        what: "Throughput of each second but the first under one steady load, with clients at the primary and \
+               spread over all members that take writes.",
         main: Some("cv_percent"),
-        beside: &["worst_over_median", "tps", "p95_ms", "max_ms"],
+        beside: &["worst_over_median", "tps", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverTime,
     },
     Chapter {
@@ -80,7 +84,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "How far replicas are behind",
         what: "A load of a given length, with replicas that apply, and with applying held back and let go.",
         main: Some("replay_s"),
-        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", "apply_over_write", "tps"],
+        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", "apply_over_write", "tps", CONFLICTS],
         drawn: Bars,
     },
     Chapter {
@@ -88,15 +92,15 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "More members",
         what: "The best rate at which no member's lag grows.",
         main: Some("best_tps"),
-        beside: &["trx_per_cpu_s", "avg_ms"],
+        beside: &["trx_per_cpu_s", "avg_ms", CONFLICTS],
         drawn: OverMembers,
     },
     Chapter {
         test: "tpcc",
         title: "TPC-C",
-        what: "10 warehouses, 32 clients; a history table with a key.",
+        what: "32 clients at the primary; a history table with a key.",
         main: Some("tps"),
-        beside: &["transactions", "tpm", "avg_ms", "p95_ms", "replica_elapsed_s", "replica_tps"],
+        beside: &["transactions", "tpm", "avg_ms", "replica_elapsed_s", "replica_tps", CONFLICTS],
         drawn: Bars,
     },
     Chapter {
@@ -121,7 +125,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "What the sync of the log costs",
         what: "Quorate's log synced and unsynced; the lab takes the syncs away from outside.",
         main: Some("tps"),
-        beside: &["avg_ms", "p95_ms"],
+        beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
     },
     Chapter {
@@ -137,7 +141,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "A slow secondary",
         what: "Thresholds of flow control, where a system has it.",
         main: Some("tps"),
-        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms"],
+        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
         drawn: Bars,
     },
 ];
@@ -153,6 +157,7 @@ impl Chapter {
             .iter()
             .chain(self.beside)
             .chain(COSTS)
+            .chain(LAB)
             .chain(SWITCHES)
             .filter_map(|name| figure::named(name))
     }
@@ -165,8 +170,9 @@ mod tests {
     #[test]
     fn every_name_is_a_figure() {
         for chapter in CHAPTERS {
-            let names = chapter.main.iter().chain(chapter.beside).chain(COSTS).chain(SWITCHES);
-            assert_eq!(chapter.figures().count(), names.count(), "{}", chapter.test);
+            let names = chapter.main.iter().chain(chapter.beside);
+            let count = names.count() + COSTS.len() + LAB.len() + SWITCHES.len();
+            assert_eq!(chapter.figures().count(), count, "{}", chapter.test);
         }
     }
 }

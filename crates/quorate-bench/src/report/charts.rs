@@ -188,10 +188,24 @@ fn bars(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
     html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
 }
 
-/// What a commit takes, and of which parts, as far as a system tells them.
+/// What a commit takes, and of which parts, as far as a system tells them. A chart for each network: beside
+/// thirty milliseconds, the parts of one would not be seen.
 fn parts(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
+    let mut networks: Vec<&str> = Vec::new();
+    for place in told.summary.places(chapter.test) {
+        if !networks.contains(&&*place.network) {
+            networks.push(&place.network);
+        }
+    }
+    let charts = networks.into_iter().map(|network| parts_on(told, chapter, figure, network));
+    let charts = charts.filter(|chart| !chart.groups.is_empty());
+    html! { @for chart in charts { (page::figure(&chart)) } }
+}
+
+fn parts_on(told: &Told, chapter: &Chapter, figure: &Figure, network: &str) -> Bars {
     let colour = |number: usize| Colour::nth(number);
-    let groups = told.summary.places(chapter.test).map(|place| {
+    let places = told.summary.places(chapter.test).filter(|place| place.network == network);
+    let groups = places.map(|place| {
         let bar = |system: String| {
             let whole = told.summary.figure(place, &system, figure.name)?;
             let part = |name: &str| told.summary.figure(place, &system, name);
@@ -212,13 +226,12 @@ fn parts(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
         let title = figure::named(name)?.title.trim_start_matches("Commit: ");
         Some((title.to_owned(), colour(number)))
     });
-    let chart = Bars {
-        title: "A commit, and where its time goes".to_owned(),
+    Bars {
+        title: format!("{network}: a commit, and where its time goes"),
         axis: Axis::linear(&figure.title_with_unit()),
         groups: groups.filter(|group: &Group| !group.bars.is_empty()).collect(),
         kinds: kinds.chain([("not told apart".to_owned(), Colour::FAINT)]).collect(),
-    };
-    html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
+    }
 }
 
 /// Throughput over time. Systems share a chart unless something was done to them, at times of their

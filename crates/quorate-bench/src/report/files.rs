@@ -1,100 +1,20 @@
-//! The same as the page, for programs and for the terminal.
+//! The same as the page, as CSV, as Markdown and for the terminal.
 
 use super::chapter::Chapter;
+use super::goals;
 use super::grid::{Entry, Grid};
-use super::standing::{standings, times, Standing};
+use super::standing::times;
 use super::verdict::{shape_words, stand_lines, Overall};
 use super::Told;
 use crate::published::judge;
-use crate::record::{Cell, Place, Results, Run};
+use crate::record::figure::{self, Figure, COSTS};
+use crate::record::{Place, Results};
 use anyhow::{Context, Result};
-use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Rows of a test's table on the terminal.
 const ROWS_SHOWN: usize = 16;
-
-#[derive(Serialize)]
-struct Json<'a> {
-    run: &'a Run,
-    warnings: &'a [String],
-    tests: Vec<JsonTest>,
-    medians: Vec<Median<'a>>,
-    cells: &'a [Cell],
-}
-
-#[derive(Serialize)]
-struct JsonTest {
-    test: &'static str,
-    published: &'static str,
-    shape: &'static str,
-    checks: Vec<JsonCheck>,
-    quorate: Vec<Standing>,
-}
-
-#[derive(Serialize)]
-struct JsonCheck {
-    published: String,
-    here: String,
-    holds: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Median<'a> {
-    #[serde(flatten)]
-    place: &'a Place,
-    system: &'a str,
-    figure: &'a str,
-    low: f64,
-    median: f64,
-    high: f64,
-    rounds: usize,
-}
-
-pub(super) fn json(told: &Told) -> Result<Vec<u8>> {
-    let tests = told.chapters().map(|chapter| {
-        let judgement = judge(chapter.test, &told.summary);
-        let shape = judgement.shape().words();
-        let check = |check: crate::published::Check| JsonCheck {
-            published: check.published,
-            here: check.here,
-            holds: check.holds,
-        };
-        JsonTest {
-            test: chapter.test,
-            published: judgement.published,
-            shape,
-            checks: judgement.checks.into_iter().map(check).collect(),
-            quorate: standings(chapter, &told.summary, &told.order),
-        }
-    });
-    let json = Json {
-        run: &told.results.run,
-        warnings: &told.results.warnings,
-        tests: tests.collect(),
-        medians: medians(told),
-        cells: &told.results.cells,
-    };
-    serde_json::to_vec_pretty(&json).context("results as JSON")
-}
-
-fn medians<'a>(told: &Told<'a>) -> Vec<Median<'a>> {
-    let mut points: BTreeSet<(&Place, &str, &str)> = BTreeSet::new();
-    for cell in &told.results.cells {
-        for figure in cell.figures.keys() {
-            points.insert((&cell.place, &cell.system, figure));
-        }
-    }
-    points
-        .into_iter()
-        .filter_map(|(place, system, figure)| {
-            let spread = told.summary.figure(place, system, figure)?;
-            let (low, median, high) = (spread.low, spread.median, spread.high);
-            Some(Median { place, system, figure, low, median, high, rounds: spread.rounds })
-        })
-        .collect()
-}
 
 /// A cell a line; a column for each figure and fact that any cell has.
 pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
@@ -103,7 +23,7 @@ pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
     let facts: BTreeSet<&String> = cells.iter().flat_map(|cell| cell.facts.keys()).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());
     let fixed = ["test", "network", "members", "load", "clients", "system", "round", "primary"];
-    let names = fixed.into_iter().chain(["failed"]);
+    let names = fixed.into_iter().chain(["began_with", "took_s", "failed"]);
     let columns = names.map(str::to_owned).chain(figures.iter().map(|name| (*name).clone()));
     writer.write_record(columns.chain(facts.iter().map(|name| format!("fact {name}"))))?;
     for cell in cells {
@@ -117,6 +37,8 @@ pub(super) fn csv(results: &Results) -> Result<Vec<u8>> {
             cell.system.clone(),
             cell.round.to_string(),
             cell.primary.clone().unwrap_or_default(),
+            cell.began_with.clone().unwrap_or_default(),
+            format!("{:.1}", cell.took_s),
             cell.failed.clone().unwrap_or_default(),
         ];
         let figure = |name: &&String| cell.figures.get(*name).map(f64::to_string);
@@ -134,17 +56,18 @@ pub(super) fn markdown(told: &Told) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "# Replication, measured side by side\n\n`{}`, {}, {}.\n\n**{}** {} {}\n",
-        run.command,
-        run.began,
-        run.machine.line(),
-        overall.headline(),
-        overall.shapes(),
-        overall.failures()
+        "# Replication, measured side by side\n\n{}, {}.\n",
+        told.began(),
+        run.machine.line()
     );
+    for invocation in &run.invocations {
+        let _ = writeln!(text, "    {}", invocation.command);
+    }
+    let _ = writeln!(text, "\n**{}** {}\n", overall.headline(), overall.remarks());
     for peer in overall.peers() {
         let _ = writeln!(text, "* {peer}");
     }
+    text += &goals::markdown(told);
     for chapter in told.chapters() {
         let judgement = judge(chapter.test, &told.summary);
         let _ = writeln!(text, "\n## {}: {}\n", chapter.test, chapter.title);
@@ -156,34 +79,77 @@ pub(super) fn markdown(told: &Told) -> String {
             let peer = peer.map(|peer| format!("beside {}: ", told.title(&peer)));
             let _ = writeln!(text, "* {}{words}", peer.unwrap_or_default());
         }
-        let (head, rows) = table(told, chapter);
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
-        let rule = format!("|---|{}\n", "---:|".repeat(head.len() - 1));
-        let rows: String = rows.iter().map(|row| line(row)).collect();
-        let _ = write!(text, "\n{}\n\n{}{rule}{rows}", caption(chapter), line(&head));
+        if let Some(differs) = told.differs(chapter) {
+            let _ = writeln!(text, "\nOtherwise than published: {differs}.");
+        }
+        text += &markdown_table(&caption(chapter), &table(told, chapter));
+        let costs = costs(told, chapter);
+        if !costs.1.is_empty() {
+            text += &markdown_table("What a transaction costs, all nodes together", &costs);
+        }
     }
     text
 }
 
+/// Head and rows.
+type Table = (Vec<String>, Vec<Vec<String>>);
+
+fn markdown_table(caption: &str, (head, rows): &Table) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
+    let rule = format!("|---|{}\n", "---:|".repeat(head.len() - 1));
+    let rows: String = rows.iter().map(|row| line(row)).collect();
+    format!("\n{caption}\n\n{}{rule}{rows}", line(head))
+}
+
+/// By place and system, with spreads.
+fn costs(told: &Told, chapter: &Chapter) -> Table {
+    let figures: Vec<&Figure> = COSTS.iter().filter_map(|name| figure::named(name)).collect();
+    let titles = figures.iter().map(|figure| figure.title_with_unit());
+    let head = ["", "system"].map(str::to_owned).into_iter().chain(titles).collect();
+    let mut rows = Vec::new();
+    for place in told.summary.places(chapter.test) {
+        for system in told.systems(chapter.test) {
+            let cost = |figure: &&Figure| {
+                let spread = told.summary.figure(place, &system, figure.name)?;
+                let range = figure.show_range(&spread).map(|range| format!(" [{range}]"));
+                let rounds = told.of_rounds(&spread).map(|rounds| format!(" {rounds}"));
+                let (range, rounds) = (range.unwrap_or_default(), rounds.unwrap_or_default());
+                Some(format!("{}{range}{rounds}", figure.show(spread.median)))
+            };
+            let costs: Vec<Option<String>> = figures.iter().map(cost).collect();
+            if costs.iter().any(Option::is_some) {
+                let costs = costs.into_iter().map(Option::unwrap_or_default);
+                rows.push([place.words(), told.title(&system)].into_iter().chain(costs).collect());
+            }
+        }
+    }
+    (head, rows)
+}
+
 fn caption(chapter: &Chapter) -> String {
     match chapter.main() {
-        Some(figure) if figure.unit.is_empty() => figure.title.to_owned(),
-        Some(figure) => format!("{}; in brackets: Quorate beside it", figure.title_with_unit()),
+        Some(figure) => format!(
+            "{}; [least–most of the rounds], (Quorate beside it), rounds of all if some failed",
+            figure.title_with_unit()
+        ),
         None => "What became of it".to_owned(),
     }
 }
 
 /// Of the compared figure: head and rows.
-fn table(told: &Told, chapter: &Chapter) -> (Vec<String>, Vec<Vec<String>>) {
+fn table(told: &Told, chapter: &Chapter) -> Table {
     let grid = Grid::new(chapter, &told.summary, &told.order);
     let systems = grid.systems.iter().map(|system| told.title(system));
     let head = [String::new()].into_iter().chain(systems).collect();
     let words = |entry: &Entry| {
-        let words = entry.words(chapter.main());
-        match entry.side() {
-            Some((_, ratio)) => format!("{words} ({})", times(ratio)),
-            None => words,
+        let mut words = entry.words_with_spread(chapter.main());
+        if let Some((_, ratio)) = entry.side() {
+            words += &format!(" ({})", times(ratio));
         }
+        if let Entry::Figure(spread, _) = entry {
+            words.extend(told.of_rounds(spread).map(|rounds| format!(" {rounds}")));
+        }
+        words
     };
     let row = |(place, entries): &(&Place, Vec<Entry>)| {
         [place.words()].into_iter().chain(entries.iter().map(words)).collect()
@@ -215,6 +181,7 @@ pub(super) fn terminal(told: &Told) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "{}\n{} {}", overall.headline(), overall.shapes(), overall.failures());
+    let _ = writeln!(text, "{}\n{}", overall.headline(), overall.remarks());
+    text.extend(goals::line(told));
     text
 }

@@ -35,6 +35,18 @@ impl Entry {
         }
     }
 
+    /// With its spread, where there is one.
+    pub fn words_with_spread(&self, figure: Option<&Figure>) -> String {
+        let words = self.words(figure);
+        match (self, figure) {
+            (Entry::Figure(spread, _), Some(figure)) => match figure.show_range(spread) {
+                Some(range) => format!("{words} [{range}]"),
+                None => words,
+            },
+            _ => words,
+        }
+    }
+
     /// How Quorate stands beside it.
     pub fn side(&self) -> Option<(Side, f64)> {
         match self {

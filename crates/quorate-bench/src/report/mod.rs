@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! OUT/report.html   the verdict first; needs nothing but itself
-//! OUT/results.json  all of it: run, cells, medians, judgements, what was published
+//! OUT/results.json  all of it: run, cells, medians, ratios, judgements, goals, what was published
 //! OUT/cells.csv     a cell a line
 //! OUT/summary.md    verdict and tables
 //! ```
 //!
 //! * [`CHAPTERS`]: what is told of each test.
-//! * `standing`: where Quorate stands; `crate::published` judges the peers.
+//! * `standing`: where Quorate stands, `goals`: and where it is to stand; `crate::published` judges the peers.
 //! * `grid`: one table of each test, from which page, terminal and Markdown draw theirs.
 
 mod chapter;
 mod charts;
 mod files;
+mod goals;
 mod grid;
+mod json;
 mod settings;
 mod standing;
 mod tables;
@@ -23,10 +25,11 @@ mod verdict;
 pub use chapter::{Chapter, CHAPTERS};
 pub use standing::{Side, Standing};
 
-use crate::record::{Results, Summary};
+use crate::record::{Results, Spread, Summary};
 use anyhow::{Context, Result};
 use maud::{html, Markup};
 use quorate_report::page::{Page, Section};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -36,6 +39,8 @@ struct Told<'a> {
     summary: Summary<'a>,
     /// All systems, in the order of the run.
     order: Vec<String>,
+    /// As many as the run has; a figure may be of fewer.
+    rounds: usize,
 }
 
 /// Writes all files of a report.
@@ -47,7 +52,7 @@ pub fn write(results: &Results, out: &Path) -> Result<()> {
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     };
     save("report.html", told.page().html().into_bytes())?;
-    save("results.json", files::json(&told)?)?;
+    save("results.json", json::json(&told)?)?;
     save("cells.csv", files::csv(results)?)?;
     save("summary.md", files::markdown(&told).into_bytes())
 }
@@ -66,7 +71,30 @@ impl<'a> Told<'a> {
                 order.push(cell.system.clone());
             }
         }
-        Told { results, summary: Summary::new(&results.cells), order }
+        let rounds = results.cells.iter().map(|cell| cell.round as usize).max().unwrap_or(0);
+        Told { results, summary: Summary::new(&results.cells), order, rounds }
+    }
+
+    /// Nothing, or of how many rounds a figure is: `2/3`.
+    fn of_rounds(&self, spread: &Spread) -> Option<String> {
+        (spread.rounds < self.rounds).then(|| format!("{}/{}", spread.rounds, self.rounds))
+    }
+
+    /// What is otherwise in this run than in what was published.
+    fn differs(&self, chapter: &Chapter) -> Option<&str> {
+        self.results.run.settings.get(chapter.test)?.differs.as_deref()
+    }
+
+    /// When it began.
+    fn began(&self) -> &str {
+        self.results.run.invocations.first().map_or("", |first| &first.began)
+    }
+
+    /// Of all tests, where they have the same.
+    fn grids(&self) -> String {
+        let settings = self.results.run.settings.values();
+        let grids: BTreeSet<&str> = settings.map(|settings| settings.grid.as_str()).collect();
+        grids.into_iter().collect::<Vec<_>>().join(", ")
     }
 
     /// Those with cells of a test.
@@ -94,6 +122,7 @@ impl<'a> Told<'a> {
             title: "Verdict, test by test".into(),
             body: verdict::tests(self),
         }];
+        sections.extend(goals::section(self));
         sections.extend(self.chapters().map(|chapter| Section {
             id: chapter.test.to_owned(),
             title: format!("{}: {}", chapter.test, chapter.title),
@@ -104,9 +133,9 @@ impl<'a> Told<'a> {
         Page {
             title: "Replication, measured side by side".into(),
             about: html! {
-                (run.began) " · " (run.machine.line())
-                @if !run.grid.is_empty() { " · " (run.grid) " grid" }
-                br; code { (run.command) }
+                (self.began()) " · " (run.machine.line())
+                @if !self.grids().is_empty() { " · " (self.grids()) " grid" }
+                @for invocation in &run.invocations { br; code { (invocation.command) } }
             },
             tone: overall.tone(),
             verdict: overall.markup(),

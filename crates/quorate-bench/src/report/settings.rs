@@ -69,11 +69,39 @@ fn machine(told: &Told) -> Markup {
             ("kernel", machine.kernel.clone()),
             ("disk", machine.disk.clone()),
             ("sync", format!("{:.0} µs, median of a 4 KiB overwrite with fdatasync", machine.sync_us)),
-            ("began", run.began.clone()),
-            ("command", run.command.clone()),
         ]))
+        (invocations(told))
+        (measured(told))
         @for warning in &told.results.warnings { p { (page::badge(page::Tone::Warn, "note")) " " (warning) } }
     }
+}
+
+/// Each time that the run was begun or gone on with.
+fn invocations(told: &Told) -> Markup {
+    page::scroll(html! { table {
+        thead { tr { th { "began" } th.n { "took" small { "min" } } th { "command" } } }
+        tbody { @for invocation in &told.results.run.invocations { tr {
+            td { (invocation.began) }
+            td.n { (format!("{:.0}", invocation.took_s / 60.0)) }
+            td.text { code { (invocation.command) } }
+        } } }
+    } })
+}
+
+/// How each test was measured.
+fn measured(told: &Told) -> Markup {
+    page::scroll(html! { table {
+        thead { tr {
+            th { "test" } th { "grid" } th.n { "steady load" small { "s" } } th { "tables" } th { "build" }
+        } }
+        tbody { @for (test, settings) in &told.results.run.settings { tr {
+            td { (test) }
+            td { (settings.grid) }
+            td.n { (settings.seconds) }
+            td { (settings.tables) }
+            td { code { (settings.build) } }
+        } } }
+    } })
 }
 
 fn failed(told: &Told) -> Markup {

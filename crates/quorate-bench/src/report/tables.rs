@@ -5,14 +5,19 @@ use super::grid::{Entry, Grid};
 use super::standing::{times, Side};
 use super::Told;
 use crate::published::{rows_at, Row};
-use crate::record::figure::{self, Figure};
-use crate::record::Place;
+use crate::record::figure::{self, Figure, COSTS};
+use crate::record::{Place, Spread};
 use maud::{html, Markup};
-use quorate_report::page;
+use quorate_report::page::{self, Tone};
 use std::collections::BTreeSet;
 
 pub(super) fn tables(told: &Told, chapter: &Chapter) -> Markup {
-    html! { (compared(told, chapter)) (everything(told, chapter)) (published(told, chapter)) }
+    html! {
+        (compared(told, chapter))
+        (costs(told, chapter))
+        (everything(told, chapter))
+        (published(told, chapter))
+    }
 }
 
 /// Places down, systems across; medians, spreads, and how Quorate stands beside each.
@@ -28,7 +33,7 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
         } }
         tbody { @for (place, entries) in &grid.rows { tr {
             th { (place.words()) }
-            @for entry in entries { (cell(entry, figure)) }
+            @for entry in entries { (cell(told, entry, figure)) }
             @for system in &theirs {
                 td.n { @if let Some(row) = find(place, system, figure) {
                     (figure.map_or_else(String::new, |figure| figure.show(row.value)))
@@ -38,6 +43,9 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
     } };
     html! {
         h3 { (figure.map_or_else(|| "What became of it".to_owned(), Figure::title_with_unit)) }
+        @if let Some(differs) = told.differs(chapter) {
+            p.small { (page::badge(Tone::Warn, "otherwise than published")) " " (differs) "." }
+        }
         @if figure.is_some() {
             p.small.faint {
                 "Median, least to most of the rounds, and Quorate beside it: "
@@ -55,7 +63,7 @@ fn better(figure: Option<&Figure>) -> &'static str {
     }
 }
 
-fn cell(entry: &Entry, figure: Option<&Figure>) -> Markup {
+fn cell(told: &Told, entry: &Entry, figure: Option<&Figure>) -> Markup {
     let words = entry.words(figure);
     let class = match entry {
         Entry::Failed => "bad",
@@ -72,14 +80,20 @@ fn cell(entry: &Entry, figure: Option<&Figure>) -> Markup {
     html! { td.n.(class) {
         (words)
         @if let (Entry::Figure(spread, _), Some(figure)) = (entry, figure) {
-            @if spread.rounds > 1 {
-                small { (figure.show(spread.low)) "–" (figure.show(spread.high)) }
-            }
+            (ranged(told, spread, figure))
         }
         @if let Some((class, ratio)) = advantage {
             small style=(colour(class)) { "Quorate " (ratio) }
         }
     } }
+}
+
+/// From least to most, and of how many rounds where some have failed.
+fn ranged(told: &Told, spread: &Spread, figure: &Figure) -> Markup {
+    html! {
+        @if let Some(range) = figure.show_range(spread) { small { (range) } }
+        @if let Some(rounds) = told.of_rounds(spread) { small { (rounds) " rounds" } }
+    }
 }
 
 fn colour(class: &str) -> String {
@@ -102,48 +116,84 @@ fn find(place: &Place, system: &str, figure: Option<&Figure>) -> Option<&'static
     rows_at(place).find(|row| row.system == system && row.figure == figure.name)
 }
 
-/// Every figure that any cell has, medians only.
-fn everything(told: &Told, chapter: &Chapter) -> Markup {
-    let systems = told.systems(chapter.test);
-    let places: Vec<&Place> = told.summary.places(chapter.test).collect();
-    let value = |place: &Place, system: &str, figure: &Figure| {
-        told.summary.figure(place, system, figure.name)
-    };
-    let anywhere = |figure: &&Figure| {
-        places
-            .iter()
-            .any(|place| systems.iter().any(|system| value(place, system, figure).is_some()))
-    };
-    let figures: Vec<&Figure> = chapter.figures().filter(anywhere).collect();
+/// What a transaction costs: it depends least on how busy the machine is.
+fn costs(told: &Told, chapter: &Chapter) -> Markup {
+    let names = COSTS.iter().filter_map(|name| figure::named(name));
+    let figures = measured(told, chapter, names);
     if figures.is_empty() {
         return Markup::default();
     }
-    let rows = places.iter().flat_map(|place| {
-        let here = |system: &&String| !told.summary.cells(place, system).is_empty();
-        let systems: Vec<&String> = systems.iter().filter(here).collect();
-        systems
-            .into_iter()
-            .enumerate()
-            .map(|(at, system)| (*place, system, at == 0))
-            .collect::<Vec<_>>()
-    });
+    let table = html! { table {
+        thead { tr {
+            th { "" } th { "" }
+            @for figure in &figures { th.n { (figure.title) small { (figure.unit) } } }
+        } }
+        tbody { @for (place, system, first) in lines(told, chapter) { tr.first[first] {
+            th { @if first { (place.words()) } }
+            td { (page::system(&system, &told.title(&system))) }
+            @for figure in &figures {
+                td.n { @if let Some(spread) = told.summary.figure(place, &system, figure.name) {
+                    (figure.show(spread.median)) (ranged(told, &spread, figure))
+                } }
+            }
+        } } }
+    } };
+    html! { h3 { "What a transaction costs, all nodes together" } (page::scroll(table)) }
+}
+
+/// Every figure that any cell has, medians only.
+fn everything(told: &Told, chapter: &Chapter) -> Markup {
+    let figures = measured(told, chapter, chapter.figures());
+    if figures.is_empty() {
+        return Markup::default();
+    }
+    let value = |place: &Place, system: &str, figure: &Figure| {
+        told.summary.figure(place, system, figure.name)
+    };
     let table = html! { table {
         thead { tr {
             th { "" } th { "" } th { "primary" }
             @for figure in &figures { th.n { (figure.title) small { (figure.unit) } } }
             th { "also" }
         } }
-        tbody { @for (place, system, first) in rows { tr.first[first] {
+        tbody { @for (place, system, first) in lines(told, chapter) { tr.first[first] {
             th { @if first { (place.words()) } }
-            td { (page::system(system, &told.title(system))) }
-            td { (primary(told, place, system)) }
+            td { (page::system(&system, &told.title(&system))) }
+            td { (primary(told, place, &system)) }
             @for figure in &figures {
-                td.n { @if let Some(spread) = value(place, system, figure) { (figure.show(spread.median)) } }
+                td.n { @if let Some(spread) = value(place, &system, figure) { (figure.show(spread.median)) } }
             }
-            td { (also(told, place, system)) }
+            td { (also(told, place, &system)) }
         } } }
     } };
-    html! { details { summary { "Every figure, with the costs of a transaction" } (page::scroll(table)) } }
+    html! { details { summary { "Every figure" } (page::scroll(table)) } }
+}
+
+/// Those of the figures that any cell of the test has.
+fn measured(
+    told: &Told,
+    chapter: &Chapter,
+    figures: impl Iterator<Item = &'static Figure>,
+) -> Vec<&'static Figure> {
+    let cells = told.results.cells.iter();
+    let cells = cells.filter(|cell| cell.place.test == chapter.test && cell.failed.is_none());
+    let names: BTreeSet<&String> = cells.flat_map(|cell| cell.figures.keys()).collect();
+    figures.filter(|figure| names.iter().any(|name| **name == figure.name)).collect()
+}
+
+/// Each system with cells at each place, and whether it is the first there.
+fn lines<'a>(told: &Told<'a>, chapter: &Chapter) -> Vec<(&'a Place, String, bool)> {
+    let mut lines: Vec<(&Place, String, bool)> = Vec::new();
+    let systems = told.systems(chapter.test);
+    for place in told.summary.places(chapter.test) {
+        for system in &systems {
+            if !told.summary.cells(place, system).is_empty() {
+                let first = lines.last().is_none_or(|(last, ..)| *last != place);
+                lines.push((place, system.clone(), first));
+            }
+        }
+    }
+    lines
 }
 
 /// Of all rounds.
@@ -192,7 +242,7 @@ fn published(told: &Told, chapter: &Chapter) -> Markup {
     } }
 }
 
-fn here(told: &Told, row: &Row) -> Option<crate::record::Spread> {
+fn here(told: &Told, row: &Row) -> Option<Spread> {
     let mut places = told.summary.places(&row.place.test);
     let place = places.find(|place| rows_at(place).any(|there| there == row))?;
     told.summary.figure(place, &row.system, row.figure)

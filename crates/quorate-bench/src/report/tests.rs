@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Cell, Place, Setup};
+use crate::record::{Cell, Invocation, Place, Settings, Setup};
 use std::collections::BTreeMap;
 
 /// Of the first round.
@@ -44,6 +44,83 @@ fn the_terminal_shows_figures_ratios_and_failures() {
         "Failed cells: 1, of them of Quorate: 0",
     ] {
         assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+/// Three rounds of Quorate and of a peer that fails in the last.
+fn rounds() -> Results {
+    let in_round = |cell: Cell, round: u32, cost: f64| {
+        let cost = ("cpu_us_per_trx".to_owned(), cost);
+        let figures = cell.figures.clone().into_iter().chain([cost]).collect();
+        Cell { round, figures, ..cell }
+    };
+    let ours = [1400.0, 1500.0, 1600.0].into_iter().zip(1..);
+    let mut cells: Vec<Cell> =
+        ours.map(|(tps, round)| in_round(cell("quorate", 1, tps), round, 90.0)).collect();
+    cells.push(in_round(cell("galera", 1, 1000.0), 1, 100.0));
+    cells.push(in_round(cell("galera", 1, 1200.0), 2, 120.0));
+    let failed = Some("no server".to_owned());
+    cells.push(Cell { round: 3, failed, ..cell("galera", 1, 0.0) });
+    Results { cells, ..results() }
+}
+
+#[test]
+fn spreads_costs_and_missing_rounds_are_told() {
+    let results = rounds();
+    let text = terminal(&results);
+    for part in ["1,500 [1,400–1,600]", "1,100 [1,000–1,200] (1.32×) 2/3"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(text.contains("Goals of the project: 1 of 1 met"), "{text}");
+    let told = Told::new(&results);
+    let summary = files::markdown(&told);
+    assert!(summary.contains("| Galera, <flush> | 110 [100–120] 2/3 |"), "{summary}");
+    assert!(summary.contains("| met |") && !summary.contains("One round"), "{summary}");
+    let page = told.page().html();
+    let open = page.split("<details>").next().unwrap();
+    assert!(open.contains("What a transaction costs") && open.contains("100–120"));
+    assert!(open.contains("2/3 rounds"));
+
+    let json: serde_json::Value = serde_json::from_slice(&json::json(&told).unwrap()).unwrap();
+    let ratios = json["ratios"].as_array().unwrap();
+    let ratio = ratios.iter().find(|ratio| ratio["figure"] == "tps").unwrap();
+    assert_eq!((&ratio["peer"], &ratio["network"]), (&"galera".into(), &"lan".into()));
+    assert_eq!((&ratio["low"], &ratio["high"]), (&1.25.into(), &1.4.into()));
+    assert_eq!(ratio["rounds"], 2);
+    let published = json["published"].as_array().unwrap();
+    assert!(published.iter().any(|row| row["system"] == "dn" && row["value"] == 1121.07));
+    assert_eq!(json["goals"][0]["met"], true);
+}
+
+#[test]
+fn a_single_round_and_what_differs_from_published_are_told() {
+    let mut results = results();
+    let settings = Settings { differs: Some("a tenth of the rows".into()), ..Settings::default() };
+    results.run.settings.insert("oltp".into(), settings);
+    results.run.invocations = ["first", "second"]
+        .map(|command| Invocation { command: command.into(), ..Invocation::default() })
+        .into();
+    let told = Told::new(&results);
+    let (summary, page) = (files::markdown(&told), told.page().html());
+    for text in [&summary, &page] {
+        for part in ["One round: no spread", "a tenth of the rows", "first", "second"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+}
+
+#[test]
+fn networks_have_charts_of_their_own_where_parts_are_shown() {
+    let at = |network: &str| {
+        let mut cell = cell("quorate", 1, 1.0);
+        (cell.place.test, cell.place.network) = ("latency".into(), network.into());
+        cell.figures = BTreeMap::from([("commit_us".to_owned(), 500.0)]);
+        cell
+    };
+    let results = Results { cells: vec![at("lan"), at("two-regions")], ..results() };
+    let page = Told::new(&results).page().html();
+    for network in ["lan", "two-regions"] {
+        assert!(page.contains(&format!("{network}: a commit, and where its time goes")));
     }
 }
 

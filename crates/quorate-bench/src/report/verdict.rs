@@ -22,6 +22,7 @@ pub(super) struct Overall {
     partly: usize,
     /// Of each peer, over all tests.
     peers: Vec<(String, [usize; 3])>,
+    rounds: usize,
 }
 
 impl Overall {
@@ -59,6 +60,7 @@ impl Overall {
             reproduced,
             partly,
             peers: peers.into_iter().map(|(peer, counts)| (told.title(&peer), counts)).collect(),
+            rounds: told.rounds,
         }
     }
 
@@ -86,7 +88,7 @@ impl Overall {
         })
     }
 
-    pub(super) fn shapes(&self) -> String {
+    fn shapes(&self) -> String {
         match self.judged {
             0 => "Of the published shapes, none can be judged by these cells.".to_owned(),
             judged => format!(
@@ -97,7 +99,7 @@ impl Overall {
         }
     }
 
-    pub(super) fn failures(&self) -> String {
+    fn failures(&self) -> String {
         let ours = self.failed_ours;
         match self.failed {
             0 => String::new(),
@@ -107,11 +109,22 @@ impl Overall {
         }
     }
 
+    /// Everything else, in one line.
+    pub(super) fn remarks(&self) -> String {
+        let one_round = match self.rounds {
+            1 => "One round: no spread; a small difference may be chance.",
+            _ => "",
+        };
+        let mut remarks = vec![self.shapes(), self.failures(), one_round.to_owned()];
+        remarks.retain(|remark| !remark.is_empty());
+        remarks.join(" ")
+    }
+
     pub(super) fn markup(&self) -> Markup {
         html! {
             p { strong.headline { (self.headline()) } }
             ul { @for peer in self.peers() { li { (peer) } } }
-            p { (self.shapes()) " " (self.failures()) }
+            p { (self.remarks()) }
         }
     }
 }

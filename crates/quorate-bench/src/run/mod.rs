@@ -1,31 +1,39 @@
 //! A run: the visits of a plan, one after the other, each cell kept as soon as it is measured.
 //!
 //! A cell that fails is kept with its reason, and ends nothing: the next one begins with a new fleet.
+//!
+//! * `fleets`: the systems that run, and one cell on one of them. `estimate`: how long all takes.
+//! * [`build_id`]: of what is measured.
 
-use crate::fleet::Fleet;
+mod build;
+mod estimate;
+mod fleets;
+
+pub use build::build_id;
+
 use crate::meter;
 use crate::plan::{self, Step, Visit};
-use crate::record::{Cell, Key, Place, Results, Run, Setup, Store};
-use crate::suite::{self, Scale, Site, Test};
+use crate::record::{Key, Place, Results, Run, Settings, Store};
+use crate::suite::{self, Scale, Test};
 use crate::system::System;
 use anyhow::{Context, Result};
+use fleets::Fleets;
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
-use quorate_lab::process::Syncs;
-use std::cell::Cell as Flag;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The primary of a fleet that was just started.
-const FIRST: usize = 0;
+/// Loads that are worth the start of a system's servers and the filling of its tables.
+const WORTH: Duration = Duration::from_secs(120);
 
 /// What is to be measured.
 pub struct Wish {
     pub tests: Vec<&'static dyn Test>,
     pub systems: Vec<Arc<dyn System>>,
-    pub networks: Vec<Topology>,
+    /// None: those of the grid, and those that a test has besides.
+    pub networks: Option<Vec<Topology>>,
     pub rounds: u32,
     pub scale: Scale,
     /// Fleets live on from visit to visit, where nobody was hurt.
@@ -38,35 +46,69 @@ impl Wish {
         system.with_context(|| format!("{name} was not asked for"))
     }
 
-    /// What the loads of each test take, about. Systems have to be started and filled besides.
+    /// What each test takes, about.
     pub fn takes(&self) -> BTreeMap<String, Duration> {
-        let mut takes = BTreeMap::new();
-        for step in self.plan(&BTreeSet::new()).into_iter().flat_map(|visit| visit.steps) {
-            *takes.entry(step.place.test).or_default() += step.takes;
-        }
-        takes
+        estimate::by_test(self, &self.plan(&BTreeSet::new()))
+    }
+
+    /// By test.
+    pub fn settings(&self, build: &str) -> BTreeMap<String, Settings> {
+        let scale = &self.scale;
+        let of_test = |test: &&'static dyn Test| {
+            let settings = Settings {
+                grid: scale.grid.name().to_owned(),
+                seconds: scale.time.as_secs(),
+                tables: scale.tables.to_string(),
+                build: build.to_owned(),
+                differs: test.differs(scale),
+            };
+            (test.name().to_owned(), settings)
+        };
+        self.tests.iter().map(of_test).collect()
     }
 
     /// All that is not done yet.
     fn plan(&self, done: &BTreeSet<Key>) -> Vec<Visit> {
         let systems: Vec<_> = self.systems.iter().map(|system| system.name().to_owned()).collect();
-        let networks: Vec<_> = self.networks.iter().map(Topology::to_string).collect();
+        let networks: Vec<_> = self.all_networks().iter().map(Topology::to_string).collect();
         let asked: Vec<_> = self.tests.iter().map(|test| suite::ask(*test, &self.scale)).collect();
         let is_wanted = |key: &Key| !done.contains(key) && self.is_for(&key.1, &key.0);
-        plan::lay_out(&asked, &systems, &networks, 1..=self.rounds, is_wanted)
+        let worth = if self.reuse { Duration::ZERO } else { WORTH };
+        plan::lay_out(&asked, (&systems, &networks), 1..=self.rounds, worth, is_wanted)
+    }
+
+    /// Where a test is measured.
+    fn networks_of(&self, test: &dyn Test) -> Vec<Topology> {
+        let grid = self.scale.grid;
+        let mut networks = self.networks.clone().unwrap_or_else(|| grid.networks().to_vec());
+        if !test.is_everywhere(&self.scale) {
+            networks.truncate(1);
+        } else if self.networks.is_none() {
+            let known = networks.clone();
+            let further = test.further_networks(grid).iter();
+            networks.extend(further.filter(|network| !known.contains(network)));
+        }
+        networks
+    }
+
+    /// Of all tests.
+    fn all_networks(&self) -> Vec<Topology> {
+        let mut networks = Vec::new();
+        for network in self.tests.iter().flat_map(|test| self.networks_of(*test)) {
+            if !networks.contains(&network) {
+                networks.push(network);
+            }
+        }
+        networks
     }
 
     /// Whether the grid has a place, and a system can do what is done there.
     fn is_for(&self, system: &str, place: &Place) -> bool {
         let test = self.tests.iter().find(|test| test.name() == place.test);
-        let is_first =
-            || self.networks.first().is_some_and(|first| first.to_string() == place.network);
-        match (test, self.system(system)) {
-            (Some(test), Ok(system)) => {
-                (test.is_everywhere(&self.scale) || is_first()) && test.is_for(&**system, place)
-            }
-            _ => false,
-        }
+        let (Some(test), Ok(system)) = (test, self.system(system)) else { return false };
+        let networks = self.networks_of(*test);
+        networks.iter().any(|network| network.to_string() == place.network)
+            && test.is_for(&**system, place)
     }
 }
 
@@ -80,27 +122,32 @@ pub struct Live {
     pub now: String,
 }
 
-/// Measures what is not in `folder` yet. `run` is completed by what is only known once systems run.
+/// Measures what is not in `folder` yet. `run` is completed by what is only known once systems run, and by
+/// what the folder tells of earlier times.
 pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> Result<()> {
     let mut done = BTreeSet::new();
+    let begin = Instant::now();
     if Store::exists(folder) {
-        // What is gone on with has told of its systems and networks.
         let former = Results::read(folder)?;
+        former.check(&run.machine, &run.settings).with_context(|| {
+            let folder = folder.display();
+            format!("{folder} has other figures, and nothing was measured: choose another --out")
+        })?;
         done = former.done();
-        (run.systems, run.networks) = (former.run.systems, former.run.networks);
+        *run = run.clone().after(former.run);
     }
     let mut store = Store::open(folder, run)?;
-    for network in &wish.networks {
+    for network in wish.all_networks() {
         if !run.networks.iter().any(|known| known.name == network.to_string()) {
-            run.networks.push(meter::measure(*network)?);
+            run.networks.push(meter::measure(network)?);
         }
     }
     let visits = wish.plan(&done);
-    let steps = visits.iter().flat_map(|visit| &visit.steps);
-    let mut at = Live { all: steps.map(|step| step.takes).sum(), ..Live::default() };
-    let mut fleets = Fleets { wish, kept: HashMap::new(), told: BTreeSet::new() };
-    for visit in &visits {
-        for Step { place, takes } in &visit.steps {
+    let times = estimate::steps(wish, &visits);
+    let mut at = Live { all: times.iter().flatten().sum(), ..Live::default() };
+    let mut fleets = Fleets::new(wish);
+    for (visit, times) in visits.iter().zip(&times) {
+        for (Step { place, .. }, takes) in visit.steps.iter().zip(times) {
             let words = place.words();
             at.now = format!("round {}: {}, {words}, {}", visit.round, place.test, visit.system);
             live(&at);
@@ -108,101 +155,19 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
             // A cell that a signal has cut short is none.
             leftovers::wait_if_ending();
             store.append(&cell)?;
+            if let Some(invocation) = run.invocations.last_mut() {
+                invocation.took_s = begin.elapsed().as_secs_f64().round();
+            }
             store.describe(run)?;
             at.done += *takes;
         }
         if !wish.reuse {
-            fleets.kept.clear();
+            fleets.clear();
         }
     }
     live(&at);
     Ok(())
 }
 
-/// What runs at the moment.
-struct Fleets<'a> {
-    wish: &'a Wish,
-    /// By system, number of members, and whether they sync.
-    kept: HashMap<Kind, Kept>,
-    /// Systems whose setup the record has been told in this run.
-    told: BTreeSet<String>,
-}
-
-type Kind = (String, usize, Syncs);
-
-struct Kept {
-    fleet: Fleet,
-    network: Topology,
-    /// Whether it has the tables of sysbench.
-    filled: Flag<bool>,
-}
-
-impl Fleets<'_> {
-    /// One cell, with its figures or the reason why it has none.
-    fn measure(&mut self, visit: &Visit, place: &Place, run: &mut Run) -> Result<Cell> {
-        let test = suite::named(&place.test)?;
-        let wish = self.wish;
-        let system = wish.system(&visit.system)?;
-        let mut cell = Cell {
-            place: place.clone(),
-            system: visit.system.clone(),
-            round: visit.round,
-            ..Cell::default()
-        };
-        let kind = (visit.system.clone(), visit.members, test.syncs(place));
-        let measured = self.fleet(system, visit, &kind, run).and_then(|kept| {
-            let site = Site { fleet: &kept.fleet, scale: &wish.scale, filled: &kept.filled };
-            let found = test.measure(&site, place)?;
-            Ok((found, kept.fleet.primary().ok()))
-        });
-        // Whoever comes next finds the fleet as it was at its beginning, or a new one.
-        let begins_at = measured.as_ref().ok().and_then(|(_, primary)| *primary);
-        let is_changed = test.spends() || test.harms() && begins_at != Some(FIRST);
-        match measured {
-            Ok((found, primary)) => {
-                cell.primary = primary.map(|member| format!("node{}", member + 1));
-                (cell.figures, cell.curves) = (found.figures, found.curves);
-                (cell.events, cell.facts) = (found.events, found.facts);
-            }
-            Err(error) => cell.failed = Some(format!("{error:#}")),
-        }
-        if is_changed || cell.failed.is_some() {
-            self.kept.remove(&kind);
-        }
-        Ok(cell)
-    }
-
-    /// The visit's fleet: one that runs, or a new one, of which the record is told.
-    fn fleet(
-        &mut self,
-        system: &Arc<dyn System>,
-        visit: &Visit,
-        kind: &Kind,
-        run: &mut Run,
-    ) -> Result<&Kept> {
-        let network: Topology = visit.network.parse()?;
-        if !self.kept.contains_key(kind) {
-            let (_, members, syncs) = *kind;
-            let fleet = Fleet::start_with(system.clone(), network, members, syncs)?;
-            let setup = fleet.setup()?;
-            // A fleet of another size differs in its addresses: the first of a system tells.
-            if self.told.insert(setup.name.clone()) && !run.systems.contains(&setup) {
-                run.systems.retain(|known| known.name != setup.name);
-                run.systems.push(setup);
-                // As they were asked for; those of a former run after them.
-                let place = |setup: &Setup| {
-                    let mut asked = self.wish.systems.iter();
-                    asked.position(|system| system.name() == setup.name).unwrap_or(usize::MAX)
-                };
-                run.systems.sort_by_key(place);
-            }
-            self.kept.insert(kind.clone(), Kept { fleet, network, filled: Flag::new(false) });
-        }
-        let kept = self.kept.get_mut(kind).context("it was put there")?;
-        if kept.network != network {
-            kept.fleet.network().shape(network);
-            kept.network = network;
-        }
-        Ok(kept)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,10 @@ impl Test for Conflicts {
         scale.time
     }
 
+    fn fills(&self) -> bool {
+        false
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
         let primary = fleet.primary()?;

@@ -82,6 +82,10 @@ impl Test for Failover {
         ABOUT
     }
 
+    fn fills(&self) -> bool {
+        false
+    }
+
     fn harms(&self) -> bool {
         true
     }
@@ -175,18 +179,9 @@ fn fail(fleet: &Fleet, fault: Fault, primary: usize, writers: &Writers) -> Resul
     // Who was away may not know yet that it was: it is back when it has what was written since.
     let all: Vec<usize> = fleet.members().collect();
     fleet.wait_up(&all)?;
-    fleet.wait_caught_up(farthest(fleet)?, LEVEL_LIMIT)?;
+    fleet.wait_caught_up(fleet.farthest()?, LEVEL_LIMIT)?;
     fleet.wait_up(&all)?;
     Ok(Times { begin, struck, back: mended.elapsed() })
-}
-
-/// The member that has applied most.
-fn farthest(fleet: &Fleet) -> Result<usize> {
-    let applied: Vec<(u64, usize)> = fleet
-        .members()
-        .map(|member| Ok((fleet.applied(member)?, member)))
-        .collect::<Result<_>>()?;
-    applied.into_iter().max().map(|(_, member)| member).context("there are no members")
 }
 
 /// Does it, and tells when the first of the other members saw its group change.

@@ -2,7 +2,8 @@
 //! flow control, in systems that have one.
 
 use super::{grid, replicates, Found, Scale, Site, Test};
-use crate::meter::lag;
+use crate::drive::sysbench::{self, Load};
+use crate::meter::{lag, Meter};
 use crate::plan::{Grid, Point};
 use crate::record::Place;
 use crate::system::System;
@@ -55,19 +56,33 @@ impl Test for Flow {
         let fleet = site.fleet;
         let threshold = place.load.strip_prefix(THRESHOLD).and_then(|number| number.parse().ok());
         let threshold: u32 = threshold.with_context(|| format!("no threshold: {}", place.load))?;
-        site.tables()?;
+        let tables = site.tables()?;
         let primary = fleet.primary()?;
         let slow = fleet.others(primary).next_back().context("there is no secondary")?;
 
+        let load = Load {
+            script: "oltp_write_only",
+            clients: place.clients,
+            seconds: site.scale.time.as_secs() as u32,
+            members: &[primary],
+        };
+        sysbench::warm_up(fleet, tables, &load)?;
         let limit = fleet.system().flow_control(Some(threshold));
         fleet.tell_all(&limit)?;
         fleet.starve(slow, Some(SHARE))?;
-        let load = || site.steady("write_only", place.clients, site.scale.time);
-        let (mut found, lag) = lag::during(fleet, load)?;
+        let meter = Meter::new(fleet);
+        let before = meter.read()?;
+        let written = || sysbench::run_plainly(fleet, tables, &load);
+        let (report, lag) = lag::during(fleet, written)?;
+        // What the slow one has not applied yet it applies with a processor of its own.
         fleet.starve(slow, None)?;
-        fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+        let behind = fleet.catch_up(CATCH_UP_LIMIT)?;
+        let used = before.until(&meter.read()?);
         fleet.tell_all(&fleet.system().flow_control(None))?;
 
+        let mut found = Found::default();
+        found.set_report(&report);
+        found.set_behind(behind, CATCH_UP_LIMIT, &used, &report);
         found.set_lag(lag);
         found.curves.clear();
         found.facts.insert("slow".into(), format!("node{}", slow + 1));

@@ -6,9 +6,10 @@
 use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::drive::commits;
+use crate::fleet::Fleet;
 use crate::meter::PeakMemory;
 use crate::plan::{Grid, Point};
-use crate::record::Place;
+use crate::record::{size_bytes, Place};
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -49,6 +50,10 @@ impl Test for Large {
 
     fn each(&self, _scale: &Scale, point: &Point) -> Duration {
         CALM + bytes(&point.load).map_or(CALM, |bytes| CALM * (bytes / BYTES_PER_SECOND) as u32)
+    }
+
+    fn fills(&self) -> bool {
+        false
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
@@ -95,19 +100,16 @@ impl Test for Large {
         found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
         Ok(found)
     }
+
+    fn clear(&self, fleet: &Fleet) -> Result<()> {
+        let mut connection = fleet.connect_for(fleet.primary()?, LIMIT)?;
+        connection.query_drop("DROP DATABASE large").context("dropping the large rows")
+    }
 }
 
 /// `10 MB`, `1 GB`.
 fn bytes(load: &str) -> Result<usize> {
-    let parts = load.split_once(' ').and_then(|(number, unit)| {
-        let unit = match unit {
-            "MB" => 1_000_000,
-            "GB" => 1_000_000_000,
-            _ => return None,
-        };
-        Some(number.parse::<usize>().ok()? * unit)
-    });
-    parts.with_context(|| format!("{load:?} is no size"))
+    size_bytes(load).with_context(|| format!("{load:?} is no size"))
 }
 
 /// Without the rows of an earlier measurement.

@@ -49,6 +49,10 @@ impl Test for Latency {
         true
     }
 
+    fn fills(&self) -> bool {
+        false
+    }
+
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         place.load == PRIMARY || system.is_multi_primary()
     }
@@ -123,7 +127,8 @@ fn profile(
     let each = |number: u64| number as f64 / count as f64;
     found.set([("wakeups_per_trx", each(sleeps)), ("switches_per_trx", each(sleeps + preempted))]);
     found.facts.insert("CPU".into(), seen.line());
-    let name = format!("{} {} {}", place.network, place.load, site.fleet.system().name());
+    let system = site.fleet.system().name();
+    let name = format!("{} {} {system} {}", place.network, place.load, site.round);
     let path = folder.join(name.replace(' ', "-") + ".txt");
     fs::write(&path, seen.text(count)).with_context(|| format!("writing {}", path.display()))
 }

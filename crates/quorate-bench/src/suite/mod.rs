@@ -15,14 +15,15 @@ mod scale;
 mod secondary;
 mod tpcc;
 
-use crate::drive::sysbench::{self, Load, Tables};
+use crate::drive::sysbench::{self, Load, Report, Tables, CATCH_UP_LIMIT};
 use crate::fleet::Fleet;
 use crate::meter::lag::Lag;
 use crate::meter::{Meter, Used};
 use crate::plan::{Asked, Grid, Point};
 use crate::record::Place;
 use crate::system::System;
-use anyhow::{bail, Result};
+use anyhow::{bail, ensure, Result};
+use quorate_lab::net::Topology;
 use quorate_lab::process::Syncs;
 use std::cell::Cell as Once;
 use std::collections::BTreeMap;
@@ -63,6 +64,21 @@ pub trait Test: Sync {
         scale.grid == Grid::Full
     }
 
+    /// Where else it is measured, unless networks were asked for.
+    fn further_networks(&self, _grid: Grid) -> &'static [Topology] {
+        &[]
+    }
+
+    /// Whether it takes the tables of sysbench.
+    fn fills(&self) -> bool {
+        true
+    }
+
+    /// What is otherwise at this scale than in what was published.
+    fn differs(&self, _scale: &Scale) -> Option<String> {
+        None
+    }
+
     /// Whether a system can do what is done at a place; it has no cell there if not.
     fn is_for(&self, _system: &dyn System, _place: &Place) -> bool {
         true
@@ -74,6 +90,11 @@ pub trait Test: Sync {
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found>;
+
+    /// Takes away what would be in the way of whatever is measured next.
+    fn clear(&self, _fleet: &Fleet) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// All tests, in the order in which they are shown.
@@ -147,13 +168,19 @@ pub fn ask(test: &dyn Test, scale: &Scale) -> Asked {
         (point, takes)
     };
     let points = test.points(scale).into_iter().map(timed);
-    Asked { test: test.name(), points: points.collect(), harms: test.harms() }
+    Asked {
+        test: test.name(),
+        points: points.collect(),
+        harms: test.harms(),
+        spends: test.spends(),
+    }
 }
 
 /// Where a test is carried out: a system that runs.
 pub struct Site<'a> {
     pub fleet: &'a Fleet,
     pub scale: &'a Scale,
+    pub round: u32,
     /// Whether the fleet has the tables of sysbench.
     pub filled: &'a Once<bool>,
 }
@@ -169,17 +196,24 @@ impl Site<'_> {
 
     /// A load by sysbench, through the primary: figures, costs, and the curve of throughput.
     fn steady(&self, load: &str, clients: u32, time: Duration) -> Result<Found> {
+        self.steady_at(&[self.fleet.primary()?], load, clients, time)
+    }
+
+    /// The same with the clients spread over these members.
+    fn steady_at(
+        &self,
+        members: &[usize],
+        load: &str,
+        clients: u32,
+        time: Duration,
+    ) -> Result<Found> {
         let tables = self.tables()?;
-        let primary = self.fleet.primary()?;
         let script = format!("oltp_{load}");
-        let load =
-            Load { script: &script, clients, seconds: time.as_secs() as u32, members: &[primary] };
+        let load = Load { script: &script, clients, seconds: time.as_secs() as u32, members };
         let outcome = sysbench::run(self.fleet, &Meter::new(self.fleet), tables, &load)?;
         let mut found = Found::default();
-        let report = outcome.report;
-        found.set([("tps", report.tps), ("avg_ms", report.average_ms), ("p95_ms", report.p95_ms)]);
-        found.set_costs(&outcome.used, report.transactions);
-        found.curves.insert("tps".into(), report.curve);
+        found.set_report(&outcome.report);
+        found.set_behind(outcome.behind, CATCH_UP_LIMIT, &outcome.used, &outcome.report);
         Ok(found)
     }
 }
@@ -198,10 +232,59 @@ impl Found {
         self.figures.extend(figures.map(|(name, value)| (name.to_owned(), value)));
     }
 
+    /// An error if something here is no number: a record cannot keep it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let figures = self.figures.iter().map(|(name, value)| (name, *value));
+        let points = self.curves.iter().flat_map(|(name, curve)| {
+            curve.iter().flat_map(move |(x, y)| [x, y].map(|value| (name, *value)))
+        });
+        for (name, value) in figures.chain(points) {
+            ensure!(value.is_finite(), "{name} is no number: {value}");
+        }
+        Ok(())
+    }
+
+    /// What sysbench says of a load, and the curve of throughput.
+    fn set_report(&mut self, report: &Report) {
+        self.set([("tps", report.tps), ("avg_ms", report.average_ms), ("p95_ms", report.p95_ms)]);
+        self.set_conflicts(report.errors, report.transactions);
+        self.curves.insert("tps".into(), report.curve.clone());
+    }
+
+    fn set_conflicts(&mut self, conflicts: f64, transactions: f64) {
+        self.set([("conflicts_per_1000_trx", 1e3 * conflicts / transactions.max(1.0))]);
+    }
+
+    /// How long members needed for the rest of a load once it had ended, and what all of it cost. Where
+    /// that took longer than `limit`, nobody knows what it costs.
+    fn set_behind(
+        &mut self,
+        behind: Option<Duration>,
+        limit: Duration,
+        used: &Used,
+        report: &Report,
+    ) {
+        match behind {
+            Some(behind) => {
+                self.set([("behind_s", behind.as_secs_f64())]);
+                self.set_costs(used, report.transactions);
+            }
+            None => {
+                let limit = limit.as_secs();
+                let told = format!("not all members had everything {limit} s after the load");
+                self.facts.insert("no costs".into(), told);
+            }
+        }
+    }
+
     /// What a transaction costs; what could not be counted stands among the facts, with its reason.
     fn set_costs(&mut self, used: &Used, transactions: f64) {
         let each = |sum: f64| sum / transactions.max(1.0);
-        self.set([("net_bytes_per_trx", each(used.bytes))]);
+        self.set([
+            ("net_bytes_per_trx", each(used.bytes)),
+            ("packets_per_trx", each(used.packets)),
+            ("lab_us_per_trx", each(used.lab_cpu_s * 1e6)),
+        ]);
         let cpu = used.cpu_s.clone().map(|seconds| seconds * 1e6);
         for (name, sum) in [("cpu_us_per_trx", cpu), ("syncs_per_trx", used.syncs.clone())] {
             match sum {
@@ -267,6 +350,57 @@ mod tests {
         let figure = |name: &str| found.figures[name].round();
         assert_eq!((figure("commit_us"), figure("p95_ms")), (51_000.0, 96.0));
         assert_eq!((figure("p99_ms"), figure("max_ms")), (100.0, 101.0));
+    }
+
+    fn used() -> Used {
+        Used {
+            seconds: 10.0,
+            cpu_s: Ok(2.0),
+            bytes: 5e5,
+            packets: 4e3,
+            syncs: Err("no tracing".into()),
+            lab_cpu_s: 0.5,
+        }
+    }
+
+    fn report() -> Report {
+        Report {
+            transactions: 1e3,
+            tps: 100.0,
+            average_ms: 1.0,
+            p95_ms: 2.0,
+            errors: 5.0,
+            curve: vec![(1.0, 100.0)],
+        }
+    }
+
+    #[test]
+    fn what_a_load_costs_is_known_once_all_members_have_it() {
+        let mut found = Found::default();
+        found.set_report(&report());
+        found.set_behind(Some(Duration::from_millis(2500)), CATCH_UP_LIMIT, &used(), &report());
+        let figure = |name: &str| found.figures[name];
+        assert_eq!((figure("behind_s"), figure("conflicts_per_1000_trx")), (2.5, 5.0));
+        assert_eq!((figure("cpu_us_per_trx"), figure("lab_us_per_trx")), (2000.0, 500.0));
+        assert_eq!((figure("net_bytes_per_trx"), figure("packets_per_trx")), (500.0, 4.0));
+        assert_eq!(found.facts["syncs_per_trx"], "no tracing");
+
+        let mut late = Found::default();
+        late.set_behind(None, CATCH_UP_LIMIT, &used(), &report());
+        assert!(late.figures.is_empty());
+        assert!(late.facts["no costs"].contains("120 s"), "{late:?}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_noticed() {
+        let mut found = Found::default();
+        found.set_report(&report());
+        found.check().unwrap();
+        found.curves.insert("tps".into(), vec![(1.0, f64::NAN)]);
+        assert!(found.check().is_err());
+        found.curves.clear();
+        found.set([("tps", f64::INFINITY)]);
+        assert!(found.check().is_err());
     }
 
     #[test]

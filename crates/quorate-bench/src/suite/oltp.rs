@@ -2,12 +2,15 @@
 //! and distances between the members.
 
 use super::{grid, Found, Scale, Site, Test};
+use crate::drive::sysbench::Tables;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
 use anyhow::Result;
 use std::time::Duration;
 
 pub struct Oltp;
+
+const PUBLISHED: Tables = Tables { count: 16, rows: 10_000_000 };
 
 impl Test for Oltp {
     fn name(&self) -> &'static str {
@@ -23,7 +26,7 @@ impl Test for Oltp {
             Grid::Full => &["read_only", "read_write", "write_only", "update_index"],
             Grid::Quick | Grid::Default => &["write_only", "read_write"],
         };
-        let clients = scale.clients(&[1, 64], &[1, 16, 64, 256], &[1, 4, 16, 64, 256]);
+        let clients = scale.clients(&[1, 64], &[1, 16, 64, 256], &[1, 4, 16, 64, 256, 512]);
         grid(loads, &clients)
     }
 
@@ -33,6 +36,14 @@ impl Test for Oltp {
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
         true
+    }
+
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        let (tables, published) = (scale.tables, PUBLISHED);
+        (tables != published).then(|| {
+            let seconds = scale.time.as_secs();
+            format!("{tables} rows, {seconds} s a cell; published with {published} rows")
+        })
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

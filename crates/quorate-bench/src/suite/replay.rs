@@ -79,6 +79,7 @@ impl Test for Replay {
         };
         let used = before.until(&meter.read()?);
         found.set_costs(&used, report.transactions);
+        found.set_conflicts(report.errors, report.transactions);
         found.set([
             ("replay_s", applying.as_secs_f64()),
             ("apply_over_write", report.seconds() / applying.as_secs_f64()),

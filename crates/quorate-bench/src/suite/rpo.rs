@@ -45,6 +45,16 @@ impl Test for Rpo {
         ABOUT + 2 * gap(scale.grid)
     }
 
+    fn fills(&self) -> bool {
+        false
+    }
+
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        let (gap, published) = (gap(scale.grid).as_secs(), gap(Grid::Full).as_secs());
+        (gap != published)
+            .then(|| format!("{gap} s between two losses; published with {published} s"))
+    }
+
     fn harms(&self) -> bool {
         true
     }

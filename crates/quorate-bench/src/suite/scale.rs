@@ -106,6 +106,7 @@ impl Test for ScaleOut {
             let used = before.until(&meter.read()?);
             let mut found = Found::default();
             found.set_costs(&used, report.transactions);
+            found.set_conflicts(report.errors, report.transactions);
             found.set([("best_tps", report.tps), ("avg_ms", report.average_ms)]);
             if let Ok(seconds) = used.cpu_s {
                 found.set([("trx_per_cpu_s", report.transactions / seconds)]);
@@ -131,9 +132,10 @@ impl Test for ScaleOut {
     }
 }
 
+/// Whole seconds, as sysbench takes them.
 fn trial_time(scale: &Scale) -> Duration {
     match scale.grid {
-        Grid::Quick | Grid::Default => scale.time / 2,
+        Grid::Quick | Grid::Default => Duration::from_secs(scale.time.as_secs().div_ceil(2)),
         Grid::Full => scale.time,
     }
 }
@@ -208,6 +210,7 @@ fn search(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::sysbench::Tables;
 
     /// Of a group that applies `most` a second.
     fn trial(tps: f64, most: f64) -> Trial {
@@ -218,6 +221,16 @@ mod tests {
     fn best(full: f64, most: f64) -> Option<f64> {
         let found = search(trial(full, most), 5, |rate| Ok(trial(rate, most))).unwrap();
         found.map(|trial| trial.tps)
+    }
+
+    #[test]
+    fn a_trial_has_whole_seconds() {
+        let of = |seconds| {
+            let (tables, time) = (Tables { count: 1, rows: 1 }, Duration::from_secs(seconds));
+            let (clients, profiles) = (None, None);
+            trial_time(&Scale { grid: Grid::Quick, time, clients, tables, profiles }).as_secs_f64()
+        };
+        assert_eq!((of(3), of(4), of(5)), (2.0, 2.0, 3.0));
     }
 
     #[test]

@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 pub struct Tpcc;
 
+/// Warehouses, and the time with the warm-up.
+const PUBLISHED: (u32, Duration) = (10, Duration::from_secs(360));
+/// What a warehouse takes until all members have it, about.
+const FILL_EACH: Duration = Duration::from_secs(8);
 const LEVEL_LIMIT: Duration = Duration::from_secs(3600);
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(3600);
 
@@ -53,7 +57,22 @@ impl Test for Tpcc {
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
-        time(scale)
+        time(scale) + FILL_EACH * warehouses(scale)
+    }
+
+    fn fills(&self) -> bool {
+        false
+    }
+
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        let here = (warehouses(scale), time(scale));
+        (here != PUBLISHED).then(|| {
+            let words = |(count, time): (u32, Duration)| {
+                let s = if count == 1 { "" } else { "s" };
+                format!("{count} warehouse{s} for {} s", time.as_secs())
+            };
+            format!("{}; published with {}", words(here), words(PUBLISHED))
+        })
     }
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
@@ -97,10 +116,14 @@ impl Test for Tpcc {
             found.set([("replica_elapsed_s", last), ("replica_tps", transactions / last)]);
         }
         found.facts.insert("warehouses".into(), warehouses.to_string());
-        found.facts.insert("conflicts".into(), report.conflicts.to_string());
+        found.set_conflicts(report.conflicts, transactions);
         found.set_costs(&used, transactions);
         found.curves.insert("tps".into(), report.curve);
         Ok(found)
+    }
+
+    fn clear(&self, fleet: &Fleet) -> Result<()> {
+        tpcc::clear(fleet)
     }
 }
 

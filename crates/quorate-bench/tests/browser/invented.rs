@@ -1,7 +1,10 @@
 //! Cells of every test, as a run of the default grid could leave them.
 
 use quorate_bench::record::figure::{COMMIT_PARTS, FIGURES};
-use quorate_bench::record::{Cell, Machine, Measured, Place, Results, Run, Setup};
+use quorate_bench::record::{
+    Cell, Invocation, Machine, Measured, Place, Results, Run, Settings, Setup,
+};
+use quorate_bench::report::CHAPTERS;
 
 /// Name, title, how fast it is.
 const SYSTEMS: [(&str, &str, f64); 9] = [
@@ -24,7 +27,9 @@ pub fn results() -> Results {
                 add(&mut cells, ("oltp", network, load, clients), plain);
             }
         }
-        add(&mut cells, ("jitter", network, "read_write", 256), curve);
+        for load in ["read_write", "read_write, all members"] {
+            add(&mut cells, ("jitter", network, load, 256), curve);
+        }
     }
     for load in ["kill idle", "kill under load", "SIGSTOP", "cut"] {
         add(&mut cells, ("failover", "lan", load, 0), plain);
@@ -44,6 +49,7 @@ pub fn results() -> Results {
     }
     add(&mut cells, ("tpcc", "lan", "tpcc", 32), plain);
     for load in ["leader", "near member", "far member"] {
+        add(&mut cells, ("latency", "lan", load, 1), parts);
         add(&mut cells, ("latency", "two-regions", load, 1), parts);
     }
     for load in ["10 MB", "100 MB", "1 GB"] {
@@ -155,6 +161,21 @@ fn parts(cell: &mut Cell, speed: f64) {
     }
 }
 
+fn invocation(command: &str) -> Invocation {
+    let (command, began) = (command.to_owned(), "2026-01-02T03:04:05Z".to_owned());
+    Invocation { command, began, took_s: 5400.0 }
+}
+
+fn settings() -> Settings {
+    Settings {
+        grid: "default".to_owned(),
+        seconds: 10,
+        tables: "4x50000".to_owned(),
+        build: "0123456789abcdef".to_owned(),
+        differs: Some("10 s between two losses; published with 60 s".to_owned()),
+    }
+}
+
 fn run() -> Run {
     let pairs = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -179,12 +200,12 @@ fn run() -> Run {
         packet_cost_us: 3.4,
     };
     Run {
-        command:
-            "quorate bench oltp jitter failover secondary rpo replay scale tpcc latency large \
-                  persistence conflicts flow --mysql-root /srv/mysql"
-                .to_owned(),
-        began: "2026-01-02T03:04:05Z".to_owned(),
-        grid: "default".to_owned(),
+        invocations: ["quorate bench oltp jitter failover secondary rpo replay scale tpcc latency \
+                       large persistence conflicts flow --mysql-root /srv/mysql";
+            2]
+            .map(invocation)
+            .to_vec(),
+        settings: CHAPTERS.iter().map(|chapter| (chapter.test.to_owned(), settings())).collect(),
         machine: Machine {
             processor: "AMD EPYC 7763 64-Core Processor".to_owned(),
             processors: 2,

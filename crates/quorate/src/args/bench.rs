@@ -13,7 +13,8 @@ use std::path::PathBuf;
         The hosts are network namespaces, so it needs root; the nodes' data is on the disk of \
         $QUORATE_LAB_DIR [default: /var/tmp]. All members share this machine: compare ratios, not \
         figures. Ctrl-C ends it with a report of what is done, and the same command with the same --out \
-        goes on from there.\n\n\
+        goes on from there. What was measured with another build, or otherwise, does not go into the same \
+        --out.\n\n\
         Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md.\n\n\
         Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
         which and why.\n\n\
@@ -36,7 +37,7 @@ pub struct Bench {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 
-    /// The networks, see --list [default: lan and two-regions; with --full all]
+    /// The networks, see --list [default: lan and two-regions, for jitter region and three-regions also; with --full all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub networks: Vec<String>,
 
@@ -78,11 +79,11 @@ pub struct Bench {
     #[arg(long)]
     pub profile: bool,
 
-    /// Where results go; a run that is there already is gone on with
+    /// Where results go; a run that is there already is gone on with, if its settings are the same
     #[arg(long, value_name = "DIR", default_value = "bench")]
     pub out: PathBuf,
 
-    /// Name all tests, systems and networks, and say what the loads take
+    /// Name all tests, systems and networks, and say how long the tests take
     #[arg(long)]
     pub list: bool,
 }

@@ -5,12 +5,13 @@ use crate::failure;
 use anyhow::{ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_bench::drive::sysbench::Tables;
-use quorate_bench::plan::Grid;
-use quorate_bench::record::{Results, Run};
+use quorate_bench::plan::{Grid, PUBLISHED};
+use quorate_bench::record::{Invocation, Results, Run};
 use quorate_bench::run::{self, Live, Wish};
 use quorate_bench::suite::{self, Scale, Test};
 use quorate_bench::system::{self, Sources, System};
 use quorate_bench::{meter, report};
+use quorate_lab::cluster;
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
 use std::collections::BTreeMap;
@@ -34,12 +35,15 @@ fn measure(args: &Bench) -> Result<u8> {
         eprintln!("{absent}");
     }
     let mut about = Run {
-        command: std::iter::once("quorate".to_owned())
-            .chain(std::env::args().skip(1))
-            .collect::<Vec<_>>()
-            .join(" "),
-        began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        grid: format!("{:?}", wish.scale.grid).to_lowercase(),
+        invocations: vec![Invocation {
+            command: std::iter::once("quorate".to_owned())
+                .chain(std::env::args().skip(1))
+                .collect::<Vec<_>>()
+                .join(" "),
+            began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            took_s: 0.0,
+        }],
+        settings: wish.settings(&build()?),
         machine: meter::machine()?,
         ..Run::default()
     };
@@ -54,6 +58,14 @@ fn measure(args: &Bench) -> Result<u8> {
     bar.iter().for_each(ProgressBar::finish_and_clear);
     measured?;
     draw(std::slice::from_ref(&args.out), &args.out)
+}
+
+/// Of what is measured: this command, and Quorate's library where there is one.
+fn build() -> Result<String> {
+    let command = std::env::current_exe().context("finding this program's own path")?;
+    let library = cluster::System::quorate().ok();
+    let library = library.as_ref().map(cluster::System::provider);
+    run::build_id(std::iter::once(command.as_path()).chain(library))
 }
 
 /// What the command line asks for.
@@ -77,23 +89,12 @@ fn wish(args: &Bench) -> Result<Wish> {
         profiles: args.profile.then(|| args.out.join("profiles")),
     };
     let tests = tests(&args.tests)?;
-    let networks = match args.networks.as_slice() {
-        [] if args.full => PUBLISHED.to_vec(),
-        [] => vec![Topology::Lan, Topology::TwoRegions],
-        names => names.iter().map(|name| name.parse()).collect::<Result<_>>()?,
-    };
+    let networks = args.networks.iter().map(|name| name.parse());
+    let networks: Vec<Topology> = networks.collect::<Result<_>>()?;
+    let networks = (!networks.is_empty()).then_some(networks);
     let rounds = args.rounds.unwrap_or(rounds);
     Ok(Wish { tests, systems: systems(args)?, networks, rounds, scale, reuse: args.quick })
 }
-
-/// Networks that others have measured on.
-const PUBLISHED: [Topology; 5] = [
-    Topology::Lan,
-    Topology::Region,
-    Topology::TwoRegions,
-    Topology::ThreeRegions,
-    Topology::TenMs,
-];
 
 /// Those that were named; else all whose programs are installed.
 fn tests(names: &[String]) -> Result<Vec<&'static dyn Test>> {
@@ -143,7 +144,7 @@ fn list(args: &Bench) -> Result<u8> {
         eprintln!("how long it takes is not known: {missing:#}");
         BTreeMap::new()
     });
-    println!("Tests, and what their loads take as asked for:");
+    println!("Tests, and about how long each takes as asked for:");
     for test in suite::ALL {
         let time = takes.get(test.name()).map_or_else(|| "-".into(), |time| minutes(*time));
         println!("  {:<14} {time:>9}  {}", test.name(), test.about());
@@ -181,23 +182,27 @@ fn draw(runs: &[PathBuf], out: &Path) -> Result<u8> {
     Ok(if whole { failure::OK } else { failure::FAILED })
 }
 
+const TICK: Duration = Duration::from_secs(1);
+
 /// None where nobody watches: lines are printed then.
 fn progress() -> Result<Option<ProgressBar>> {
     if !std::io::stderr().is_terminal() {
         return Ok(None);
     }
-    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta} left  {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {wide_msg}")
         .context("the template of the progress bar")?;
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    Ok(Some(bar.with_style(style)))
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+    // The time is seen to pass while a long cell lasts.
+    bar.enable_steady_tick(TICK);
+    Ok(Some(bar))
 }
 
 fn show(bar: &Option<ProgressBar>, live: &Live) {
+    let left = minutes(live.all.saturating_sub(live.done));
     let Some(bar) = bar else {
-        let left = live.all.saturating_sub(live.done).as_secs();
-        return eprintln!("{left:>6} s of loads left: {}", live.now);
+        return eprintln!("about {left} left: {}", live.now);
     };
     bar.set_length(live.all.as_secs());
     bar.set_position(live.done.as_secs());
-    bar.set_message(live.now.clone());
+    bar.set_message(format!("about {left} left: {}", live.now));
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Machine, Setup};
+use crate::record::{Invocation, Setup};
 
 fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("quorate-record-{}-{name}", std::process::id()));
@@ -9,7 +9,16 @@ fn folder(name: &str) -> PathBuf {
 
 fn run() -> Run {
     let machine = Machine { processor: "one".into(), processors: 2, ..Machine::default() };
-    Run { command: "quorate bench oltp".into(), machine, ..Run::default() }
+    Run { settings: BTreeMap::from([("oltp".to_owned(), settings(10))]), machine, ..Run::default() }
+}
+
+fn settings(seconds: u64) -> Settings {
+    Settings { grid: "default".into(), seconds, tables: "4x50000".into(), ..Settings::default() }
+}
+
+fn write(out: &Path, run: &Run, cells: &[Cell]) {
+    let mut store = Store::open(out, run).unwrap();
+    cells.iter().for_each(|cell| store.append(cell).unwrap());
 }
 
 fn cell(system: &str, clients: u32, tps: f64) -> Cell {
@@ -73,6 +82,8 @@ fn what_is_no_number_is_not_written() {
     let out = folder("nan");
     let mut store = Store::open(&out, &run()).unwrap();
     store.append(&cell("quorate", 1, f64::NAN)).unwrap_err();
+    let curves = BTreeMap::from([("tps".to_owned(), vec![(1.0, f64::NAN)])]);
+    store.append(&Cell { curves, ..cell("quorate", 1, 1.0) }).unwrap_err();
     assert!(Results::read(&out).unwrap().cells.is_empty());
     fs::remove_dir_all(out).unwrap();
 }
@@ -96,10 +107,6 @@ fn folders_of_one_machine_are_merged_and_others_are_refused() {
         let systems = vec![Setup { name: name.into(), ..Setup::default() }];
         Run { systems, ..run() }
     };
-    let write = |out: &Path, run: &Run, cells: &[Cell]| {
-        let mut store = Store::open(out, run).unwrap();
-        cells.iter().for_each(|cell| store.append(cell).unwrap());
-    };
     write(&one, &with("quorate"), &[cell("quorate", 1, 10.0), cell("quorate", 4, 20.0)]);
     write(&two, &with("galera"), &[cell("quorate", 4, 21.0), cell("galera", 4, 9.0)]);
     let machine = Machine { processor: "another".into(), ..run().machine };
@@ -111,10 +118,59 @@ fn folders_of_one_machine_are_merged_and_others_are_refused() {
     assert_eq!(all.cells, expected);
     let names: Vec<&str> = all.run.systems.iter().map(|setup| setup.name.as_str()).collect();
     assert_eq!(names, ["quorate", "galera"]);
-    let refused = Results::merge(&[one.clone(), other.clone()]).unwrap_err().to_string();
+    let refused = format!("{:#}", Results::merge(&[one.clone(), other.clone()]).unwrap_err());
     assert!(refused.contains("different machines"), "{refused}");
     assert!(Results::merge(&[]).is_err());
     for out in [one, two, other] {
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+#[test]
+fn what_was_measured_otherwise_is_neither_merged_nor_gone_on_with() {
+    let (one, two, three) = (folder("ten"), folder("three"), folder("rpo"));
+    let with = |test: &str, seconds| Run {
+        settings: BTreeMap::from([(test.to_owned(), settings(seconds))]),
+        ..run()
+    };
+    let rpo = Place { test: "rpo".into(), ..Place::default() };
+    write(&one, &with("oltp", 10), &[cell("quorate", 1, 10.0)]);
+    write(&two, &with("oltp", 3), &[cell("galera", 1, 10.0)]);
+    write(&three, &with("rpo", 3), &[Cell { place: rpo, ..cell("quorate", 1, 1.0) }]);
+
+    let refused = format!("{:#}", Results::merge(&[one.clone(), two.clone()]).unwrap_err());
+    assert!(refused.contains("oltp") && refused.contains(r#"seconds "10" / "3""#), "{refused}");
+    let all = Results::merge(&[one.clone(), three.clone()]).unwrap();
+    assert_eq!((all.run.settings["oltp"].seconds, all.run.settings["rpo"].seconds), (10, 3));
+
+    let kept = Results::read(&one).unwrap();
+    kept.check(&run().machine, &with("oltp", 10).settings).unwrap();
+    kept.check(&run().machine, &with("rpo", 3).settings).unwrap();
+    kept.check(&run().machine, &with("oltp", 3).settings).unwrap_err();
+    let rebuilt = Settings { build: "another".into(), ..settings(10) };
+    kept.check(&run().machine, &BTreeMap::from([("oltp".to_owned(), rebuilt)])).unwrap_err();
+    for out in [one, two, three] {
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+#[test]
+fn a_failure_elsewhere_takes_no_figures_away_and_all_invocations_are_told() {
+    let (one, two) = (folder("good"), folder("failed"));
+    let with = |command: &str| {
+        let invocation = Invocation { command: command.into(), ..Invocation::default() };
+        Run { invocations: vec![invocation], ..run() }
+    };
+    let failed =
+        |clients| Cell { failed: Some("no server".into()), ..cell("quorate", clients, 0.0) };
+    write(&one, &with("first"), &[cell("quorate", 1, 10.0), failed(4)]);
+    write(&two, &with("second"), &[failed(1), cell("quorate", 4, 20.0)]);
+    let all = Results::merge(&[one.clone(), two.clone()]).unwrap();
+    assert_eq!(all.cells, [cell("quorate", 1, 10.0), cell("quorate", 4, 20.0)]);
+    let commands: Vec<&str> = all.run.invocations.iter().map(|it| it.command.as_str()).collect();
+    assert_eq!(commands, ["first", "second"]);
+    assert!(all.warnings.is_empty());
+    for out in [one, two] {
         fs::remove_dir_all(out).unwrap();
     }
 }

@@ -1,0 +1,96 @@
+use super::*;
+use crate::drive::sysbench::Tables;
+use crate::plan::Grid;
+use crate::record::{Cell, Machine};
+use crate::system::{named, Sources};
+use std::fs;
+
+/// A wish of Quorate and one peer.
+fn wish(grid: Grid, tests: &[&str], networks: Option<Vec<Topology>>) -> Wish {
+    let system = |name: &str| named(name, &Sources::default()).unwrap();
+    Wish {
+        tests: tests.iter().map(|name| suite::named(name).unwrap()).collect(),
+        systems: vec![system("quorate"), system("async")],
+        networks,
+        rounds: 1,
+        scale: Scale {
+            grid,
+            time: Duration::from_secs(10),
+            clients: None,
+            tables: Tables { count: 4, rows: 50_000 },
+            profiles: None,
+        },
+        reuse: grid == Grid::Quick,
+    }
+}
+
+/// Networks on which a test has cells.
+fn networks(wish: &Wish, test: &str) -> BTreeSet<String> {
+    let visits = wish.plan(&BTreeSet::new());
+    let steps = visits.iter().flat_map(|visit| &visit.steps);
+    let places = steps.map(|step| &step.place).filter(|place| place.test == test);
+    places.map(|place| place.network.clone()).collect()
+}
+
+#[test]
+fn jitter_has_four_networks_in_the_default_grid_unless_others_are_asked_for() {
+    let tests = ["oltp", "jitter", "rpo"];
+    let whole = wish(Grid::Default, &tests, None);
+    assert_eq!(networks(&whole, "jitter").len(), 4);
+    assert_eq!(networks(&whole, "oltp").len(), 2);
+    assert_eq!(networks(&whole, "rpo").len(), 1);
+    let asked = wish(Grid::Default, &tests, Some(vec![Topology::TenMs]));
+    assert_eq!(networks(&asked, "jitter"), BTreeSet::from(["10ms".to_owned()]));
+    assert_eq!(networks(&asked, "rpo"), BTreeSet::from(["10ms".to_owned()]));
+}
+
+#[test]
+fn starts_and_filling_are_part_of_what_a_run_takes() {
+    let oltp = wish(Grid::Default, &["oltp"], Some(vec![Topology::Lan]));
+    let visits = oltp.plan(&BTreeSet::new());
+    let loads: Duration = visits.iter().flat_map(|visit| &visit.steps).map(|it| it.takes).sum();
+    let besides = oltp.takes()["oltp"] - loads;
+    // Two systems: each is started, filled with 200,000 rows, and has eight cells.
+    assert_eq!(besides.as_secs(), 2 * (15 + 10 + 8 * 2));
+
+    let tests = ["oltp", "jitter"];
+    let reused = wish(Grid::Quick, &tests, Some(vec![Topology::Lan]));
+    let visits = reused.plan(&BTreeSet::new());
+    let systems: Vec<&str> = visits.iter().map(|visit| visit.system.as_str()).collect();
+    assert_eq!(systems, ["async", "quorate", "async", "quorate"], "one test after the other");
+    let loads: Duration = visits.iter().flat_map(|visit| &visit.steps).map(|it| it.takes).sum();
+    let cells: usize = visits.iter().map(|visit| visit.steps.len()).sum();
+    let all: Duration = reused.takes().values().sum();
+    assert_eq!((all - loads).as_secs() as usize, 2 * (15 + 10) + cells * 2);
+}
+
+#[test]
+fn a_folder_that_was_measured_otherwise_is_not_gone_on_with() {
+    let folder = std::env::temp_dir().join(format!("quorate-resume-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let asked = wish(Grid::Default, &["oltp"], None);
+    let machine = Machine { processor: "one".into(), ..Machine::default() };
+    let before = Run { settings: asked.settings("one build"), machine, ..Run::default() };
+    let place = Place { test: "oltp".into(), ..Place::default() };
+    let cell = Cell { place, system: "quorate".into(), round: 1, ..Cell::default() };
+    Store::open(&folder, &before).unwrap().append(&cell).unwrap();
+    let mut other = Run { settings: asked.settings("another build"), ..before.clone() };
+    let refused = run(&asked, &mut other, &folder, &|_| {}).unwrap_err();
+    let refused = format!("{refused:#}");
+    assert!(refused.contains("another --out") && refused.contains("build"), "{refused}");
+    assert_eq!(Results::read(&folder).unwrap().run, before, "it is as it was");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn settings_tell_what_differs_from_what_was_published() {
+    let tests = ["oltp", "rpo", "tpcc"];
+    let differs = |grid| -> Vec<String> {
+        let settings = wish(grid, &tests, None).settings("");
+        settings.into_values().filter_map(|settings| settings.differs).collect()
+    };
+    let usual = differs(Grid::Default);
+    assert_eq!(usual.len(), 3);
+    assert!(usual[1].starts_with("10 s between two losses"), "{usual:?}");
+    assert!(usual[2].starts_with("10 warehouses for 60 s"), "{usual:?}");
+}
