@@ -62,7 +62,7 @@ bench-galera: test-packages build ## Throughput and commit latency beside Galera
 	cargo run --release -p quorate-tests --bin beside-galera
 
 bench: test-packages build go-tpc ## The published comparisons beside Debian's peers, a quarter of an hour: BENCH='oltp --networks lan', see quorate bench --help
-	$(QUORATE) bench $(or $(BENCH),--quick) --out target/bench
+	$(QUORATE) bench $(or $(BENCH),--quick) --out target/bench$(if $(filter --quick,$(or $(BENCH),--quick)),-quick)
 
 go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives (a minute; Debian's Go, unless there is one)
 
