@@ -118,7 +118,7 @@ fn orders_are_taken_anywhere_and_carried_to_the_leader() -> Result<()> {
     is(&desk.ask(&desk.eve, 3, &["resume"])?, 77, "may only look")?;
     is(&desk.cluster.try_quorate(&["resume"])?, 0, "leader_follows_writes")?;
     is(&desk.ask(&desk.ann, 3, &["member", "list"])?, 0, "logger")?;
-    is(&desk.ask(&desk.ann, 3, &["member", "remove", "nobody"])?, 1, "no member is called nobody")?;
+    is(&desk.ask(&desk.ann, 3, &["member", "remove", "nobody"])?, 64, "knows no member nobody")?;
     let told = desk.cluster.error_log(desk.cluster.leader()?)?;
     let who = "by=\"ann\" from=\"127.0.0.1\" what=\"member set node1 zone=z3\"";
     ensure!(told.contains(who), "the log does not say who ordered it");
@@ -149,7 +149,10 @@ fn a_member_is_cut_off_and_fetches_its_data_anew() -> Result<()> {
     let leader = desk.cluster.leader()?;
     let other = 3 - leader;
     let [leads, follows] = [leader, other].map(|node| format!("node{node}"));
-    let reinit = |who: &Path, name: &str| desk.ask(who, 3, &["member", "reinit", name]);
+    // No service starts the server again.
+    let reinit = |who: &Path, name: &str| {
+        desk.ask(who, 3, &["member", "reinit", name, "--yes", "--no-wait"])
+    };
     is(&reinit(&desk.eve, &follows)?, 77, "may only look")?;
     is(&reinit(&desk.ann, &leads)?, 1, "hand leadership over first")?;
     is(&reinit(&desk.ann, "node3")?, 1, "it has no database")?;
@@ -183,9 +186,11 @@ fn a_member_is_cut_off_and_fetches_its_data_anew() -> Result<()> {
     ensure!(before > 0, "it has not fetched the state");
 
     // On the cluster of this machine, start included.
-    let refused = desk.cluster.try_quorate(&["member", "reinit", &leads])?;
+    let refused = desk.cluster.try_quorate(&["member", "reinit", &leads, "--yes"])?;
     is(&refused, 1, "hand leadership over first")?;
-    desk.cluster.quorate(&["member", "reinit", &follows])?;
+    let unasked = desk.cluster.try_quorate(&["member", "reinit", &follows])?;
+    is(&unasked, 64, "--yes goes ahead")?;
+    desk.cluster.quorate(&["member", "reinit", &follows, "--yes"])?;
     desk.cluster.wait_level(&[1, 2], LIMIT)?;
     ensure!(fetched(&desk.cluster.error_log(other)?) == before + 1);
     desk.cluster.passed()

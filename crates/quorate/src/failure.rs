@@ -1,5 +1,6 @@
 //! Exit codes, and the one error type that carries its own.
 
+use serde_json::{json, Value};
 use std::{fmt, io};
 
 /// Done; for `status`: every node is Synced.
@@ -58,5 +59,21 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     match error.chain().any(denied) {
         true => NO_PERMISSION,
         false => FAILED,
+    }
+}
+
+/// An error for who reads JSON, in one line (docs/run/json.md).
+pub fn document(code: u8, reason: &str) -> Value {
+    json!({ "error": { "code": code, "reason": reason } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::page::names_fields_of;
+
+    #[test]
+    fn the_page_names_the_fields_of_an_error() {
+        names_fields_of(&document(UNREACHABLE, "no member answers"));
     }
 }

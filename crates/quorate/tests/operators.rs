@@ -137,17 +137,82 @@ fn any_member_tells_of_all_and_takes_orders_for_the_leader() {
     assert_eq!(office.cluster.leader(), follower);
 
     // What the group does not do, and what is no order.
-    let unknown = office.by("ann", &["member", "remove", "nobody"]);
-    assert!(code(&unknown) == 1 && told(&unknown).contains("nobody"), "{}", told(&unknown));
-    for verb in [&["switchover", "--to"][..], &["member", "isolate"], &["reinit"]] {
-        let unknown = office.by("ann", &[verb, &["nobody"]].concat());
-        assert!(code(&unknown) == 64 && told(&unknown).contains("nobody"), "{}", told(&unknown));
+    for verb in [
+        &["switchover", "--to"][..],
+        &["member", "isolate"],
+        &["reinit"],
+        &["member", "remove"],
+        &["member", "set", "--priority", "1"],
+        &["member", "set-role", "--", "nobody", "learner"],
+    ] {
+        let name = if verb.contains(&"nobody") { &[][..] } else { &["nobody"] };
+        let unknown = office.by("ann", &[verb, name].concat());
+        let says = "knows no member nobody";
+        assert!(code(&unknown) == 64 && told(&unknown).contains(says), "{}", told(&unknown));
     }
+    // No order: none was sent.
+    let history = office.json(&["history", "--kind", "order", "--json"]);
+    assert!(!history.to_string().contains("nobody"), "{history}");
+    // Nobody is there to be asked.
+    for verb in [["member", "remove", "n1"], ["member", "reinit", "n1"]] {
+        let unasked = office.by("ann", &verb);
+        assert!(code(&unasked) == 64 && told(&unasked).contains("--yes"), "{}", told(&unasked));
+    }
+    let kept = office.by("ann", &["member", "reinit", &format!("n{follower}"), "--yes"]);
+    assert!(code(&kept) == 1 && told(&kept).contains("keeps its data"), "{}", told(&kept));
     let alive = office.by("ann", &["member", "force-quorum", "--keep", "n0", "--reason", "no"]);
     assert!(code(&alive) == 1 && told(&alive).contains("a majority lives"), "{}", told(&alive));
     for wrong in [&["member", "set", "n1", "--role", "king"][..], &["member", "add"]] {
         assert_eq!(code(&office.by("ann", wrong)), 64, "{wrong:?}");
     }
+}
+
+#[test]
+fn an_error_is_an_object_too_where_json_is_asked_for() {
+    let office = Office::open("office-json");
+    office.keep(&[0, 1, 2]);
+    let reason = |arguments: &[&str], expected: i32| -> String {
+        let output = office.by("eve", arguments);
+        assert_eq!(code(&output), expected, "{}", told(&output));
+        let printed: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        assert_eq!(printed["error"]["code"], expected);
+        let reason = printed["error"]["reason"].as_str().unwrap().to_owned();
+        assert!(String::from_utf8_lossy(&output.stderr).contains(&reason), "{output:?}");
+        reason
+    };
+    assert!(reason(&["switchover", "--json"], 77).contains("only look"));
+    assert!(reason(&["member", "set", "n9", "--priority", "1", "--json"], 64).contains("n9"));
+    assert!(reason(&["member", "--json", "rules", "--primary-mode", "dual"], 64).contains("single"));
+    let nobody = office.run(&["status", "--seed", "127.0.0.1:1", "--json"]);
+    let printed: Value = serde_json::from_slice(&nobody.stdout).unwrap();
+    assert_eq!((code(&nobody), &printed["error"]["code"]), (69, &69.into()));
+    assert!(office.by("eve", &["switchover"]).stdout.is_empty(), "nobody asked for an object");
+
+    // What is made and kept for operators.
+    let json = |arguments: &[&str]| -> Value {
+        let output = office.run(arguments);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let bob = json(&["operator", "new", "bob", "--secret-file", "secret", "--read-only", "--json"]);
+    assert_eq!((&bob["operator"], &bob["privilege"]), (&"bob".into(), &"read".into()));
+    assert!(bob["file"].as_str().unwrap().ends_with("bob.operator"));
+    let kept = json(&["cluster", "add", "spare", "--json", "--seed", "h:1"]);
+    assert_eq!(kept["clusters"]["spare"]["seeds"][0], "h:1");
+    let left = json(&["cluster", "remove", "spare", "--json"]);
+    assert!(left["clusters"]["spare"].is_null() && left["clusters"]["shop"].is_object());
+}
+
+/// As in a unit of systemd.
+#[test]
+fn where_nothing_says_whose_home_it_is_the_accounts_own_is_meant() {
+    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(["cluster", "list", "--json"])
+        .env_remove("HOME")
+        .env_remove("XDG_CONFIG_HOME")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}", told(&output));
 }
 
 #[test]

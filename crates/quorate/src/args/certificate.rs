@@ -3,7 +3,8 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// `ssl_ca` may be left out where a command says so; an operator's command demands it.
+// `ssl_ca` may be left out where a command says so; an operator's command demands it. No doc comment: it would be read
+// as the help of each command that takes a certificate.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificate {
     /// The certificate to show to members (PEM), if they know each other by certificates

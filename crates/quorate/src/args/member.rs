@@ -34,19 +34,7 @@ pub enum Member {
     },
     /// Change a member's role, priority or zone
     Set(MemberSet),
-    /// Remove a member that will not come back
-    Remove {
-        /// Its name, as `member list` shows it
-        name: String,
-    },
-    /// Have a server give its data up and fetch another's
-    #[command(
-        long_about = "The server gives its data up and ends. When it is started again, which its service does by \
-        itself, it fetches the data of another server. For a server whose data is damaged or differs from the \
-        others'. It refuses if it leads the group, or if no other server is there. On the cluster of `quorate up` \
-        the server is started again at once.\n\n\
-        Example:\n  quorate member reinit node3"
-    )]
+    Remove(MemberRemove),
     Reinit(Reinit),
     /// Cut a member off from the others, to see what happens then, or let it go on
     #[command(
@@ -62,19 +50,8 @@ pub enum Member {
         #[arg(long)]
         end: bool,
     },
-    /// Show or set what holds for the whole group
     Rules(Rules),
-    /// Go on without a majority that is lost for good; says first what may be lost
-    #[command(
-        name = "force-quorum",
-        long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
-        what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
-        be alive. All that are to be kept are asked, and the one with the longest log is to lead. The reason \
-        stands in the log with the change. The members given up never come back with their logs: empty their \
-        directories before they are started again.\n\n\
-        Examples:\n  quorate member force-quorum --keep node1\n  \
-        quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
-    )]
+    #[command(name = "force-quorum")]
     ForceQuorum(Force),
 }
 
@@ -104,15 +81,57 @@ pub struct MemberSet {
 }
 
 #[derive(Args)]
+#[command(
+    about = "Remove a member that will not come back",
+    long_about = "Removes a member that will not come back, after a question: the others count its vote no more. \
+        A server that still runs is stopped instead (systemctl stop mariadb, quorate stop): it takes leave \
+        by itself. A change after which the connected members would be no majority is refused.\n\n\
+        Example:\n  quorate member remove node4"
+)]
+pub struct MemberRemove {
+    /// Its name, as `member list` shows it
+    pub name: String,
+
+    /// Go ahead without asking
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Have a server give its data up and fetch another's",
+    long_about = "After a question the server gives its data up and ends. When it is started again, which its \
+        service does by itself, it fetches the data of another server; the command waits until it is Synced. For a \
+        server whose data is damaged or differs from the others'. It refuses if it leads the group, or if no \
+        other server is there. On the cluster of `quorate up` the command starts the server again itself.\n\n\
+        Exit code 75: it is not Synced within --timeout; it goes on by itself.\n\n\
+        Examples:\n  quorate member reinit node3\n  \
+        quorate member reinit db3 --cluster shop --yes --timeout 7200"
+)]
 pub struct Reinit {
     /// Its name, as `member list` shows it
     pub name: String,
+
+    /// Go ahead without asking
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// End as soon as it has given its data up; not on the cluster of `quorate up`
+    #[arg(long, conflicts_with = "timeout")]
+    pub no_wait: bool,
 
     #[command(flatten)]
     pub limit: Limit,
 }
 
 #[derive(Args)]
+#[command(
+    about = "Show or set what holds for the whole group",
+    long_about = "Shows the rules of the whole group, or sets those that are given, once for all members: who takes \
+        writes, how priorities count, when a commit is safe and when it is answered.\n\n\
+        Examples:\n  quorate member rules\n  quorate member rules --primary-mode single\n  \
+        quorate member rules --zones 2"
+)]
 pub struct Rules {
     /// Zones that must have a commit on disk, besides a majority of all votes
     #[arg(long, value_name = "N")]
@@ -144,6 +163,16 @@ pub struct Rules {
 }
 
 #[derive(Args)]
+#[command(
+    about = "Go on without a majority that is lost for good; says first what may be lost",
+    long_about = "Goes on without a majority that is lost for good. Without --reason it only says \
+        what would be kept and what may be lost, and changes nothing. It refuses while a majority may \
+        be alive. All that are to be kept are asked, and the one with the longest log is to lead. The reason \
+        stands in the log with the change. The members given up never come back with their logs: empty their \
+        directories before they are started again.\n\n\
+        Examples:\n  quorate member force-quorum --keep node1\n  \
+        quorate member force-quorum --keep node1 --reason 'data centre b burnt down'"
+)]
 pub struct Force {
     /// The nodes that go on
     #[arg(long, value_name = "NODES", value_delimiter = ',', required = true)]
@@ -154,7 +183,8 @@ pub struct Force {
     pub reason: Option<String>,
 }
 
-/// What is a command of its own, too: `quorate rules` is `quorate member rules`.
+// What is a command of its own, too: `quorate rules` is `quorate member rules`. No doc comment: it would be read as
+// the command's help, in place of that of `T`.
 #[derive(Args)]
 pub struct Short<T: Args> {
     #[command(flatten)]
@@ -171,7 +201,7 @@ pub struct Short<T: Args> {
 #[cfg(test)]
 mod tests {
     use crate::args::Cli;
-    use clap::Parser;
+    use clap::{Command, CommandFactory, Parser};
 
     #[test]
     fn what_may_be_said_is_listed_when_something_else_is() {
@@ -189,11 +219,48 @@ mod tests {
         }
     }
 
+    /// All commands below this one that are shown, with their paths.
+    fn visible(command: &Command, path: &str) -> Vec<(String, Command)> {
+        let shown = command.get_subcommands().filter(|each| !each.is_hide_set());
+        let with_own = |each: &Command| {
+            let path = format!("{path} {}", each.get_name());
+            let below = visible(each, &path);
+            std::iter::once((path, each.clone())).chain(below).collect::<Vec<_>>()
+        };
+        shown.flat_map(with_own).collect()
+    }
+
+    #[test]
+    fn each_command_says_what_it_does_and_nothing_of_the_sources() {
+        let all = visible(&Cli::command(), "quorate");
+        for (path, command) in &all {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty(), "{path} does not say what it does");
+            let help = command.clone().render_long_help().to_string();
+            let of_sources = ["[`", "`]", "::", "of its own, too", "invariant"];
+            let found: Vec<_> = of_sources.iter().filter(|part| help.contains(**part)).collect();
+            assert!(found.is_empty(), "{path} --help: {found:?}");
+        }
+        for name in ["rules", "force-quorum", "reinit"] {
+            let help = |path: &str| {
+                let found = all.iter().find(|(known, _)| known == path);
+                let (_, command) = found.unwrap_or_else(|| panic!("{path} is not shown"));
+                (command.get_about().cloned(), command.get_long_about().cloned())
+            };
+            let short = help(&format!("quorate {name}"));
+            assert!(short.1.is_some(), "{name} has no more to say than a line");
+            assert_eq!(short, help(&format!("quorate member {name}")));
+        }
+        let force = Cli::try_parse_from(["quorate", "force-quorum", "--help"]).err().expect("help");
+        let force = force.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(force.contains("never come back with their logs"), "{force}");
+    }
+
     #[test]
     fn what_is_given_in_a_hurry_needs_no_member_before_it() {
         for short in [
             "force-quorum --keep a --reason fire --json",
-            "reinit n1 --seed h:1",
+            "reinit n1 --seed h:1 --yes --no-wait",
             "rules --zones 2 --cluster shop",
         ] {
             let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();

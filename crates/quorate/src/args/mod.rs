@@ -23,14 +23,14 @@ pub use check::Check;
 pub use key::Key;
 pub use logger::Logger;
 pub use look::{History, HistoryKind, Status, Watch};
-pub use member::{Force, Member, MemberRole, MemberSet, Reinit, Rules, Short};
+pub use member::{Force, Member, MemberRemove, MemberRole, MemberSet, Reinit, Rules, Short};
 pub use nodes::{Down, Kill, Limit, Logs, OneNode, Pause, Sql, Stop, Switchover, Up, When};
 pub use operator::{Clusters, Operator};
 pub use secret::Secret;
 pub use setup::Setup;
 pub use target::{Before, Target};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Parser)]
@@ -60,12 +60,13 @@ use std::path::PathBuf;
         "  0   done; status: every node is Synced\n",
         "  1   failed; status: degraded (some node is not Synced, but writes are accepted)\n",
         "  2   status: no node accepts writes; chaos: a promise was broken\n",
-        "  64  wrong command line, or a name that nobody has\n",
+        "  64  wrong command line, or a name that nobody has; there is no terminal to ask on (--yes)\n",
         "  66  there is no cluster where it was looked for\n",
         "  69  software is missing (the message names the package), or nobody answers\n",
         "  75  time limit passed; servers keep running\n",
         "  77  no permission: other account's files, root is needed, a password is wrong, or the members do\n",
         "      not let this operator do that\n\n",
+        "With --json an error is an object, too: {\"error\": {\"code\": 69, \"reason\": \"...\"}}.\n\n",
         "Where the cluster is: --dir, else $QUORATE_DIR, else ./quorate-data, else\n",
         "/var/lib/quorate if ./quorate-data does not exist and a cluster is there."
     )
@@ -89,6 +90,12 @@ pub struct Place {
     /// The cluster's directory
     #[arg(long, global = true, env = "QUORATE_DIR", value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+/// Whether the command, or one below it, was given `--json`.
+pub fn asks_for_json(matches: &ArgMatches) -> bool {
+    let own = matches.try_get_one("json").ok().flatten().copied().unwrap_or_default();
+    own || matches.subcommand().is_some_and(|(_, below)| asks_for_json(below))
 }
 
 #[derive(Subcommand)]
@@ -184,9 +191,11 @@ pub enum Command {
         long_about = "Makes the MariaDB server that is installed on this machine a member of a group: \
         writes one file of options, makes the directory of the group's log and, on the first server, \
         the group's secret. It shows all of that before it asks, and does not restart the server; what \
-        to do next is printed. Run again, it changes only what differs.\n\n\
+        to do next is printed. Run again, for instance with more members, it shows what it adds, changes and \
+        removes; what it is not told stays, and so do lines of the file that it does not know.\n\n\
         Examples:\n  quorate setup --first --members 10.0.0.1,10.0.0.2,10.0.0.3      on the first server\n  \
         quorate setup --members 10.0.0.1,10.0.0.2,10.0.0.3              on the others\n  \
+        quorate setup --members 10.0.0.1,10.0.0.2,10.0.0.3 --zone eu --option quorate.log_retain=4G\n  \
         quorate setup --undo"
     )]
     Setup(Setup),
@@ -219,16 +228,18 @@ pub enum Command {
         order of commits is decided. With a single primary the primary moves, too: transactions that are \
         open on the former one are rolled back, and the application repeats them on the new one.\n\n\
         With --at or --after the command looks first whether it could be done now, and then waits in the \
-        foreground; systemd-run puts it into the background.\n\n\
+        foreground. systemd can do that instead of you; neither way outlives a reboot:\n\n  \
+        systemd-run --unit=switchover --on-calendar='2026-12-01 02:00:00 UTC' quorate switchover --to db2 --cluster shop\n  \
+        systemctl list-timers switchover.timer      when it will be\n  \
+        journalctl -u switchover                    afterwards: whether it worked\n  \
+        systemctl stop switchover.timer             gives it up\n\n\
+        Such a unit runs as root, so --cluster names what root keeps (`quorate cluster list`).\n\n\
         Examples:\n  quorate switchover             to the node whose log is furthest\n  \
         quorate switchover --to node2\n  quorate switchover --to node2 --at '2026-12-01 02:00:00'"
     )]
     Switchover(Switchover),
-    #[command(hide = true)]
     Rules(Short<Rules>),
-    #[command(hide = true)]
     ForceQuorum(Short<Force>),
-    #[command(hide = true)]
     Reinit(Short<Reinit>),
     /// Keep leadership and members as they are while you work on the group
     #[command(

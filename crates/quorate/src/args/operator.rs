@@ -22,6 +22,10 @@ pub enum Operator {
         /// Made for its owner alone (mode 600); one that is there is not touched [default: NAME.operator]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -30,6 +34,10 @@ pub enum Clusters {
     /// Keep a group under a name, for --cluster
     Add {
         name: String,
+
+        /// Print one JSON object: all that are kept then
+        #[arg(long)]
+        json: bool,
 
         #[command(flatten)]
         target: Target,
@@ -41,5 +49,11 @@ pub enum Clusters {
         json: bool,
     },
     /// Forget one; the group itself is not touched
-    Remove { name: String },
+    Remove {
+        name: String,
+
+        /// Print one JSON object: all that are kept then
+        #[arg(long)]
+        json: bool,
+    },
 }

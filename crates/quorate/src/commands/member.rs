@@ -2,11 +2,11 @@
 
 use super::force::force;
 use super::reinit::reinit;
-use super::{say, up};
-use crate::args::{Member, MemberRole, MemberSet, Rules};
+use super::{agree, say, up};
+use crate::args::{Member, MemberRemove, MemberRole, MemberSet, Rules};
 use crate::cluster::Cluster;
 use crate::failure::{Failure, OK, USAGE};
-use crate::remote::{refused, Remote};
+use crate::remote::{may_order, member_named, refused, Remote};
 use crate::view::table::table;
 use anyhow::Result;
 use quorate_live::port::{
@@ -41,8 +41,17 @@ pub fn member(group: &Remote, what: &Member, json: bool) -> Result<u8> {
             let role = role.map(role_word);
             set(group, name, MemberChange { role, priority, zone, ..MemberChange::default() }, json)
         }
-        Member::Remove { name } => {
-            alter(group, Request::MemberRemove { name: group.name(name) }, json)
+        Member::Remove(MemberRemove { name, yes }) => {
+            let name = group.name(name);
+            let (address, report) = leader_knowing(group, &name)?;
+            may_order(&report)?;
+            agree(
+                &format!(
+                    "Whatever becomes of {name}, the others count its vote no more. Remove it?"
+                ),
+                *yes,
+            )?;
+            alter(group, &address, Request::MemberRemove { name }, json)
         }
         Member::Reinit(args) => reinit(group, args, json),
         Member::Isolate { name, end } => {
@@ -60,11 +69,21 @@ pub fn member(group: &Remote, what: &Member, json: bool) -> Result<u8> {
 }
 
 fn set(group: &Remote, name: &str, change: MemberChange, json: bool) -> Result<u8> {
-    alter(group, Request::MemberSet(MemberChange { name: group.name(name), ..change }), json)
+    let name = group.name(name);
+    let (address, _) = leader_knowing(group, &name)?;
+    alter(group, &address, Request::MemberSet(MemberChange { name, ..change }), json)
+}
+
+/// Where a change of the member of this name is to be ordered, and what is said there. A name that nobody has is no
+/// order: it is refused here.
+fn leader_knowing(group: &Remote, name: &str) -> Result<(String, Report)> {
+    let (address, report) = group.leaders_report()?;
+    member_named(&report, name)?;
+    Ok((address, report))
 }
 
 /// Has the member of this name do something.
-pub fn told(
+fn told(
     group: &Remote,
     name: &str,
     request: &Request,
@@ -80,8 +99,8 @@ pub fn told(
 
 /// Has a change made, and shows the members as the leader knows them that made it: others may learn of it
 /// later.
-fn alter(group: &Remote, request: Request, json: bool) -> Result<u8> {
-    let (address, Asked { node, answer }) = group.order(&request)?;
+fn alter(group: &Remote, leader: &str, request: Request, json: bool) -> Result<u8> {
+    let (address, Asked { node, answer }) = group.order_to(leader, &request)?;
     match answer {
         Answer::Done => list(&group.report_of(&address)?, json),
         other => Err(refused(&node, other)),

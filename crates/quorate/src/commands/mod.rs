@@ -147,8 +147,9 @@ fn agree(question: &str, yes: bool) -> Result<()> {
         let message = "nothing was changed: there is no terminal to ask on; --yes goes ahead";
         return Err(Failure::new(USAGE, message).into());
     }
-    print!("{question} [y/N] ");
-    io::stdout().flush()?;
+    // What comes of it may be read by a program.
+    eprint!("{question} [y/N] ");
+    io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     match answer.trim() {

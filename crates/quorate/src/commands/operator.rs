@@ -2,17 +2,17 @@
 
 use super::say;
 use crate::args::{Clusters as ClustersWhat, Operator as What, Target};
-use crate::failure::{Failure, OK, USAGE};
+use crate::failure::{Failure, USAGE};
 use crate::remote::{Clusters, Known};
 use crate::view::table::{or_dash, table};
 use anyhow::{Context, Result};
 use quorate_live::{Credential, GroupError, Privilege};
-use serde_json::json;
+use serde_json::{json, Value};
 use std::fs::File;
 use std::path::absolute;
 
 pub fn operator(what: &What) -> Result<u8> {
-    let What::New { name, read_only, secret_file, out } = what;
+    let What::New { name, read_only, secret_file, out, json } = what;
     let privilege = if *read_only { Privilege::Read } else { Privilege::All };
     // So that a file of another account's is told as such.
     File::open(secret_file).with_context(|| format!("reading {}", secret_file.display()))?;
@@ -28,32 +28,40 @@ pub fn operator(what: &What) -> Result<u8> {
         Privilege::Read => "may look at the group, and gives no orders",
         Privilege::All => "may look at the group and give it orders",
     };
-    println!(
-        "The credential of {name} is in {0}: whoever has it {may}. Keep it like a password. Next:\n  \
-         quorate status --seed HOST:4567 --operator-file {0}\n\
-         It ends with the group's secret, or where quorate.operators does not list {name}.",
-        file.display()
-    );
-    Ok(OK)
+    let document = json!({ "operator": name, "privilege": privilege.word(), "file": file });
+    say(*json, document, || {
+        format!(
+            "The credential of {name} is in {0}: whoever has it {may}. Keep it like a password. Next:\n  \
+             quorate status --seed HOST:4567 --operator-file {0}\n\
+             It ends with the group's secret, or where quorate.operators does not list {name}.\n",
+            file.display()
+        )
+    })
 }
 
 pub fn cluster(what: &ClustersWhat, before: &Target) -> Result<u8> {
     let mut clusters = Clusters::read()?;
     match what {
-        ClustersWhat::Add { name, target } => {
+        ClustersWhat::Add { name, json, target } => {
             let target = target.clone().or(before.clone());
             clusters.add(name, Known::of(&target)?)?;
-            println!("{name} is kept; quorate status --cluster {name}");
+            say(*json, kept(&clusters), || {
+                format!("{name} is kept; quorate status --cluster {name}\n")
+            })
         }
-        ClustersWhat::Remove { name } => {
+        ClustersWhat::Remove { name, json } => {
             clusters.remove(name)?;
-            println!("{name} is forgotten; the group itself was not touched");
+            say(*json, kept(&clusters), || {
+                format!("{name} is forgotten; the group itself was not touched\n")
+            })
         }
-        ClustersWhat::List { json } => {
-            return say(*json, json!({ "clusters": clusters.all }), || list(&clusters));
-        }
+        ClustersWhat::List { json } => say(*json, kept(&clusters), || list(&clusters)),
     }
-    Ok(OK)
+}
+
+/// See docs/run/json.md.
+fn kept(clusters: &Clusters) -> Value {
+    json!({ "clusters": clusters.all })
 }
 
 fn list(clusters: &Clusters) -> String {

@@ -1,30 +1,93 @@
 //! `quorate member reinit`: a server gives its data up and fetches another's.
 
-use super::member::told;
-use super::{down, lock, up};
+use super::{agree, down, lock, say, up};
 use crate::args::Reinit;
 use crate::cluster::Cluster;
-use crate::failure::{Failure, FAILED, OK};
-use crate::remote::{NodeSurvey, Remote, Survey, SYNCED};
+use crate::failure::{Failure, FAILED, OK, TIMED_OUT, USAGE};
+use crate::remote::{
+    address_of, may_order, member_named, refused, NodeSurvey, Remote, Survey, SYNCED,
+};
 use anyhow::{Context, Result};
-use quorate_live::port::Request;
-use std::{fs, io};
+use quorate_live::port::{Answer, OwnReport, Request};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+/// Between two looks at a server that is waited for.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub fn reinit(group: &Remote, args: &Reinit, json: bool) -> Result<u8> {
-    let name = &args.name;
     match group.here() {
         Some(cluster) => on_this_machine(group, cluster, args),
-        None => told(group, name, &Request::Reinit, json, || {
-            format!(
-                "{name} has given its data up and ends. Its service starts it again, and it fetches another \
-                 server's data: quorate status shows when it is Synced\n"
-            )
-        }),
+        None => elsewhere(group, args, json),
+    }
+}
+
+/// The server's service starts it again.
+fn elsewhere(group: &Remote, args: &Reinit, json: bool) -> Result<u8> {
+    let reported = group.report()?;
+    let name = &member_named(&reported.1, &args.name)?.name;
+    let address = address_of(&reported, name)?;
+    may_order(&reported.1)?;
+    agree(&question(name), args.yes)?;
+    let former = group.report_of(address)?.own.incarnation;
+    let (_, asked) = group.order_to(address, &Request::Reinit)?;
+    if asked.answer != Answer::Done {
+        return Err(refused(&asked.node, asked.answer));
+    }
+    let what = format!("{name} has given its data up and ends. Its service starts it again, and it fetches another server's data");
+    if args.no_wait {
+        let text = || format!("{what}: quorate status shows when it is Synced\n");
+        return say(json, json!({ "member": name, "synced": false }), text);
+    }
+    eprintln!("{what}. This command waits until it is Synced; Ctrl-C ends only the waiting.");
+    let end = Instant::now() + Duration::from_secs(args.limit.timeout);
+    let mut seen = "it does not answer".to_owned();
+    while Instant::now() < end {
+        match group.report_of(address) {
+            Ok(report) if is_back(&report.own, former) => {
+                let text = || {
+                    format!("{name} has given its data up, and is Synced with another server's\n")
+                };
+                return say(json, json!({ "member": name, "synced": true }), text);
+            }
+            Ok(report) => seen = stage(&report.own, former),
+            Err(error) => seen = format!("{error:#}"),
+        }
+        thread::sleep(LOOK);
+    }
+    let limit = args.limit.timeout;
+    let message = format!(
+        "{name} has given its data up, and is not Synced after {limit} s: {seen}. It goes on by itself, and the others \
+         have all data; see the state of its service, its error log, and quorate status"
+    );
+    Err(Failure::new(TIMED_OUT, message).into())
+}
+
+fn question(name: &str) -> String {
+    format!("{name} gives all of its data up, and fetches another server's. Go ahead?")
+}
+
+/// It was started anew, and has all data.
+fn is_back(own: &OwnReport, former: u32) -> bool {
+    let has_all = own.server.as_ref().is_some_and(|server| server.ready && server.state == SYNCED);
+    own.incarnation != former && own.primary && has_all
+}
+
+fn stage(own: &OwnReport, former: u32) -> String {
+    match &own.server {
+        _ if own.incarnation == former => "its server has not ended yet".to_owned(),
+        Some(server) => format!("its server is {}", server.state),
+        None => "its server has not begun yet".to_owned(),
     }
 }
 
 /// Here is no service that starts it again, and one that is down already is fetched back by that, too.
 fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u8> {
+    if args.no_wait {
+        let message = "--no-wait is for a server with a service that starts it again: here this command does, and waits";
+        return Err(Failure::new(USAGE, message).into());
+    }
     let (mut cluster, lock) = lock(&cluster.dir)?;
     let node = cluster.find_server(&args.name)?;
     let now = group.reread(cluster.clone()).survey()?;
@@ -32,6 +95,7 @@ fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u
         let message = format!("{} keeps its data: {reason}. Nothing was changed", node.name);
         return Err(Failure::new(FAILED, message).into());
     }
+    agree(&question(&node.name), args.yes)?;
     let limit = args.limit;
     match down::stop(&cluster, std::slice::from_ref(&node), limit.timeout, true)? {
         OK => {
@@ -67,6 +131,23 @@ fn reason_against(survey: &Survey, name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_live::ServerReport;
+
+    #[test]
+    fn a_server_is_back_once_it_is_another_process_and_has_all_data() {
+        let own = |incarnation, state: &str, ready| OwnReport {
+            incarnation,
+            primary: true,
+            server: Some(ServerReport { state: state.into(), ready, ..ServerReport::default() }),
+            ..OwnReport::default()
+        };
+        assert!(is_back(&own(8, "Synced", true), 7));
+        for not_yet in [own(7, "Synced", true), own(8, "Joiner", false), own(8, "Synced", false)] {
+            assert!(!is_back(&not_yet, 7), "{not_yet:?}");
+        }
+        assert_eq!(stage(&own(7, "Synced", true), 7), "its server has not ended yet");
+        assert_eq!(stage(&own(8, "Joiner", false), 7), "its server is Joiner");
+    }
 
     #[test]
     fn data_is_given_up_only_where_another_server_has_it() {

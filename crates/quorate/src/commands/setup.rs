@@ -1,16 +1,20 @@
 //! `quorate setup`: makes the server that is installed here a member of a group, and undoes it.
 
-use super::agree;
+use super::{agree, say};
 use crate::args::Setup;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, OK};
-use crate::setup::{plan, Installed, Plan, Step, TRANSFERS};
+use crate::setup::{file, Change, Installed, Plan, Step, TRANSFERS};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
 use quorate_live::Secret;
 use rustix::process::geteuid;
+use serde_json::{json, Value};
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+
+/// What is asked before anything is changed.
+const QUESTION: &str = "The server is not restarted by this. Go ahead?";
 
 pub fn setup(args: &Setup) -> Result<u8> {
     if !geteuid().is_root() {
@@ -23,32 +27,78 @@ pub fn setup(args: &Setup) -> Result<u8> {
     }
     let account = Account::named("mysql")?;
     let plan = Plan::make(args, &Installed::look()?)?;
+    if args.json {
+        return by_program(args, &plan, &account);
+    }
+    if !plan.missing.is_empty() {
+        eprintln!("{}\n", without(&plan.missing));
+    }
     if plan.steps.is_empty() {
         println!("{} has all that is needed already; nothing was changed.", plan.config.display());
-        return verify(&plan);
+        return Ok(tell(&plan, &verify(&plan)?));
     }
     println!("This server is {}. To be done:\n", plan.own);
-    plan.steps.iter().for_each(show);
-    agree("The server is not restarted by this. Go ahead?", args.yes)?;
-    for step in &plan.steps {
-        carry_out(step, &account)?;
-    }
-    let code = verify(&plan)?;
+    plan.steps.iter().for_each(|step| print!("{}", shown(step, &plan)));
+    agree(QUESTION, args.yes)?;
+    plan.steps.iter().try_for_each(|step| carry_out(step, &account))?;
+    let code = tell(&plan, &verify(&plan)?);
     if code == OK {
         println!("{}", next(&plan, args.first));
     }
     Ok(code)
 }
 
+/// A program is asked nothing: without `--yes` nothing is done.
+fn by_program(args: &Setup, plan: &Plan, account: &Account) -> Result<u8> {
+    let mut problems = Vec::new();
+    if args.yes {
+        plan.steps.iter().try_for_each(|step| carry_out(step, account))?;
+        problems = verify(plan)?;
+    }
+    say(true, document(plan, args.yes, &problems), String::new)?;
+    Ok(tell(plan, &problems))
+}
+
+/// See docs/run/json.md.
+fn document(plan: &Plan, done: bool, ineffective: &[Problem]) -> Value {
+    let step = |step: &Step| match step {
+        Step::MakeSecret(path) => json!({ "do": "make_secret", "path": path }),
+        Step::MakeLogDir(path) => json!({ "do": "make_log_dir", "path": path }),
+        Step::WriteConfig { path, .. } => json!({ "do": "write_config", "path": path }),
+    };
+    let ineffective =
+        ineffective.iter().map(|(option, why)| json!({ "option": option, "why": why }));
+    json!({
+        "address": plan.own,
+        "others": plan.others,
+        "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
+        "changes": plan.changes,
+        "missing": plan.missing,
+        "ineffective": ineffective.collect::<Vec<_>>(),
+        "done": done,
+    })
+}
+
 fn undo(args: &Setup) -> Result<u8> {
     let config = std::path::absolute(&args.config)?;
-    if plan::read(&config)?.is_none() {
+    let is_there = file::read(&config)?.is_some();
+    let delete =
+        || fs::remove_file(&config).with_context(|| format!("deleting {}", config.display()));
+    if args.json {
+        if is_there && args.yes {
+            delete()?;
+        }
+        let steps = is_there.then(|| json!({ "do": "delete_config", "path": config }));
+        let steps: Vec<Value> = steps.into_iter().collect();
+        return say(true, json!({ "steps": steps, "done": args.yes }), String::new);
+    }
+    if !is_there {
         println!("{} is not there: nothing to undo.", config.display());
         return Ok(OK);
     }
     println!("To be deleted: {}", config.display());
-    agree("The server is not restarted by this. Go ahead?", args.yes)?;
-    fs::remove_file(&config).with_context(|| format!("deleting {}", config.display()))?;
+    agree(QUESTION, args.yes)?;
+    delete()?;
     println!(
         "Done. At its next start (systemctl restart mariadb) this is a single server, with its data as \
          it is.\nThe group's log and secret are still there; delete them when you are sure that it does \
@@ -58,15 +108,41 @@ fn undo(args: &Setup) -> Result<u8> {
     Ok(OK)
 }
 
-fn show(step: &Step) {
+fn without(packages: &[&str]) -> String {
+    format!(
+        "Programs for state transfers are missing here: without them this server can neither receive nor send its \
+         state. Before you start it: apt-get install {}",
+        packages.join(" ")
+    )
+}
+
+/// Of a file that is there only what changes.
+fn shown(step: &Step, plan: &Plan) -> String {
     match step {
-        Step::MakeSecret(path) => println!("  make {}, the group's secret", path.display()),
-        Step::MakeLogDir(path) => println!("  make {}, for the group's log", path.display()),
-        Step::WriteConfig { path, text } => {
-            println!("  write {}:\n", path.display());
-            text.lines().for_each(|line| println!("    {line}"));
-            println!();
+        Step::MakeSecret(path) => format!("  make {}, the group's secret\n", path.display()),
+        Step::MakeLogDir(path) => format!("  make {}, for the group's log\n", path.display()),
+        Step::WriteConfig { path, text } if plan.former.is_none() => {
+            let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
+            format!("  write {}:\n\n{lines}\n", path.display())
         }
+        Step::WriteConfig { path, .. } => {
+            let lines: String =
+                plan.changes.iter().map(|change| format!("    {}\n", in_words(change))).collect();
+            let what = match plan.changes.is_empty() {
+                true => "other spaces and order, nothing else",
+                false => "what is not named here stays",
+            };
+            format!("  change {} ({what}):\n\n{lines}\n", path.display())
+        }
+    }
+}
+
+fn in_words(Change { group, option, from, to }: &Change) -> String {
+    let of = if group == TRANSFERS { format!("[{group}] ") } else { String::new() };
+    match (from, to) {
+        (Some(from), Some(to)) => format!("change {of}{option}: {from} becomes {to}"),
+        (Some(from), None) => format!("remove {of}{option} = {from}"),
+        (None, to) => format!("add    {of}{option} = {}", to.as_deref().unwrap_or_default()),
     }
 }
 
@@ -96,13 +172,24 @@ fn write(path: &Path, text: &str) -> Result<()> {
         .with_context(|| format!("writing {}", path.display()))
 }
 
+/// An option, and why it has no effect.
+type Problem = (String, String);
+
 /// Whether what was written will be read, and nothing after it says otherwise.
-fn verify(plan: &Plan) -> Result<u8> {
+fn verify(plan: &Plan) -> Result<Vec<Problem>> {
     let problems = ineffective(&plan.text, &Installed::look()?, &Installed::of_transfers()?);
-    for (name, problem) in &problems {
+    Ok(problems.into_iter().map(|(name, why)| (name.to_owned(), why)).collect())
+}
+
+fn tell(plan: &Plan, problems: &[Problem]) -> u8 {
+    for (name, problem) in problems {
         eprintln!("{name} of {} has no effect: {problem}", plan.config.display());
     }
-    Ok(if problems.is_empty() { OK } else { FAILED })
+    if problems.is_empty() {
+        OK
+    } else {
+        FAILED
+    }
 }
 
 /// The lines of a file of options that the server, or the scripts of state transfers, will not go by; and why.
@@ -139,14 +226,21 @@ fn next(plan: &Plan, first: bool) -> String {
                 The data of this server is replaced by the cluster's then."
             .to_owned();
     }
-    let secret = plan.secret.display();
     let others = plan.others.join(", ");
+    let copy = match &plan.secret {
+        None => format!("On {others}:\n   "),
+        Some(secret) => {
+            let secret = secret.display();
+            format!(
+                "Copy {secret} to the same place on {others}; there:\n   \
+                 chown mysql {secret} && chmod 600 {secret}\n   "
+            )
+        }
+    };
     format!(
         "Done. Next:\n\
          1. Here, once in the cluster's life: systemctl stop mariadb && galera_new_cluster\n\
-         2. Copy {secret} to the same place on {others}; there:\n   \
-            chown mysql {secret} && chmod 600 {secret}\n   \
-            quorate setup with the same --members, without --first\n   \
+         2. {copy}quorate setup with the same --members, without --first\n   \
             systemctl restart mariadb (the data there is replaced by this server's)\n\
          3. Anywhere, to see that all are there: mariadb -e \"SHOW STATUS LIKE 'wsrep_cluster_size'\""
     )
@@ -155,6 +249,64 @@ fn next(plan: &Plan, first: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::page::names_fields_of;
+
+    fn plan() -> Plan {
+        let change = |option: &str, from: Option<&str>, to: Option<&str>| Change {
+            group: "mariadbd".into(),
+            option: option.into(),
+            from: from.map(str::to_owned),
+            to: to.map(str::to_owned),
+        };
+        let path = "/etc/70-quorate.cnf";
+        Plan {
+            steps: vec![Step::WriteConfig {
+                path: path.into(),
+                text: "[mariadbd]\na = 1\n".into(),
+            }],
+            own: "10.0.0.1".into(),
+            others: vec!["10.0.0.2".into()],
+            secret: None,
+            config: path.into(),
+            text: String::new(),
+            former: Some(String::new()),
+            changes: vec![
+                change("quorate.zone", None, Some("eu")),
+                change("quorate.priority", Some("70"), None),
+                change("wsrep_cluster_address", Some("gcomm://a"), Some("gcomm://a,b")),
+            ],
+            missing: vec!["socat"],
+        }
+    }
+
+    #[test]
+    fn of_a_file_that_is_there_the_changes_are_shown() {
+        let mut plan = plan();
+        let changed = shown(&plan.steps[0], &plan);
+        assert_eq!(
+            changed,
+            "  change /etc/70-quorate.cnf (what is not named here stays):\n\n    \
+             add    quorate.zone = eu\n    \
+             remove quorate.priority = 70\n    \
+             change wsrep_cluster_address: gcomm://a becomes gcomm://a,b\n\n"
+        );
+        plan.former = None;
+        assert!(shown(&plan.steps[0], &plan).contains("\n    [mariadbd]\n    a = 1\n"));
+        assert!(without(&plan.missing).contains("apt-get install socat"));
+    }
+
+    #[test]
+    fn a_group_with_certificates_has_no_secret_to_copy() {
+        let mut plan = plan();
+        assert!(next(&plan, true).contains("2. On 10.0.0.2:"));
+        plan.secret = Some("/etc/s".into());
+        assert!(next(&plan, true).contains("2. Copy /etc/s to the same place on 10.0.0.2"));
+    }
+
+    #[test]
+    fn the_page_names_the_fields_of_a_plan() {
+        names_fields_of(&document(&plan(), true, &[("a".into(), "why".into())]));
+    }
 
     #[test]
     fn each_group_of_options_is_looked_for_where_it_is_read() {

@@ -2,11 +2,9 @@
 
 use super::{appointed, say};
 use crate::args::Switchover;
-use crate::failure::{Failure, NO_PERMISSION};
-use crate::remote::{member_named, refused, Remote};
+use crate::remote::{may_order, member_named, refused, Remote};
 use anyhow::Result;
 use quorate_live::port::{Answer, Request};
-use quorate_live::Privilege;
 use serde_json::json;
 use std::time::Instant;
 
@@ -32,10 +30,7 @@ pub fn switchover(group: impl Fn() -> Result<Remote>, args: &Switchover) -> Resu
 /// Whom to tell, and the name of the one that is to lead; or why that cannot be.
 fn possible(group: &Remote, args: &Switchover) -> Result<(String, Option<String>)> {
     let (address, report) = group.leaders_report()?;
-    if report.privilege != Privilege::All.word() {
-        let message = format!("operator {} may only look at this group", report.operator);
-        return Err(Failure::new(NO_PERMISSION, message).into());
-    }
+    may_order(&report)?;
     let to = args.to.as_deref().map(|to| group.name(to));
     to.iter().try_for_each(|to| member_named(&report, to).map(drop))?;
     Ok((address, to))

@@ -123,11 +123,13 @@ impl Clusters {
     }
 }
 
+/// Where nothing says whose home it is, as in a unit of systemd, it is that of the account.
 fn path() -> Result<PathBuf> {
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    let folder =
-        folder.context("neither XDG_CONFIG_HOME nor HOME says where configuration is kept")?;
+    let configuration = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let home = || Some(env::home_dir().filter(|home| home.is_absolute())?.join(".config"));
+    let folder = configuration.filter(|path| path.is_absolute()).or_else(home).context(
+        "this account has no home directory to keep the names of clusters in: set HOME or XDG_CONFIG_HOME",
+    )?;
     Ok(folder.join("quorate/clusters.json"))
 }
 

@@ -5,6 +5,7 @@
 //! - what was handed to a member as an order is handed to no other, unless that one said it did nothing.
 
 mod asked;
+mod between;
 mod clusters;
 mod here;
 mod identity;
@@ -12,6 +13,7 @@ mod shown;
 mod survey;
 mod trouble;
 
+pub use between::{Cut, End as CutEnd, Levels};
 pub use clusters::{Clusters, Known};
 pub use survey::{Health, NodeSurvey, Survey, SYNCED};
 
@@ -24,6 +26,7 @@ use asked::nobody;
 use quorate_live::port::{
     Answer, Asked, Happening, MemberReport, Operating, Refused, Report, Request, Unanswered, Why,
 };
+use quorate_live::Privilege;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -130,14 +133,11 @@ impl Remote {
     /// The same, by what [`Remote::report`] gave back.
     pub fn order_by(
         &self,
-        (reached, report): &(String, Report),
+        reported: &(String, Report),
         name: &str,
         request: &Request,
     ) -> Result<(String, Asked)> {
-        let (by, member) = (&report.own.name, member_named(report, name)?);
-        // Where it was reached, if it was: an announced address may be for members alone.
-        let address = if *by == member.name { reached } else { &member.address };
-        self.order_to(address, request)
+        self.order_to(address_of(reported, name)?, request)
     }
 
     /// As [`Remote::order`], on the member at this address.
@@ -202,6 +202,22 @@ pub fn member_named<'a>(report: &'a Report, name: &str) -> Result<&'a MemberRepo
     })
 }
 
+/// Where the member of this name is reached: where it was, if it was the one that reported, since an announced address
+/// may be for members alone.
+pub fn address_of<'a>((reached, report): &'a (String, Report), name: &str) -> Result<&'a str> {
+    let member = member_named(report, name)?;
+    Ok(if report.own.name == member.name { reached } else { &member.address })
+}
+
+/// An error if who asked may only look.
+pub fn may_order(report: &Report) -> Result<()> {
+    if report.privilege == Privilege::All.word() {
+        return Ok(());
+    }
+    let message = format!("operator {} may only look at this group", report.operator);
+    Err(Failure::new(NO_PERMISSION, message).into())
+}
+
 /// Who asks, as the options say: nothing that is kept of clusters counts.
 pub fn operating(target: &Target) -> Result<Operating> {
     Ok(Operating::new(&identity::shown(&Known::of(target)?)?)?)
@@ -229,14 +245,17 @@ pub fn refused(node: &str, answer: Answer) -> anyhow::Error {
     Failure::new(code, message).into()
 }
 
+/// The commands that take `--seed` and `--cluster`.
+const FOR_ANY_GROUP: &str = "status, watch, history, switchover, pause, resume, member, rules, force-quorum, reinit and cluster";
+
 /// For commands that are for the cluster in a directory of this machine.
 pub fn only_here(target: &Target) -> Result<()> {
     match target.is_given() {
         false => Ok(()),
         true => {
-            let message =
-                "--seed and --cluster are for status, watch, history, switchover, pause, resume, member and cluster: this \
-                           command is for a cluster on this machine (--dir)";
+            let message = format!(
+                "--seed and --cluster are for {FOR_ANY_GROUP}: this command is for a cluster on this machine (--dir)"
+            );
             Err(Failure::new(USAGE, message).into())
         }
     }
@@ -245,4 +264,27 @@ pub fn only_here(target: &Target) -> Result<()> {
 /// As it is kept: wherever the command is run.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("the path {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::{Command, CommandFactory};
+
+    #[test]
+    fn the_commands_for_any_group_are_those_that_take_a_seed() {
+        fn takes_seed(command: &Command) -> bool {
+            let own = command.get_arguments().any(|argument| argument.get_id() == "seeds");
+            own || command.get_subcommands().any(takes_seed)
+        }
+        let cli = Cli::command();
+        let taking = cli.get_subcommands().filter(|command| takes_seed(command));
+        let mut taking: Vec<&str> = taking.map(Command::get_name).collect();
+        let mut named: Vec<&str> =
+            FOR_ANY_GROUP.split(", ").flat_map(|names| names.split(" and ")).collect();
+        taking.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(taking, named);
+    }
 }

@@ -32,7 +32,8 @@ impl fmt::Display for Survey {
         match self.troubles.is_empty() {
             true => writeln!(f, "\nNothing is wrong."),
             false => self.troubles.iter().try_for_each(|trouble| write!(f, "\n! {trouble}\n")),
-        }
+        }?;
+        self.notes.iter().try_for_each(|note| write!(f, "\nNote: {note}\n"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a group is, member by member: as each says of itself, and as whoever knows the group best says who they are.
 
 use super::asked::{best, gather, nobody, reports, silent, Answers};
+use super::between::{self, cuts, levels, notes, Cut, Levels};
 use super::trouble::troubles;
 use crate::failure::{FAILED, NO_PRIMARY, OK};
 use anyhow::Result;
@@ -31,6 +32,12 @@ pub struct Survey {
     pub nodes: Vec<NodeSurvey>,
     /// What is wrong, in words.
     pub troubles: Vec<String>,
+    /// What is not wrong, and is to be known.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub cuts: Vec<Cut>,
+    #[serde(skip)]
+    pub levels: Levels,
     /// Some member tells of the group.
     #[serde(skip)]
     pub(super) is_known: bool,
@@ -118,6 +125,8 @@ impl Survey {
             leader: known.leading().map(|member| member.name.clone()),
             rules: known.rules.clone(),
             nodes: known.members.iter().map(node).collect(),
+            cuts: cuts(known, answers),
+            levels: levels(known, answers),
             is_known: true,
             ..Survey::unknown(&known.group_name)
         }
@@ -136,6 +145,9 @@ impl Survey {
             rules: RulesReport::default(),
             nodes: Vec::new(),
             troubles: Vec::new(),
+            notes: Vec::new(),
+            cuts: Vec::new(),
+            levels: Levels::default(),
             is_known: false,
         }
     }
@@ -150,6 +162,8 @@ impl Survey {
             _ => Health::NoPrimary,
         };
         self.troubles = troubles(&self);
+        self.troubles.extend(between::troubles(&self));
+        self.notes = notes(&self);
         self
     }
 }

@@ -1,5 +1,6 @@
 //! The MariaDB server that is installed on this machine, and what its files of options say.
 
+use super::file::canonical;
 use anyhow::{bail, Context, Result};
 use quorate_lab::server::{find_program, missing};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,16 @@ use std::process::Command;
 
 /// The group of options of the scripts that transfer the state.
 pub const TRANSFERS: &str = "sst";
+
+/// Programs of state transfers, with Debian's packages: with whom there is none the transfer fails, and not before.
+const TRANSFER_PROGRAMS: [(&str, &str); 3] =
+    [("mariadb-backup", "mariadb-backup"), ("socat", "socat"), ("openssl", "openssl")];
+
+/// Debian's packages of the programs of state transfers that are not there.
+pub fn missing_packages() -> Vec<&'static str> {
+    let missing = TRANSFER_PROGRAMS.iter().filter(|(program, _)| find_program(program).is_none());
+    missing.map(|(_, package)| *package).collect()
+}
 
 /// The options that a program would start with, in the order in which it reads them: the last one
 /// of a name is in force.
@@ -74,11 +85,6 @@ impl Installed {
         let other = !name.is_empty() && name != "none" && !name.starts_with("libquorate");
         other.then_some(path)
     }
-}
-
-/// Dashes and underscores are the same in names of options.
-fn canonical(name: &str) -> String {
-    name.replace('-', "_")
 }
 
 #[cfg(test)]

@@ -1,16 +1,22 @@
 //! What has to be done to make a server a member: decided from what is there, before anything changes.
+//!
+//! Invariant: what is not said stays as the file of options has it, so that a second run with other members changes
+//! those alone.
 
-use super::{Installed, TRANSFERS};
+use super::address::{bracketed, find_named, find_own, is_v6, port};
+use super::file::{self, changes, Change, Settings, PROVIDER_OPTIONS};
+use super::provider::{is_file, ProviderOptions, DIR, LISTEN, SECRET_FILE, ZONE};
+use super::{missing_packages, Installed};
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use quorate_lab::server::{find_provider, transfer_options, SERVER_OPTIONS};
 use quorate_live::{page, SecretOptions, Security};
-use std::fs;
-use std::net::{IpAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
-const HEAD: &str = "# Written by `quorate setup`; `quorate setup --undo` removes it.\n";
+const GROUP_PORT: u16 = 4567;
+const CLUSTER_NAME: &str = "quorate";
+const SECRET: &str = "/etc/mysql/quorate.secret";
 
 pub enum Step {
     /// The group's secret, which the other servers get a copy of.
@@ -29,10 +35,16 @@ pub struct Plan {
     pub own: String,
     /// All others'.
     pub others: Vec<String>,
-    pub secret: PathBuf,
+    /// Of a group whose members know each other by it.
+    pub secret: Option<PathBuf>,
     pub config: PathBuf,
-    /// What the file of options says.
+    /// What is decided here: the file has it, and what is kept of the former one.
     pub text: String,
+    /// None of a new file.
+    pub former: Option<String>,
+    pub changes: Vec<Change>,
+    /// Debian's packages without which no state transfer succeeds.
+    pub missing: Vec<&'static str>,
 }
 
 impl Plan {
@@ -45,26 +57,14 @@ impl Plan {
                 page!("docs/from-galera.md")
             );
         }
-        let own = match &args.address {
-            Some(address) => find_named(address, &args.members)?,
-            None => find_own(&args.members)?,
-        };
-        let datadir = installed.datadir();
-        let log_dir = args.log_dir.clone().unwrap_or_else(|| beside(&datadir));
-        if log_dir.starts_with(&datadir) {
-            let message = format!(
-                "--log-dir {} is inside the data directory, which a state transfer replaces: choose \
-                 another place",
-                log_dir.display()
-            );
-            return Err(Failure::new(USAGE, message).into());
-        }
-        let secret = std::path::absolute(&args.secret_file)?;
-        let provider = find_provider(args.provider.as_deref())?;
-        let text = options(args, &own, &provider, &log_dir, &secret);
+        let config = std::path::absolute(&args.config)?;
+        let former = file::read(&config)?;
+        let decided = Decided::of(args, installed, former.as_deref().unwrap_or_default())?;
+        let log_dir = Path::new(decided.options.get(DIR).unwrap_or_default());
+        let secret = decided.options.get(SECRET_FILE).map(PathBuf::from);
 
         let mut steps = Vec::new();
-        if !secret.is_file() {
+        if let Some(secret) = secret.as_ref().filter(|secret| !secret.is_file()) {
             if !args.first {
                 bail!(
                     "{0} is not there: nothing was changed. Copy it from the server that was set up \
@@ -75,59 +75,133 @@ impl Plan {
             steps.push(Step::MakeSecret(secret.clone()));
         }
         if !log_dir.is_dir() {
-            steps.push(Step::MakeLogDir(log_dir));
+            steps.push(Step::MakeLogDir(log_dir.to_owned()));
         }
-        let config = std::path::absolute(&args.config)?;
-        let present = read(&config)?;
-        if present.as_deref() != Some(&text) {
-            steps.push(Step::WriteConfig { path: config.clone(), text: text.clone() });
+        let (text, whole) = decided.render(former.as_deref().unwrap_or_default());
+        let changes = changes(former.as_deref().unwrap_or_default(), &whole);
+        if former.as_deref() != Some(&*whole) {
+            steps.push(Step::WriteConfig { path: config.clone(), text: whole });
         }
-        let others = args.members.iter().filter(|member| **member != own).cloned().collect();
-        Ok(Plan { steps, own, others, secret, config, text })
+        let Decided { own, members, .. } = decided;
+        let others = members.into_iter().filter(|member| *member != own).collect();
+        let missing = missing_packages();
+        Ok(Plan { steps, own, others, secret, config, text, former, changes, missing })
     }
 }
 
-/// The file, if it is one that [`Plan`] wrote; an error if it is somebody else's.
-pub fn read(config: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(config) {
-        Ok(text) if text.starts_with(HEAD) => Ok(Some(text)),
-        Ok(_) => bail!(
-            "{} was not written by `quorate setup`, and stays as it is: move it away, or name another \
-             file with --config",
-            config.display()
-        ),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("reading {}", config.display())),
+/// What the file of options is to say.
+struct Decided {
+    own: String,
+    members: Vec<String>,
+    cluster_name: String,
+    provider: PathBuf,
+    options: ProviderOptions,
+    security: Security,
+}
+
+impl Decided {
+    fn of(args: &Setup, installed: &Installed, former: &str) -> Result<Decided> {
+        let members: Vec<String> = args.members.iter().map(|member| bracketed(member)).collect();
+        let present = |name| file::value(former, name);
+        let own = match (&args.address, present("wsrep_node_address")) {
+            (Some(address), _) => find_named(&bracketed(address), &members)?,
+            (None, Some(before)) if members.contains(&before) => before,
+            (None, _) => find_own(&members)?,
+        };
+        let name = args.cluster_name.clone().or_else(|| present("wsrep_cluster_name"));
+        // Without a file of ours, another one may have some already, which ours would hide.
+        let in_force = || installed.option(PROVIDER_OPTIONS).map(ProviderOptions::parse);
+        let mut options = file::provider_options(former).or_else(in_force).unwrap_or_default();
+        let dir = log_dir(args, installed, options.take(DIR))?;
+        let secret = options.take(SECRET_FILE);
+        for (name, value) in &args.options {
+            let path = Path::new(value);
+            if is_file(name) && !value.is_empty() && !(path.is_absolute() && path.is_file()) {
+                let message = format!(
+                    "{name}={value}: there is no such file (name it from / on). Nothing was changed"
+                );
+                return Err(Failure::new(USAGE, message).into());
+            }
+            options.set(name, value);
+        }
+        if let Some(zone) = &args.zone {
+            options.set(ZONE, zone);
+        }
+        // The group's port is on all IPv4 addresses otherwise.
+        if is_v6(&own) && options.get(LISTEN).is_none() {
+            let base = options.get("base_port").and_then(|port| port.parse().ok());
+            let port = port(&own).or(base).unwrap_or(GROUP_PORT);
+            options.set(LISTEN, &format!("tcp://[::]:{port}"));
+        }
+        let mut first = vec![(DIR, dir.display().to_string())];
+        let security = security(args, &options, secret)?;
+        if let Security::Secret(SecretOptions { file, .. }) = &security {
+            first.push((SECRET_FILE, file.display().to_string()));
+        }
+        options.begin_with(first);
+        let before = present("wsrep_provider").map(PathBuf::from).filter(|path| path.is_file());
+        let provider =
+            find_provider(args.provider.as_ref().or(before.as_ref()).map(PathBuf::as_path))?;
+        let cluster_name = name.unwrap_or_else(|| CLUSTER_NAME.to_owned());
+        Ok(Decided { own, members, cluster_name, provider, options, security })
+    }
+
+    /// What is decided, and the whole file, with what is kept of the former one.
+    fn render(&self, former: &str) -> (String, String) {
+        let any = if is_v6(&self.own) { "::" } else { "0.0.0.0" };
+        let own_options = [
+            ("wsrep_provider", self.provider.display().to_string()),
+            ("wsrep_cluster_name", self.cluster_name.clone()),
+            ("wsrep_cluster_address", format!("gcomm://{}", self.members.join(","))),
+            ("wsrep_node_address", self.own.clone()),
+            (PROVIDER_OPTIONS, format!("\"{}\"", self.options.render())),
+            ("wsrep_sst_method", "mariabackup".to_owned()),
+            // MariaDB's root account of that name lets the system account in, without a password.
+            ("wsrep_sst_auth", "mysql:".to_owned()),
+            ("bind-address", any.to_owned()),
+        ];
+        let shared = SERVER_OPTIONS.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let server: Vec<_> = own_options.into_iter().chain(shared).collect();
+        let log_dir = Path::new(self.options.get(DIR).unwrap_or_default());
+        let transfers = transfer_options(&self.security, log_dir);
+        let settings = Settings { server: &server, transfers: &transfers };
+        (settings.render(""), settings.render(former))
     }
 }
 
-fn options(args: &Setup, own: &str, provider: &Path, log_dir: &Path, secret: &Path) -> String {
-    let provider_options =
-        format!("\"quorate.dir={};quorate.secret_file={}\"", log_dir.display(), secret.display());
-    let own_options = [
-        ("wsrep_provider", provider.display().to_string()),
-        ("wsrep_cluster_name", args.cluster_name.clone()),
-        ("wsrep_cluster_address", format!("gcomm://{}", args.members.join(","))),
-        ("wsrep_node_address", own.to_owned()),
-        ("wsrep_provider_options", provider_options),
-        ("wsrep_sst_method", "mariabackup".to_owned()),
-        // MariaDB's root account of that name lets the system account in, without a password.
-        ("wsrep_sst_auth", "mysql:".to_owned()),
-        ("bind-address", "0.0.0.0".to_owned()),
-    ];
-    let file = secret.to_owned();
-    let transfers =
-        transfer_options(&Security::Secret(SecretOptions { file, dynamic: false }), log_dir);
-    let mut text = format!("{HEAD}[mariadbd]\n");
-    let shared = SERVER_OPTIONS.iter().map(|(name, value)| (*name, (*value).to_owned()));
-    for (name, value) in own_options.into_iter().chain(shared) {
-        text += &format!("{name:<30} = {value}\n");
+/// As it is said, or as it is, or beside the data.
+fn log_dir(args: &Setup, installed: &Installed, before: Option<String>) -> Result<PathBuf> {
+    let datadir = installed.datadir();
+    let dir = args.log_dir.clone().or(before.map(PathBuf::from));
+    let dir = std::path::absolute(dir.unwrap_or_else(|| beside(&datadir)))?;
+    if dir.starts_with(&datadir) {
+        let message = format!(
+            "--log-dir {} is inside the data directory, which a state transfer replaces: choose \
+             another place",
+            dir.display()
+        );
+        return Err(Failure::new(USAGE, message).into());
     }
-    text += &format!("\n[{TRANSFERS}]\n");
-    for (name, value) in transfers {
-        text += &format!("{name:<30} = {value}\n");
+    Ok(dir)
+}
+
+/// By the secret, unless the options say otherwise.
+fn security(args: &Setup, options: &ProviderOptions, before: Option<String>) -> Result<Security> {
+    let usage = |message: String| anyhow::Error::from(Failure::new(USAGE, message));
+    let otherwise = Security::in_options(&options.render());
+    match (otherwise.map_err(|error| usage(error.to_string()))?, &args.secret_file) {
+        (None, given) => {
+            let file = given.clone().or(before.map(PathBuf::from));
+            let file = std::path::absolute(file.unwrap_or_else(|| PathBuf::from(SECRET)))?;
+            Ok(Security::Secret(SecretOptions { file, dynamic: false }))
+        }
+        (Some(other), None) => Ok(other),
+        (Some(_), Some(_)) => Err(usage(
+            "--secret-file: the options of the provider say already how members know each other (socket.ssl_cert, \
+             quorate.insecure). Take those out (--option NAME=), or leave --secret-file out. Nothing was changed"
+                .to_owned(),
+        )),
     }
-    text
 }
 
 /// The directory's name with `-quorate`, beside it.
@@ -137,123 +211,5 @@ fn beside(datadir: &Path) -> PathBuf {
     datadir.with_file_name(name)
 }
 
-fn find_named(address: &str, members: &[String]) -> Result<String> {
-    if members.iter().any(|member| member == address) {
-        return Ok(address.to_owned());
-    }
-    let message = format!("--address {address} is not among --members {}", members.join(","));
-    Err(Failure::new(USAGE, message).into())
-}
-
-/// The one member whose address is this host's.
-fn find_own(members: &[String]) -> Result<String> {
-    let own: Vec<&String> = members.iter().filter(|member| is_of_this_host(member)).collect();
-    let all = members.join(",");
-    let message = match own[..] {
-        [only] => return Ok(only.clone()),
-        [] => format!("none of --members {all} is an address of this host: check the list"),
-        _ => format!("several of --members {all} are addresses of this host: say --address"),
-    };
-    Err(Failure::new(USAGE, message).into())
-}
-
-/// Whether a socket can be bound to it: port 0 is any that is free.
-fn is_of_this_host(member: &str) -> bool {
-    let Ok(addresses) = (host(member), 0).to_socket_addrs() else { return false };
-    addresses.into_iter().any(|address| TcpListener::bind(address).is_ok())
-}
-
-/// Of `HOST`, `HOST:PORT`, `[V6]:PORT` or a bare V6 address.
-fn host(member: &str) -> &str {
-    if member.parse::<IpAddr>().is_ok() {
-        return member;
-    }
-    let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
-    host.trim_matches(['[', ']'])
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-    use std::collections::BTreeSet;
-
-    #[derive(Parser)]
-    struct Told {
-        #[command(flatten)]
-        setup: Setup,
-    }
-
-    fn told(words: &[&str]) -> Setup {
-        Told::try_parse_from([&["setup"], words].concat()).unwrap_or_else(|e| panic!("{e}")).setup
-    }
-
-    #[test]
-    fn hosts_of_members() {
-        for (member, of) in [
-            ("10.0.0.1", "10.0.0.1"),
-            ("db1.example.com:4567", "db1.example.com"),
-            ("[2001:db8::1]:4567", "2001:db8::1"),
-            ("2001:db8::1", "2001:db8::1"),
-        ] {
-            assert_eq!(host(member), of);
-        }
-    }
-
-    #[test]
-    fn a_server_finds_itself_among_the_members() {
-        let members = |list: &[&str]| list.iter().map(|m| (*m).to_owned()).collect::<Vec<_>>();
-        // 192.0.2.0/24 is for documentation: no host has such an address.
-        let found = find_own(&members(&["192.0.2.7", "127.0.0.1:4567", "192.0.2.8"]));
-        assert_eq!(found.unwrap(), "127.0.0.1:4567");
-        let none = find_own(&members(&["192.0.2.7"])).unwrap_err().to_string();
-        assert!(none.contains("is an address of this host"), "{none}");
-        let both = find_own(&members(&["127.0.0.1:1", "127.0.0.1:2"])).unwrap_err().to_string();
-        assert!(both.contains("--address"), "{both}");
-        assert!(find_named("10.9.9.9", &members(&["10.9.9.8"])).is_err());
-    }
-
-    #[test]
-    fn the_options_are_those_of_the_readme() {
-        let args = told(&["--members", "10.0.0.1,10.0.0.2,10.0.0.3", "--cluster-name", "mine"]);
-        let text = options(
-            &args,
-            "10.0.0.1",
-            Path::new("/usr/lib/quorate/libquorate.so"),
-            Path::new("/var/lib/mysql-quorate"),
-            Path::new("/etc/mysql/quorate.secret"),
-        );
-        // Of each group.
-        let settings = |text: &str| {
-            let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-            let mut group = "[mariadbd]";
-            let mut settings = BTreeSet::new();
-            for line in lines {
-                match line.split_once('=') {
-                    Some((name, value)) => {
-                        settings.insert([group, name.trim(), value.trim()].map(str::to_owned));
-                    }
-                    None if line.starts_with('[') => group = line,
-                    None => {}
-                }
-            }
-            settings
-        };
-        let readme = include_str!("../../../../README.md");
-        let (_, block) = readme.split_once("```ini\n[mariadbd]\n").expect("a my.cnf");
-        let (block, _) = block.split_once("```").expect("its end");
-        assert_eq!(settings(&text), settings(block));
-    }
-
-    #[test]
-    fn a_log_inside_the_data_is_refused_and_galera_is_left_alone() {
-        let members = ["--members", "127.0.0.1", "--first", "--log-dir", "/var/lib/mysql/log"];
-        let plan = |defaults: &str| Plan::make(&told(&members), &Installed::of(defaults));
-        let refused = plan("").err().expect("an error").to_string();
-        assert!(refused.contains("inside the data directory"), "{refused}");
-        let refused = plan("--wsrep_provider=/usr/lib/galera/libgalera_smm.so\n");
-        let refused = refused.err().expect("an error").to_string();
-        assert!(refused.contains("from-galera.md"), "{refused}");
-        assert_eq!(beside(Path::new("/srv/data/")), Path::new("/srv/data-quorate"));
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ fn member(id: &str, role: &str) -> MemberReport {
         role: role.into(),
         priority: 50,
         votes: 1,
+        connected: true,
         ..MemberReport::default()
     }
 }

@@ -1,0 +1,186 @@
+//! What no member says of itself, but several together: links that are cut, releases that differ, and how many more may
+//! be lost.
+
+use super::asked::{reports, Answers};
+use super::survey::Survey;
+use quorate_live::port::{MemberReport, Report};
+use std::collections::BTreeMap;
+
+/// Two members that this command reaches, and that do not reach each other.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cut {
+    pub ends: [End; 2],
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct End {
+    pub name: String,
+    pub address: String,
+}
+
+/// What each member knows of feature levels.
+#[derive(Debug, Default)]
+pub struct Levels {
+    /// The highest that some member knows.
+    pub highest: u16,
+    /// Members that do not know it, or of whom nobody knows.
+    pub without: Vec<String>,
+}
+
+/// Both ends have to say so: of a connection that is being made, or ends, one knows before the other. One that is cut off
+/// by order, or is out of service, is told of elsewhere.
+pub fn cuts(known: &Report, answers: &Answers) -> Vec<Cut> {
+    let connects = |report: &Report| !report.own.isolated && !report.own.failed;
+    let all: Vec<(&MemberReport, &Report)> = known
+        .members
+        .iter()
+        .filter_map(|member| Some((member, said_by(member, answers).filter(|r| connects(r))?)))
+        .collect();
+    let misses = |report: &Report, other: &MemberReport| {
+        report.members.iter().any(|member| member.id == other.id && !member.connected)
+    };
+    let end =
+        |member: &MemberReport| End { name: member.name.clone(), address: member.address.clone() };
+    let mut found = Vec::new();
+    for (at, (one, by_one)) in all.iter().enumerate() {
+        for (other, by_other) in &all[at + 1..] {
+            if misses(by_one, other) && misses(by_other, one) {
+                found.push(Cut { ends: [end(one), end(other)] });
+            }
+        }
+    }
+    found
+}
+
+/// By each member's own word, else by that of the one that knows most.
+pub fn levels(known: &Report, answers: &Answers) -> Levels {
+    let of = |member: &MemberReport| {
+        let own = said_by(member, answers).into_iter().flat_map(|report| &report.members);
+        let own = own.filter(|own| own.id == member.id).find_map(|own| own.levels);
+        own.or(member.levels).map(|(_, highest)| highest)
+    };
+    let highest = known.members.iter().filter_map(of).max().unwrap_or_default();
+    let without = known.members.iter().filter(|member| of(member) < Some(highest));
+    Levels { highest, without: without.map(|member| member.name.clone()).collect() }
+}
+
+/// What is wrong between members that are each well.
+pub fn troubles(survey: &Survey) -> Vec<String> {
+    let cut = survey.cuts.iter().map(|Cut { ends: [one, other] }| {
+        format!(
+            "{} ({}) and {} ({}) do not reach each other, though this command reaches both: look for a link that is \
+             down, or a firewall, between them. Nothing is lost; but if one of the two has to lead, the other gets \
+             nothing from it",
+            one.name, one.address, other.name, other.address
+        )
+    });
+    cut.chain(thin(survey)).collect()
+}
+
+/// What is not wrong, and is to be known.
+pub fn notes(survey: &Survey) -> Vec<String> {
+    [releases(survey), level(survey), few(survey)].into_iter().flatten().collect()
+}
+
+fn said_by<'a>(member: &MemberReport, answers: &'a Answers) -> Option<&'a Report> {
+    reports(answers).find(|report| report.own.id == member.id)
+}
+
+/// Whether the loss of one more member would stop writes.
+struct Votes<'a> {
+    all: u32,
+    here: u32,
+    /// Voters that answer, and those of them without which the rest is no majority.
+    answering: usize,
+    needed: Vec<&'a str>,
+    silent: Vec<&'a str>,
+}
+
+impl Votes<'_> {
+    fn of(survey: &Survey) -> Votes<'_> {
+        let members = survey.nodes.iter().filter_map(|node| Some((node, node.member.as_ref()?)));
+        let voters: Vec<_> = members
+            .filter(|(_, member)| member.role != "learner" && !member.joining && member.votes > 0)
+            .map(|(node, member)| (&*node.name, node.own.is_some(), u32::from(member.votes)))
+            .collect();
+        let sum = |voters: &mut dyn Iterator<Item = &(&str, bool, u32)>| voters.map(|v| v.2).sum();
+        let all: u32 = sum(&mut voters.iter());
+        let here: u32 = sum(&mut voters.iter().filter(|(_, answers, _)| *answers));
+        let names = |wanted: &dyn Fn(bool, u32) -> bool| {
+            let chosen = voters.iter().filter(|(_, answers, votes)| wanted(*answers, *votes));
+            chosen.map(|(name, ..)| *name).collect::<Vec<_>>()
+        };
+        Votes {
+            all,
+            here,
+            answering: names(&|answers, _| answers).len(),
+            needed: names(&|answers, votes| answers && 2 * (here - votes) <= all),
+            silent: names(&|answers, _| !answers),
+        }
+    }
+}
+
+/// Members are missing, and there is none to spare.
+fn thin(survey: &Survey) -> Option<String> {
+    let votes = Votes::of(survey);
+    let Votes { all, here, answering, needed, silent } = &votes;
+    if survey.leader.is_none() || silent.is_empty() || needed.is_empty() {
+        return None;
+    }
+    let what = match needed.len() == *answering {
+        true => "if one more voter is lost".to_owned(),
+        false => format!("if {} is lost, too", needed.join(" or ")),
+    };
+    Some(format!(
+        "{what}, nothing can be written: members with {here} of {all} votes answer, a majority is {}. Bring {} back; \
+         one that is lost for good: quorate member remove NAME, and add another",
+        all / 2 + 1,
+        silent.join(", "),
+    ))
+}
+
+/// All are there, and none is to spare. Of a single one everybody knows.
+fn few(survey: &Survey) -> Option<String> {
+    let Votes { all, needed, silent, answering, .. } = Votes::of(survey);
+    if !silent.is_empty() || answering < 2 || needed.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "if {} is lost, nothing can be written: {all} votes have no majority without it. One more vote changes that, that \
+         of a logger, too (quorate logger, quorate member add --role logger)",
+        needed.join(" or ")
+    ))
+}
+
+fn releases(survey: &Survey) -> Option<String> {
+    let mut by_release: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for node in &survey.nodes {
+        if let Some(release) = &node.release {
+            by_release.entry(release).or_default().push(&node.name);
+        }
+    }
+    let each = |(release, names): (&&str, &Vec<&str>)| format!("{} {release}", names.join(", "));
+    (by_release.len() > 1).then(|| {
+        let all: Vec<String> = by_release.iter().map(each).collect();
+        format!(
+            "the members run different releases ({}): upgrade the others, one after another",
+            all.join("; ")
+        )
+    })
+}
+
+/// Once all know a higher level, the leader raises it by itself.
+fn level(survey: &Survey) -> Option<String> {
+    let Levels { highest, without } = &survey.levels;
+    (survey.level < *highest && !without.is_empty()).then(|| {
+        format!(
+            "the group stays at feature level {}, though {highest} is known to others: {} runs an older release, or is \
+             away since the upgrade. Upgrade it, bring it back, or remove it (quorate member remove)",
+            survey.level,
+            without.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What is decided from what is said, and from what is there.
+
+use super::*;
+use clap::Parser;
+use std::collections::BTreeSet;
+use std::fs;
+
+#[derive(Parser)]
+struct Told {
+    #[command(flatten)]
+    setup: Setup,
+}
+
+fn told(words: &[&str]) -> Setup {
+    Told::try_parse_from([&["setup"], words].concat()).unwrap_or_else(|e| panic!("{e}")).setup
+}
+
+/// A provider that is there, and whatever else is said.
+fn decided(words: &[&str], former: &str) -> Result<Decided> {
+    let provider = std::env::current_exe().unwrap().display().to_string();
+    let all = [&["--provider", &provider], words].concat();
+    Decided::of(&told(&all), &Installed::of(""), former)
+}
+
+fn written(words: &[&str], former: &str) -> String {
+    decided(words, former).unwrap_or_else(|error| panic!("{error}")).render(former).1
+}
+
+const THIS: [&str; 2] = ["--members", "127.0.0.1,192.0.2.7"];
+
+#[test]
+fn the_options_are_those_of_the_readme() {
+    let mut all = decided(
+        &[
+            "--members",
+            "10.0.0.1,10.0.0.2,10.0.0.3",
+            "--address",
+            "10.0.0.1",
+            "--cluster-name",
+            "mine",
+        ],
+        "",
+    )
+    .unwrap();
+    all.provider = "/usr/lib/quorate/libquorate.so".into();
+    // Of each group.
+    let settings = |text: &str| {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        let mut group = "[mariadbd]";
+        let mut settings = BTreeSet::new();
+        for line in lines {
+            match line.split_once('=') {
+                Some((name, value)) => {
+                    settings.insert([group, name.trim(), value.trim()].map(str::to_owned));
+                }
+                None if line.starts_with('[') => group = line,
+                None => {}
+            }
+        }
+        settings
+    };
+    let readme = include_str!("../../../../../README.md");
+    let (_, block) = readme.split_once("```ini\n[mariadbd]\n").expect("a my.cnf");
+    let (block, _) = block.split_once("```").expect("its end");
+    let (text, whole) = all.render("");
+    assert_eq!(settings(&text), settings(block));
+    assert_eq!(text, whole);
+}
+
+#[test]
+fn what_is_not_said_again_stays() {
+    let first = written(
+        &[
+            &THIS[..],
+            &["--cluster-name", "shop", "--log-dir", "/srv/log", "--secret-file", "/etc/q.secret"],
+            &[
+                "--zone",
+                "eu",
+                "--option",
+                "quorate.log_retain=2G",
+                "--option",
+                "quorate.priority=70",
+            ],
+        ]
+        .concat(),
+        "",
+    );
+    let options = "\"quorate.dir=/srv/log;quorate.secret_file=/etc/q.secret;quorate.log_retain=2G;\
+                   quorate.priority=70;quorate.zone=eu\"";
+    assert!(first.contains(options), "{first}");
+    assert_eq!(written(&THIS, &first), first);
+
+    let grown = written(
+        &["--members", "127.0.0.1,192.0.2.7,192.0.2.8", "--option", "quorate.priority="],
+        &first,
+    );
+    let told: Vec<_> = changes(&first, &grown).into_iter().map(|c| (c.option, c.to)).collect();
+    let members = "gcomm://127.0.0.1,192.0.2.7,192.0.2.8".to_owned();
+    assert_eq!(
+        told,
+        [
+            ("quorate.priority".to_owned(), None),
+            ("wsrep_cluster_address".to_owned(), Some(members))
+        ]
+    );
+}
+
+#[test]
+fn options_that_another_file_has_are_not_hidden() {
+    let args = told(&THIS);
+    let installed = Installed::of("--wsrep_provider_options=quorate.zone=eu\n");
+    let provider = Some(std::env::current_exe().unwrap());
+    let all = Decided::of(&Setup { provider, ..args }, &installed, "").unwrap();
+    assert_eq!(all.options.get(ZONE), Some("eu"));
+}
+
+#[test]
+fn certificates_stand_in_place_of_the_secret() {
+    let folder = std::env::temp_dir().join(format!("quorate-setup-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let option = |name: &str, file: &str| {
+        let path = folder.join(file);
+        fs::write(&path, "").unwrap();
+        format!("{name}={}", path.display())
+    };
+    let [cert, key] = [option("socket.ssl_cert", "c"), option("socket.ssl_key", "k")];
+    let certified = [&THIS[..], &["--option", &cert, "--option", &key]].concat();
+    let text = written(&certified, &written(&THIS, ""));
+    assert!(!text.contains(SECRET_FILE), "{text}");
+    assert!(
+        text.contains(&format!("tcert                          = {}/c", folder.display())),
+        "{text}"
+    );
+
+    let refused = |words: &[&str]| {
+        decided(&[&THIS[..], words].concat(), "").err().expect("refused").to_string()
+    };
+    let both = refused(&["--option", &cert, "--option", &key, "--secret-file", "/s"]);
+    assert!(both.contains("Nothing was changed"), "{both}");
+    let half = refused(&["--option", &cert]);
+    assert!(half.contains("socket.ssl_key"), "{half}");
+    fs::remove_dir_all(&folder).unwrap();
+    let gone = refused(&["--option", &cert, "--option", &key]);
+    assert!(gone.contains("there is no such file"), "{gone}");
+}
+
+#[test]
+fn a_server_with_an_ipv6_address_listens_there() {
+    let text =
+        written(&["--members", "2001:db8::1,[2001:db8::2]:4000", "--address", "2001:db8::1"], "");
+    for line in [
+        "wsrep_cluster_address          = gcomm://[2001:db8::1],[2001:db8::2]:4000",
+        "wsrep_node_address             = [2001:db8::1]",
+        "bind-address                   = ::",
+        ";gmcast.listen_addr=tcp://[::]:4567\"",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let own = ["--members", "2001:db8::1,[2001:db8::2]:4000", "--address", "[2001:db8::2]:4000"];
+    assert!(written(&own, "").contains("tcp://[::]:4000"));
+}
+
+#[test]
+fn a_log_inside_the_data_is_refused_and_galera_is_left_alone() {
+    let members = ["--members", "127.0.0.1", "--first", "--log-dir", "/var/lib/mysql/log"];
+    let plan = |defaults: &str| Plan::make(&told(&members), &Installed::of(defaults));
+    let refused = plan("").err().expect("an error").to_string();
+    assert!(refused.contains("inside the data directory"), "{refused}");
+    let refused = plan("--wsrep_provider=/usr/lib/galera/libgalera_smm.so\n");
+    let refused = refused.err().expect("an error").to_string();
+    assert!(refused.contains("from-galera.md"), "{refused}");
+    assert_eq!(beside(Path::new("/srv/data/")), Path::new("/srv/data-quorate"));
+}
