@@ -341,3 +341,48 @@ fn a_cluster_of_this_machine_is_asked_as_any_other() {
     let order = here(&["switchover"]);
     assert!(code(&order) == 69 && told(&order).contains("quorate up"), "{}", told(&order));
 }
+
+#[test]
+fn a_group_is_checked_by_what_its_members_report() {
+    let mut office = Office::open("office-check");
+    office.keep(&[0, 1, 2]);
+    let well = office.by("eve", &["check"]);
+    assert_eq!(code(&well), 0, "{}", told(&well));
+    assert!(told(&well).contains("0 to mend first"), "{}", told(&well));
+    for at in 0..3 {
+        let member = format!("n{at} ({}): Quorate ", office.seed(at));
+        assert!(told(&well).contains(&member), "{}", told(&well));
+    }
+    if let Some(server) = &mut *office.cluster.nodes[1].shared.server.lock() {
+        server.ready = false;
+    }
+    let bad = office.by("eve", &["check", "--json"]);
+    assert_eq!(code(&bad), 1, "{}", told(&bad));
+    let found: Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert_eq!(found["members"][1]["findings"][0]["what"], "it is Synced, but takes no writes");
+
+    // With a server that nobody reaches, both are told of.
+    let both = office.by("eve", &["check", "127.0.0.1:1"]);
+    assert_eq!(code(&both), 69, "{}", told(&both));
+    for part in ["takes no writes", "127.0.0.1:1: not checked: connecting to"] {
+        assert!(told(&both).contains(part), "{}", told(&both));
+    }
+    let gone = office.cluster.follower();
+    office.cluster.nodes[gone].kill();
+    let alone = office.by("eve", &["check"]);
+    assert_eq!(code(&alone), 69, "{}", told(&alone));
+    for part in [format!("n{gone} ("), "not checked: ".into(), format!("missing: n{gone}. The")] {
+        assert!(told(&alone).contains(&part), "{}", told(&alone));
+    }
+
+    // Nobody is asked without a credential, and what else is named is checked all the same.
+    let seed = office.seed((gone + 1) % 3);
+    let nobody = office.run(&["check", "--seed", &seed, "--peers", &seed, "--json"]);
+    assert_eq!(code(&nobody), 77, "{}", told(&nobody));
+    let found: Value = serde_json::from_slice(&nobody.stdout).unwrap();
+    let what = found["findings"][0]["what"].as_str().unwrap();
+    assert!(what.starts_with("the group was not checked: "), "{found:#}");
+    assert_eq!(found["peers"][0]["ports"][0]["answer"], "open");
+    // Nothing is named, and there is no cluster in the directory.
+    assert_eq!(code(&office.run(&["check"])), 66);
+}

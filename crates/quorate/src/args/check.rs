@@ -1,29 +1,45 @@
 //! What `check` is told.
 
+use super::Target;
 use clap::Args;
+use quorate_lab::server::Ports;
 use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(
-    about = "Look whether servers are fit for a group, and what would be wrong with one",
-    long_about = "Asks servers by SQL whether they are fit for a group, before anything is changed: their release, \
-        tables that would not be replicated or have no primary key, settings, isolation level, clocks, and what \
-        differs between them. A Galera cluster that is to go over is asked the same, with what is said of it \
-        there; a group of Quorate at any time. Each finding says what to do.\n\n\
-        It reads only. The account needs to see all tables (SELECT on *.*), and no more.\n\n\
-        --disk FOLDER measures a sync of a disk of this host: of the one where quorate.dir is to be, on each \
-        host.\n\n\
-        Exit code 0: nothing to mend first. 1: something is (✗). 69: a server does not answer. 77: it refuses the \
-        account or its password.\n\n\
+    about = "Look whether servers, hosts and a group are fit, and what would be wrong",
+    long_about = "Looks whether servers are fit for a group, before anything is changed, and how a group is, at any \
+        time. It reads only. Each finding says what to do. What is looked at depends on what is named; name several \
+        to have all of it:\n\n\
+        SERVER...: the servers, asked by SQL: their release, tables that would not be replicated or have no primary \
+        key, settings, isolation level, clocks, and what differs between them. A Galera cluster that is to go over is \
+        asked the same, with what is said of it there. The account needs to see all tables (SELECT on *.*), and no \
+        more.\n\n\
+        --cluster NAME, --seed HOST:PORT: the members of a group, asked as an operator at the group's port, without \
+        SQL: links between them that are cut, slow and uneven disks, releases and feature levels, certificates that \
+        expire, lag, and which loss of a member or of a zone would stop all writes. If nothing is named, it is the \
+        cluster on this machine.\n\n\
+        --peers HOST,...: the network from this host to others, before anything is installed there: whether the \
+        group's port (4567), state transfer (4444) and MariaDB (3306) are reached, how long a round trip takes, and \
+        which line a firewall lacks. Run it on each host, and not while a node joins: one that waits for its state \
+        transfer at 4444 takes the check for its donor, and has to start again.\n\n\
+        --disk FOLDER: a sync of a disk of this host: of the one where quorate.dir is to be, on each host.\n\n\
+        Exit code 0: nothing to mend first. 1: something is (✗). 69: a server, a member or a host does not answer. \
+        77: it refuses the account, its password, or the operator.\n\n\
         Examples:\n  quorate check 10.0.0.1 10.0.0.2 10.0.0.3 --user root --password-file pw\n  \
-        quorate check 127.0.0.1 --disk /var/lib --json"
+        quorate check --peers 10.0.0.2,10.0.0.3 --disk /var/lib\n  \
+        quorate check --cluster shop --json"
 )]
 pub struct Check {
-    /// The servers, HOST or HOST:PORT (3306)
-    #[arg(required = true, value_name = "SERVER", value_parser = server)]
+    /// Servers, HOST or HOST:PORT (3306), that are asked by SQL
+    #[arg(value_name = "SERVER", value_parser = server)]
     pub servers: Vec<String>,
 
-    /// The account that asks
+    /// Hosts to which the network is measured, HOST or HOST:PORT (the group's port, 4567)
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', value_parser = peer)]
+    pub peers: Vec<String>,
+
+    /// The account that asks servers
     #[arg(long, value_name = "USER", default_value = "root")]
     pub user: String,
 
@@ -38,13 +54,32 @@ pub struct Check {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub target: Target,
+}
+
+impl Check {
+    /// Whether the members of a group are asked: one is named, or nothing is.
+    pub fn asks_group(&self) -> bool {
+        let names_others =
+            !self.servers.is_empty() || !self.peers.is_empty() || self.disk.is_some();
+        self.target.is_given() || !names_others
+    }
+}
+
+fn server(text: &str) -> Result<String, String> {
+    with_port(text, Ports::USUAL.client)
+}
+
+fn peer(text: &str) -> Result<String, String> {
+    with_port(text, Ports::USUAL.group)
 }
 
 /// `HOST`, `HOST:PORT`, `[V6]:PORT` or a bare V6 address, with the port that it then has.
-fn server(text: &str) -> Result<String, String> {
-    const PORT: u16 = 3306;
+fn with_port(text: &str, usual: u16) -> Result<String, String> {
     if let Ok(address) = text.parse::<std::net::Ipv6Addr>() {
-        return Ok(format!("[{address}]:{PORT}"));
+        return Ok(format!("[{address}]:{usual}"));
     }
     match text.rsplit_once(':') {
         Some((host, port))
@@ -52,8 +87,8 @@ fn server(text: &str) -> Result<String, String> {
         {
             Ok(text.to_owned())
         }
-        None if !text.is_empty() => Ok(format!("{text}:{PORT}")),
-        _ => Err("a server is HOST or HOST:PORT".to_owned()),
+        None if !text.is_empty() => Ok(format!("{text}:{usual}")),
+        _ => Err("it is HOST or HOST:PORT".to_owned()),
     }
 }
 
@@ -75,5 +110,6 @@ mod tests {
         for bad in ["", ":3306", "db1:", "db1:0", "db1:x"] {
             assert!(server(bad).is_err(), "{bad}");
         }
+        assert_eq!(peer("db1").as_deref(), Ok("db1:4567"));
     }
 }

@@ -1,16 +1,14 @@
 //! What a server says of itself.
 
+use super::dial::{dial, host_and_port, CONNECT_TIMEOUT};
 use anyhow::{Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
+use quorate_lab::server::Ports;
 use std::collections::HashMap;
-use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// A host that is dark is not waited for longer, however many addresses it has.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Round trips of which the median counts.
 const LOOKS: usize = 11;
 /// So many tables of a kind are named.
@@ -37,6 +35,8 @@ pub struct Facts {
     pub clock_ahead_ms: f64,
     /// Tables of applications that are not InnoDB's: some of them, and how many.
     pub other_engines: (Vec<Table>, u64),
+    /// Tables that the server cannot open: no engine is told of them, but why.
+    pub unreadable: (Vec<Table>, u64),
     /// InnoDB's tables without a primary key.
     pub without_key: (Vec<Table>, u64),
     /// Tables that are encrypted on disk, each for itself.
@@ -49,17 +49,17 @@ pub struct Facts {
 pub struct Table {
     /// `schema.table`
     pub name: String,
+    /// Or, if the server cannot open it, why.
     pub engine: String,
 }
 
 impl Facts {
     /// Asks the server at `host:port`.
     pub fn ask(address: &str, account: &Account) -> Result<Facts> {
-        let (host, port) = address.rsplit_once(':').context("an address is HOST:PORT")?;
-        let port: u16 = port.parse().with_context(|| format!("the port of {address}"))?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let (host, port) = host_and_port(address, Ports::USUAL.client);
         // Told apart from whatever the server says: nobody may be there at all.
-        reach(host, port).with_context(|| format!("connecting to {address}"))?;
+        let dialled = dial(host, port).and_then(|dialled| dialled.outcome);
+        dialled.with_context(|| format!("connecting to {address}"))?;
         let options = OptsBuilder::new()
             .ip_or_hostname(Some(host))
             .tcp_port(port)
@@ -89,6 +89,7 @@ impl Facts {
             round_trip_ms,
             clock_ahead_ms,
             other_engines: tables(connection, "t.engine NOT IN ('InnoDB', 'SEQUENCE')")?,
+            unreadable: tables(connection, "t.engine IS NULL")?,
             without_key: tables(
                 connection,
                 "t.engine = 'InnoDB' AND NOT EXISTS (SELECT 1 FROM information_schema.statistics s \
@@ -103,23 +104,6 @@ impl Facts {
     pub fn variable(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }
-}
-
-/// Whether somebody listens there.
-fn reach(host: &str, port: u16) -> io::Result<()> {
-    let end = Instant::now() + CONNECT_TIMEOUT;
-    let mut failed = io::Error::new(io::ErrorKind::NotFound, "no such address");
-    for address in (host, port).to_socket_addrs()? {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(_) => return Ok(()),
-            Err(error) => failed = error,
-        }
-    }
-    Err(failed)
 }
 
 /// The median round trip, and how far the server's clock is ahead, as seen in the shortest one; milliseconds.
@@ -143,7 +127,7 @@ fn tables(connection: &mut Conn, which: &str) -> Result<(Vec<Table>, u64)> {
     );
     let count: Option<u64> = connection.query_first(format!("SELECT COUNT(*) {from}"))?;
     let named: Vec<(String, String)> = connection.query(format!(
-        "SELECT CONCAT(t.table_schema, '.', t.table_name), COALESCE(t.engine, '') {from} ORDER BY 1 LIMIT {NAMED}"
+        "SELECT CONCAT(t.table_schema, '.', t.table_name), COALESCE(t.engine, t.table_comment) {from} ORDER BY 1 LIMIT {NAMED}"
     ))?;
     let named = named.into_iter().map(|(name, engine)| Table { name, engine });
     Ok((named.collect(), count.unwrap_or(0)))

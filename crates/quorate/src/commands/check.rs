@@ -1,8 +1,12 @@
 //! `quorate check`
 
 use crate::args::Check as Args;
-use crate::check::{across, of_disk, of_server, Account, Check, Checked, Facts, Weight};
-use crate::failure::{Failure, FAILED, NO_PERMISSION, OK, UNREACHABLE, USAGE};
+use crate::check::{
+    across, even, of_disk, of_group, of_server, unreached, Account, Check, Checked, CheckedMember,
+    CheckedPeer, Facts, Way, Weight,
+};
+use crate::failure::{exit_code, Failure, FAILED, NO_PERMISSION, OK, UNREACHABLE, USAGE};
+use crate::remote::Remote;
 use crate::sql::is_denied;
 use anyhow::{Context, Result};
 use quorate_bench::meter::sync_time;
@@ -11,16 +15,44 @@ use std::thread;
 
 const SYNCS: usize = 101;
 
-pub fn check(args: &Args) -> Result<u8> {
+/// `group`: whose members are asked, if any are.
+pub fn check(args: &Args, group: Option<&Remote>) -> Result<u8> {
+    let mut check = Check::default();
+    let refused_by_group = match group.map(Remote::survey) {
+        None => false,
+        Some(Ok(survey)) => {
+            check.members = survey.nodes.iter().map(CheckedMember::of).collect();
+            check.findings = of_group(&survey);
+            false
+        }
+        // What else was named is checked all the same.
+        Some(Err(error)) => {
+            check.findings.push(unreached(&format!("{error:#}")));
+            exit_code(&error) == NO_PERMISSION
+        }
+    };
+    let refused_by_server = servers(args, group.is_some(), &mut check)?;
+    check.peers = at_once(&args.peers, |peer| CheckedPeer::of(&Way::look(peer)));
+    if let Some(folder) = &args.disk {
+        check.findings.push(of_disk(sync_time(folder, SYNCS)?));
+    }
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&check)?),
+        false => print!("{check}"),
+    }
+    let is_unreached = group.is_some() && check.members.is_empty();
+    Ok(match check.worst() {
+        _ if refused_by_group || refused_by_server => NO_PERMISSION,
+        _ if is_unreached || !check.is_complete() => UNREACHABLE,
+        Some(Weight::Error) => FAILED,
+        _ => OK,
+    })
+}
+
+/// Asks the servers by SQL. Gives back whether one refuses the account.
+fn servers(args: &Args, knows_votes: bool, check: &mut Check) -> Result<bool> {
     let account = Account { user: args.user.clone(), password: password(args)? };
-    let asked: Vec<Result<Facts>> = thread::scope(|scope| {
-        let each = |address: &String| {
-            let (address, account) = (address.clone(), &account);
-            scope.spawn(move || Facts::ask(&address, account))
-        };
-        let asking: Vec<_> = args.servers.iter().map(each).collect();
-        asking.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
-    });
+    let asked = at_once(&args.servers, |address| Facts::ask(address, &account));
     let servers = args.servers.iter().zip(&asked).map(|(address, facts)| match facts {
         Ok(facts) => Checked {
             address: address.clone(),
@@ -37,23 +69,23 @@ pub fn check(args: &Args) -> Result<u8> {
             findings: Vec::new(),
         },
     });
-    let servers: Vec<Checked> = servers.collect();
+    check.servers = servers.collect();
     let is_refused = asked.iter().filter_map(|asked| asked.as_ref().err()).any(is_refused);
     let facts: Vec<Facts> = asked.into_iter().flatten().collect();
-    let mut findings = across(&facts);
-    if let Some(folder) = &args.disk {
-        findings.push(of_disk(sync_time(folder, SYNCS)?));
+    check.findings.extend(across(&facts));
+    if !knows_votes {
+        check.findings.extend(even(facts.len(), "servers"));
     }
-    let check = Check { servers, findings };
-    match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&check)?),
-        false => print!("{check}"),
-    }
-    Ok(match check.worst() {
-        _ if is_refused => NO_PERMISSION,
-        _ if facts.len() < args.servers.len() => UNREACHABLE,
-        Some(Weight::Error) => FAILED,
-        _ => OK,
+    Ok(is_refused)
+}
+
+/// Each in a thread of its own: one that is dark holds up no other.
+fn at_once<T: Send>(addresses: &[String], ask: impl Fn(&str) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let ask = &ask;
+        let asking: Vec<_> =
+            addresses.iter().map(|address| scope.spawn(move || ask(address))).collect();
+        asking.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
     })
 }
 

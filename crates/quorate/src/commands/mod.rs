@@ -94,7 +94,10 @@ pub fn run(cli: Cli) -> Result<u8> {
         Command::Key { what } => key::key(&what),
         Command::Secret { what } => secret::secret(&what),
         Command::Agent(args) => agent::agent(&args),
-        Command::Check(args) => check::check(&args),
+        Command::Check(args) => {
+            let asks_group = args.asks_group() || before.is_given();
+            check::check(&args, asks_group.then(|| group(&args.target)).transpose()?.as_ref())
+        }
         Command::Setup(args) => setup::setup(&args),
         Command::Logger(args) => crate::logger::run(&args),
         Command::Sql(args) => client::sql(&Cluster::open(&dir)?, &args),
@@ -111,6 +114,7 @@ fn is_for_any_group(command: &Command) -> bool {
         Command::Status(_)
             | Command::Watch(_)
             | Command::History(_)
+            | Command::Check(_)
             | Command::Switchover(_)
             | Command::Pause(_)
             | Command::Resume(_)

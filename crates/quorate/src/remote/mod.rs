@@ -16,6 +16,7 @@ mod trouble;
 pub use between::{Cut, End as CutEnd, Levels};
 pub use clusters::{Clusters, Known};
 pub use survey::{Health, NodeSurvey, Survey, SYNCED};
+pub use trouble::{is_recent, CERTIFICATE_DAYS, LAG_MIN, LAG_SECONDS_MIN};
 
 use crate::args::Target;
 use crate::cluster::Cluster;
@@ -246,7 +247,7 @@ pub fn refused(node: &str, answer: Answer) -> anyhow::Error {
 }
 
 /// The commands that take `--seed` and `--cluster`.
-const FOR_ANY_GROUP: &str = "status, watch, history, switchover, pause, resume, member, rules, force-quorum, reinit and cluster";
+const FOR_ANY_GROUP: &str = "status, watch, history, check, switchover, pause, resume, member, rules, force-quorum, reinit and cluster";
 
 /// For commands that are for the cluster in a directory of this machine.
 pub fn only_here(target: &Target) -> Result<()> {

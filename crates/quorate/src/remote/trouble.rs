@@ -6,9 +6,9 @@ use crate::view::table::human_age;
 use quorate_live::port::{Fault, OwnReport};
 
 /// From so many write sets on, a node is told to be behind; a burst is not worth a word.
-const LAG_MIN: i64 = 1000;
-const LAG_SECONDS_MIN: f64 = 5.0;
-const CERTIFICATE_DAYS: i64 = 30;
+pub const LAG_MIN: i64 = 1000;
+pub const LAG_SECONDS_MIN: f64 = 5.0;
+pub const CERTIFICATE_DAYS: i64 = 30;
 /// An older error is no trouble any more.
 const FAULT_SECONDS: u64 = 600;
 

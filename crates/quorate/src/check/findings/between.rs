@@ -4,20 +4,18 @@ use super::{finding, Finding, Weight, CLOCK_MS_MAX};
 use crate::check::facts::Facts;
 use quorate_live::page;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Beyond it a group is spread over regions.
-const ROUND_TRIP_MS_MAX: f64 = 5.0;
+const ROUND_TRIP_MAX: Duration = Duration::from_millis(5);
 
 /// Between several servers.
 pub fn across(all: &[Facts]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut differ = |weight, what: &str, value: &dyn Fn(&Facts) -> String, advice: &str| {
-        let mut by_value: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        all.iter().for_each(|facts| by_value.entry(value(facts)).or_default().push(&facts.address));
-        if by_value.len() > 1 {
-            let each = by_value.iter().map(|(value, at)| format!("{value:?} at {}", at.join(", ")));
-            let each: Vec<String> = each.collect();
-            found.push(finding(weight, format!("{what} differ: {}", each.join("; ")), advice));
+        let each = all.iter().map(|facts| (value(facts), &*facts.address));
+        if let Some(differing) = differing(each) {
+            found.push(finding(weight, format!("{what} differ: {differing}"), advice));
         }
     };
     let variable = |name: &'static str| move |facts: &Facts| facts.variable(name).to_owned();
@@ -71,23 +69,46 @@ pub fn across(all: &[Facts]) -> Vec<Finding> {
             "run an NTP client on all hosts",
         ));
     }
-    if all.iter().any(|facts| facts.round_trip_ms > ROUND_TRIP_MS_MAX) {
-        found.push(finding(
-            Weight::Note,
-            "some are more than 5 ms away from here",
-            concat!(
-                "a commit takes one round trip to the leader and its nearest majority: place the members, and \
-                 priorities, by that; see ",
-                page!("docs/run/plan.md")
-            ),
-        ));
-    }
-    if !all.is_empty() && all.len() % 2 == 0 {
-        found.push(finding(
-            Weight::Note,
-            format!("{} servers survive the loss of as many as {} do", all.len(), all.len() - 1),
-            "an odd number of votes is best; a logger (quorate logger) has a vote and no data",
-        ));
+    if all.iter().any(|facts| is_far(Duration::from_secs_f64(facts.round_trip_ms / 1000.0))) {
+        found.push(far("some are"));
     }
     found
+}
+
+/// Each value with who has it, if there are several.
+pub fn differing<'a>(each: impl Iterator<Item = (String, &'a str)>) -> Option<String> {
+    let mut by_value: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    each.for_each(|(value, who)| by_value.entry(value).or_default().push(who));
+    let told = |(value, at): (&String, &Vec<&str>)| format!("{value:?} at {}", at.join(", "));
+    let told: Vec<String> = by_value.iter().map(told).collect();
+    (told.len() > 1).then(|| told.join("; "))
+}
+
+pub fn is_far(round_trip: Duration) -> bool {
+    round_trip > ROUND_TRIP_MAX
+}
+
+/// `who`: "some are", say.
+pub fn far(who: &str) -> Finding {
+    finding(
+        Weight::Note,
+        format!("{who} more than {} ms away from here", ROUND_TRIP_MAX.as_millis()),
+        concat!(
+            "a commit takes one round trip to the leader and its nearest majority: place the members, and \
+             priorities, by that; see ",
+            page!("docs/run/plan.md")
+        ),
+    )
+}
+
+/// Of so many votes, or of servers that are to have one each.
+pub fn even(count: usize, what: &str) -> Option<Finding> {
+    let is_even = count > 0 && count % 2 == 0;
+    is_even.then(|| {
+        finding(
+            Weight::Note,
+            format!("{count} {what} survive the loss of as many as {} do", count - 1),
+            "an odd number of votes is best; a logger (quorate logger) has a vote and no data",
+        )
+    })
 }

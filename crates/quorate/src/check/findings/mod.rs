@@ -1,9 +1,16 @@
 //! What the facts mean: what is wrong, where, what it leads to, and what to do.
 
 mod between;
+mod group;
+mod members;
 mod settings;
+mod votes;
+mod way;
 
-pub use between::across;
+pub use between::{across, even};
+pub use group::{of_group, unreached};
+pub use members::of_member;
+pub use way::of_way;
 
 use super::facts::{Facts, Table};
 use crate::server::log_key_file;
@@ -110,6 +117,17 @@ fn tables(facts: &Facts, found: &mut Vec<Finding>) {
                 listed(&facts.other_engines, |table| format!("{} ({})", table.name, table.engine))
             ),
             "ALTER TABLE ... ENGINE = InnoDB",
+        ));
+    }
+    if facts.unreadable.1 > 0 {
+        found.push(finding(
+            Weight::Error,
+            format!(
+                "tables that the server cannot open, so nobody can say whether they would be replicated ({}): {}",
+                facts.unreadable.1,
+                listed(&facts.unreadable, |table| format!("{} ({})", table.name, table.engine))
+            ),
+            "install the storage engine that is missing (INSTALL SONAME), restore them, or drop them",
         ));
     }
     if facts.without_key.1 > 0 {

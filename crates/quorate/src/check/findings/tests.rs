@@ -33,6 +33,7 @@ fn what_would_not_be_replicated_is_an_error_with_names() {
     let mut facts = good("a:1", "1");
     let table = |name: &str, engine: &str| Table { name: name.into(), engine: engine.into() };
     facts.other_engines = (vec![table("shop.log", "MyISAM"), table("shop.x", "Aria")], 7);
+    facts.unreadable = (vec![table("shop.torn", "Incorrect information in file")], 1);
     facts.without_key = (vec![table("shop.events", "InnoDB")], 1);
     facts.variables.insert("binlog_format".into(), "MIXED".into());
     facts.variables.insert("wsrep_slave_threads".into(), "1".into());
@@ -40,7 +41,8 @@ fn what_would_not_be_replicated_is_an_error_with_names() {
     let found = of_server(&facts);
     let errors = whats(&found, Weight::Error);
     assert!(errors[0].contains("shop.log (MyISAM), shop.x (Aria), ..."), "{errors:?}");
-    assert!(errors[1].starts_with("binlog_format is MIXED"), "{errors:?}");
+    assert!(errors[1].ends_with("(1): shop.torn (Incorrect information in file)"), "{errors:?}");
+    assert!(errors[2].starts_with("binlog_format is MIXED"), "{errors:?}");
     let warnings = whats(&found, Weight::Warning);
     assert!(
         warnings[0].starts_with("tables without a primary key (1): shop.events"),
@@ -85,7 +87,9 @@ fn what_differs_between_servers_names_them() {
         ["sql_mode differ: \"\" at b:1; \"ANSI\" at a:1", "their clocks are 0.9 s apart"]
     );
     let notes = whats(&found, Weight::Note);
-    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(notes, ["server_id is the same at a:1 and b:1"]);
+    assert_eq!(even(2, "servers").unwrap().what, "2 servers survive the loss of as many as 1 do");
+    assert_eq!(even(3, "servers").or(even(0, "servers")), None);
 }
 
 #[test]
