@@ -2,6 +2,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use quorate_cli::args::{asks_for_json, Cli};
 use quorate_cli::failure::{document, exit_code, USAGE};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -13,11 +15,12 @@ fn main() -> ExitCode {
         Err(error) => {
             let asked_for =
                 matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            // Printing fails only when nobody reads any more; the exit code still tells.
-            let _ = error.print();
+            // As in `tell`.
+            let _unread = error.print();
             if !asked_for && std::env::args_os().any(|word| word == "--json") {
                 let told = error.to_string();
-                println!("{}", document(USAGE, told.trim_start_matches("error: ").trim_end()));
+                let told = told.trim_start_matches("error: ").trim_end();
+                tell(io::stdout(), &document(USAGE, told));
             }
             return ExitCode::from(if asked_for { 0 } else { USAGE });
         }
@@ -26,11 +29,16 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let code = exit_code(&error);
-            eprintln!("quorate: {error:#}");
+            tell(io::stderr(), &format!("quorate: {error:#}"));
             if json {
-                println!("{}", document(code, &format!("{error:#}")));
+                tell(io::stdout(), &document(code, &format!("{error:#}")));
             }
             ExitCode::from(code)
         }
     }
+}
+
+/// Writing fails only when nobody reads any more; the exit code still tells.
+fn tell(mut to: impl Write, line: &dyn Display) {
+    let _unread = writeln!(to, "{line}");
 }

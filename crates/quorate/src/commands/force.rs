@@ -3,9 +3,9 @@
 use super::say;
 use crate::args::Force;
 use crate::failure::{FAILED, OK};
-use crate::remote::{member_named, refused, Remote};
+use crate::remote::{address_of, member_named, refused, Remote};
 use anyhow::{Context, Result};
-use quorate_live::port::{Answer, Asked, MemberReport, Plan, Report, Request};
+use quorate_live::port::{Answer, Asked, MemberReport, Plan, Request};
 use serde_json::{json, Value};
 
 /// Shows what would be done; does it only if a reason is given. Of those to be kept the one with the longest log is to
@@ -17,10 +17,10 @@ pub fn force(group: &Remote, args: &Force, json: bool) -> Result<u8> {
     let report = &reported.1;
     // Whom the member that reports does not know, the one that is to lead may.
     let known = keep.iter().filter_map(|name| member_named(report, name).ok());
-    let ask_plan = |name: &str, request| ask_plan(group, &reported, name, request);
+    let ask_plan = |member, request| ask_plan(group, address_of(&reported, member), &request);
     let mut plans = Vec::new();
     for member in known {
-        let plan = ask_plan(&member.name, Request::ForcePlan { keep: keep.clone() });
+        let plan = ask_plan(member, Request::ForcePlan { keep: keep.clone() });
         let asking = || format!("asking {}, which is to be kept and so has to agree", member.name);
         plans.push((member, plan.with_context(asking)?));
     }
@@ -28,9 +28,8 @@ pub fn force(group: &Remote, args: &Force, json: bool) -> Result<u8> {
     let Some((leads, planned)) = plans.into_iter().reduce(longer) else {
         return Err(member_named(report, first).map(drop).unwrap_err());
     };
-    let leads = &leads.name;
     if !json {
-        println!("{leads}: {}", shown(&planned));
+        println!("{}: {}", leads.name, shown(&planned));
     }
     let done = match &args.reason {
         Some(reason) if planned.refusal.is_none() => {
@@ -46,7 +45,7 @@ pub fn force(group: &Remote, args: &Force, json: bool) -> Result<u8> {
             "Nothing was changed. To do it: add --reason 'WHY', which is kept in the log.\n".into()
         }
     };
-    say(json, document(leads, &planned, done.as_ref()), || last)?;
+    say(json, document(&leads.name, &planned, done.as_ref()), || last)?;
     Ok(if planned.refusal.is_some() { FAILED } else { OK })
 }
 
@@ -70,13 +69,8 @@ fn longer<'a>(
     }
 }
 
-fn ask_plan(
-    group: &Remote,
-    reported: &(String, Report),
-    name: &str,
-    request: Request,
-) -> Result<Plan> {
-    let (_, Asked { node, answer }) = group.order_by(reported, name, &request)?;
+fn ask_plan(group: &Remote, address: &str, request: &Request) -> Result<Plan> {
+    let (_, Asked { node, answer }) = group.order_to(address, request)?;
     match answer {
         Answer::Plan(plan) => Ok(plan),
         other => Err(refused(&node, other)),

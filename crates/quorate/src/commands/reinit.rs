@@ -26,8 +26,8 @@ pub fn reinit(group: &Remote, args: &Reinit, json: bool) -> Result<u8> {
 /// The server's service starts it again.
 fn elsewhere(group: &Remote, args: &Reinit, json: bool) -> Result<u8> {
     let reported = group.report()?;
-    let name = &member_named(&reported.1, &args.name)?.name;
-    let address = address_of(&reported, name)?;
+    let member = member_named(&reported.1, &args.name)?;
+    let (name, address) = (&member.name, address_of(&reported, member));
     may_order(&reported.1)?;
     agree(&question(name), args.yes)?;
     let former = group.report_of(address)?.own.incarnation;
@@ -88,14 +88,15 @@ fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u
         let message = "--no-wait is for a server with a service that starts it again: here this command does, and waits";
         return Err(Failure::new(USAGE, message).into());
     }
+    if !args.yes {
+        let node = cluster.find_server(&args.name)?;
+        require_no_reason(&group.survey()?, &node.name)?;
+        agree(&question(&node.name), false)?;
+    }
+    // The question holds no other command up; so what was seen before it may have changed.
     let (mut cluster, lock) = lock(&cluster.dir)?;
     let node = cluster.find_server(&args.name)?;
-    let now = group.reread(cluster.clone()).survey()?;
-    if let Some(reason) = reason_against(&now, &node.name) {
-        let message = format!("{} keeps its data: {reason}. Nothing was changed", node.name);
-        return Err(Failure::new(FAILED, message).into());
-    }
-    agree(&question(&node.name), args.yes)?;
+    require_no_reason(&group.reread(cluster.clone()).survey()?, &node.name)?;
     let limit = args.limit;
     match down::stop(&cluster, std::slice::from_ref(&node), limit.timeout, true)? {
         OK => {
@@ -110,6 +111,13 @@ fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u
         }
         code => Ok(code),
     }
+}
+
+/// An error if it has to keep its data.
+fn require_no_reason(survey: &Survey, name: &str) -> Result<()> {
+    let Some(reason) = reason_against(survey, name) else { return Ok(()) };
+    let message = format!("{name} keeps its data: {reason}. Nothing was changed");
+    Err(Failure::new(FAILED, message).into())
 }
 
 fn reason_against(survey: &Survey, name: &str) -> Option<&'static str> {

@@ -53,10 +53,17 @@ fn by_program(args: &Setup, plan: &Plan, account: &Account) -> Result<u8> {
     let mut problems = Vec::new();
     if args.yes {
         plan.steps.iter().try_for_each(|step| carry_out(step, account))?;
+    }
+    if is_in_place(plan, args.yes) {
         problems = verify(plan)?;
     }
     say(true, document(plan, args.yes, &problems), String::new)?;
     Ok(tell(plan, &problems))
+}
+
+/// All is as planned, so that its effect can be looked at.
+fn is_in_place(plan: &Plan, is_done: bool) -> bool {
+    is_done || plan.steps.is_empty()
 }
 
 /// See docs/run/json.md.
@@ -301,6 +308,14 @@ mod tests {
         assert!(next(&plan, true).contains("2. On 10.0.0.2:"));
         plan.secret = Some("/etc/s".into());
         assert!(next(&plan, true).contains("2. Copy /etc/s to the same place on 10.0.0.2"));
+    }
+
+    #[test]
+    fn what_is_there_already_is_looked_at_without_an_order() {
+        let mut plan = plan();
+        assert!(is_in_place(&plan, true) && !is_in_place(&plan, false));
+        plan.steps.clear();
+        assert!(is_in_place(&plan, false));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::asked::{reports, Answers};
 use super::survey::Survey;
+use super::voters::Voters;
 use quorate_live::port::{MemberReport, Report};
 use std::collections::BTreeMap;
 
@@ -86,69 +87,41 @@ fn said_by<'a>(member: &MemberReport, answers: &'a Answers) -> Option<&'a Report
     reports(answers).find(|report| report.own.id == member.id)
 }
 
-/// Whether the loss of one more member would stop writes.
-struct Votes<'a> {
-    all: u32,
-    here: u32,
-    /// Voters that answer, and those of them without which the rest is no majority.
-    answering: usize,
-    needed: Vec<&'a str>,
-    silent: Vec<&'a str>,
-}
-
-impl Votes<'_> {
-    fn of(survey: &Survey) -> Votes<'_> {
-        let members = survey.nodes.iter().filter_map(|node| Some((node, node.member.as_ref()?)));
-        let voters: Vec<_> = members
-            .filter(|(_, member)| member.role != "learner" && !member.joining && member.votes > 0)
-            .map(|(node, member)| (&*node.name, node.own.is_some(), u32::from(member.votes)))
-            .collect();
-        let sum = |voters: &mut dyn Iterator<Item = &(&str, bool, u32)>| voters.map(|v| v.2).sum();
-        let all: u32 = sum(&mut voters.iter());
-        let here: u32 = sum(&mut voters.iter().filter(|(_, answers, _)| *answers));
-        let names = |wanted: &dyn Fn(bool, u32) -> bool| {
-            let chosen = voters.iter().filter(|(_, answers, votes)| wanted(*answers, *votes));
-            chosen.map(|(name, ..)| *name).collect::<Vec<_>>()
-        };
-        Votes {
-            all,
-            here,
-            answering: names(&|answers, _| answers).len(),
-            needed: names(&|answers, votes| answers && 2 * (here - votes) <= all),
-            silent: names(&|answers, _| !answers),
-        }
-    }
-}
-
 /// Members are missing, and there is none to spare.
 fn thin(survey: &Survey) -> Option<String> {
-    let votes = Votes::of(survey);
-    let Votes { all, here, answering, needed, silent } = &votes;
-    if survey.leader.is_none() || silent.is_empty() || needed.is_empty() {
+    let voters = Voters::of(survey);
+    let missing = voters.names(|voter| !voter.is_there);
+    let (there, vital) = (voters.names(|voter| voter.is_there), voters.vital());
+    if survey.leader.is_none() || missing.is_empty() || vital.is_empty() {
         return None;
     }
-    let what = match needed.len() == *answering {
+    let what = match vital.len() == there.len() {
         true => "if one more voter is lost".to_owned(),
-        false => format!("if {} is lost, too", needed.join(" or ")),
+        false => format!("if {} is lost, too", vital.join(" or ")),
     };
     Some(format!(
-        "{what}, nothing can be written: members with {here} of {all} votes answer, a majority is {}. Bring {} back; \
+        "{what}, nothing can be written: members with {} of {} votes are connected, a majority is {}. Bring {} back; \
          one that is lost for good: quorate member remove NAME, and add another",
-        all / 2 + 1,
-        silent.join(", "),
+        voters.votes(|voter| voter.is_there),
+        voters.votes(|_| true),
+        voters.majority(),
+        missing.join(", "),
     ))
 }
 
 /// All are there, and none is to spare. Of a single one everybody knows.
 fn few(survey: &Survey) -> Option<String> {
-    let Votes { all, needed, silent, answering, .. } = Votes::of(survey);
-    if !silent.is_empty() || answering < 2 || needed.is_empty() {
+    let voters = Voters::of(survey);
+    let vital = voters.vital();
+    let is_missing = voters.0.iter().any(|voter| !voter.is_there);
+    if is_missing || voters.0.len() < 2 || vital.is_empty() {
         return None;
     }
     Some(format!(
-        "if {} is lost, nothing can be written: {all} votes have no majority without it. One more vote changes that, that \
+        "if {} is lost, nothing can be written: {} votes have no majority without it. One more vote changes that, that \
          of a logger, too (quorate logger, quorate member add --role logger)",
-        needed.join(" or ")
+        vital.join(" or "),
+        voters.votes(|_| true),
     ))
 }
 

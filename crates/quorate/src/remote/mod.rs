@@ -9,14 +9,17 @@ mod between;
 mod clusters;
 mod here;
 mod identity;
+mod order;
 mod shown;
 mod survey;
 mod trouble;
+mod voters;
 
 pub use between::{Cut, End as CutEnd, Levels};
 pub use clusters::{Clusters, Known};
 pub use survey::{Health, NodeSurvey, Survey, SYNCED};
 pub use trouble::{is_recent, CERTIFICATE_DAYS, LAG_MIN, LAG_SECONDS_MIN};
+pub use voters::{Voter, Voters};
 
 use crate::args::Target;
 use crate::cluster::Cluster;
@@ -126,19 +129,11 @@ impl Remote {
         self.follow(address, asked, request)
     }
 
-    /// As [`Remote::order`], on the member of this name.
+    /// As [`Remote::order`], on the member of this name or id.
     pub fn order_at(&self, name: &str, request: &Request) -> Result<(String, Asked)> {
-        self.order_by(&self.report()?, name, request)
-    }
-
-    /// The same, by what [`Remote::report`] gave back.
-    pub fn order_by(
-        &self,
-        reported: &(String, Report),
-        name: &str,
-        request: &Request,
-    ) -> Result<(String, Asked)> {
-        self.order_to(address_of(reported, name)?, request)
+        let reported = self.report()?;
+        let member = member_named(&reported.1, name)?;
+        self.order_to(address_of(&reported, member), request)
     }
 
     /// As [`Remote::order`], on the member at this address.
@@ -193,21 +188,40 @@ impl Remote {
     }
 }
 
-/// The member of this name or id, as who reports knows it.
+/// The member of this name or id, as who reports knows it. Names may repeat, ids do not.
 pub fn member_named<'a>(report: &'a Report, name: &str) -> Result<&'a MemberReport> {
-    report.members.iter().find(|member| member.name == name || member.id == name).ok_or_else(|| {
-        let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
-        let (by, names) = (&report.own.name, names.join(", "));
-        let message = format!("{by} knows no member {name}; there are {names}. Nothing was done");
-        Failure::new(USAGE, message).into()
-    })
+    let is_meant = |member: &&MemberReport| member.name == name || member.id == name;
+    let found: Vec<&MemberReport> = report.members.iter().filter(is_meant).collect();
+    let message = match &found[..] {
+        [member] => return Ok(member),
+        [] => {
+            let names: Vec<&str> = report.members.iter().map(|m| m.name.as_str()).collect();
+            let (by, names) = (&report.own.name, names.join(", "));
+            format!("{by} knows no member {name}; there are {names}. Nothing was done")
+        }
+        several => {
+            let ids = several.iter().map(|member| format!("{} ({})", member.id, member.address));
+            let ids: Vec<String> = ids.collect();
+            let ids = ids.join(", ");
+            format!(
+                "several members are called {name}: give the id, one of {ids}. Nothing was done"
+            )
+        }
+    };
+    Err(Failure::new(USAGE, message).into())
 }
 
-/// Where the member of this name is reached: where it was, if it was the one that reported, since an announced address
-/// may be for members alone.
-pub fn address_of<'a>((reached, report): &'a (String, Report), name: &str) -> Result<&'a str> {
-    let member = member_named(report, name)?;
-    Ok(if report.own.name == member.name { reached } else { &member.address })
+/// Where a member is reached: where it was, if it was the one that reported, since an announced address may be for
+/// members alone.
+pub fn address_of<'a>(
+    (reached, report): &'a (String, Report),
+    member: &'a MemberReport,
+) -> &'a str {
+    if report.own.id == member.id {
+        reached
+    } else {
+        &member.address
+    }
 }
 
 /// An error if who asked may only look.
@@ -272,6 +286,33 @@ mod tests {
     use super::*;
     use crate::args::Cli;
     use clap::{Command, CommandFactory};
+    use quorate_live::port::OwnReport;
+
+    #[test]
+    fn of_several_members_with_a_name_the_one_with_the_id_is_told() {
+        let member = |id: &str, name: &str| MemberReport {
+            id: id.into(),
+            name: name.into(),
+            address: format!("{id}.lan:4567"),
+            ..MemberReport::default()
+        };
+        let report = Report {
+            members: vec![member("a1", "db1"), member("b2", "db1"), member("c3", "db3")],
+            own: OwnReport { id: "a1".into(), name: "db1".into(), ..OwnReport::default() },
+            ..Report::default()
+        };
+        let reported = ("127.0.0.1:4567".to_owned(), report);
+        let at = |name| member_named(&reported.1, name).map(|found| address_of(&reported, found));
+        assert_eq!(at("a1").unwrap(), "127.0.0.1:4567");
+        assert_eq!(at("b2").unwrap(), "b2.lan:4567");
+        assert_eq!(at("db3").unwrap(), "c3.lan:4567");
+        let several = at("db1").unwrap_err().to_string();
+        for part in ["several members are called db1: give the id", "a1 (a1.lan", "b2 (b2.lan"] {
+            assert!(several.contains(part), "{several}");
+        }
+        let none = at("db9").unwrap_err().to_string();
+        assert!(none.starts_with("db1 knows no member db9; there are db1, db1, db3"), "{none}");
+    }
 
     #[test]
     fn the_commands_for_any_group_are_those_that_take_a_seed() {

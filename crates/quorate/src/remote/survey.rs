@@ -2,6 +2,7 @@
 
 use super::asked::{best, gather, nobody, reports, silent, Answers};
 use super::between::{self, cuts, levels, notes, Cut, Levels};
+use super::order::by_name;
 use super::trouble::troubles;
 use crate::failure::{FAILED, NO_PRIMARY, OK};
 use anyhow::Result;
@@ -118,13 +119,15 @@ impl Survey {
         let servers = reports(answers).filter_map(|report| report.own.server.as_ref());
         let committed = servers.map(|server| server.committed).max();
         let node = |member: &MemberReport| NodeSurvey::of(member, known, answers, committed);
+        let mut nodes: Vec<NodeSurvey> = known.members.iter().map(node).collect();
+        nodes.sort_by(|one, other| by_name(&one.name).cmp(&by_name(&other.name)));
         Survey {
             group: known.group.clone(),
             term: known.term,
             level: known.level,
             leader: known.leading().map(|member| member.name.clone()),
             rules: known.rules.clone(),
-            nodes: known.members.iter().map(node).collect(),
+            nodes,
             cuts: cuts(known, answers),
             levels: levels(known, answers),
             is_known: true,

@@ -2,6 +2,7 @@
 
 use super::here::{DOWN, STOPPED};
 use super::survey::{NodeSurvey, Survey, NO_ANSWER, SYNCED};
+use super::voters::Voters;
 use crate::view::table::human_age;
 use quorate_live::port::{Fault, OwnReport};
 
@@ -32,13 +33,11 @@ pub fn is_recent(fault: &Fault) -> bool {
 }
 
 fn no_leader(survey: &Survey) -> String {
-    let members =
-        survey.nodes.iter().filter_map(|node| Some((node.member.as_ref()?, node.own.is_some())));
-    let voters = members.filter(|(member, _)| member.role != "learner" && !member.joining);
-    let all: u32 = voters.clone().map(|(member, _)| u32::from(member.votes)).sum();
-    let there = voters.filter(|(_, answers)| *answers);
-    let here: u32 = there.map(|(member, _)| u32::from(member.votes)).sum();
-    let what = match 2 * here > all {
+    let voters = Voters::of(survey);
+    let (all, majority) = (voters.votes(|_| true), voters.majority());
+    // None of them is connected to a majority: it counts how many could be.
+    let here = voters.votes(|voter| voter.answers);
+    let what = match here >= majority {
         true => "they elect one within seconds, if they reach each other",
         false => {
             "bring the others back; only if they are lost for good: quorate member force-quorum --keep NODE,..."
@@ -46,8 +45,7 @@ fn no_leader(survey: &Survey) -> String {
     };
     format!(
         "no member leads, so nothing can be written: members with {here} of {all} votes answer, a majority is \
-         {}: {what}",
-        all / 2 + 1
+         {majority}: {what}"
     )
 }
 

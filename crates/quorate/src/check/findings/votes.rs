@@ -5,65 +5,16 @@
 
 use super::between::even;
 use super::{finding, Finding, Weight};
-use crate::remote::{NodeSurvey, Survey};
-use quorate_live::port::MemberReport;
+use crate::remote::{Survey, Voter, Voters};
 use std::collections::{BTreeMap, BTreeSet};
 
-struct Voter<'a> {
-    member: &'a MemberReport,
-    is_there: bool,
-}
-
-impl<'a> Voter<'a> {
-    fn of(node: &'a NodeSurvey) -> Option<Voter<'a>> {
-        let member = node.member.as_ref()?;
-        let has_vote = member.role != "learner" && !member.joining && member.votes > 0;
-        // One that does not answer here may be there for the others.
-        let is_there = match &node.own {
-            Some(own) => own.primary && !own.failed,
-            None => member.connected,
-        };
-        has_vote.then_some(Voter { member, is_there })
-    }
-
-    fn may_lead(&self) -> bool {
-        self.member.role == "voter" && self.member.priority > 0
-    }
-}
-
-/// All that have a vote, whether they are there or not.
-struct Voters<'a>(Vec<Voter<'a>>);
-
-impl<'a> Voters<'a> {
-    fn votes(&self, of: impl Fn(&Voter) -> bool) -> u32 {
-        self.0.iter().filter(|voter| of(voter)).map(|voter| u32::from(voter.member.votes)).sum()
-    }
-
-    fn majority(&self) -> u32 {
-        self.votes(|_| true) / 2 + 1
-    }
-
-    /// Whether those that are there go on without these.
-    fn go_on_without(&self, is_lost: impl Fn(&Voter) -> bool) -> bool {
-        self.votes(|voter| voter.is_there && !is_lost(voter)) >= self.majority()
-    }
-
-    fn names(&self, of: impl Fn(&Voter) -> bool) -> Vec<&'a str> {
-        self.0.iter().filter(|voter| of(voter)).map(|voter| &*voter.member.name).collect()
-    }
-}
-
 pub fn votes(survey: &Survey, found: &mut Vec<Finding>) {
-    let voters = survey.nodes.iter().filter_map(Voter::of);
-    let voters = Voters(voters.collect());
+    let voters = Voters::of(survey);
     // Without a majority there is no leader, which is told already.
     if !voters.go_on_without(|_| false) {
         return;
     }
-    let is_vital = |voter: &Voter| {
-        voter.is_there && !voters.go_on_without(|lost| lost.member.id == voter.member.id)
-    };
-    let vital = voters.names(is_vital);
+    let vital = voters.vital();
     members(&voters, &vital, found);
     leaders(&voters, found);
     zones(&voters, &vital.into_iter().collect(), survey.rules.zones, found);
@@ -92,7 +43,8 @@ fn members(voters: &Voters, vital: &[&str], found: &mut Vec<Finding>) {
 }
 
 fn leaders(voters: &Voters, found: &mut Vec<Finding>) {
-    let may = voters.names(|voter| voter.may_lead());
+    let may_lead = |voter: &Voter| voter.member.role == "voter" && voter.member.priority > 0;
+    let may = voters.names(may_lead);
     if let ([only], 2..) = (&may[..], voters.0.len()) {
         found.push(finding(
             Weight::Warning,

@@ -64,6 +64,15 @@ fn where_members_are_missing_it_is_told_that_none_is_to_spare() {
     let part = "if one more voter is lost, nothing can be written: members with 2 of 3 votes";
     assert!(two.starts_with(part) && two.contains("Bring c back"), "{two}");
 
+    // The leader is connected to it: it is this command alone that does not reach it.
+    let unreached = troubles(&survey(&[report("a", &["b", "c"]), report("b", &["a", "c"])]));
+    assert_eq!(unreached, Vec::<String>::new());
+    // It answers, and is connected to nobody.
+    let mut alone = report("c", &[]);
+    alone.own.primary = false;
+    let cut_off = troubles(&survey(&[report("a", &["b"]), report("b", &["a"]), alone]));
+    assert!(cut_off.iter().any(|told| told.starts_with(part)), "{cut_off:?}");
+
     // One vote of five is not there, and three are with a single member.
     let mut first = report("a", &["b"]);
     first.members[0].votes = 3;
