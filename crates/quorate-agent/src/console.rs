@@ -1,17 +1,19 @@
 //! The console: a page with its style and scripts, and what it shows, as server-sent events.
 
-use crate::followers::Follower;
+use crate::followers::{Ending, Follower};
 use crate::http::{Serving, Shared};
 use crate::memory::Told;
 use crate::serve::Peer;
 use axum::extract::State;
-use axum::http::{header, StatusCode};
+use axum::http::header;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
+use futures_util::future::{select, Either};
 use serde_json::Value;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 use tokio::task::spawn_blocking;
@@ -47,42 +49,62 @@ pub fn routes() -> Router<Arc<Serving>> {
     routes
 }
 
-/// What is sent to one that follows.
+/// What is sent to one that follows, until its place is another's.
 struct Followed {
     serving: Arc<Serving>,
     news: Receiver<Arc<str>>,
     /// What is kept, before what comes.
     first: Option<Vec<Arc<str>>>,
     told: Told,
-    _place: Follower,
+    place: Follower,
+    is_over: bool,
 }
 
 /// `history` first, with the samples that are kept and all that has happened; then `sample` each second, each with what
-/// has happened since.
-async fn follow(State(serving): Shared, Extension(peer): Extension<Peer>) -> Response {
-    let place = match serving.followers.admit(peer.addr) {
-        Ok(place) => place,
-        Err(why) => return (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
-    };
+/// has happened since; `lost` at the end, if newer pages have all places.
+async fn follow(
+    State(serving): Shared,
+    Extension(peer): Extension<Peer>,
+    Extension(connection): Extension<Ending>,
+) -> Response {
+    let place = serving.followers.admit(peer.addr, connection);
     let (kept, news) = serving.samples.follow();
-    let followed =
-        Followed { serving, news, first: Some(kept), told: Told::default(), _place: place };
+    let (first, told, is_over) = (Some(kept), Told::default(), false);
+    let followed = Followed { serving, news, first, told, place, is_over };
     let stream = futures_util::stream::unfold(followed, |followed| async {
         let (event, followed) = followed.next().await?;
         Some((Ok::<Event, Infallible>(event), followed))
     });
-    Sse::new(stream).keep_alive(KeepAlive::default()).into_response()
+    // No other request comes on a connection that may be ended.
+    let close = [(header::CONNECTION, "close")];
+    (close, Sse::new(stream).keep_alive(KeepAlive::default())).into_response()
 }
 
 impl Followed {
     /// `None` ends the connection; the page makes another, and begins anew.
     async fn next(mut self) -> Option<(Event, Followed)> {
+        if self.is_over {
+            return None;
+        }
         let Some(kept) = self.first.take() else {
-            let sample = self.news.recv().await.ok()?;
+            let sample = match select(&mut self.place.lost, pin!(self.news.recv())).await {
+                Either::Left(_) => None,
+                Either::Right((sample, _)) => Some(sample.ok()?),
+            };
+            let Some(sample) = sample else {
+                self.is_over = true;
+                return Some((Event::default().event("lost").data("newer pages follow"), self));
+            };
             return Some((self.event("sample", &[sample]), self));
         };
+        let turn = self.place.turn().await?;
         // Megabytes, perhaps: whoever asks meanwhile does not wait for them.
-        spawn_blocking(move || (self.event("history", &kept), self)).await.ok()
+        let made = spawn_blocking(move || {
+            let event = self.event("history", &kept);
+            drop(turn);
+            (event, self)
+        });
+        made.await.ok()
     }
 
     /// These samples, which are JSON, and what has happened since the last event.
@@ -99,6 +121,7 @@ impl Followed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::followers::Followers;
     use crate::memory::Memory;
     use crate::samples::{Node, Sample, SAMPLES_MAX};
     use crate::serve::tests::{ask, code, connect, serving_of, start, start_serving};
@@ -111,16 +134,20 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// In a debug build, on a machine that does other things. Made on the thread that answers, the messages take seconds.
-    const ANSWER_MAX: Duration = Duration::from_millis(100);
+    const ANSWER_MAX: Duration = Duration::from_millis(500);
 
     /// An agent that has seen much of a large group.
     fn start_full() -> SocketAddr {
+        start_full_for(Followers::default())
+    }
+
+    fn start_full_for(followers: Followers) -> SocketAddr {
         let memory = Memory::new(Duration::from_secs(60));
         for _ in 0..500 {
             memory.not_answered("connection refused".into(), true);
             memory.answered(report(true, "single"), Instant::now());
         }
-        let serving = serving_of(memory);
+        let serving = Serving { followers: Arc::new(followers), ..serving_of(memory) };
         let node = Node { state: "Synced".into(), seqno: Some(1 << 40), ..Node::default() };
         let sample = Sample::of(&report(true, "single"), true, &BTreeMap::new());
         let sample = Sample { nodes: vec![node; 9], ..sample };
@@ -155,27 +182,32 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_too_many_pages_is_refused_another_until_one_is_closed() {
-        let agent = start(None, Limits::default());
-        let refused = || {
-            let mut socket = follow(agent);
-            let mut head = [0; 15];
-            socket.read_exact(&mut head).unwrap();
-            (code(&String::from_utf8_lossy(&head)) == "503").then_some(()).ok_or(socket)
-        };
-        let mut pages = Vec::new();
-        while let Err(page) = refused() {
-            pages.push(page);
-            assert!(pages.len() < 100, "there is no limit");
+    fn the_oldest_page_makes_room_for_a_new_one_and_is_told_so() {
+        let agent = start_full_for(Followers::new(1));
+        let mut oldest = BufReader::new(follow(agent));
+        let mut line = String::new();
+        while !line.starts_with("data: ") {
+            line.clear();
+            assert!(oldest.read_line(&mut line).unwrap() > 0, "it ended at once");
         }
-        let answer = ask(connect(agent), "GET /events", "").unwrap();
-        assert!(answer.contains("no more may"), "{answer}");
-        drop(pages.pop());
-        let closed = Instant::now();
-        while refused().is_ok() {
-            assert!(closed.elapsed() < Duration::from_secs(20), "its place is not given back");
-            thread::sleep(Duration::from_millis(20));
-        }
+        assert!(first_event(follow(agent)).starts_with("event: history"), "it has a place");
+        let mut rest = String::new();
+        oldest.read_to_string(&mut rest).unwrap();
+        assert!(rest.contains("event: lost\n"), "{rest}");
+    }
+
+    #[test]
+    fn a_page_that_reads_nothing_ends_with_its_place() {
+        let agent = start_full_for(Followers::new(1));
+        let mut oldest = follow(agent);
+        let mut head = [0; 15];
+        oldest.read_exact(&mut head).unwrap();
+        assert_eq!(code(&String::from_utf8_lossy(&head)), "200");
+        assert!(first_event(follow(agent)).starts_with("event: history"));
+        let ended = Instant::now();
+        // Less than all, or a reset.
+        let _rest = oldest.read_to_end(&mut Vec::new());
+        assert!(ended.elapsed() < Duration::from_secs(10), "{:?}", ended.elapsed());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Ordered {
     /// Method and path.
     pub what: String,
     pub body: String,
-    /// The user that it names. Nobody checks that name: the token counts.
+    /// The user that it names. Nobody checks that name: the token counts. None of those who were refused.
     pub user: Option<String>,
     pub from: Option<IpAddr>,
 }
@@ -42,6 +42,14 @@ impl Ordered {
     /// What came of it.
     pub fn note(&self, (code, said): &Said) {
         say(&format!("order {self}: {}, {}", code.as_u16(), shown(said)));
+    }
+
+    /// Why it was refused, after so many others that have no line ([`Refusals::count`]).
+    pub fn note_refused(&self, said: &Said, passed_over: u64) {
+        if passed_over > 0 {
+            say(&format!("{passed_over} more orders were refused since the last line on one"));
+        }
+        self.note(said);
     }
 }
 
@@ -71,17 +79,13 @@ struct Counted {
 }
 
 impl Refusals {
-    pub fn note(&self, ordered: &Ordered, said: &Said) {
-        let Some(passed_over) = self.0.lock().count(Instant::now()) else { return };
-        if passed_over > 0 {
-            say(&format!("{passed_over} more orders were refused since the last line on one"));
-        }
-        ordered.note(said);
+    /// Counts one. How many had no line since the last one that had; none if this one has none either.
+    pub fn count(&self) -> Option<u64> {
+        self.0.lock().count(Instant::now())
     }
 }
 
 impl Counted {
-    /// How many had no line since the last one that had; none if this one has none either.
     fn count(&mut self, now: Instant) -> Option<u64> {
         if self.noted.is_some_and(|noted| now.duration_since(noted) < REFUSED_EVERY) {
             self.passed_over += 1;

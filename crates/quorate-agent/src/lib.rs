@@ -16,7 +16,7 @@
 //! * [`http`], [`patroni`]: the paths, with the meaning and status codes that Patroni's users know.
 //! * [`orders`]: what is ordered, [`authority`]: by whom, [`schedule`]: what is to be done later, [`carry_out`]: how it
 //!   is done, [`journal`]: what is noted of it.
-//! * [`console`]: the page that shows the group live, and [`followers`]: how many may look.
+//! * [`console`]: the page that shows the group live, and [`followers`]: who may look, if many want to.
 //! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
 //!   long, and with which certificate; [`expiry`]: when that ends.
 

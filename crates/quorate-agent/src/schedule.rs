@@ -15,11 +15,13 @@ use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The calendar is looked at so often: a host may be asleep meanwhile, or its clock be set.
 const LOOK: Duration = Duration::from_secs(1);
 const LATE_MAX: Duration = Duration::from_secs(15);
+/// The year 10000 in UTC: RFC 3339 writes years with four digits.
+const YEARS_END: Duration = Duration::from_secs(253_402_300_800);
 
 #[derive(Default)]
 pub struct Schedule(Mutex<Option<Planned>>);
@@ -136,7 +138,8 @@ fn time(text: &str, now: SystemTime) -> Result<SystemTime, Said> {
     }
     let (is_east, offset) = offset(zone).ok_or_else(unknown)?;
     let at = if is_east { local.checked_sub(offset) } else { local.checked_add(offset) };
-    match at {
+    // A zone to the west moves the last hours of the last year out of what can be written.
+    match at.filter(|at| *at < UNIX_EPOCH + YEARS_END) {
         Some(at) if at >= now => Ok(at),
         Some(_) => Err(refused(StatusCode::UNPROCESSABLE_ENTITY, "which has passed")),
         None => Err(unknown()),

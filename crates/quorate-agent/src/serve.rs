@@ -3,22 +3,27 @@
 //! Invariants:
 //! - a connection holds its place only as long as it says something: TLS and the head of a request have
 //!   `head_time` each, from the connection or the end of the request before, and something moves each
-//!   `silence_max`. How many there are: [`crate::connections`];
+//!   `silence_max`; what is sent is acknowledged within that, too: a host that is gone takes nothing, however much
+//!   the system would keep for it. How many there are: [`crate::connections`];
 //! - with a certificate nothing is answered in the clear, but that TLS is spoken here;
-//! - each request carries who sent it, as [`Peer`].
+//! - each request carries who sent it, as [`Peer`], and what ends its connection, as [`Ending`].
 
 use crate::connections::Connections;
+use crate::followers::Ending;
 use crate::moving::Moving;
 use crate::tls::Tls;
 use axum::Router;
+use futures_util::future::select;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{service_fn, Service};
 use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -97,8 +102,7 @@ fn is_of_one(error: &io::Error) -> bool {
 impl Common {
     /// A connection from its begin to its end. How it ends is the other side's matter alone.
     async fn run(self: Arc<Self>, stream: TcpStream, from: SocketAddr) {
-        // Slower without, and nothing else.
-        let _set = stream.set_nodelay(true);
+        configure(&stream, self.limits.silence_max);
         let addr = from.ip();
         let Some(tls) = &self.tls else {
             return self.http(stream, Peer { addr, encrypted: false }).await;
@@ -120,14 +124,18 @@ impl Common {
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let routes = TowerToHyperService::new(self.routes.clone());
+        let ended = Ending::default();
+        let ending = ended.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(ending.clone());
             routes.call(request)
         });
         let stream = TokioIo::new(Moving::new(stream, self.limits.silence_max));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.limits.head_time);
-        let _ended = http.max_buf_size(HEAD_BYTES_MAX).serve_connection(stream, service).await;
+        let served = http.max_buf_size(HEAD_BYTES_MAX).serve_connection(stream, service);
+        let _ended = select(served, pin!(ended.notified())).await;
     }
 
     /// In the words that it speaks itself.
@@ -148,6 +156,14 @@ impl Common {
         };
         let _told: io::Result<()> = told.await;
     }
+}
+
+/// Without delay, and with an end once what is sent has not been acknowledged for so long.
+fn configure(stream: &TcpStream, silence_max: Duration) {
+    // Slower without, or open for longer, and nothing else.
+    let _set = stream.set_nodelay(true);
+    let silence_ms = silence_max.as_millis().try_into().unwrap_or(u32::MAX);
+    let _set = set_tcp_user_timeout(stream, silence_ms);
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The certificate that the agent shows, and its key.
 //!
-//! Invariant: what is shown was read whole, and the key fits. Files that are changed are read again within a
-//! second, when the next one connects; if they cannot be used, the former certificate stays in use, and a line says
-//! why, once for each change.
+//! Invariant: what is shown was read whole, and the key fits. Files that are changed are read again at the next
+//! use that is a second after the last look: when somebody connects, or asks for the certificate's end on a connection
+//! that stays. If they cannot be used, the former certificate stays in use, and a line says why, once for each change.
 
 use crate::expiry;
 use crate::journal::say;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use quorate_live::{https_config, GroupError};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -53,19 +53,24 @@ impl Tls {
         Ok(Tls { files, state: Mutex::new(State { config, ends, read, looked: Instant::now() }) })
     }
 
-    /// Until the certificate ends; below 0 from then on.
+    /// Until the certificate ends, as it is now; below 0 from then on.
     pub fn days_left(&self) -> Option<i64> {
-        self.state.lock().ends.map(|ends| expiry::days(ends, SystemTime::now()))
+        self.current().ends.map(|ends| expiry::days(ends, SystemTime::now()))
     }
 
     /// With the certificate as it is now.
     pub fn acceptor(&self) -> TlsAcceptor {
+        self.current().config.clone().into()
+    }
+
+    /// As the files are, or were a second ago.
+    fn current(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         if state.looked.elapsed() >= LOOK_EVERY {
             state.looked = Instant::now();
             self.look(&mut state);
         }
-        state.config.clone().into()
+        state
     }
 
     fn look(&self, state: &mut State) {
@@ -128,11 +133,15 @@ pub(crate) mod tests {
 
         /// Makes a key and its certificate.
         pub(crate) fn make(&self, name: &str) -> TlsFiles {
+            self.make_for(name, 30)
+        }
+
+        fn make_for(&self, name: &str, days: u32) -> TlsFiles {
             let files = self.files(name);
             let mut openssl = Command::new("openssl");
             openssl.args(["req", "-x509", "-config"]).arg(self.0.join("openssl.cnf"));
             openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
-            openssl.args(["-days", "30", "-subj", &format!("/CN={name}")]);
+            openssl.args(["-days", &days.to_string(), "-subj", &format!("/CN={name}")]);
             let done = openssl.arg("-keyout").arg(&files.key).arg("-out").arg(&files.cert);
             let done = done.output().unwrap();
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -150,7 +159,12 @@ pub(crate) mod tests {
     fn the_end_of_the_certificate_is_known_in_days() {
         let folder = Folder::new("days");
         // Made for thirty days, a moment ago.
-        assert_eq!(Tls::read(folder.make(OWN)).unwrap().days_left(), Some(29));
+        let tls = Tls::read(folder.make(OWN)).unwrap();
+        assert_eq!(tls.days_left(), Some(29));
+        // Renewed, and nobody connects.
+        folder.make_for(OWN, 90);
+        tls.state.lock().looked -= LOOK_EVERY;
+        assert_eq!(tls.days_left(), Some(89));
     }
 
     #[test]

@@ -152,12 +152,20 @@ function follow() {
     samples = samples.concat(told.samples).slice(-KEPT);
     show(told, true);
   });
+  const ends = (why, pause) => {
+    put($("state"), why);
+    kindOf($("state"), "bad");
+    if (pause) setTimeout(follow, pause);
+  };
+  // Its place is a newer page's: asked for again at once, it would be taken from the next one.
+  source.addEventListener("lost", () => {
+    source.close();
+    ends("too many pages follow this agent: this one, of the oldest, tries again in half a minute", 30000);
+  });
   source.onerror = () => {
     // Refused, the browser asks no more by itself.
-    const refused = source.readyState === EventSource.CLOSED;
-    put($("state"), refused ? "the agent refuses this page: too many are open, perhaps" : "the agent does not answer");
-    kindOf($("state"), "bad");
-    if (refused) setTimeout(follow, 5000);
+    if (source.readyState === EventSource.CLOSED) ends("the agent refuses this page", 5000);
+    else ends("the agent does not answer");
   };
 }
 

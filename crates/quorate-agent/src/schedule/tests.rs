@@ -8,7 +8,7 @@ use crate::verdict::tests::report;
 use quorate_live::port::MemberReport;
 use serde_json::{json, Value};
 use std::net::SocketAddr;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -62,6 +62,8 @@ fn a_time_is_taken_and_refused_as_patroni_does() {
         ("1972-09-27T01:00+24:00", 422),
         ("1972-09-27T01:00+1:é", 422),
         ("1972-09-27T01:00Zulu", 422),
+        ("9999-12-31T23:59:59-01:00", 422),
+        ("9999-12-31T23:00-01", 422),
     ] {
         let (refused, why) = seconds(text).unwrap_err();
         assert!(
@@ -69,6 +71,8 @@ fn a_time_is_taken_and_refused_as_patroni_does() {
             "{text}: {refused} {why}"
         );
     }
+    let last = time("9999-12-31T22:59:59-01:00", now).map(utc);
+    assert_eq!(last, Ok("9999-12-31T23:59:59Z".to_owned()));
 }
 
 #[test]

@@ -169,6 +169,14 @@ fn a_flood_keeps_nobody_from_asking_and_ends_by_itself() {
     assert_eq!(code(&ask(connect(address), "GET /liveness", "").unwrap()), "200");
 }
 
+#[tokio::test]
+async fn what_a_host_that_is_gone_does_not_acknowledge_ends_its_connection() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    configure(&stream, Duration::from_secs(60));
+    assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream), Ok(60_000));
+}
+
 #[test]
 fn a_head_comes_in_time_however_slowly_it_is_sent() {
     let limits = Limits { head_time: Duration::from_millis(600), ..Limits::default() };
