@@ -61,8 +61,8 @@ chaos-galera: test-packages build ## The same checkers on Galera at its usual se
 bench-galera: test-packages build ## Throughput and commit latency beside Galera on this machine
 	cargo run --release -p quorate-tests --bin beside-galera
 
-bench: test-packages build go-tpc ## The published comparisons beside Debian's peers, a quarter of an hour: BENCH='oltp --networks lan', see quorate bench --help
-	$(QUORATE) bench $(or $(BENCH),--quick) --out target/bench$(if $(filter --quick,$(or $(BENCH),--quick)),-quick)
+bench: test-packages build go-tpc ## The published comparisons beside Debian's peers, a quarter of an hour: BENCH='oltp --networks lan', see quorate bench --help; a new build needs OUT=DIR, or the old folder removed
+	$(QUORATE) bench $(or $(BENCH),--quick) --out $(or $(OUT),target/bench$(if $(filter --quick,$(or $(BENCH),--quick)),-quick))
 
 go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives (a minute; Debian's Go, unless there is one)
 
@@ -98,7 +98,7 @@ deb-test: deb ## Install, upgrade, remove and purge them in a Debian 12 and a De
 hosts-test: deb ## The packages on five hosts that share nothing but a network: servers, a logger, and one that operates them (as root)
 	@scripts/hosts-test
 
-readme-test: ## README's first commands, as printed, in a Debian 12 that has Rust, and nothing else (as root, with the network)
+readme-test: ## README's commands, as printed, in a Debian 12 with Rust, then with new packages on three hosts with systemd (as root, with the network)
 	@scripts/readme-test
 
 fuzz: ## Fuzz each decoder, and a member among hostile peers, FUZZ_SECONDS (60) or FUZZ_RUNS each, with a table; or FUZZ='wire_packet peer'

@@ -4,13 +4,13 @@
 //! Invariant: a transaction counts as done once the server said so. One that ended in a conflict is noted
 //! as that; any other error is one of the measurement.
 
+use super::beside::beside;
 use crate::fleet::Fleet;
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 use quorate_lab::random::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Lock wait timeout, deadlock, record changed: an application does the transaction again.
@@ -43,33 +43,21 @@ pub fn during<T>(
     let clients: Vec<(usize, Conn)> = places
         .map(|member| Ok((member, fleet.connect_for(member, TIMEOUT)?)))
         .collect::<Result<_>>()?;
-    let (stop, transaction) = (AtomicBool::new(false), &transaction);
-    thread::scope(|scope| {
-        let stop = &stop;
-        let start = |(number, (member, mut connection)): (usize, (usize, Conn))| {
-            scope.spawn(move || {
-                let mut random = Random::seeded(number as u64);
-                let mut ended = Vec::new();
-                while !stop.load(Ordering::Relaxed) {
-                    ended.push(
-                        one(&mut connection, member, |connection| {
-                            transaction(connection, &mut random)
-                        })
-                        .with_context(|| format!("a client at node{}", member + 1))?,
-                    );
-                }
-                Ok(ended)
-            })
-        };
-        let running: Vec<_> = clients.into_iter().enumerate().map(start).collect();
-        let acted = act();
-        stop.store(true, Ordering::Relaxed);
-        let ended: Result<Vec<Vec<Ended>>> = running
-            .into_iter()
-            .map(|client| client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        Ok((acted?, ended?.concat()))
-    })
+    let transaction = &transaction;
+    let client = |(number, (member, mut connection)): (usize, (usize, Conn))| {
+        move |over: &AtomicBool| -> Result<Vec<Ended>> {
+            let mut random = Random::seeded(number as u64);
+            let mut ended = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let one =
+                    one(&mut connection, member, |connection| transaction(connection, &mut random));
+                ended.push(one.with_context(|| format!("a client at node{}", member + 1))?);
+            }
+            Ok(ended)
+        }
+    };
+    let (acted, ended) = beside(clients.into_iter().enumerate().map(client), act);
+    Ok((acted?, ended.into_iter().collect::<Result<Vec<_>>>()?.concat()))
 }
 
 fn one(

@@ -1,6 +1,7 @@
 //! What drives a fleet: programs of the ecosystem, that others have measured with, too, and clients that
 //! remember what they were told.
 
+pub(crate) mod beside;
 pub(crate) mod clients;
 pub(crate) mod commits;
 pub mod steady;

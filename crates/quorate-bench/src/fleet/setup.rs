@@ -1,7 +1,7 @@
 //! The system as it runs, for the record.
 
 use super::Fleet;
-use crate::record::Setup;
+use crate::record::{Setup, MEMBERS_SEPARATOR};
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -56,7 +56,7 @@ impl Fleet {
         }
         for name in self.system.roles() {
             let values = read(&mut connections, name)?;
-            read_back.push(((*name).to_owned(), values.join(" / ")));
+            read_back.push(((*name).to_owned(), values.join(MEMBERS_SEPARATOR)));
         }
         let first = &mut connections[0];
         let server: Option<String> = first.query_first("SELECT VERSION()")?;

@@ -15,7 +15,7 @@ mod threads;
 
 pub use machine::{machine, sync_time};
 pub use memory::PeakMemory;
-pub use network::measure;
+pub use network::{measure, takes};
 pub use parts::Parts;
 pub use profile::{perf_is_absent, Profile};
 

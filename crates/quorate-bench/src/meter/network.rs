@@ -10,6 +10,11 @@ const PINGS: usize = 101;
 const LIMIT: Duration = Duration::from_secs(5);
 const PAIRS: [(usize, usize); 3] = [(0, 1), (0, 2), (1, 2)];
 
+/// What [`measure`] takes, about.
+pub fn takes(topology: Topology) -> Duration {
+    PAIRS.iter().map(|(a, b)| topology.round_trip(*a, *b)).sum::<Duration>() * PINGS as u32
+}
+
 /// Makes a network of three hosts, and pings each from the others.
 pub fn measure(topology: Topology) -> Result<Measured> {
     let network = Network::new(3, topology)?;

@@ -3,7 +3,8 @@
 //! The machine is noisy, and what is compared is the systems: so they take turns, each with a sitting of
 //! tests on one network, and whoever begins changes from round to round. A ratio is taken within a round,
 //! between visits that follow one another. A sitting is as short as the start of servers allows: one test
-//! where they are up already, else as many as are worth it.
+//! where they are up already, else as many as are worth it. Where servers live on, they do so from network to
+//! network, and what spends them comes after all of that.
 //!
 //! Invariant: a plan has every point of every test's grid, for each system and round, exactly once, but
 //! for those that are not wanted.
@@ -93,7 +94,7 @@ pub struct Step {
 
 /// Lays out the visits of `rounds` for all `systems` and `networks`, with the cells that are wanted: not
 /// those that are done, nor those of what a system cannot do. Loads of `worth` are worth the start of a
-/// system's servers.
+/// system's servers; zero: they live on from visit to visit.
 pub fn lay_out(
     asked: &[Asked],
     (systems, networks): (&[String], &[String]),
@@ -102,14 +103,14 @@ pub fn lay_out(
     is_wanted: impl Fn(&Key) -> bool,
 ) -> Vec<Visit> {
     let mut asked: Vec<&Asked> = asked.iter().collect();
-    asked.sort_by_key(|test| (test.harms, test.spends));
+    asked.sort_by_key(|test| (test.spends, test.harms));
     let sizes: BTreeSet<usize> =
         asked.iter().flat_map(|test| &test.points).map(|(point, _)| point.members).collect();
     let mut visits = Vec::new();
     for round in rounds {
-        for network in networks {
+        for (tests, network) in stages(&asked, networks, worth) {
             for members in &sizes {
-                for tests in sittings(&asked, *members, worth) {
+                for tests in sittings(tests, *members, worth) {
                     for turn in 0..systems.len() {
                         let system = &systems[(turn + round as usize) % systems.len()];
                         let visit = visit(&tests, (round, network, *members, system), &is_wanted);
@@ -120,6 +121,19 @@ pub fn lay_out(
         }
     }
     visits
+}
+
+/// Which tests on which network, one after the other. Those that spend their servers are the last of `asked`.
+fn stages<'a, 'b>(
+    asked: &'b [&'a Asked],
+    networks: &'b [String],
+    worth: Duration,
+) -> Vec<(&'b [&'a Asked], &'b String)> {
+    let spending = asked.iter().position(|test| test.spends).unwrap_or(asked.len());
+    let (keeping, spending) = asked.split_at(spending);
+    let parts = if worth.is_zero() { vec![keeping, spending] } else { vec![asked] };
+    let on_all = |tests| networks.iter().map(move |network| (tests, network));
+    parts.into_iter().flat_map(on_all).collect()
 }
 
 /// Tests that follow one another on the same servers.
@@ -237,6 +251,20 @@ mod tests {
         assert_eq!(turns(0), each);
         assert_eq!(turns(20), ["b: oltp jitter", "a: oltp jitter", "b: flow rpo", "a: flow rpo"]);
         assert_eq!(turns(1000), ["b: oltp jitter flow rpo", "a: oltp jitter flow rpo"]);
+    }
+
+    #[test]
+    fn servers_that_live_on_are_spent_after_all_networks() {
+        let spent = Asked { spends: true, ..asked("rpo", true, &[3]) };
+        let asked = [spent, asked("oltp", false, &[3])];
+        let (systems, networks) = (names(&["a"]), names(&["lan", "region"]));
+        let order = |worth_s| -> Vec<String> {
+            let visits = lay_out_all(&asked, (&systems, &networks), 1..=1, worth_s);
+            let steps = visits.iter().flat_map(|visit| &visit.steps);
+            steps.map(|step| format!("{} {}", step.place.network, step.place.test)).collect()
+        };
+        assert_eq!(order(0), ["lan oltp", "region oltp", "lan rpo", "region rpo"]);
+        assert_eq!(order(1000), ["lan oltp", "lan rpo", "region oltp", "region rpo"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use summary::{Spread, Summary};
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything about a run but its cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Machine {
     /// Median of a 4 KiB overwrite with fdatasync, in microseconds.
     pub sync_us: f64,
 }
+
+/// Between what members have read back, where they differ.
+pub(crate) const MEMBERS_SEPARATOR: &str = " / ";
 
 /// A system as it ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -218,6 +221,33 @@ impl Settings {
     }
 }
 
+impl Setup {
+    /// What decides on figures: version, and what was read back, each with both values. What differs between
+    /// members is one after the other there, and a group of another size has as many more: only which values
+    /// there are counts.
+    pub fn differences(&self, other: &Setup) -> Vec<String> {
+        let words = |setup: &Setup| -> BTreeMap<String, BTreeSet<String>> {
+            let version = ("version".to_owned(), BTreeSet::from([setup.version.clone()]));
+            let read_back = setup.read_back.iter().map(|(name, values)| {
+                (name.clone(), values.split(MEMBERS_SEPARATOR).map(str::to_owned).collect())
+            });
+            std::iter::once(version).chain(read_back).collect()
+        };
+        let (here, there) = (words(self), words(other));
+        let names: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
+        let value = |words: &BTreeMap<String, BTreeSet<String>>, name: &String| {
+            words.get(name).map_or_else(
+                || "none".to_owned(),
+                |values| values.iter().cloned().collect::<Vec<_>>().join(MEMBERS_SEPARATOR),
+            )
+        };
+        let differ = names.into_iter().filter(|name| here.get(*name) != there.get(*name));
+        differ
+            .map(|name| format!("{name} {:?} / {:?}", value(&here, name), value(&there, name)))
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,6 +271,27 @@ mod tests {
         let commands: Vec<&str> = both.invocations.iter().map(|it| it.command.as_str()).collect();
         assert_eq!(commands, ["first", "second"]);
         assert!(both.settings.contains_key("oltp") && both.settings.contains_key("rpo"));
+    }
+
+    #[test]
+    fn setups_differ_in_versions_and_in_what_was_read_back() {
+        let read_back = |flush: &str, roles: &str| {
+            [("flush", flush), ("read_only", roles)]
+                .map(|(name, value)| (name.into(), value.into()))
+        };
+        let setup = |version: &str, flush: &str, roles: &str| Setup {
+            version: version.into(),
+            read_back: read_back(flush, roles).into(),
+            ..Setup::default()
+        };
+        let one = setup("10.11.6", "1", "OFF / ON / ON");
+        let larger = setup("10.11.6", "1", "OFF / ON / ON / ON / ON");
+        assert_eq!(one.differences(&larger), Vec::<String>::new());
+        let newer = setup("10.11.8", "0", "OFF / ON / ON");
+        let differ = ["flush \"1\" / \"0\"", "version \"10.11.6\" / \"10.11.8\""];
+        assert_eq!(one.differences(&newer), differ);
+        let fewer = Setup { version: "10.11.6".into(), ..Setup::default() };
+        assert_eq!(one.differences(&fewer).len(), 2);
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn costs(told: &Told, chapter: &Chapter) -> Table {
             let cost = |figure: &&Figure| {
                 let spread = told.summary.figure(place, &system, figure.name)?;
                 let range = figure.show_range(&spread).map(|range| format!(" [{range}]"));
-                let rounds = told.of_rounds(&spread).map(|rounds| format!(" {rounds}"));
+                let rounds = told.of_rounds(chapter, &spread).map(|rounds| format!(" {rounds}"));
                 let (range, rounds) = (range.unwrap_or_default(), rounds.unwrap_or_default());
                 Some(format!("{}{range}{rounds}", figure.show(spread.median)))
             };
@@ -147,7 +147,7 @@ fn table(told: &Told, chapter: &Chapter) -> Table {
             words += &format!(" ({})", times(ratio));
         }
         if let Entry::Figure(spread, _) = entry {
-            words.extend(told.of_rounds(spread).map(|rounds| format!(" {rounds}")));
+            words.extend(told.of_rounds(chapter, spread).map(|rounds| format!(" {rounds}")));
         }
         words
     };

@@ -40,6 +40,8 @@ pub(super) struct Outcome {
     /// Points of the grid that reach it, and those that were measured.
     pub points_met: usize,
     pub points: usize,
+    /// Of them, those at which Quorate has failed while the peer has not: their ratio counts as 0.
+    pub points_failed: usize,
     /// The lowest ratio, median of the rounds, and where it is.
     pub lowest: f64,
     pub lowest_clients: u32,
@@ -61,8 +63,9 @@ impl Goal {
                 && self.clients.is_none_or(|clients| place.clients == clients)
         };
         let ratio = |place: &Place| {
-            let ratio = summary.ratio(place, QUORATE, self.peer, FIGURE)?;
-            Some((ratio.median, place.clients))
+            let ratio = summary.ratio(place, QUORATE, self.peer, FIGURE).map(|ratio| ratio.median);
+            let failed = || self.has_failed(summary, place).then_some(0.0);
+            Some((ratio.or_else(failed)?, place.clients))
         };
         let ratios: Vec<(f64, u32)> =
             summary.places("oltp").filter(is_meant).filter_map(ratio).collect();
@@ -76,10 +79,18 @@ impl Goal {
             met: lowest >= self.at_least,
             points_met: ratios.iter().filter(|(ratio, _)| *ratio >= self.at_least).count(),
             points: ratios.len(),
+            points_failed: ratios.iter().filter(|(ratio, _)| *ratio == 0.0).count(),
             lowest,
             lowest_clients,
             clients: self.clients,
         })
+    }
+
+    /// Whether Quorate was measured at a place, and has no figure there though the peer has one.
+    fn has_failed(&self, summary: &Summary, place: &Place) -> bool {
+        let has_figure = |system: &str| summary.figure(place, system, FIGURE).is_some();
+        let was_measured = !summary.cells(place, QUORATE).is_empty();
+        was_measured && !has_figure(QUORATE) && has_figure(self.peer)
     }
 }
 
@@ -94,12 +105,17 @@ impl Outcome {
         format!("{network}, {load}, {clients}: at least {} {peer}", times(self.at_least))
     }
 
-    /// `at 4 of 5 points, lowest 1.12× with 64 clients`.
+    /// `at 4 of 5 points; lowest 1.12× with 64 clients`.
     fn here(&self) -> String {
-        let lowest = format!("{} with {}", times(self.lowest), clients_words(self.lowest_clients));
-        match self.points {
-            1 => lowest,
-            points => format!("at {} of {points} points; lowest {lowest}", self.points_met),
+        let clients = clients_words(self.lowest_clients);
+        let lowest = match self.points_failed {
+            0 => format!("{} with {clients}", times(self.lowest)),
+            _ => format!("Quorate failed with {clients}"),
+        };
+        match (self.points, self.points_failed) {
+            (1, _) => lowest,
+            (points, 0) => format!("at {} of {points} points; lowest {lowest}", self.points_met),
+            (points, _) => format!("at {} of {points} points; {lowest}", self.points_met),
         }
     }
 
@@ -213,5 +229,24 @@ mod tests {
             ]
         );
         assert_eq!(outcomes[0].here(), "at 1 of 2 points; lowest 1.10× with 64 clients");
+    }
+
+    #[test]
+    fn a_point_at_which_quorate_failed_is_missed() {
+        let failed = |cell: Cell| Cell { failed: Some("no server".into()), ..cell };
+        let cells = [
+            cell(QUORATE, 1, 120.0),
+            cell("galera", 1, 100.0),
+            failed(cell(QUORATE, 64, 0.0)),
+            cell("galera", 64, 100.0),
+            failed(cell("async", 64, 0.0)),
+            // Quorate was not measured there yet.
+            cell("galera", 256, 100.0),
+        ];
+        let outcomes = outcomes(&Summary::new(&cells));
+        let [outcome] = &outcomes[..] else { panic!("async has no figure: {outcomes:?}") };
+        let counts = (outcome.points_met, outcome.points, outcome.points_failed);
+        assert_eq!((outcome.peer, outcome.met, counts), ("galera", false, (1, 2, 1)));
+        assert_eq!(outcome.here(), "at 1 of 2 points; Quorate failed with 64 clients");
     }
 }

@@ -29,7 +29,7 @@ use crate::record::{Results, Spread, Summary};
 use anyhow::{Context, Result};
 use maud::{html, Markup};
 use quorate_report::page::{Page, Section};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -39,8 +39,8 @@ struct Told<'a> {
     summary: Summary<'a>,
     /// All systems, in the order of the run.
     order: Vec<String>,
-    /// As many as the run has; a figure may be of fewer.
-    rounds: usize,
+    /// As many as each test has; a figure may be of fewer.
+    rounds: BTreeMap<&'a str, usize>,
 }
 
 /// Writes all files of a report.
@@ -71,13 +71,18 @@ impl<'a> Told<'a> {
                 order.push(cell.system.clone());
             }
         }
-        let rounds = results.cells.iter().map(|cell| cell.round as usize).max().unwrap_or(0);
+        let mut rounds = BTreeMap::new();
+        for cell in &results.cells {
+            let of_test: &mut usize = rounds.entry(cell.place.test.as_str()).or_default();
+            *of_test = (*of_test).max(cell.round as usize);
+        }
         Told { results, summary: Summary::new(&results.cells), order, rounds }
     }
 
-    /// Nothing, or of how many rounds a figure is: `2/3`.
-    fn of_rounds(&self, spread: &Spread) -> Option<String> {
-        (spread.rounds < self.rounds).then(|| format!("{}/{}", spread.rounds, self.rounds))
+    /// Nothing, or of how many of the test's rounds a figure is: `2/3`.
+    fn of_rounds(&self, chapter: &Chapter, spread: &Spread) -> Option<String> {
+        let all = self.rounds.get(chapter.test).copied().unwrap_or(0);
+        (spread.rounds < all).then(|| format!("{}/{all}", spread.rounds))
     }
 
     /// What is otherwise in this run than in what was published.

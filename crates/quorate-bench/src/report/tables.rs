@@ -33,7 +33,7 @@ fn compared(told: &Told, chapter: &Chapter) -> Markup {
         } }
         tbody { @for (place, entries) in &grid.rows { tr {
             th { (place.words()) }
-            @for entry in entries { (cell(told, entry, figure)) }
+            @for entry in entries { (cell(told, chapter, entry)) }
             @for system in &theirs {
                 td.n { @if let Some(row) = find(place, system, figure) {
                     (figure.map_or_else(String::new, |figure| figure.show(row.value)))
@@ -63,7 +63,8 @@ fn better(figure: Option<&Figure>) -> &'static str {
     }
 }
 
-fn cell(told: &Told, entry: &Entry, figure: Option<&Figure>) -> Markup {
+fn cell(told: &Told, chapter: &Chapter, entry: &Entry) -> Markup {
+    let figure = chapter.main();
     let words = entry.words(figure);
     let class = match entry {
         Entry::Failed => "bad",
@@ -80,7 +81,7 @@ fn cell(told: &Told, entry: &Entry, figure: Option<&Figure>) -> Markup {
     html! { td.n.(class) {
         (words)
         @if let (Entry::Figure(spread, _), Some(figure)) = (entry, figure) {
-            (ranged(told, spread, figure))
+            (ranged(told, chapter, spread, figure))
         }
         @if let Some((class, ratio)) = advantage {
             small style=(colour(class)) { "Quorate " (ratio) }
@@ -89,10 +90,10 @@ fn cell(told: &Told, entry: &Entry, figure: Option<&Figure>) -> Markup {
 }
 
 /// From least to most, and of how many rounds where some have failed.
-fn ranged(told: &Told, spread: &Spread, figure: &Figure) -> Markup {
+fn ranged(told: &Told, chapter: &Chapter, spread: &Spread, figure: &Figure) -> Markup {
     html! {
         @if let Some(range) = figure.show_range(spread) { small { (range) } }
-        @if let Some(rounds) = told.of_rounds(spread) { small { (rounds) " rounds" } }
+        @if let Some(rounds) = told.of_rounds(chapter, spread) { small { (rounds) " rounds" } }
     }
 }
 
@@ -133,7 +134,7 @@ fn costs(told: &Told, chapter: &Chapter) -> Markup {
             td { (page::system(&system, &told.title(&system))) }
             @for figure in &figures {
                 td.n { @if let Some(spread) = told.summary.figure(place, &system, figure.name) {
-                    (figure.show(spread.median)) (ranged(told, &spread, figure))
+                    (figure.show(spread.median)) (ranged(told, chapter, &spread, figure))
                 } }
             }
         } } }

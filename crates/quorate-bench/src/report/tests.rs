@@ -93,6 +93,18 @@ fn spreads_costs_and_missing_rounds_are_told() {
 }
 
 #[test]
+fn each_test_has_rounds_of_its_own() {
+    let mut results = rounds();
+    let mut once = cell("quorate", 64, 900.0);
+    once.place.test = "jitter".into();
+    results.cells.push(once);
+    let told = Told::new(&results);
+    let summary = files::markdown(&told);
+    assert!(!summary.contains("1/3") && summary.contains("2/3"), "{summary}");
+    assert!(!told.page().html().contains("1/3"));
+}
+
+#[test]
 fn a_single_round_and_what_differs_from_published_are_told() {
     let mut results = results();
     let settings = Settings { differs: Some("a tenth of the rows".into()), ..Settings::default() };

@@ -60,7 +60,7 @@ impl Overall {
             reproduced,
             partly,
             peers: peers.into_iter().map(|(peer, counts)| (told.title(&peer), counts)).collect(),
-            rounds: told.rounds,
+            rounds: told.rounds.values().copied().max().unwrap_or(0),
         }
     }
 

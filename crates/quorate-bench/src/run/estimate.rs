@@ -1,9 +1,10 @@
 //! What a run takes, about: loads, and what it takes besides to start systems, to fill their tables, and to
 //! wait until members have everything.
 
-use super::Wish;
-use crate::plan::Visit;
-use std::collections::BTreeMap;
+use super::{Kind, Wish};
+use crate::plan::{Step, Visit};
+use crate::suite;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Until the servers of a system take part.
@@ -15,10 +16,10 @@ const AROUND: Duration = Duration::from_secs(2);
 
 /// A visit's time, by step.
 pub(super) fn steps(wish: &Wish, visits: &[Visit]) -> Vec<Vec<Duration>> {
-    let mut running = Running { wish, fleets: BTreeMap::new() };
+    let mut running = Running { wish, fleets: HashMap::new() };
     let of_visit = |visit: &Visit| {
         let steps = visit.steps.iter();
-        let steps = steps.map(|step| running.step(visit, &step.place.test, step.takes)).collect();
+        let steps = steps.map(|step| running.step(visit, step)).collect();
         if !wish.reuse {
             running.fleets.clear();
         }
@@ -38,31 +39,33 @@ pub(super) fn by_test(wish: &Wish, visits: &[Visit]) -> BTreeMap<String, Duratio
     takes
 }
 
-/// Systems by size that run at that moment, and whether their tables are filled.
+/// The fleets that run at that moment, and whether their tables are filled.
 struct Running<'a> {
     wish: &'a Wish,
-    fleets: BTreeMap<(String, usize), bool>,
+    fleets: HashMap<Kind, bool>,
 }
 
 impl Running<'_> {
-    fn step(&mut self, visit: &Visit, test: &str, load: Duration) -> Duration {
-        let mut tests = self.wish.tests.iter();
-        let test = tests.find(|known| known.name() == test);
-        let (fills, spends) = test.map_or((false, false), |test| (test.fills(), test.spends()));
-        let fleet = (visit.system.clone(), visit.members);
-        let mut takes = load + AROUND;
+    fn step(&mut self, visit: &Visit, Step { place, takes }: &Step) -> Duration {
+        let mut takes = *takes + AROUND;
+        // A plan has no other tests and systems.
+        let (Ok(test), Ok(system)) = (suite::named(&place.test), self.wish.system(&visit.system))
+        else {
+            return takes;
+        };
+        let fleet = (visit.system.clone(), visit.members, test.syncs(place));
         let filled = self.fleets.get(&fleet).copied();
         if filled.is_none() {
             takes += START;
         }
-        if fills && filled != Some(true) {
+        if test.fills() && filled != Some(true) {
             let tables = self.wish.scale.tables;
             let rows = u64::from(tables.count) * u64::from(tables.rows);
             takes += Duration::from_secs(rows / ROWS_PER_SECOND);
         }
-        match spends {
+        match test.spends() || test.moves_primary(&**system) {
             true => drop(self.fleets.remove(&fleet)),
-            false => drop(self.fleets.insert(fleet, fills || filled == Some(true))),
+            false => drop(self.fleets.insert(fleet, test.fills() || filled == Some(true))),
         }
         takes
     }

@@ -3,15 +3,14 @@
 //! Invariant: a cell begins on a fleet whose members all have the same, and which is led by the member that
 //! led it at first: one that was just started, or one that a cell has left like that.
 
-use super::Wish;
+use super::{Kind, Wish, ELSEWHERE};
 use crate::fleet::Fleet;
 use crate::plan::Visit;
 use crate::record::{Cell, Place, Run, Setup};
 use crate::suite::{self, Found, Site, Test};
 use crate::system::System;
-use anyhow::{anyhow, bail, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use quorate_lab::net::Topology;
-use quorate_lab::process::Syncs;
 use std::cell::Cell as Flag;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -28,14 +27,13 @@ const STARTS_MAX: u32 = 2;
 /// What runs at the moment.
 pub(super) struct Fleets<'a> {
     wish: &'a Wish,
-    /// By system, number of members, and whether they sync.
     kept: HashMap<Kind, Kept>,
+    /// Systems that the folder had figures of before this run.
+    measured: BTreeSet<String>,
     /// Systems whose setup the record has been told in this run.
     told: BTreeSet<String>,
     failures: Failures,
 }
-
-type Kind = (String, usize, Syncs);
 
 struct Kept {
     fleet: Fleet,
@@ -52,9 +50,10 @@ struct Measured {
 }
 
 impl Fleets<'_> {
-    pub fn new(wish: &Wish) -> Fleets<'_> {
+    /// `measured`: systems that the folder has figures of.
+    pub fn new(wish: &Wish, measured: BTreeSet<String>) -> Fleets<'_> {
         let (kept, told) = (HashMap::new(), BTreeSet::new());
-        Fleets { wish, kept, told, failures: Failures::default() }
+        Fleets { wish, kept, measured, told, failures: Failures::default() }
     }
 
     /// Ends all of them.
@@ -62,7 +61,8 @@ impl Fleets<'_> {
         self.kept.clear();
     }
 
-    /// One cell, with its figures or the reason why it has none.
+    /// One cell, with its figures or the reason why it has none. An error if figures of this system cannot
+    /// stand beside those that the folder has.
     pub fn measure(&mut self, visit: &Visit, place: &Place, run: &mut Run) -> Result<Cell> {
         let test = suite::named(&place.test)?;
         let wish = self.wish;
@@ -75,8 +75,12 @@ impl Fleets<'_> {
         };
         let kind = (visit.system.clone(), visit.members, test.syncs(place));
         let begin = Instant::now();
-        let measured = self.fleet(system, visit, &kind, run).and_then(|kept| {
-            let Kept { fleet, filled, .. } = kept;
+        let mut ready = self.make_ready(system, visit, &kind);
+        if let Ok(Some(setup)) = &mut ready {
+            self.tell(std::mem::take(setup), run)?;
+        }
+        let measured = ready.and_then(|_| {
+            let Kept { fleet, filled, .. } = self.kept.get(&kind).context("it is ready")?;
             let site = Site { fleet, scale: &wish.scale, round: visit.round, filled };
             caught(|| measure(test, &site, place))
         });
@@ -99,14 +103,13 @@ impl Fleets<'_> {
         Ok(cell)
     }
 
-    /// The visit's fleet: one that runs and is level, or a new one, of which the record is told.
-    fn fleet(
+    /// The visit's fleet: one that runs and is level, or a new one, with its setup.
+    fn make_ready(
         &mut self,
         system: &Arc<dyn System>,
         visit: &Visit,
         kind: &Kind,
-        run: &mut Run,
-    ) -> Result<&Kept> {
+    ) -> Result<Option<Setup>> {
         let network: Topology = visit.network.parse()?;
         if let Some(kept) = self.kept.get_mut(kind) {
             if kept.network != network {
@@ -118,26 +121,40 @@ impl Fleets<'_> {
                 self.kept.remove(kind);
             }
         }
-        if !self.kept.contains_key(kind) {
-            self.failures.check(visit, kind)?;
-            let started = caught(|| start(system, network, kind));
-            let (fleet, setup) = self.failures.note(kind, started)?;
-            self.tell(setup, run);
-            self.kept.insert(kind.clone(), Kept { fleet, network, filled: Flag::new(false) });
+        if self.kept.contains_key(kind) {
+            return Ok(None);
         }
-        self.kept.get(kind).context("it was put there")
+        self.failures.check(visit, kind)?;
+        let started = caught(|| start(system, network, kind));
+        let (fleet, setup) = self.failures.note(kind, started)?;
+        self.kept.insert(kind.clone(), Kept { fleet, network, filled: Flag::new(false) });
+        Ok(Some(setup))
     }
 
-    /// Tells the record of a system: once in a run, as one of another size differs in its addresses.
-    fn tell(&mut self, setup: Setup, run: &mut Run) {
-        if self.told.insert(setup.name.clone()) && !run.systems.contains(&setup) {
-            run.systems.retain(|known| known.name != setup.name);
-            run.systems.push(setup);
-            // As they were asked for; those of a former run after them.
-            let asked = &self.wish.systems;
-            let place = |name: &str| asked.iter().position(|system| system.name() == name);
-            run.systems.sort_by_key(|setup| place(&setup.name).unwrap_or(usize::MAX));
+    /// Tells the record of a system: once in a run, as one of another size differs in its addresses. An error
+    /// if the folder has figures of it as it was otherwise.
+    fn tell(&mut self, setup: Setup, run: &mut Run) -> Result<()> {
+        if !self.told.insert(setup.name.clone()) || run.systems.contains(&setup) {
+            return Ok(());
         }
+        let mut known = run.systems.iter().filter(|known| known.name == setup.name);
+        if let Some(former) = known.next().filter(|_| self.measured.contains(&setup.name)) {
+            let differ = former.differences(&setup);
+            ensure!(
+                differ.is_empty(),
+                "{} has other settings than when its figures of this folder were measured: {}. It was not \
+                 measured again: {ELSEWHERE}",
+                setup.name,
+                differ.join(", ")
+            );
+        }
+        run.systems.retain(|known| known.name != setup.name);
+        run.systems.push(setup);
+        // As they were asked for; those of a former run after them.
+        let asked = &self.wish.systems;
+        let place = |name: &str| asked.iter().position(|system| system.name() == name);
+        run.systems.sort_by_key(|setup| place(&setup.name).unwrap_or(usize::MAX));
+        Ok(())
     }
 }
 
@@ -214,6 +231,10 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::sysbench::Tables;
+    use crate::plan::Grid;
+    use crate::suite::Scale;
+    use quorate_lab::process::Syncs;
 
     fn found(tps: f64) -> Found {
         Found { figures: [("tps".to_owned(), tps)].into(), ..Found::default() }
@@ -233,6 +254,37 @@ mod tests {
         assert_eq!(told("oltp", Some(0), Some(0)), (node("node1"), node("node1"), None));
         assert_eq!(told("oltp", Some(0), None).2, node("node1 → none"));
         assert_eq!(told("failover", Some(0), Some(2)).2, None);
+    }
+
+    #[test]
+    fn figures_of_another_version_are_not_added_to() {
+        let tests = vec![suite::named("oltp").unwrap()];
+        let scale = Scale {
+            grid: Grid::Quick,
+            time: Duration::from_secs(3),
+            clients: None,
+            tables: Tables { count: 1, rows: 1 },
+            profiles: None,
+        };
+        let wish =
+            Wish { tests, systems: Vec::new(), networks: None, rounds: 1, scale, reuse: true };
+        let setup = |version: &str| Setup {
+            name: "galera".into(),
+            version: version.into(),
+            ..Setup::default()
+        };
+        let tell = |measured: &[&str], version: &str| {
+            let measured = measured.iter().map(|name| (*name).to_owned()).collect();
+            let mut run = Run { systems: vec![setup("26.4.13")], ..Run::default() };
+            let told = Fleets::new(&wish, measured).tell(setup(version), &mut run);
+            (told.map_err(|error| error.to_string()), run.systems[0].version.clone())
+        };
+        let (refused, kept) = tell(&["galera"], "26.4.14");
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("26.4.14") && refused.contains("another --out"), "{refused}");
+        assert_eq!(kept, "26.4.13", "the figures that are there keep their settings");
+        assert_eq!(tell(&["galera"], "26.4.13"), (Ok(()), "26.4.13".to_owned()));
+        assert_eq!(tell(&["quorate"], "26.4.14"), (Ok(()), "26.4.14".to_owned()));
     }
 
     #[test]

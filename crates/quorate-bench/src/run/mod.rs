@@ -16,17 +16,25 @@ use crate::plan::{self, Step, Visit};
 use crate::record::{Key, Place, Results, Run, Settings, Store};
 use crate::suite::{self, Scale, Test};
 use crate::system::System;
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use fleets::Fleets;
 use quorate_lab::leftovers;
 use quorate_lab::net::Topology;
+use quorate_lab::process::Syncs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What to do about a folder that has figures which were measured otherwise.
+const ELSEWHERE: &str = "choose another --out (make bench: OUT=DIR), or remove that folder";
+
 /// Loads that are worth the start of a system's servers and the filling of its tables.
 const WORTH: Duration = Duration::from_secs(120);
+
+/// Fleets that may stand for each other, whatever their network: system, number of members, and whether they
+/// sync.
+type Kind = (String, usize, Syncs);
 
 /// What is to be measured.
 pub struct Wish {
@@ -49,6 +57,11 @@ impl Wish {
     /// What each test takes, about.
     pub fn takes(&self) -> BTreeMap<String, Duration> {
         estimate::by_test(self, &self.plan(&BTreeSet::new()))
+    }
+
+    /// What is measured of the networks before, about.
+    pub fn networks_take(&self) -> Duration {
+        self.all_networks().into_iter().map(meter::takes).sum()
     }
 
     /// By test.
@@ -75,6 +88,21 @@ impl Wish {
         let is_wanted = |key: &Key| !done.contains(key) && self.is_for(&key.1, &key.0);
         let worth = if self.reuse { Duration::ZERO } else { WORTH };
         plan::lay_out(&asked, (&systems, &networks), 1..=self.rounds, worth, is_wanted)
+    }
+
+    /// An error if there is no cell at all.
+    fn check(&self) -> Result<()> {
+        let tests = self.tests.iter().map(|test| test.name()).collect::<Vec<_>>().join(", ");
+        let systems =
+            self.systems.iter().map(|system| system.name()).collect::<Vec<_>>().join(", ");
+        let networks = self.all_networks().iter().map(Topology::to_string).collect::<Vec<_>>();
+        ensure!(
+            !self.plan(&BTreeSet::new()).is_empty(),
+            "none of what was asked for can be measured: tests {tests}; systems {systems}; networks {}. \
+             Some tests are for some networks or systems only: docs/bench.md says which",
+            networks.join(", ")
+        );
+        Ok(())
     }
 
     /// Where a test is measured.
@@ -125,13 +153,14 @@ pub struct Live {
 /// Measures what is not in `folder` yet. `run` is completed by what is only known once systems run, and by
 /// what the folder tells of earlier times.
 pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> Result<()> {
+    wish.check()?;
     let mut done = BTreeSet::new();
     let begin = Instant::now();
     if Store::exists(folder) {
         let former = Results::read(folder)?;
         former.check(&run.machine, &run.settings).with_context(|| {
             let folder = folder.display();
-            format!("{folder} has other figures, and nothing was measured: choose another --out")
+            format!("{folder} has other figures, and nothing was measured: {ELSEWHERE}")
         })?;
         done = former.done();
         *run = run.clone().after(former.run);
@@ -145,7 +174,8 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
     let visits = wish.plan(&done);
     let times = estimate::steps(wish, &visits);
     let mut at = Live { all: times.iter().flatten().sum(), ..Live::default() };
-    let mut fleets = Fleets::new(wish);
+    let measured = done.iter().map(|(_, system, _)| system.clone()).collect();
+    let mut fleets = Fleets::new(wish, measured);
     for (visit, times) in visits.iter().zip(&times) {
         for (Step { place, .. }, takes) in visit.steps.iter().zip(times) {
             let words = place.words();

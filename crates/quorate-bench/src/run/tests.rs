@@ -65,6 +65,44 @@ fn starts_and_filling_are_part_of_what_a_run_takes() {
 }
 
 #[test]
+fn a_fleet_without_syncs_and_one_whose_primary_moved_are_started_in_their_turn() {
+    let besides = |tests: &[&str]| -> u64 {
+        let mut wish = wish(Grid::Quick, tests, Some(vec![Topology::Lan]));
+        wish.systems.retain(|system| system.name() == "quorate");
+        let visits = wish.plan(&BTreeSet::new());
+        let steps = visits.iter().flat_map(|visit| &visit.steps);
+        let loads: Duration = steps.clone().map(|it| it.takes + Duration::from_secs(2)).sum();
+        (wish.takes().into_values().sum::<Duration>() - loads).as_secs()
+    };
+    assert_eq!(besides(&["persistence"]), 2 * (15 + 10), "one whose syncs are done, one without");
+    assert_eq!(besides(&["oltp", "failover", "secondary"]), 2 * (15 + 10));
+}
+
+#[test]
+fn the_quick_grid_fits_into_a_quarter_of_an_hour() {
+    let tests = suite::ALL.map(|test| test.name());
+    let mut quick = wish(Grid::Quick, &tests, None);
+    let peers = ["galera", "async", "semisync"];
+    quick.systems.truncate(1);
+    quick.systems.extend(peers.map(|name| named(name, &Sources::default()).unwrap()));
+    // As the command line has it.
+    (quick.scale.time, quick.scale.tables.rows) = (Duration::from_secs(3), 25_000);
+    let takes = quick.takes();
+    let all = takes.values().sum::<Duration>() + quick.networks_take();
+    assert!(all <= Duration::from_secs(13 * 60), "{all:?}: {takes:?}");
+    assert!(all >= Duration::from_secs(9 * 60), "{all:?} leaves time for more: {takes:?}");
+}
+
+#[test]
+fn nothing_to_measure_is_an_error() {
+    let folder = std::env::temp_dir().join(format!("quorate-nothing-{}", std::process::id()));
+    let asked = wish(Grid::Quick, &["tpcc"], Some(vec![Topology::TwoRegions]));
+    let refused = run(&asked, &mut Run::default(), &folder, &|_| {}).unwrap_err().to_string();
+    assert!(refused.contains("tpcc") && refused.contains("two-regions"), "{refused}");
+    assert!(!folder.exists(), "there is no run");
+}
+
+#[test]
 fn a_folder_that_was_measured_otherwise_is_not_gone_on_with() {
     let folder = std::env::temp_dir().join(format!("quorate-resume-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);

@@ -5,6 +5,7 @@
 //! the service manager that starts the server again.
 
 use super::{replicates, Found, Scale, Site, Test};
+use crate::drive::beside::beside;
 use crate::drive::writers::{door, table, Client, Door, Writers};
 use crate::fleet::Fleet;
 use crate::plan::{Grid, Point};
@@ -88,6 +89,10 @@ impl Test for Failover {
 
     fn harms(&self) -> bool {
         true
+    }
+
+    fn moves_primary(&self, system: &dyn System) -> bool {
+        system.fails_over()
     }
 
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
@@ -196,24 +201,13 @@ fn watched(
         let before = fleet.system().view(&mut connection)?;
         watched.push((connection, before));
     }
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let over = &over;
-        let watchers: Vec<_> = watched
-            .into_iter()
-            .map(|(connection, before)| {
-                scope.spawn(move || first_change(fleet.system(), connection, &before, over))
-            })
-            .collect();
-        let times = act();
-        over.store(true, Ordering::Relaxed);
-        let mut first = None;
-        for watcher in watchers {
-            let noticed = watcher.join().expect("a watcher panicked")?;
-            first = first.into_iter().chain(noticed).min();
-        }
-        Ok((times?, first))
-    })
+    let system = fleet.system();
+    let watch = |(connection, before): (Conn, String)| {
+        move |over: &AtomicBool| first_change(system, connection, &before, over)
+    };
+    let (times, noticed) = beside(watched.into_iter().map(watch), act);
+    let noticed = noticed.into_iter().collect::<Result<Vec<_>>>()?;
+    Ok((times?, noticed.into_iter().flatten().min()))
 }
 
 fn first_change(

@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Flow;
 
 const THRESHOLD: &str = "threshold ";
+/// The only one of the quick grid, and of systems that have none: theirs are all the same.
+const USUAL: u32 = 1000;
 /// Of a processor, for the slow one.
 const SHARE: f64 = 0.1;
 const CATCH_UP_LIMIT: Duration = Duration::from_secs(600);
@@ -29,15 +31,16 @@ impl Test for Flow {
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
         let thresholds: &[u32] = match scale.grid {
-            Grid::Quick => &[100, 10_000],
-            Grid::Default | Grid::Full => &[100, 1000, 10_000],
+            Grid::Quick => &[USUAL],
+            Grid::Default | Grid::Full => &[100, USUAL, 10_000],
         };
         let loads = thresholds.iter().map(|threshold| format!("{THRESHOLD}{threshold}"));
         grid(loads, &scale.clients(&[32], &[32], &[32]))
     }
 
+    /// With what the slow one has to apply afterwards.
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
-        scale.time
+        2 * scale.time
     }
 
     fn harms(&self) -> bool {
@@ -49,13 +52,14 @@ impl Test for Flow {
     }
 
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
-        replicates(system, place)
+        let is_usual = threshold(&place.load).is_ok_and(|threshold| threshold == USUAL);
+        let has_thresholds = !system.flow_control(Some(USUAL)).is_empty();
+        replicates(system, place) && (has_thresholds || is_usual)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let fleet = site.fleet;
-        let threshold = place.load.strip_prefix(THRESHOLD).and_then(|number| number.parse().ok());
-        let threshold: u32 = threshold.with_context(|| format!("no threshold: {}", place.load))?;
+        let threshold = threshold(&place.load)?;
         let tables = site.tables()?;
         let primary = fleet.primary()?;
         let slow = fleet.others(primary).next_back().context("there is no secondary")?;
@@ -90,5 +94,28 @@ impl Test for Flow {
             if limit.is_empty() { "none: it runs without".to_owned() } else { limit.join("; ") };
         found.facts.insert("flow control".into(), how);
         Ok(found)
+    }
+}
+
+fn threshold(load: &str) -> Result<u32> {
+    let number = load.strip_prefix(THRESHOLD).and_then(|number| number.parse().ok());
+    number.with_context(|| format!("{load:?} names no threshold"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_without_thresholds_is_measured_once() {
+        let place = |load: &str| Place { members: 3, load: load.into(), ..Place::default() };
+        let is_for = |name: &str, load: &str| {
+            let system = crate::system::named(name, &Default::default()).unwrap();
+            Flow.is_for(&*system, &place(load))
+        };
+        for load in ["threshold 100", "threshold 1000", "threshold 10000"] {
+            assert!(is_for("quorate", load) && is_for("galera", load), "{load}");
+            assert_eq!(is_for("async", load), load == "threshold 1000", "{load}");
+        }
     }
 }

@@ -59,6 +59,11 @@ pub trait Test: Sync {
         false
     }
 
+    /// Whether another member leads afterwards: what comes next has a new fleet.
+    fn moves_primary(&self, _system: &dyn System) -> bool {
+        false
+    }
+
     /// Whether it is measured on all networks, rather than on the first.
     fn is_everywhere(&self, scale: &Scale) -> bool {
         scale.grid == Grid::Full

@@ -13,8 +13,8 @@ use std::path::PathBuf;
         The hosts are network namespaces, so it needs root; the nodes' data is on the disk of \
         $QUORATE_LAB_DIR [default: /var/tmp]. All members share this machine: compare ratios, not \
         figures. Ctrl-C ends it with a report of what is done, and the same command with the same --out \
-        goes on from there. What was measured with another build, or otherwise, does not go into the same \
-        --out.\n\n\
+        goes on from there. What was measured with another build, with servers of another version, or \
+        otherwise, does not go into the same --out: name another one, or remove the folder.\n\n\
         Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md.\n\n\
         Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
         which and why.\n\n\
@@ -22,7 +22,7 @@ use std::path::PathBuf;
         quorate bench                              a night; --list says how long\n  \
         quorate bench oltp --networks lan,two-regions --systems quorate,galera\n  \
         quorate bench oltp latency --full --out full\n  \
-        quorate bench report full other-machine    merge and draw again",
+        quorate bench report full more --out both  merge runs of one machine, and draw them again",
     args_conflicts_with_subcommands = true
 )]
 pub struct Bench {

@@ -140,16 +140,17 @@ fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
 }
 
 fn list(args: &Bench) -> Result<u8> {
-    let takes = wish(args).map(|wish| wish.takes()).unwrap_or_else(|missing| {
+    let takes = wish(args).map(|wish| (wish.takes(), wish.networks_take()));
+    let (takes, networks_take) = takes.unwrap_or_else(|missing| {
         eprintln!("how long it takes is not known: {missing:#}");
-        BTreeMap::new()
+        (BTreeMap::new(), Duration::ZERO)
     });
     println!("Tests, and about how long each takes as asked for:");
     for test in suite::ALL {
         let time = takes.get(test.name()).map_or_else(|| "-".into(), |time| minutes(*time));
         println!("  {:<14} {time:>9}  {}", test.name(), test.about());
     }
-    println!("  {:<14} {:>9}", "", minutes(takes.values().sum()));
+    println!("  {:<14} {:>9}", "", minutes(takes.values().sum::<Duration>() + networks_take));
     println!("Systems:");
     let sources = Sources { provider: None, mysql_root: args.mysql_root.clone() };
     for system in system::all(&sources) {

@@ -132,7 +132,7 @@ impl Client {
     }
 }
 
-/// Clients at work.
+/// Clients at work. They end when this is dropped.
 pub struct Writers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Told>>,
@@ -187,15 +187,26 @@ impl Writers {
     }
 
     /// Stops the clients and collects what they know.
-    pub fn stop(self) -> Acks {
-        self.shared.stop.store(true, Ordering::Relaxed);
+    pub fn stop(mut self) -> Acks {
+        self.tell_to_stop();
         let end = Instant::now();
         let (mut acks, mut failed) = (Vec::new(), Vec::new());
-        for thread in self.threads {
+        for thread in std::mem::take(&mut self.threads) {
             let told = thread.join().expect("a writer panicked");
             acks.extend(told.acks);
             failed.extend(told.failed);
         }
         Acks::new(self.shared.begin, end, acks, failed)
+    }
+
+    fn tell_to_stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A measurement that fails leaves no clients that write on.
+impl Drop for Writers {
+    fn drop(&mut self) {
+        self.tell_to_stop();
     }
 }
