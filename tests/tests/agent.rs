@@ -114,7 +114,8 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
     let (code, said) = agent(followers[1]).order("/switchover", &wanted, Some(&bearer))?;
     assert_eq!((code, said), (200, format!("node{follower} leads now")));
     await_that("the new primary", || Ok(agent(follower).code("/primary")? == 200))?;
-    assert_eq!(agent(leader).code("/primary")?, 503);
+    // Each agent asks its own member ten times a second.
+    await_that("the end of the former primary", || Ok(agent(leader).code("/primary")? == 503))?;
     // As all agents tell it, from the group's log.
     for node in cluster.all() {
         let led = format!("node{follower} leads in term ");
@@ -149,8 +150,12 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
     assert!(hung < Duration::from_secs(2), "{hung:?}");
     assert!(slow[50] < ANSWER_MAX, "{slow:?}");
     await_that("the server back", || Ok(agent(follower).code("/read-only")? == 200))?;
+    // Late, or never, if it hung for longer than the agent waits.
     let events = agent(follower).json("/history")?.to_string();
-    assert!(events.contains("s to answer"), "{events}");
+    assert!(
+        ["s to answer", "does not answer"].iter().any(|what| events.contains(what)),
+        "{events}"
+    );
 
     // None is at that port.
     cluster.quorate(&["kill", &leader.to_string()])?;
