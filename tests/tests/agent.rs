@@ -107,6 +107,15 @@ fn agents_say_who_is_what_also_of_a_server_that_hangs() -> Result<()> {
         })?;
     }
     a_switchover_is_scheduled(agent(follower), follower, leader)?;
+    await_that("all agents to know who leads again", || {
+        let knows = |agent: &Agent| -> Result<bool> {
+            let cluster = agent.json("/cluster")?;
+            let members = cluster["members"].as_array().context("members")?;
+            let leads = members.iter().find(|member| member["role"] == "leader");
+            Ok(leads.is_some_and(|member| member["name"] == format!("node{leader}")))
+        };
+        agents.iter().try_fold(true, |all, agent| Ok(all && knows(agent)?))
+    })?;
     let stale = format!("{{\"leader\":\"node{follower}\"}}");
     let (code, said) = agent(follower).order("/switchover", &stale, Some(&bearer))?;
     assert_eq!((code, said.contains("nothing was done")), (412, true), "{said}");
