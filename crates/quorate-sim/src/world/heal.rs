@@ -155,10 +155,18 @@ impl World {
         }
     }
 
-    /// Whether the membership decides without `m`.
-    fn others_decide(&self, m: usize) -> bool {
+    /// Whether those that are not `m` decide without it: by the membership that is committed, and by what they go by,
+    /// which may be a newer one that needs `m` to be committed.
+    fn others_decide(&mut self, m: usize) -> bool {
         let needed = self.nodes[m].id;
-        decides(&self.committed_config.1, |id| id != needed)
+        let decide = |config: &Config| decides(config, |id| id != needed);
+        let others = self.nodes.iter_mut().enumerate().filter(|(slot, _)| *slot != m);
+        let mut processes = others.filter_map(|(_, node)| node.process.as_mut());
+        decide(&self.committed_config.1)
+            && processes.all(|process| {
+                let config = process.config();
+                config.members.is_empty() || decide(&config)
+            })
     }
 
     /// An operator does not take the disk of a voter whom the others cannot decide without, as its log counts:
