@@ -18,7 +18,7 @@
 //!   is done, [`journal`]: what is noted of it.
 //! * [`console`]: the page that shows the group live, and [`followers`]: who may look, if many want to.
 //! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
-//!   long, and with which certificate; [`expiry`]: when that ends.
+//!   long, and with which certificate.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,6 @@ mod connections;
 mod console;
 #[cfg(test)]
 mod dashboard;
-mod expiry;
 mod followers;
 mod history;
 mod http;

@@ -4,16 +4,13 @@
 //! use that is a second after the last look: when somebody connects, or asks for the certificate's end on a connection
 //! that stays. If they cannot be used, the former certificate stays in use, and a line says why, once for each change.
 
-use crate::expiry;
 use crate::journal::say;
 use parking_lot::{Mutex, MutexGuard};
-use quorate_live::{https_config, GroupError};
+use quorate_live::{https, GroupError, Https};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::TlsAcceptor;
 
 /// Between two looks at the files.
@@ -33,9 +30,7 @@ pub struct Tls {
 }
 
 struct State {
-    config: Arc<ServerConfig>,
-    /// Of the certificate in use, or of one behind it that ends sooner.
-    ends: Option<SystemTime>,
+    shown: Https,
     /// How the files were when they were read last, whatever came of it.
     read: [Stamp; 2],
     looked: Instant,
@@ -48,19 +43,18 @@ impl Tls {
     pub fn read(files: TlsFiles) -> Result<Tls, GroupError> {
         // Before they are read: a change meanwhile is seen at the next look.
         let read = files.stamps();
-        let config = https_config(&files.cert, &files.key)?;
-        let ends = expiry::first_end(&files.cert);
-        Ok(Tls { files, state: Mutex::new(State { config, ends, read, looked: Instant::now() }) })
+        let shown = https(&files.cert, &files.key)?;
+        Ok(Tls { files, state: Mutex::new(State { shown, read, looked: Instant::now() }) })
     }
 
-    /// Until the certificate ends, as it is now; below 0 from then on.
+    /// Until the certificate in use ends, or one behind it that ends sooner; below 0 from then on.
     pub fn days_left(&self) -> Option<i64> {
-        self.current().ends.map(|ends| expiry::days(ends, SystemTime::now()))
+        self.current().shown.expiry.as_ref().map(|expiry| expiry.days_left(SystemTime::now()))
     }
 
     /// With the certificate as it is now.
     pub fn acceptor(&self) -> TlsAcceptor {
-        self.current().config.clone().into()
+        self.current().shown.config.clone().into()
     }
 
     /// As the files are, or were a second ago.
@@ -79,10 +73,9 @@ impl Tls {
             return;
         }
         state.read = stamps;
-        match https_config(&self.files.cert, &self.files.key) {
-            Ok(config) => {
-                state.config = config;
-                state.ends = expiry::first_end(&self.files.cert);
+        match https(&self.files.cert, &self.files.key) {
+            Ok(shown) => {
+                state.shown = shown;
                 say(&format!("{} was read again", self.files.cert.display()));
             }
             Err(error) => say(&format!("the former certificate stays in use: {error}")),

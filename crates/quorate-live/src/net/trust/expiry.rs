@@ -8,8 +8,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// From when on it is told.
 const SOON_DAYS: i64 = 30;
 
+/// When something expires that connections stand on.
 #[derive(Clone, Debug)]
-pub(crate) struct Expiry {
+pub struct Expiry {
     /// The file with the certificate that ends first.
     pub path: PathBuf,
     pub at: SystemTime,
@@ -56,7 +57,7 @@ mod tests {
         };
         let second = Duration::from_secs(1);
         assert_eq!(told(now + 31 * DAY), (31, None));
-        for (at, days) in [(now + 31 * DAY - second, 30), (now + DAY / 2, 0)] {
+        for (at, days) in [(now + 31 * DAY - second, 30), (now + DAY / 2, 0), (now, 0)] {
             let (left, warning) = told(at);
             assert_eq!(left, days);
             assert!(warning.unwrap().contains(&format!("expires in {days} days")));
