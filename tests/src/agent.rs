@@ -31,7 +31,7 @@ impl Agent {
         }
         let mut child = Command::new(command_path())
             .args(["agent", "--listen", "127.0.0.1:0", "--member"])
-            .arg(format!("127.0.0.1:{}", cluster.base_port + 10 * node + 1))
+            .arg(cluster.group_address(node))
             .arg("--operator-file")
             .arg(&credential)
             .arg("--token-file")

@@ -130,6 +130,11 @@ impl TestCluster {
         self.dir.join(format!("node{node}"))
     }
 
+    /// Where a node's member listens.
+    pub fn group_address(&self, node: u16) -> String {
+        format!("127.0.0.1:{}", self.base_port + 10 * node + 1)
+    }
+
     pub fn socket(&self, node: u16) -> PathBuf {
         self.node_dir(node).join("mariadb.sock")
     }

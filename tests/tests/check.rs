@@ -25,10 +25,6 @@ fn check(cluster: &TestCluster, more: &[&str]) -> Result<Output> {
     cluster.try_quorate(&arguments)
 }
 
-fn group_address(cluster: &TestCluster, node: u16) -> String {
-    format!("127.0.0.1:{}", cluster.base_port + 10 * node + 1)
-}
-
 fn address(cluster: &TestCluster, node: u16) -> String {
     format!("127.0.0.1:{}", cluster.base_port + 10 * node)
 }
@@ -102,7 +98,7 @@ fn a_group_is_checked_without_an_account() -> Result<()> {
     let ann = ann.display().to_string();
     let new = ["operator", "new", "ann", "--read-only", "--secret-file", &secret, "--out", &ann];
     cluster.quorate(&new)?;
-    let seed = group_address(&cluster, 1);
+    let seed = cluster.group_address(1);
     let operator = ["--seed", &seed, "--operator-file", &ann, "--json"];
     let both = check(&cluster, &operator)?;
     assert_eq!(both.status.code(), Some(0), "{}", shown(&both));

@@ -30,8 +30,8 @@ impl Logger {
     /// A member of the cluster's group, on a port after those of the cluster's nodes.
     fn start(cluster: &TestCluster, dir: &Path) -> Result<Logger> {
         let port = cluster.base_port + 10 * (cluster.nodes + 1) + 1;
-        let join = cluster.all().into_iter().map(|node| cluster.base_port + 10 * node + 1);
-        let join: Vec<String> = join.map(|port| format!("127.0.0.1:{port}")).collect();
+        let all = cluster.all().into_iter();
+        let join: Vec<String> = all.map(|node| cluster.group_address(node)).collect();
         let file = secret_in(&cluster.dir).context("the cluster has no secret")?;
         let process = Command::new(quorate_tests::cluster::command_path())
             .args(["logger", "--name", "log1", "--cluster-name", "quorate"])

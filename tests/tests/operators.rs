@@ -36,7 +36,7 @@ impl Desk {
     }
 
     fn seed(&self, node: u16) -> String {
-        format!("127.0.0.1:{}", self.cluster.base_port + 10 * node + 1)
+        self.cluster.group_address(node)
     }
 
     /// Asks this member first.

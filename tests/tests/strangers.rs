@@ -16,10 +16,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A pause that no client notices, on a machine with two busy cores.
 const GAP: Duration = Duration::from_secs(1);
 
-fn address(cluster: &TestCluster, node: u16) -> String {
-    format!("127.0.0.1:{}", cluster.base_port + 10 * node + 1)
-}
-
 fn secret_file(cluster: &TestCluster) -> Result<PathBuf> {
     secret_in(&cluster.dir).context("the cluster has no secret")
 }
@@ -41,7 +37,7 @@ fn without_the_secret_nothing_is_heard_and_nobody_is_disturbed() -> Result<()> {
     let other = cluster.dir.join("another-secret");
     Secret::new()?.write(&other)?;
     let leader = cluster.leader()?;
-    let port = address(&cluster, leader);
+    let port = cluster.group_address(leader);
     let known = query_status(&port, &by(&own))?;
     ensure!(known.iter().any(|(name, _)| name == "voters"), "{known:?}");
 
@@ -109,7 +105,7 @@ fn the_secret_is_changed_under_load() -> Result<()> {
         writers.wait_acked(Instant::now(), LIMIT)?;
     }
     for node in cluster.all() {
-        let port = address(&cluster, node);
+        let port = cluster.group_address(node);
         ensure!(query_status(&port, &by(&former)).is_err(), "node{node} takes the former secret");
         ensure!(query_status(&port, &by(&file)).is_ok(), "node{node} does not take the new one");
     }
@@ -137,7 +133,7 @@ fn the_secret_is_changed_under_load() -> Result<()> {
 #[test]
 fn the_servers_allow_list_is_honoured() -> Result<()> {
     let cluster = TestCluster::up(1, "")?;
-    let (port, secret) = (address(&cluster, 1), by(&secret_file(&cluster)?));
+    let (port, secret) = (cluster.group_address(1), by(&secret_file(&cluster)?));
     ensure!(query_status(&port, &secret).is_ok(), "an empty list lets everybody in");
     // What the server said of an address is remembered for a second.
     let becomes = |admitted: bool, why: &str| {

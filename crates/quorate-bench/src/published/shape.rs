@@ -5,7 +5,7 @@
 //! of them.
 
 use super::{rows, PUBLISHED};
-use crate::record::{Cell, Place, Spread, Summary};
+use crate::record::{clients_words, Cell, Place, Spread, Summary};
 use serde::Serialize;
 
 /// How far a ratio may be from the published one, either way.
@@ -159,9 +159,7 @@ impl Judge<'_> {
                 published(&place, "gr-persisted", "tps"),
                 published(&place, "async", "tps"),
             );
-            let near = self.near(&place);
-            let here =
-                near.and_then(|place| self.summary.ratio(place, "gr-eventual", "async", "tps"));
+            let here = self.ratio_here("tps", ((&place, "gr-eventual"), (&place, "async")));
             checks.push(ratio_check(&what, published, here));
         }
         checks
@@ -247,9 +245,7 @@ impl Judge<'_> {
         }
         for (load, name) in [("read_write", "oltp_rw"), ("update_index", "update_index")] {
             let place = place("scale", "lan", &format!("{load} durable"), 0);
-            let here = self
-                .near(&place)
-                .and_then(|place| self.summary.ratio(place, "gr-eventual", "async", "best_tps"));
+            let here = self.ratio_here("best_tps", ((&place, "gr-eventual"), (&place, "async")));
             let published = PUBLISHED.scale.gr_share_of_async.get(name).copied();
             let what = format!("gr-eventual over async, {load} durable");
             checks.push(ratio_check(&what, published, here));
@@ -263,13 +259,9 @@ impl Judge<'_> {
         let check = |clients: u32| {
             let (synced, unsynced) = (at("log synced", clients), at("log unsynced", clients));
             let of = |place| published(place, "gr-redesigned", "tps");
-            let here = || {
-                let (synced, unsynced) = (self.near(&synced)?, self.near(&unsynced)?);
-                let pair = ((synced, "gr-eventual"), (unsynced, "gr-eventual"));
-                self.summary.ratio_between(pair.0, pair.1, "tps")
-            };
+            let pair = ((&synced, "gr-eventual"), (&unsynced, "gr-eventual"));
             let what = format!("log synced over unsynced, {}", clients_words(clients));
-            ratio_check(&what, ratio_of(of(&synced), of(&unsynced)), here())
+            ratio_check(&what, ratio_of(of(&synced), of(&unsynced)), self.ratio_here("tps", pair))
         };
         [50, 100].map(check).into()
     }
@@ -295,11 +287,17 @@ impl Judge<'_> {
         let (above, below) = pair;
         let theirs =
             ratio_of(published(above.0, above.1, figure), published(below.0, below.1, figure));
-        let here = || {
-            let (above, below) = ((self.near(above.0)?, above.1), (self.near(below.0)?, below.1));
-            self.summary.ratio_between(above, below, figure)
-        };
-        ratio_check(what, theirs, here())
+        ratio_check(what, theirs, self.ratio_here(figure, pair))
+    }
+
+    /// Between two figures here, each at the place that is near.
+    fn ratio_here(
+        &self,
+        figure: &str,
+        (above, below): ((&Place, &str), (&Place, &str)),
+    ) -> Option<Spread> {
+        let (above, below) = ((self.near(above.0)?, above.1), (self.near(below.0)?, below.1));
+        self.summary.ratio_between(above, below, figure)
     }
 
     /// A figure that does not depend on how fast a machine is, as it is.
@@ -353,10 +351,6 @@ const NO_CELLS: &str = "no cells";
 fn place(test: &str, network: &str, load: &str, clients: u32) -> Place {
     let (test, network, load) = (test.to_owned(), network.to_owned(), load.to_owned());
     Place { test, network, members: 3, load, clients }
-}
-
-fn clients_words(clients: u32) -> String {
-    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
 }
 
 fn oltp(network: &str, clients: u32) -> Place {

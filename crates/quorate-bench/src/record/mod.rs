@@ -157,14 +157,17 @@ impl Place {
         if self.members != 3 {
             words.push(format!("{} members", self.members));
         }
-        match self.clients {
-            0 => {}
-            1 => words.push("1 client".to_owned()),
-            clients => words.push(format!("{clients} clients")),
+        if self.clients > 0 {
+            words.push(clients_words(self.clients));
         }
         words.retain(|word| !word.is_empty());
         words.join(", ")
     }
+}
+
+/// `1 client`, `64 clients`.
+pub(crate) fn clients_words(clients: u32) -> String {
+    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
 }
 
 /// By the size that a load names, where it does: 10 MB is before 1 GB.

@@ -2,7 +2,7 @@
 
 use super::standing::{times, QUORATE};
 use super::Told;
-use crate::record::{Place, Summary};
+use crate::record::{clients_words, Place, Summary};
 use maud::{html, Markup};
 use quorate_report::page::{self, Section, Tone};
 use serde::Serialize;
@@ -174,10 +174,6 @@ pub(super) fn line(told: &Told) -> Option<String> {
     let met = outcomes.iter().filter(|outcome| outcome.met).count();
     let words = format!("Goals of the project: {met} of {} met.\n", outcomes.len());
     (!outcomes.is_empty()).then_some(words)
-}
-
-fn clients_words(clients: u32) -> String {
-    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
 }
 
 const fn goal(

@@ -139,7 +139,8 @@ impl<'a> Told<'a> {
             title: "Replication, measured side by side".into(),
             about: html! {
                 (self.began()) " · " (run.machine.line())
-                @if !self.grids().is_empty() { " · " (self.grids()) " grid" }
+                @let grids = self.grids();
+                @if !grids.is_empty() { " · " (grids) " grid" }
                 @for invocation in &run.invocations { br; code { (invocation.command) } }
             },
             tone: overall.tone(),

@@ -148,9 +148,6 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
     if figures.is_empty() {
         return Markup::default();
     }
-    let value = |place: &Place, system: &str, figure: &Figure| {
-        told.summary.figure(place, system, figure.name)
-    };
     let table = html! { table {
         thead { tr {
             th { "" } th { "" } th { "primary" }
@@ -162,7 +159,9 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
             td { (page::system(&system, &told.title(&system))) }
             td { (primary(told, place, &system)) }
             @for figure in &figures {
-                td.n { @if let Some(spread) = value(place, &system, figure) { (figure.show(spread.median)) } }
+                td.n { @if let Some(spread) = told.summary.figure(place, &system, figure.name) {
+                    (figure.show(spread.median))
+                } }
             }
             td { (also(told, place, &system)) }
         } } }

@@ -161,12 +161,10 @@ impl Drop for Listed<'_> {
 impl State {
     /// Whether one more connection of this operator may be; where another one is in the way, it has ended.
     fn has_room_for(&mut self, operator: &Operator, is_here: bool) -> bool {
-        let mut count = BTreeMap::<&Operator, (usize, u64)>::new();
-        for (number, connection) in &self.open {
-            if let Some(operator) = &connection.operator {
-                count.entry(operator).or_insert((0, *number)).0 += 1;
-            }
-        }
+        let operators = self.open.iter();
+        let count = counted(operators.filter_map(|(number, connection)| {
+            connection.operator.as_ref().map(|operator| (*number, operator))
+        }));
         let own = count.get(operator).map_or(0, |(own, _)| *own);
         if own >= OF_ONE_MAX {
             return false;
@@ -174,14 +172,18 @@ impl State {
         if count.values().map(|(of_one, _)| of_one).sum::<usize>() < OPERATORS_MAX {
             return true;
         }
-        let most = count.into_values().max_by_key(|(of_one, oldest)| (*of_one, Reverse(*oldest)));
-        let Some((_, oldest)) = most.filter(|(of_one, _)| is_here || *of_one > own + 1) else {
+        let gives_way = |(of_one, _): &(usize, u64)| is_here || *of_one > own + 1;
+        let Some((_, oldest)) = most(count).filter(gives_way) else {
             return false;
         };
-        if let Some(ended) = self.open.remove(&oldest) {
+        self.end(oldest);
+        true
+    }
+
+    fn end(&mut self, number: u64) {
+        if let Some(ended) = self.open.remove(&number) {
             shut(&ended.stream);
         }
-        true
     }
 
     fn pause(&mut self, operator: Operator, now: Instant) -> Duration {
@@ -206,9 +208,8 @@ impl State {
         if strangers.clone().count() < STRANGERS_MAX {
             return;
         }
-        let oldest = oldest_of_most(strangers);
-        if let Some(connection) = oldest.and_then(|number| self.open.remove(&number)) {
-            shut(&connection.stream);
+        if let Some(oldest) = oldest_of_most(strangers) {
+            self.end(oldest);
         }
     }
 }
@@ -216,12 +217,21 @@ impl State {
 /// Of connections, each with its number and what stands for its host, the oldest first: the oldest of the host
 /// that has most, and of hosts that have as many, of the one that has been here longest.
 pub fn oldest_of_most(open: impl Iterator<Item = (u64, IpAddr)>) -> Option<u64> {
-    let mut by_host: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
-    for (number, host) in open {
-        by_host.entry(host).or_insert((0, number)).0 += 1;
+    most(counted(open)).map(|(_, oldest)| oldest)
+}
+
+/// By whose they are, of connections, the oldest first: how many, and the number of the oldest.
+fn counted<K: Ord>(open: impl Iterator<Item = (u64, K)>) -> BTreeMap<K, (usize, u64)> {
+    let mut counted = BTreeMap::new();
+    for (number, whose) in open {
+        counted.entry(whose).or_insert((0, number)).0 += 1;
     }
-    let most = by_host.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)));
-    most.map(|(_, oldest)| oldest)
+    counted
+}
+
+/// Of who has most; of those that have as many, of who has been here longest.
+fn most<K>(counted: BTreeMap<K, (usize, u64)>) -> Option<(usize, u64)> {
+    counted.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)))
 }
 
 /// What stands for all addresses that one host may have: of IPv6, its network of 64 bits.
