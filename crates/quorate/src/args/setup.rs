@@ -1,6 +1,6 @@
 //! What `setup` is told.
 
-use crate::setup::provider::setting;
+use crate::setup::provider::{setting, ZONE};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -61,5 +61,5 @@ pub struct Setup {
 }
 
 fn zone(text: &str) -> Result<String, String> {
-    setting(&format!("quorate.zone={text}")).map(|(_, zone)| zone)
+    setting(&format!("{ZONE}={text}")).map(|(_, zone)| zone)
 }

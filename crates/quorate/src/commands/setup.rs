@@ -206,13 +206,10 @@ fn ineffective<'a>(
     transfers: &Installed,
 ) -> Vec<(&'a str, String)> {
     let mut problems = Vec::new();
-    let mut read = server;
-    for line in text.lines() {
-        if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            read = if group == TRANSFERS { transfers } else { server };
-        }
-        let Some((name, value)) = line.split_once('=') else { continue };
-        let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+    for (group, line) in file::lines(text) {
+        let Some((name, value)) = file::setting(line) else { continue };
+        let read = if group == TRANSFERS { transfers } else { server };
+        let value = value.trim_matches('"');
         match read.option(name) {
             Some(found) if found == value => {}
             Some(found) => {

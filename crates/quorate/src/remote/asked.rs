@@ -1,7 +1,7 @@
 //! All members of a group are asked at once, each for itself.
 
 use crate::failure::{Failure, NO_PERMISSION, UNREACHABLE};
-use quorate_live::port::{Answer, Operating, Report, Request, Unanswered};
+use quorate_live::port::{Answer, MemberReport, Operating, Report, Request, Unanswered};
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 use std::sync::Arc;
@@ -35,6 +35,11 @@ pub fn silent(answers: &Answers) -> impl Iterator<Item = (&String, &Unanswered)>
 
 pub fn reports(answers: &Answers) -> impl Iterator<Item = &Report> {
     answers.values().filter_map(|answer| answer.as_ref().ok())
+}
+
+/// As the member says it itself, if it does.
+pub fn said_by<'a>(member: &MemberReport, answers: &'a Answers) -> Option<&'a Report> {
+    reports(answers).find(|report| report.own.id == member.id)
 }
 
 /// Who is in the newest term, leads there, and has most of the log knows the group best.

@@ -1,7 +1,7 @@
 //! What no member says of itself, but several together: links that are cut, releases that differ, and how many more may
 //! be lost.
 
-use super::asked::{reports, Answers};
+use super::asked::{said_by, Answers};
 use super::survey::Survey;
 use super::voters::Voters;
 use quorate_live::port::{MemberReport, Report};
@@ -83,10 +83,6 @@ pub fn notes(survey: &Survey) -> Vec<String> {
     [releases(survey), level(survey), few(survey)].into_iter().flatten().collect()
 }
 
-fn said_by<'a>(member: &MemberReport, answers: &'a Answers) -> Option<&'a Report> {
-    reports(answers).find(|report| report.own.id == member.id)
-}
-
 /// Members are missing, and there is none to spare.
 fn thin(survey: &Survey) -> Option<String> {
     let voters = Voters::of(survey);
@@ -142,17 +138,23 @@ fn releases(survey: &Survey) -> Option<String> {
     })
 }
 
-/// Once all know a higher level, the leader raises it by itself.
+impl Survey {
+    /// The level that the group could have, and without whom, if somebody holds it back. Once all know a higher one,
+    /// the leader raises it by itself.
+    pub fn held_back(&self) -> Option<&Levels> {
+        let Levels { highest, without } = &self.levels;
+        (self.level < *highest && !without.is_empty()).then_some(&self.levels)
+    }
+}
+
 fn level(survey: &Survey) -> Option<String> {
-    let Levels { highest, without } = &survey.levels;
-    (survey.level < *highest && !without.is_empty()).then(|| {
-        format!(
-            "the group stays at feature level {}, though {highest} is known to others: {} runs an older release, or is \
-             away since the upgrade. Upgrade it, bring it back, or remove it (quorate member remove)",
-            survey.level,
-            without.join(", ")
-        )
-    })
+    let Levels { highest, without } = survey.held_back()?;
+    Some(format!(
+        "the group stays at feature level {}, though {highest} is known to others: {} runs an older release, or is \
+         away since the upgrade. Upgrade it, bring it back, or remove it (quorate member remove)",
+        survey.level,
+        without.join(", ")
+    ))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod voters;
 pub use between::{Cut, End as CutEnd, Levels};
 pub use clusters::{Clusters, Known};
 pub use survey::{Health, NodeSurvey, Survey, SYNCED};
-pub use trouble::{is_recent, CERTIFICATE_DAYS, LAG_MIN, LAG_SECONDS_MIN};
+pub use trouble::{recent_fault, CERTIFICATE_DAYS};
 pub use voters::{Voter, Voters};
 
 use crate::args::Target;

@@ -1,6 +1,6 @@
 //! How a group is, member by member: as each says of itself, and as whoever knows the group best says who they are.
 
-use super::asked::{best, gather, nobody, reports, silent, Answers};
+use super::asked::{best, gather, nobody, reports, said_by, silent, Answers};
 use super::between::{self, cuts, levels, notes, Cut, Levels};
 use super::order::by_name;
 use super::trouble::troubles;
@@ -178,7 +178,7 @@ impl NodeSurvey {
         answers: &Answers,
         committed: Option<i64>,
     ) -> NodeSurvey {
-        let report = reports(answers).find(|report| report.own.id == member.id);
+        let report = said_by(member, answers);
         let own = report.map(|report| report.own.clone());
         let unanswered = match (&own, answers.get(&member.address)) {
             (Some(_), _) => None,

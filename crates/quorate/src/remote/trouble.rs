@@ -7,8 +7,8 @@ use crate::view::table::human_age;
 use quorate_live::port::{Fault, OwnReport};
 
 /// From so many write sets on, a node is told to be behind; a burst is not worth a word.
-pub const LAG_MIN: i64 = 1000;
-pub const LAG_SECONDS_MIN: f64 = 5.0;
+const LAG_MIN: i64 = 1000;
+const LAG_SECONDS_MIN: f64 = 5.0;
 pub const CERTIFICATE_DAYS: i64 = 30;
 /// An older error is no trouble any more.
 const FAULT_SECONDS: u64 = 600;
@@ -28,7 +28,7 @@ pub fn troubles(survey: &Survey) -> Vec<String> {
     found
 }
 
-pub fn is_recent(fault: &Fault) -> bool {
+pub(super) fn is_recent(fault: &Fault) -> bool {
     fault.seconds_ago <= FAULT_SECONDS
 }
 
@@ -78,10 +78,22 @@ fn of_state(node: &NodeSurvey, say: &mut impl FnMut(String)) {
     }
 }
 
+impl NodeSurvey {
+    /// By how many write sets, the first of them so many seconds old, if that is worth a word.
+    pub fn behind(&self) -> Option<(i64, f64)> {
+        let seconds = self.lag_seconds.unwrap_or_default();
+        let lag = self.lag.filter(|lag| seconds >= LAG_SECONDS_MIN || *lag >= LAG_MIN)?;
+        Some((lag, seconds))
+    }
+}
+
+/// The last one, unless that is long ago.
+pub fn recent_fault(own: &OwnReport) -> Option<&Fault> {
+    own.last_fault.as_ref().filter(|fault| is_recent(fault))
+}
+
 fn of_member(node: &NodeSurvey, own: &OwnReport, say: &mut impl FnMut(String)) {
-    let old = node.lag_seconds.is_some_and(|seconds| seconds >= LAG_SECONDS_MIN);
-    if let Some(lag) = node.lag.filter(|lag| old || *lag >= LAG_MIN) {
-        let seconds = node.lag_seconds.unwrap_or_default();
+    if let Some((lag, seconds)) = node.behind() {
         say(format!(
             "is behind by {lag} write sets, the first of them {seconds:.0} s old: see what holds its appliers \
              (SHOW PROCESSLIST); what it reads may be old"
@@ -101,7 +113,7 @@ fn of_member(node: &NodeSurvey, own: &OwnReport, say: &mut impl FnMut(String)) {
             }
         });
     }
-    if let Some(fault) = own.last_fault.as_ref().filter(|fault| is_recent(fault)) {
+    if let Some(fault) = recent_fault(own) {
         let ago = human_age(fault.seconds_ago);
         say(format!("had an error {ago} ago: {}", fault.message));
     }

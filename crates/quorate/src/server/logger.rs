@@ -1,6 +1,7 @@
 //! A logger that the command runs: how it is started, and what it answers.
 
 use crate::cluster::{Cluster, Node};
+use crate::setup::provider::ProviderOptions;
 use anyhow::Result;
 use quorate_lab::server::{logger_arguments, runnable_program, secret_in};
 use quorate_live::{parse_bool, query_status, Security};
@@ -71,11 +72,9 @@ fn security(cluster: &Cluster) -> Result<Security> {
 
 /// With what a server's provider options have its log encrypted; loggers of the cluster do as its servers do.
 pub fn log_key_file(provider_options: &str) -> Option<PathBuf> {
-    let pairs = provider_options.split(';').filter_map(|pair| pair.split_once('='));
-    let options: HashMap<&str, &str> =
-        pairs.map(|(key, value)| (key.trim(), value.trim())).collect();
-    let file = options.get("quorate.encrypt_key_file").filter(|file| !file.is_empty())?;
-    let is_off = options.get("quorate.encrypt").copied().and_then(parse_bool) == Some(false);
+    let options = ProviderOptions::parse(provider_options);
+    let file = options.get("quorate.encrypt_key_file")?;
+    let is_off = options.get("quorate.encrypt").and_then(parse_bool) == Some(false);
     (!is_off).then(|| PathBuf::from(file))
 }
 

@@ -124,7 +124,7 @@ fn kept<'a>(former: &'a str, settings: &Settings<'_>) -> Vec<(&'a str, Vec<&'a s
 }
 
 /// Those that are not empty, with the group that they stand in; the head is none.
-fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut group = SERVER;
     let lines = text.strip_prefix(HEAD).unwrap_or(text).lines().map(str::trim);
     lines.filter(|line| !line.is_empty()).filter_map(move |line| {
@@ -139,7 +139,7 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// `name = value`; of a comment none.
-fn setting(line: &str) -> Option<(&str, &str)> {
+pub fn setting(line: &str) -> Option<(&str, &str)> {
     if line.starts_with(['#', ';', '!']) {
         return None;
     }

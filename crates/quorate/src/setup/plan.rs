@@ -10,11 +10,10 @@ use super::{missing_packages, Installed};
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Result};
-use quorate_lab::server::{find_provider, transfer_options, SERVER_OPTIONS};
+use quorate_lab::server::{find_provider, transfer_options, Ports, SERVER_OPTIONS};
 use quorate_live::{page, SecretOptions, Security};
 use std::path::{Path, PathBuf};
 
-const GROUP_PORT: u16 = 4567;
 const CLUSTER_NAME: &str = "quorate";
 const SECRET: &str = "/etc/mysql/quorate.secret";
 
@@ -130,7 +129,7 @@ impl Decided {
         // The group's port is on all IPv4 addresses otherwise.
         if is_v6(&own) && options.get(LISTEN).is_none() {
             let base = options.get("base_port").and_then(|port| port.parse().ok());
-            let port = port(&own).or(base).unwrap_or(GROUP_PORT);
+            let port = port(&own).or(base).unwrap_or(Ports::USUAL.group);
             options.set(LISTEN, &format!("tcp://[::]:{port}"));
         }
         let mut first = vec![(DIR, dir.display().to_string())];

@@ -100,8 +100,7 @@ fn releases(survey: &Survey, found: &mut Vec<Finding>) {
         let what = format!("releases of Quorate differ: {differing}");
         found.push(finding(Weight::Warning, what, advice));
     }
-    let Levels { highest, without } = &survey.levels;
-    if survey.level < *highest && !without.is_empty() {
+    if let Some(Levels { highest, without }) = survey.held_back() {
         found.push(finding(
             Weight::Warning,
             format!(

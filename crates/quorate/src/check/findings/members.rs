@@ -1,7 +1,7 @@
 //! Of one member of a group, by what it reports of itself.
 
 use super::{finding, slow_disk, Finding, Weight, SYNC_MAX};
-use crate::remote::{is_recent, NodeSurvey, CERTIFICATE_DAYS, LAG_MIN, LAG_SECONDS_MIN, SYNCED};
+use crate::remote::{recent_fault, NodeSurvey, CERTIFICATE_DAYS, SYNCED};
 use crate::view::table::human_age;
 use quorate_live::page;
 use quorate_live::port::{LogReport, OwnReport};
@@ -29,7 +29,7 @@ pub fn of_member(node: &NodeSurvey) -> Vec<Finding> {
             "renew it, then FLUSH SSL, before the connections of the group end",
         ));
     }
-    if let Some(fault) = own.last_fault.as_ref().filter(|fault| is_recent(fault)) {
+    if let Some(fault) = recent_fault(own) {
         let ago = human_age(fault.seconds_ago);
         found.push(finding(
             Weight::Warning,
@@ -110,9 +110,7 @@ fn slowest_of_a_hundred(buckets: &[(u64, u64)], beyond: u64) -> Option<Duration>
 }
 
 fn lag(node: &NodeSurvey, found: &mut Vec<Finding>) {
-    let seconds = node.lag_seconds.unwrap_or_default();
-    let is_old = seconds >= LAG_SECONDS_MIN;
-    if let Some(lag) = node.lag.filter(|lag| is_old || *lag >= LAG_MIN) {
+    if let Some((lag, seconds)) = node.behind() {
         found.push(finding(
             Weight::Warning,
             format!("it is {lag} write sets behind, the first of them {seconds:.0} s old"),

@@ -6,7 +6,7 @@
 use super::between::even;
 use super::{finding, Finding, Weight};
 use crate::remote::{Survey, Voter, Voters};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pub fn votes(survey: &Survey, found: &mut Vec<Finding>) {
     let voters = Voters::of(survey);
@@ -17,7 +17,7 @@ pub fn votes(survey: &Survey, found: &mut Vec<Finding>) {
     let vital = voters.vital();
     members(&voters, &vital, found);
     leaders(&voters, found);
-    zones(&voters, &vital.into_iter().collect(), survey.rules.zones, found);
+    zones(&voters, &vital, survey.rules.zones, found);
 }
 
 /// `vital`: each of them stops the writes when it is lost.
@@ -56,14 +56,14 @@ fn leaders(voters: &Voters, found: &mut Vec<Finding>) {
 }
 
 /// `vital`: who is told of already.
-fn zones(voters: &Voters, vital: &BTreeSet<&str>, zones_min: u8, found: &mut Vec<Finding>) {
+fn zones(voters: &Voters, vital: &[&str], zones_min: u8, found: &mut Vec<Finding>) {
     let mut zones: BTreeMap<&str, Vec<&Voter>> = BTreeMap::new();
     voters.0.iter().for_each(|voter| zones.entry(&voter.member.zone).or_default().push(voter));
     if zones.len() < 2 {
         return;
     }
     let is_vital = |(zone, within): &(&&str, &Vec<&Voter>)| {
-        let told = within.iter().any(|voter| vital.contains(&*voter.member.name));
+        let told = within.iter().any(|voter| vital.contains(&&*voter.member.name));
         !told && !voters.go_on_without(|lost| lost.member.zone == ***zone)
     };
     let named = |zone: &str| match zone {
