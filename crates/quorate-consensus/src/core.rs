@@ -23,6 +23,7 @@ mod heartbeat;
 mod held;
 mod lags;
 mod membership;
+mod outgrown;
 mod read;
 mod replicate;
 mod round_trips;
@@ -46,6 +47,7 @@ use election::Poll;
 use heartbeat::Rounds;
 use held::Held;
 use lags::Lags;
+use outgrown::Ahead;
 use read::{ForwardedReads, LeaderReads};
 use round_trips::RoundTrips;
 use std::collections::BTreeMap;
@@ -81,6 +83,8 @@ pub struct Consensus {
     /// What this term's leader said to be committed.
     told: Index,
     held: Held,
+    /// When a member without a vote may next lead this one on to another term, if it leads.
+    outgrow_due_ms: u64,
     /// Until when the leaps of others' terms that were taken over so far would last, one after each pause.
     leaps_due_ms: u64,
     reads: ForwardedReads,
@@ -107,6 +111,7 @@ struct Leadership {
     rounds: Rounds,
     reads: LeaderReads,
     transfer: Option<Transfer>,
+    ahead: Option<Ahead>,
     /// Somebody was allowed to stand in spite of the lease.
     lease_given_up: bool,
 }
@@ -147,6 +152,7 @@ impl Consensus {
             acknowledged: 0,
             told: 0,
             held: Held::default(),
+            outgrow_due_ms: 0,
             leaps_due_ms: 0,
             reads,
             transfers: Transfers::new(now_ms),

@@ -63,6 +63,8 @@ pub enum Objection {
     NoVoter,
     /// The term has another leader.
     SecondLeader,
+    /// It is an answer from a later term, and its sender has no vote.
+    Ahead,
     /// It is an answer, and its sender is in no configuration that may be in force.
     Stranger,
     /// It acknowledges what was never sent.

@@ -31,6 +31,7 @@ impl Cause {
             Cause::Core(Objection::Unsound) => "unsound",
             Cause::Core(Objection::Leap) => "leap",
             Cause::Core(Objection::NoVoter) => "no_voter",
+            Cause::Core(Objection::Ahead) => "ahead",
             Cause::Core(Objection::SecondLeader) => "second_leader",
             Cause::Core(Objection::Stranger) => "stranger",
             Cause::Core(Objection::NeverSent) => "never_sent",
@@ -48,7 +49,7 @@ impl Cause {
     pub fn may_be_honest(self) -> bool {
         matches!(
             self,
-            Cause::Core(Objection::NoVoter | Objection::Stranger)
+            Cause::Core(Objection::NoVoter | Objection::Ahead | Objection::Stranger)
                 | Cause::NoMember
                 | Cause::Unasked
         )
@@ -61,6 +62,7 @@ impl Cause {
             Cause::Core(Objection::NoVoter) => {
                 "it begins another term while the group has a leader, and has no vote"
             }
+            Cause::Core(Objection::Ahead) => "it answers from a later term, and has no vote",
             Cause::Core(Objection::SecondLeader) => "it leads in a term that has another leader",
             Cause::Core(Objection::Stranger) => {
                 "it answers, and is no member as far as is known here"

@@ -4,6 +4,8 @@
 //! Invariants:
 //! - an answer counts only from a member of a configuration that may be in force, or that this leader sends
 //!   its log to;
+//! - an answer leads on to another term only if a voter gives it: who has no vote deposes nobody
+//!   ([`super::outgrown`] has those that are ahead follow again);
 //! - while a leader is in office, as far as this member knows, only voters begin another term. Without one
 //!   anybody may who was let in: a member that was away does not know who was admitted meanwhile, and the
 //!   leader it waits for may be one of those;
@@ -21,9 +23,12 @@ use crate::types::{MemberId, Term};
 
 impl Consensus {
     /// Whether it counts; what does not is noted.
-    pub(super) fn believes(&self, message: &Message, fx: &mut Effects) -> bool {
+    pub(super) fn believes(&mut self, message: &Message, fx: &mut Effects) -> bool {
         match self.objection(message) {
             Some(objection) => {
+                if objection == Objection::Ahead {
+                    self.note_ahead(message.term);
+                }
                 fx.rejected.push(Rejected { from: message.from, objection });
                 false
             }
@@ -59,7 +64,7 @@ impl Consensus {
             MessageBody::PreVote { .. }
             | MessageBody::Vote { .. }
             | MessageBody::ForcedVote { .. } => None,
-            MessageBody::ReadIndexReply { .. } => None,
+            MessageBody::ReadIndexReply { .. } => self.objection_to_term(message),
             // Whose it is matters where it is counted.
             MessageBody::AppendReply { .. } if !self.is_leader() => None,
             MessageBody::PreVoteReply { .. }
@@ -77,6 +82,9 @@ impl Consensus {
         if !self.knows(message.from) {
             return Some(Objection::Stranger);
         }
+        if let Some(objection) = self.objection_to_term(message) {
+            return Some(objection);
+        }
         let Role::Leader(leadership) = &self.role else { return None };
         let beyond = match message.body {
             MessageBody::AppendReply { matched } | MessageBody::SnapshotReply { matched } => {
@@ -86,6 +94,13 @@ impl Consensus {
             _ => false,
         };
         (message.term == self.hard.term && beyond).then_some(Objection::NeverSent)
+    }
+
+    /// To an answer that would lead on to another term.
+    fn objection_to_term(&self, message: &Message) -> Option<Objection> {
+        let is_voter = |config: &crate::Config| config.is_voter(message.from);
+        let leads_on = message.term > self.hard.term;
+        (leads_on && !self.configs.possible(self.commit).any(is_voter)).then_some(Objection::Ahead)
     }
 
     /// Whether this is no voter, as far as this member knows any, while there is a leader that it hears.

@@ -48,6 +48,9 @@ impl Consensus {
             return self.become_follower(term, None, fx);
         }
         self.expire_transfer();
+        if self.outgrows(fx) {
+            return;
+        }
         self.dismiss_departed();
         self.choose_transfer_target(fx);
         let now_ms = self.now_ms;

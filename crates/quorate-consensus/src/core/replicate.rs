@@ -35,6 +35,7 @@ impl Consensus {
             rounds: Rounds::default(),
             reads: Default::default(),
             transfer: None,
+            ahead: None,
             lease_given_up: false,
         };
         self.role = Role::Leader(Box::new(leadership));

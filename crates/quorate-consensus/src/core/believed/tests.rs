@@ -81,7 +81,19 @@ fn a_leader_is_not_deposed_by_who_has_no_vote() {
     for event in [beat(9, 7), vote(9, 7, true), snapshot(9, 7)] {
         assert_eq!(rejected(&mut leader, 5001, event), Objection::NoVoter);
     }
-    let answers = [
+    for body in answers() {
+        let expected = match body {
+            MessageBody::ReadIndexReply { .. } => Objection::Ahead,
+            _ => Objection::Stranger,
+        };
+        assert_eq!(rejected(&mut leader, 5001, from(9, 7, body)), expected);
+    }
+    step(&mut leader, 5001, beat(3, 7));
+    assert_eq!(leader.term(), 7);
+}
+
+fn answers() -> [MessageBody; 9] {
+    [
         MessageBody::HeartbeatReply { round: 0, persisted_last: 0 },
         MessageBody::AppendReply { matched: 1 },
         MessageBody::AppendReject { rejected: 1, hint: LogPosition::default() },
@@ -90,12 +102,70 @@ fn a_leader_is_not_deposed_by_who_has_no_vote() {
         MessageBody::VoteReply { granted: true },
         MessageBody::ForcedVoteReply { granted: true, commit: LogPosition::default() },
         MessageBody::ReadIndex { ctx: 1 },
-    ];
-    for body in answers {
-        assert_eq!(rejected(&mut leader, 5001, from(9, 7, body)), Objection::Stranger);
+        MessageBody::ReadIndexReply { ctx: 1, index: 1 },
+    ]
+}
+
+/// Leads 2, 3 and the learner 4, in term 1.
+fn leader_with_learner() -> Consensus {
+    let mut leader = member(with_learner());
+    step(&mut leader, 5000, Event::Tick);
+    step(&mut leader, 5000, from(2, 1, MessageBody::PreVoteReply { granted: true }));
+    step(&mut leader, 5000, from(2, 1, MessageBody::VoteReply { granted: true }));
+    assert!(leader.is_leader());
+    leader
+}
+
+#[test]
+fn an_answer_leads_on_to_another_term_only_if_a_voter_gives_it() {
+    for body in answers() {
+        let mut leader = leader_with_learner();
+        assert_eq!(rejected(&mut leader, 5001, from(4, 2, body.clone())), Objection::Ahead);
+        step(&mut leader, 5001, from(2, 2, body.clone()));
+        assert_eq!(leader.term(), 2, "{body:?}");
+        // Nor does it keep those who hear no leader from electing one.
+        if !matches!(body, MessageBody::AppendReply { .. }) {
+            let mut alone = member(with_learner());
+            assert_eq!(rejected(&mut alone, 60_000, from(4, 2, body)), Objection::Ahead);
+        }
     }
-    step(&mut leader, 5001, beat(3, 7));
-    assert_eq!(leader.term(), 7);
+}
+
+#[test]
+fn a_leader_has_itself_elected_beyond_a_learner_that_is_ahead_and_seldom() {
+    let mut leader = leader_with_learner();
+    let ahead = |term| from(4, term, MessageBody::HeartbeatReply { round: 0, persisted_last: 0 });
+    let confirm = |leader: &mut Consensus, now_ms| {
+        step(leader, now_ms, Event::Tick);
+        let (round, term) = (now_ms, leader.term());
+        let beat = |round| MessageBody::HeartbeatReply { round, persisted_last: 0 };
+        let rounds = (1..=round).take_while(|round| {
+            step(leader, now_ms, from(2, term, beat(*round))).rejected.is_empty()
+        });
+        assert!(rounds.count() > 0);
+        step(leader, now_ms, Event::Tick)
+    };
+    step(&mut leader, 5001, ahead(5));
+    step(&mut leader, 5001, Event::Tick);
+    assert!(leader.is_leader(), "not before a quorum has confirmed that it leads");
+    let effects = confirm(&mut leader, 5500);
+    assert_eq!(leader.term(), 6);
+    let asks =
+        |message: &&Message| matches!(message.body, MessageBody::Vote { transfer: true, .. });
+    assert_eq!(effects.messages.iter().filter(asks).count(), 2);
+    step(&mut leader, 5500, from(3, 6, MessageBody::VoteReply { granted: true }));
+    assert!(leader.is_leader());
+    step(&mut leader, 6000, ahead(9));
+    confirm(&mut leader, 6500);
+    assert!(leader.is_leader() && leader.term() == 6, "once a minute");
+    let mut now_ms = 6500;
+    while now_ms < 66_000 {
+        now_ms += 500;
+        confirm(&mut leader, now_ms);
+        step(&mut leader, now_ms, ahead(9));
+    }
+    confirm(&mut leader, now_ms + 500);
+    assert_eq!(leader.term(), 10);
 }
 
 #[test]
