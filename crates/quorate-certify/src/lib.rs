@@ -25,6 +25,8 @@ pub mod votes;
 mod window;
 mod write_set;
 
+use bytes::Bytes;
+
 pub use builder::{Part, WriteSetBuilder};
 pub use certifier::{Certifier, Limits, Outcome, Verdict, KEYS_MAX_DEFAULT, WINDOW_DEFAULT};
 pub use constants::Constants;
@@ -51,6 +53,14 @@ pub fn is_process_of(uuid: u128, member: u128) -> bool {
     starts & u128::from(u32::MAX) == 0 && starts >> 64 == 0
 }
 
+/// Whether a member may propose this: every member can read it, and it comes from one of its own processes. Else one
+/// could end the group with an entry that stops whoever applies it, or pass for another one, whose transactions it
+/// ends, or whose serials it takes. (What is of a newer release is proposed only at a level that all members know.)
+pub fn may_propose(member: u128, proposal: &Bytes) -> bool {
+    let read = WriteSet::parse(proposal.clone());
+    read.is_ok_and(|write_set| is_process_of(write_set.header().origin, member))
+}
+
 /// A wsrep sequence number. The first item of a group has 1; 0 is "before everything".
 pub type Seqno = i64;
 
@@ -59,13 +69,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_origin_of_a_proposal_is_seen_without_reading_it() {
-        let process = process_uuid(77, 3);
+    fn a_member_proposes_in_its_own_name_only_and_what_everybody_can_read() {
         let mut builder = WriteSetBuilder::new();
         builder.append_data(b"row");
-        let built = builder.finish(&Header::transaction(process, 1, 0));
-        assert_eq!(WriteSet::peek_origin(&built), Some(process));
-        assert_eq!(WriteSet::peek_origin(&built[..20]), None);
+        let built = builder.finish(&Header::transaction(process_uuid(77, 3), 1, 0));
+        let with = |at: usize, byte| {
+            let mut altered = built.to_vec();
+            altered[at] = byte;
+            Bytes::from(altered)
+        };
+        assert!(may_propose(77, &built));
+        assert!(!may_propose(78, &built));
+        let (of_another_layout, of_another_kind) = (with(0, 255), with(1, 255));
+        for unreadable in [of_another_layout, of_another_kind, built.slice(..20), Bytes::new()] {
+            assert!(!may_propose(77, &unreadable), "{unreadable:?}");
+        }
     }
 
     #[test]

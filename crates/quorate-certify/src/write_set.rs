@@ -75,6 +75,18 @@ impl Kind {
     pub const PART: Kind = Kind(17);
     /// The end of a stream of parts whose write set does not come.
     pub const PARTS_END: Kind = Kind(18);
+
+    fn is_known(self) -> bool {
+        let known = [
+            Kind::WRITE_SET,
+            Kind::STATE_REQUEST,
+            Kind::VOTE,
+            Kind::STATE_OUTCOME,
+            Kind::PART,
+            Kind::PARTS_END,
+        ];
+        known.contains(&self)
+    }
 }
 
 /// Everything about a proposal but its keys and its payload.
@@ -278,17 +290,15 @@ impl WriteSet {
         if !header.decode_tail(head[0], &bytes[keys_end..]) {
             return Err(ParseError::Header);
         }
+        if !header.kind.is_known() {
+            return Err(ParseError::Kind(header.kind.0));
+        }
         Ok(WriteSet { header, bytes, keys_at, keys_end })
     }
 
     /// The kind of a proposal, before (or without) parsing it.
     pub fn peek_kind(bytes: &[u8]) -> Option<Kind> {
         bytes.get(1).copied().map(Kind)
-    }
-
-    /// The origin that a proposal names, whatever its kind is.
-    pub fn peek_origin(bytes: &[u8]) -> Option<u128> {
-        bytes.first_chunk::<HEADER_LEN>().map(|head| u128::from_le_bytes(field(head, 8)))
     }
 
     pub fn header(&self) -> &Header {

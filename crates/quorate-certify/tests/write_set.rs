@@ -9,15 +9,20 @@ fn key_type() -> impl Strategy<Value = KeyType> {
     prop::sample::select(KeyType::ALL.to_vec())
 }
 
+fn kind() -> impl Strategy<Value = Kind> {
+    let messages = [Kind::STATE_REQUEST, Kind::VOTE, Kind::STATE_OUTCOME];
+    let all = [&[Kind::WRITE_SET][..], &messages, &[Kind::PART, Kind::PARTS_END]];
+    prop::sample::select(all.concat())
+}
+
 fn header() -> impl Strategy<Value = Header> {
-    let identity = (1u8.., 0u32..1 << 10, any::<u128>(), any::<u64>());
+    let identity = (kind(), 0u32..1 << 10, any::<u128>(), any::<u64>());
     let session = (any::<u64>(), any::<u64>(), any::<i64>(), any::<u32>(), any::<u64>());
     let term = prop_oneof![Just(0), any::<u64>()];
     let standing = (term, any::<u16>());
     (identity, session, standing).prop_map(|((kind, flags, origin, serial), session, standing)| {
         let (term, kin_epoch) = standing;
         let (trx_id, conn_id, last_seen, pa_range, timestamp) = session;
-        let kind = Kind(kind);
         let place = Header { kind, flags, origin, serial, ..Header::transaction(0, 0, 0) };
         Header { trx_id, conn_id, last_seen, pa_range, term, kin_epoch, timestamp, ..place }
     })

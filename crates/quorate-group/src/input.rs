@@ -19,7 +19,7 @@ pub enum Input {
         from: MemberId,
         packet: Packet,
     },
-    /// A peer proposed something in another member's name.
+    /// A peer proposed something in another member's name, or that nobody can read.
     Forged(MemberId),
     /// Something came from a peer that is no packet for the machine: a piece of a snapshot.
     Heard(MemberId),

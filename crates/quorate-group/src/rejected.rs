@@ -16,7 +16,7 @@ pub enum Cause {
     OtherKey,
     /// It answers what was not asked.
     Unasked,
-    /// It proposes something in another member's name.
+    /// It proposes something in another member's name, or that nobody can read.
     Forged,
     /// It has no place on a connection between members.
     OutOfPlace,
@@ -71,7 +71,9 @@ impl Cause {
             Cause::NoMember => "only members may say it, and it is none as far as is known here",
             Cause::OtherKey => "its sender does not have that member's key",
             Cause::Unasked => "it answers what was not asked",
-            Cause::Forged => "it proposes something in another member's name",
+            Cause::Forged => {
+                "it proposes something in another member's name, or that nobody can read"
+            }
             Cause::OutOfPlace => "it has no place between members",
             Cause::TooMuch => "there is no room for more; it has to say it again",
         }

@@ -200,6 +200,9 @@ impl StateMachine for Machine {
 struct Quiet;
 
 impl Observer for Quiet {
+    fn may_propose(&self, _member: MemberId, _proposal: &Bytes) -> bool {
+        true
+    }
     fn leader(&self, _term: Term, _leader: Option<MemberId>, _leads: bool) {}
     fn primary(&self, _primary: bool) {}
     fn fatal(&self, message: String) {

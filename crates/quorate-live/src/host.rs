@@ -117,11 +117,9 @@ pub trait Observer: Send + Sync {
     fn admits(&self, _addr: IpAddr) -> bool {
         true
     }
-    /// Whether this proposal is this member's own, by what it says of its origin. Asked of each that another
-    /// member forwards, on its connection's thread.
-    fn is_author(&self, _member: MemberId, _proposal: &Bytes) -> bool {
-        true
-    }
+    /// Whether that member may propose this: it can be read, and comes from that member by what it says of its
+    /// origin. Asked of each proposal that another member forwards, on its connection's thread.
+    fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool;
     /// The commit that the host is in the middle of, and that waits for nobody else: one that stays
     /// for seconds means that the host hangs, and should not lead. Asked several times a second.
     fn commit_under_way(&self) -> Option<i64> {

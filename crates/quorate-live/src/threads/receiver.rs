@@ -242,11 +242,11 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Proposals in the name of another member: none of them is taken.
+    /// Proposals in the name of another member, or that nobody can read: none of them is taken.
     fn is_forged(&self, packet: &Packet) -> bool {
         let Packet::Forward(batch) = packet else { return false };
-        let is_own = |data| self.live.observer.is_author(self.from, data);
-        !batch.iter().all(|proposal| is_own(&proposal.data))
+        let may = |data| self.live.observer.may_propose(self.from, data);
+        !batch.iter().all(|proposal| may(&proposal.data))
     }
 
     /// A snapshot that is not taken: what comes of it is not kept.

@@ -126,7 +126,7 @@ impl StateMachine for Machine {
 struct Ear(Arc<Shared>);
 
 impl Observer for Ear {
-    fn is_author(&self, _member: MemberId, proposal: &Bytes) -> bool {
+    fn may_propose(&self, _member: MemberId, proposal: &Bytes) -> bool {
         !proposal.starts_with(b"forged")
     }
     fn commit_under_way(&self) -> Option<i64> {

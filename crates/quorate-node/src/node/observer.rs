@@ -7,7 +7,7 @@ use crate::order::Event;
 use crate::start::genesis::Genesis;
 use crate::start::resume::Owner;
 use bytes::Bytes;
-use quorate_certify::{is_process_of, Constants, WriteSet};
+use quorate_certify::{may_propose, Constants};
 use quorate_consensus::{Charter, MemberId, Rules};
 use quorate_live::{LogLevel, Observer, ServerReport, ServerStanding, Standing};
 use std::net::IpAddr;
@@ -49,9 +49,8 @@ impl Observer for NodeObserver {
         node.local.host.admits(&addr.to_canonical().to_string())
     }
 
-    /// Else a member could pass for another one, whose transactions it ends, or whose serials it takes.
-    fn is_author(&self, member: MemberId, proposal: &Bytes) -> bool {
-        WriteSet::peek_origin(proposal).is_some_and(|origin| is_process_of(origin, member.0))
+    fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
+        may_propose(member.0, proposal)
     }
 
     fn commit_under_way(&self) -> Option<i64> {

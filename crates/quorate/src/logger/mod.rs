@@ -9,8 +9,9 @@ mod machine;
 use crate::args::Logger;
 use crate::failure::{FAILED, OK};
 use anyhow::{Context, Result};
+use bytes::Bytes;
 use machine::LogMachine;
-use quorate_certify::Constants;
+use quorate_certify::{may_propose, Constants};
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
     printable, AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError,
@@ -164,6 +165,10 @@ struct Stderr {
 }
 
 impl Observer for Stderr {
+    fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
+        may_propose(member.0, proposal)
+    }
+
     /// The group's own line has the name of who leads, and why.
     fn leader(&self, _term: u64, _leader: Option<MemberId>, _leads: bool) {}
 
