@@ -70,6 +70,8 @@ pub struct Consensus {
     leader: Option<MemberId>,
     /// When a leader was last heard: until an election timeout later nobody else gets a vote.
     leader_heard_ms: Option<u64>,
+    /// When a leader was last heard or voted for, or this member last led with a majority.
+    in_office_ms: Option<u64>,
     /// When to stand for election, unless a leader is heard before.
     election_due_ms: u64,
     /// The leader is probably dead: until then, repeat lost pre-votes quickly.
@@ -145,6 +147,7 @@ impl Consensus {
             leader: None,
             // Before its restart it may have promised a leader not to vote.
             leader_heard_ms: options.lease_reads.then_some(now_ms),
+            in_office_ms: None,
             election_due_ms: now_ms,
             hurry_until_ms: 0,
             out_of_reach: false,

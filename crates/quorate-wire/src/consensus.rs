@@ -22,6 +22,9 @@ const FORCED_VOTE_REPLY: u8 = 15;
 
 /// Least bytes of an encoded entry: index, term, kind, length.
 const ENTRY_LEAST: usize = 8 + 8 + 1 + 4;
+/// So many entries come in one message at most. Honest ones are cut by their bytes long before; in memory an empty
+/// entry is several times of what it is here.
+const ENTRIES_MAX: usize = 1 << 20;
 
 pub(crate) fn encode(message: &Message, out: &mut BodyWriter) {
     out.u64(message.term);
@@ -107,6 +110,9 @@ pub(crate) fn decode(body: &mut BodyReader) -> Result<(u64, MessageBody), WireEr
             let prev = read_position(body)?;
             let commit = body.u64()?;
             let count = body.count(ENTRY_LEAST)?;
+            if count > ENTRIES_MAX {
+                return Err(WireError::BadValue { what: "number of entries", value: count as u64 });
+            }
             let entries = (0..count).map(|_| read_entry(body)).collect::<Result<_, _>>()?;
             MessageBody::Append { prev, entries, commit }
         }

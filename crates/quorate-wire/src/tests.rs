@@ -341,13 +341,22 @@ fn the_frame_reader_bears_random_streams() {
 }
 
 #[test]
-fn proposals_without_end_are_refused_before_they_are_made() {
-    let packets = |count: usize| {
-        let batch = vec![Proposal::new(EntryKind::Data, Bytes::new()); count];
-        let packet = Packet::Forward(batch);
+fn proposals_and_entries_without_end_are_refused_before_they_are_made() {
+    let read = |packet: Packet| {
         let body = packet.encode().to_bytes();
         Packet::decode(packet.frame_type(), body, MemberId(1), MemberId(2))
     };
-    assert!(packets(1 << 16).is_ok());
-    assert!(matches!(packets((1 << 16) + 1), Err(WireError::BadValue { .. })));
+    let proposals = |count: usize| {
+        read(Packet::Forward(vec![Proposal::new(EntryKind::Data, Bytes::new()); count]))
+    };
+    assert!(proposals(1 << 16).is_ok());
+    assert!(matches!(proposals((1 << 16) + 1), Err(WireError::BadValue { .. })));
+    let entries = |count: usize| {
+        let entries = vec![Entry::new(1, 1, EntryKind::Data, Bytes::new()); count];
+        let body = MessageBody::Append { prev: LogPosition::default(), entries, commit: 0 };
+        let (from, to) = (MemberId(1), MemberId(2));
+        read(Packet::Consensus(Message { from, to, term: 1, body }))
+    };
+    assert!(entries(1 << 20).is_ok());
+    assert!(matches!(entries((1 << 20) + 1), Err(WireError::BadValue { .. })));
 }

@@ -6,9 +6,9 @@
 //!   its log to;
 //! - an answer leads on to another term only if a voter gives it: who has no vote deposes nobody
 //!   ([`super::outgrown`] has those that are ahead follow again);
-//! - while a leader is in office, as far as this member knows, only voters begin another term. Without one
-//!   anybody may who was let in: a member that was away does not know who was admitted meanwhile, and the
-//!   leader it waits for may be one of those;
+//! - while a leader is in office, as far as this member knows, and for an election timeout afterwards, only voters
+//!   begin another term, or lead in one that has no leader yet. Later anybody may who was let in: a member that was away does not know who was admitted
+//!   meanwhile, and the leader it waits for may be one of those;
 //! - a term has one leader: the first that this member heard in it;
 //! - terms grow by elections, one by one, and by leaps only when a majority is given up by force. So nobody
 //!   leads this member to the last term there is, not even in many steps.
@@ -44,7 +44,10 @@ impl Consensus {
         if term == self.hard.term && self.leader.is_some_and(|leader| leader != from) {
             return Some(Objection::SecondLeader);
         }
-        (term > self.hard.term && self.is_unasked(from)).then_some(Objection::NoVoter)
+        // The term may be this member's own, in which it has voted for somebody that it has not heard as leader yet.
+        let follows = term == self.hard.term && self.leader == Some(from);
+        let is_stale = term < self.hard.term;
+        (!follows && !is_stale && self.is_unasked(from)).then_some(Objection::NoVoter)
     }
 
     fn objection(&self, message: &Message) -> Option<Objection> {
@@ -57,10 +60,10 @@ impl Consensus {
             | MessageBody::Heartbeat { .. }
             | MessageBody::TimeoutNow => self.objects_to_leader(*from, *term),
             _ if self.is_too_far(*term) => Some(Objection::Leap),
-            MessageBody::Vote { transfer: true, .. } if self.is_unasked(*from) => {
+            MessageBody::Vote { .. } | MessageBody::ForcedVote { .. } if self.is_unasked(*from) => {
                 Some(Objection::NoVoter)
             }
-            // Without effect while a leader is in office.
+            // Leads to no other term by itself.
             MessageBody::PreVote { .. }
             | MessageBody::Vote { .. }
             | MessageBody::ForcedVote { .. } => None,
@@ -99,14 +102,18 @@ impl Consensus {
     /// To an answer that would lead on to another term.
     fn objection_to_term(&self, message: &Message) -> Option<Objection> {
         let is_voter = |config: &crate::Config| config.is_voter(message.from);
-        let leads_on = message.term > self.hard.term;
-        (leads_on && !self.configs.possible(self.commit).any(is_voter)).then_some(Objection::Ahead)
+        if message.term <= self.hard.term || self.configs.possible(self.commit).any(is_voter) {
+            return None;
+        }
+        Some(if self.knows(message.from) { Objection::Ahead } else { Objection::Stranger })
     }
 
-    /// Whether this is no voter, as far as this member knows any, while there is a leader that it hears.
+    /// Whether this is no voter, as far as this member knows any, and it hears a leader, or did a moment ago: it knows
+    /// who votes then, but for what was decided in that moment.
     fn is_unasked(&self, from: MemberId) -> bool {
         let mut possible = self.configs.possible(self.commit);
-        self.lease_refuses_votes()
+        let within = |ms: u64| self.now_ms < ms.saturating_add(self.options.election_timeout_ms);
+        (self.lease_refuses_votes() || self.in_office_ms.is_some_and(within))
             && self.config().voters().next().is_some()
             && !possible.any(|config| config.is_voter(from))
     }

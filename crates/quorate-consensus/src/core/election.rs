@@ -54,6 +54,7 @@ impl Consensus {
         }
         self.set_leader(Some(leader), fx);
         self.leader_heard_ms = Some(self.now_ms);
+        self.in_office_ms = self.leader_heard_ms;
         self.hurry_until_ms = 0;
         self.out_of_reach = false;
         self.wait_for_leader();
@@ -161,6 +162,10 @@ impl Consensus {
         fx: &mut Effects,
     ) {
         let granted = self.grant_vote(from, last);
+        if granted {
+            // It is about to lead.
+            self.in_office_ms = Some(self.now_ms);
+        }
         if granted && transfer {
             self.leader_heard_ms = None;
         }

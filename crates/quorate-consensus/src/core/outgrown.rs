@@ -6,14 +6,14 @@
 //! Invariants:
 //! - only a leader that a quorum has confirmed since it heard of them does so: one that was deposed, unknown to
 //!   itself, learns of that from the voters that it asks;
-//! - once a minute at most, whoever says what: an election among members that are all there takes a moment, in which
-//!   nothing is decided.
+//! - once in ten minutes at most, whoever says what: an election among members that are all there takes a moment, in
+//!   which nothing is decided. Any other election has them follow again, too.
 
 use super::{Consensus, Role};
 use crate::effects::Effects;
 use crate::types::Term;
 
-const PAUSE_MS: u64 = 60_000;
+const PAUSE_MS: u64 = 600_000;
 
 /// What a member without a vote was ahead by.
 #[derive(Clone, Copy)]

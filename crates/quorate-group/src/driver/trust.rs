@@ -2,7 +2,8 @@
 //!
 //! Invariant: where members are known by keys, nothing counts as a member's that came with another key than
 //! the configuration has for it: not a greeting, not a refusal, not what was taken in while the configuration
-//! was not known yet.
+//! was not known yet. And a member is stopped for good by the word of voters only: anybody who is let in becomes a
+//! learner by asking.
 
 use super::Driver;
 use crate::options::Options;
@@ -41,9 +42,13 @@ impl Driver {
 
     /// `peer` was dialled, and who showed `key` refused the connection.
     pub fn refused(&mut self, peer: MemberId, refusal: &Refusal, key: KeyId, out: &mut Output) {
-        if self.believes_all() || self.is_of(peer, key) {
-            self.heed(refusal, out);
-        } else if refusal.code == RefusalCode::RolledBack {
+        if refusal.code != RefusalCode::RolledBack {
+            return;
+        }
+        let is_its = |(id, info): (MemberId, &MemberInfo)| id == peer && info.key.admits(key);
+        if self.is_believed(is_its) {
+            self.rolled_back(refusal.text.clone(), out);
+        } else {
             self.reject(peer, Cause::NoMember, out);
             self.dispute(&format!("who answers as member {peer}"), refusal, out);
         }
@@ -58,18 +63,26 @@ impl Driver {
         key: KeyId,
         out: &mut Output,
     ) -> bool {
-        let is_there = |info: &MemberInfo| info.addr == addr && info.key.admits(key);
-        let known = self.others().any(|(_, info)| is_there(info)) || self.is_somebodys(key);
-        let believed = self.believes_all() || known;
-        if believed {
-            self.heed(refusal, out);
-        } else if refusal.code == RefusalCode::RolledBack {
-            self.dispute(&format!("who answers at {addr}"), refusal, out);
+        let is_its = |(_, info): (MemberId, &MemberInfo)| {
+            info.addr == addr && info.key.admits(key) || key.is_known() && info.key == key
+        };
+        if refusal.code == RefusalCode::RolledBack {
+            if self.is_believed(is_its) {
+                self.rolled_back(refusal.text.clone(), out);
+            } else {
+                self.dispute(&format!("who answers at {addr}"), refusal, out);
+            }
         }
-        believed
+        self.believes_all() || self.others().any(is_its)
     }
 
-    /// Somebody who was let in, but is no member as far as is known here, says that this member is an older
+    /// Whether it is the word of a voter, which these are known by, that this member is an older state of itself.
+    fn is_believed(&self, is_its: impl Fn((MemberId, &MemberInfo)) -> bool) -> bool {
+        let mut voters = self.others().filter(|(_, info)| info.is_voter());
+        self.believes_all() || voters.any(is_its)
+    }
+
+    /// Somebody who was let in, but is no voter as far as is known here, says that this member is an older
     /// state of itself. That may be so: an older state does not know who was admitted since, and if only such
     /// members are left, it hears of it in no other way. It may be a lie that is to stop this node. So it is
     /// said, and whoever knows whether something was put back decides.
@@ -79,7 +92,7 @@ impl Driver {
         }
         let Options { name, dir, .. } = &self.options;
         let text = format!(
-            "{who}, no member as far as node {name} knows, does not let it in: {}. If {dir} or the host of {name} \
+            "{who}, no voter as far as node {name} knows, does not let it in: {}. If {dir} or the host of {name} \
              was put back to an earlier state, that is right: stop {name}, empty {dir}, and start it; it joins \
              anew and is filled from the others. If not, somebody who has the group's secret or certificates \
              pretends. Until then {name} acknowledges nothing without a majority of the members it knows",
@@ -87,12 +100,6 @@ impl Driver {
         );
         out.log(LogLevel::Warn, text.clone());
         self.disputed = Some(text);
-    }
-
-    fn heed(&mut self, refusal: &Refusal, out: &mut Output) {
-        if refusal.code == RefusalCode::RolledBack {
-            self.rolled_back(refusal.text.clone(), out);
-        }
     }
 
     /// Whether `peer`, which was dialled, is not there (any more), or does not count itself in, because who

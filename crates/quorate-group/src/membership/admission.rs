@@ -1,11 +1,14 @@
 //! Answering those who want to be members.
 
-use super::policy;
+use super::policy::{self, NotYet};
 use crate::driver::Driver;
 use crate::note::EventKind;
 use crate::output::{LogLevel, Output};
 use quorate_consensus::{Event, StepError};
 use quorate_wire::{Admission, JoinRequest, PeerIdentity};
+
+/// Bytes of a name, an address or a zone: all of them are in each configuration.
+const TEXT_MAX: usize = 255;
 
 /// So many are filled at a time; each costs the leader a connection and a copy of the log.
 const JOINING_MAX: usize = 16;
@@ -42,6 +45,10 @@ pub(crate) fn admit(
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
     }
+    if [&guest.name, &guest.addr, &request.wish.zone].iter().any(|text| text.len() > TEXT_MAX) {
+        let reason = format!("a name, an address or a zone has at most {TEXT_MAX} bytes");
+        return Admission::Refused { reason };
+    }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
     // Who died on its way in keeps nobody out.
     let members = driver.config.members.iter();
@@ -53,11 +60,7 @@ pub(crate) fn admit(
     let change = match policy::admission(&driver.config, &guest, &request.wish, alive) {
         Ok(None) => return Admission::Granted,
         Ok(Some(change)) => change,
-        Err(holder) => {
-            let addr = &guest.addr;
-            let reason = format!("member {holder} has the address {addr} and still lives");
-            return Admission::Later { reason };
-        }
+        Err(not_yet) => return Admission::Later { reason: in_words(not_yet, &guest) },
     };
     // They could not commit it, and whoever has it in its log is bound by it.
     if !driver.config.is_quorum(alive) {
@@ -82,5 +85,22 @@ pub(crate) fn admit(
             Admission::Refused { reason: refusal.to_string() }
         }
         Err(refusal) => Admission::Later { reason: refusal.to_string() },
+    }
+}
+
+fn in_words(not_yet: NotYet, guest: &PeerIdentity) -> String {
+    let PeerIdentity { name, addr, .. } = guest;
+    match not_yet {
+        NotYet::SameAddress(holder) => {
+            format!("member {holder} has the address {addr} and still lives")
+        }
+        NotYet::SameKey(holder) => format!(
+            "member {holder} has the same key and still lives; a node is one member: if this is a copy of its \
+             directory, empty it"
+        ),
+        NotYet::OtherName(holder) => format!(
+            "member {holder}, which is away, has the address {addr} or the name {name}, and a certificate for \
+             another name; if this node is to take its place, remove that member first: quorate member remove"
+        ),
     }
 }

@@ -78,17 +78,28 @@ pub(crate) fn readdress<'a>(
     moved.next()
 }
 
+/// Why somebody is not admitted, yet: for the sake of this member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NotYet {
+    /// It has the same address, and lives, or seems to.
+    SameAddress(MemberId),
+    /// It has the same key, and lives: one node is one member, however often it asks.
+    SameKey(MemberId),
+    /// It is away, the address or name is its, and its certificate is for another name: nobody else takes its
+    /// place, unless it is removed.
+    OtherName(MemberId),
+}
+
 /// How to admit `identity`: `None` if the configuration has it as it is. It replaces a member
-/// that does not live any more and had its address, or its name (if names tell members apart in
+/// that does not live any more and had its address, its key, or its name (if names tell members apart in
 /// this group): the same node, whose disk was lost. A new one is what it wishes to be, but
-/// joining; a known one stays what it is. While the other one at its address lives, or
-/// seems to, it has to wait: the id of that is the error.
+/// joining; a known one stays what it is.
 pub(crate) fn admission(
     config: &Config,
     identity: &PeerIdentity,
     wish: &Wish,
     alive: impl Fn(MemberId) -> bool,
-) -> Result<Option<ConfigChange>, MemberId> {
+) -> Result<Option<ConfigChange>, NotYet> {
     let id = identity.member;
     let info = match config.members.get(&id) {
         Some(info) => announced(config.level, info, identity),
@@ -103,18 +114,26 @@ pub(crate) fn admission(
     if config.members.get(&id) == Some(&info) {
         return Ok(None);
     }
+    let key = identity.key;
     let others = || config.members.iter().filter(|(other, _)| **other != id);
-    if let Some((holder, _)) =
-        others().find(|(other, held)| held.addr == info.addr && alive(**other))
-    {
-        return Err(*holder);
+    // A certificate may be that of all nodes.
+    let has_key = |other: &MemberInfo| key.is_known() && !key.is_name() && other.key == key;
+    let mut living = others().filter(|(other, _)| alive(**other));
+    if let Some((holder, held)) = living.find(|(_, held)| held.addr == info.addr || has_key(held)) {
+        let why = if has_key(held) { NotYet::SameKey } else { NotYet::SameAddress };
+        return Err(why(*holder));
     }
     let namesakes = others().filter(|(_, other)| other.name == info.name).count();
-    let remove = others()
-        .filter(|(_, other)| other.addr == info.addr || (namesakes == 1 && other.name == info.name))
-        .map(|(other, _)| *other)
-        .filter(|other| !alive(*other))
-        .collect();
+    let has_place = |other: &MemberInfo| {
+        other.addr == info.addr || has_key(other) || (namesakes == 1 && other.name == info.name)
+    };
+    let mut remove = Vec::new();
+    for (other, held) in others().filter(|(other, held)| has_place(held) && !alive(**other)) {
+        if held.key.is_name() && !held.key.admits(key) {
+            return Err(NotYet::OtherName(*other));
+        }
+        remove.push(*other);
+    }
     Ok(Some(ConfigChange::Update { put: vec![(id, info)], remove }))
 }
 

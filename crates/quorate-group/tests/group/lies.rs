@@ -3,7 +3,8 @@
 use crate::world::World;
 use bytes::Bytes;
 use quorate_consensus::{
-    EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
+    EntryKind, KeyId, LogPosition, MemberId, MemberRole, Message, MessageBody, Proposal,
+    SnapshotMeta,
 };
 use quorate_group::{AskAnswer, Input, Order, Output, Received};
 use quorate_wire::{
@@ -269,6 +270,26 @@ fn only_members_with_their_own_keys_say_that_one_is_an_older_state_of_itself() {
         world.step(at, truth);
         assert_eq!(world.nodes[at].fatal.len(), 1);
     }
+}
+
+#[test]
+fn a_learner_stops_no_member_by_calling_it_an_older_state_of_itself() {
+    let (mut world, _) = with_keys(3);
+    let at = world.leader();
+    world.add(|at, options| {
+        options.key = key(at);
+        options.role = MemberRole::Learner;
+    });
+    while world.status(at).config.members.len() < 4 {
+        world.run_ms(100);
+    }
+    let (learner, addr) = (world.nodes[3].id, world.identity(3).addr);
+    let refusal = Refusal { code: RefusalCode::RolledBack, text: "an older state".into() };
+    let answer = AskAnswer::Refused { refusal: refusal.clone(), key: key(3) };
+    world.step(at, Input::Refused { peer: learner, refusal, key: key(3) });
+    world.step(at, Input::Asked { addr, answer });
+    assert!(world.nodes[at].fatal.is_empty(), "{:?}", world.nodes[at].fatal);
+    assert!(world.status(at).disputed.is_some_and(|text| text.contains("no voter")));
 }
 
 #[test]

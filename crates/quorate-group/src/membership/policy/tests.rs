@@ -86,7 +86,7 @@ fn a_wiped_node_replaces_its_dead_predecessor_only() {
     assert_eq!((put[0].0, put[0].1.role), (MemberId(8), MemberRole::Voter));
     assert!(put[0].1.joining, "until it has caught up");
     // Two processes cannot both be there: the one in the configuration is waited for.
-    assert_eq!(admit("host2:1", "new"), Err(MemberId(2)));
+    assert_eq!(admit("host2:1", "new"), Err(NotYet::SameAddress(MemberId(2))));
 }
 
 #[test]
@@ -246,6 +246,31 @@ fn the_first_key_that_a_member_shows_is_its_own_and_no_other_takes_its_place() {
     assert_eq!(readdress(&config, [with_key(8, 2)].iter()), None);
     assert_eq!(admission(&config, &with_key(8, 2), &Wish::default(), |_| true), Ok(None));
     assert_eq!(check_key(&config, &with_key(8, 3)), Ok(()), "no member yet");
+}
+
+#[test]
+fn a_node_is_one_member_however_often_it_asks() {
+    let mut config = voters(&[1, 2]);
+    config.members.get_mut(&MemberId(2)).unwrap().key = KeyId([7; 32]);
+    let admit = |alive: bool, shown: &PeerIdentity| {
+        let lives = |id: MemberId| alive || id != MemberId(2);
+        admission(&config, shown, &Wish::default(), lives)
+    };
+    assert_eq!(admit(true, &with_key(7, 8)), Err(NotYet::SameKey(MemberId(2))));
+    let (put, remove) = parts(admit(false, &with_key(7, 8)).unwrap().unwrap());
+    assert_eq!((put[0].0, remove), (MemberId(8), vec![MemberId(2)]), "its id was lost");
+    assert!(parts(admit(true, &with_key(9, 8)).unwrap().unwrap()).1.is_empty());
+}
+
+#[test]
+fn the_place_of_who_is_away_is_taken_with_a_certificate_for_the_same_name_only() {
+    let mut config = voters(&[1, 2]);
+    config.members.get_mut(&MemberId(2)).unwrap().key = with_name(7, 2).key;
+    let guest =
+        |name| PeerIdentity { name: "n2".into(), addr: "new:1".into(), ..with_name(name, 8) };
+    let admit = |name| admission(&config, &guest(name), &Wish::default(), |id| id != MemberId(2));
+    assert_eq!(admit(9), Err(NotYet::OtherName(MemberId(2))));
+    assert_eq!(parts(admit(7).unwrap().unwrap()).1, [MemberId(2)], "its disk was lost");
 }
 
 /// With a certificate for this name.
