@@ -7,8 +7,9 @@
 //! - an answer leads on to another term only if a voter gives it: who has no vote deposes nobody
 //!   ([`super::outgrown`] has those that are ahead follow again);
 //! - while a leader is in office, as far as this member knows, and for an election timeout afterwards, only voters
-//!   begin another term, or lead in one that has no leader yet. Later anybody may who was let in: a member that was away does not know who was admitted
-//!   meanwhile, and the leader it waits for may be one of those;
+//!   begin another term, and only voters, or whom this member has voted for, lead in one that has no leader yet. Later
+//!   anybody may who was let in: a member that was away does not know who was admitted meanwhile, and the leader it
+//!   waits for may be one of those;
 //! - a term has one leader: the first that this member heard in it;
 //! - terms grow by elections, one by one, and by leaps only when a majority is given up by force. So nobody
 //!   leads this member to the last term there is, not even in many steps.
@@ -44,8 +45,9 @@ impl Consensus {
         if term == self.hard.term && self.leader.is_some_and(|leader| leader != from) {
             return Some(Objection::SecondLeader);
         }
-        // The term may be this member's own, in which it has voted for somebody that it has not heard as leader yet.
-        let follows = term == self.hard.term && self.leader == Some(from);
+        // In its own term this member follows whom it has voted for: that one may have become a voter without its
+        // knowledge.
+        let follows = term == self.hard.term && [self.leader, self.hard.voted_for].contains(&Some(from));
         let is_stale = term < self.hard.term;
         (!follows && !is_stale && self.is_unasked(from)).then_some(Objection::NoVoter)
     }
