@@ -1,15 +1,14 @@
 //! Committed entries on their way to the layer above, in log order. What that is to see of them is `Feed`'s to say
 //! (quorate-group).
 //!
-//! A thread of its own feeds them. Where they are few and brief, the thread that has just learned that they are
-//! committed feeds them in passing: a receiver, or the log's writer with nothing more to write. Waking that thread would
-//! take longer, and cost more.
+//! A thread of its own feeds them. Where they are few and brief, the receiver that has just heard that they are
+//! committed feeds them in passing: waking that thread would take longer, and cost more.
 //!
 //! Invariants:
 //! - an entry is applied once, after all before it, and only when it is committed and on this member's disk;
 //! - one thread at a time feeds, the one that holds the lock, and looks again after it has let go: so what another
 //!   found it busy with does not stay;
-//! - such a thread is never kept by more than a moment's work, nor by a disk: by no snapshot, no change of the view, and
+//! - a receiver is never kept by more than a moment's work, nor by a disk: by no snapshot, no change of the view, and
 //!   nothing that the layer above does not call brief ([`StateMachine::is_brief`]);
 //! - after an error, or a panic on whatever thread, nothing more is fed. The layer above is let go of outside of the
 //!   lock: it may hold what closes the group.

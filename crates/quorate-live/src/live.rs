@@ -90,18 +90,12 @@ impl Live {
     /// between the sync and now an entry may have been cut off and appended again under the same term
     /// and index, and that one is not on disk.
     pub fn on_sync(&self, synced: Result<LogPosition, Arc<WalError>>) {
-        if let Err(error) = synced {
-            return self.step(Input::LogFailed(error.to_string()));
+        match synced {
+            Ok(_) => self.with_machine(|machine, now_ms, out| {
+                machine.step(now_ms, Input::Persisted(self.hands.wal.persisted()), out);
+            }),
+            Err(error) => self.step(Input::LogFailed(error.to_string())),
         }
-        let persisted = |machine: &mut Member, now_ms, out: &mut Output| {
-            machine.step(now_ms, Input::Persisted(self.hands.wal.persisted()), out);
-        };
-        // What waits to be written waits for this thread: it goes before what could be fed here.
-        if self.hands.wal.is_queued() {
-            return self.with_machine(persisted);
-        }
-        self.core.with_feeding(persisted);
-        self.feeding.in_passing(&self.core);
     }
 
     /// A thread ended by a panic, which is a bug: nothing that this process says can be relied on.

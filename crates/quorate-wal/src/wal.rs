@@ -204,11 +204,6 @@ impl Wal {
         fs::metadata(oldest).and_then(|metadata| metadata.modified()).ok()
     }
 
-    /// Whether anything waits to be written.
-    pub fn is_queued(&self) -> bool {
-        self.inner.shared.state().is_queued()
-    }
-
     pub fn stats(&self) -> WalStats {
         let shared = &self.inner.shared;
         let warning = shared.supply.warning();
