@@ -334,20 +334,6 @@ impl Consensus {
         }
     }
 
-    /// A leader of a former term learns from the answer that it is one.
-    fn answer_stale(&mut self, from: MemberId, body: &MessageBody, fx: &mut Effects) {
-        match body {
-            MessageBody::Append { .. } | MessageBody::Heartbeat { .. } => {
-                let persisted_last = self.log.persisted();
-                self.send(from, MessageBody::HeartbeatReply { round: 0, persisted_last }, fx);
-            }
-            MessageBody::Vote { .. } => {
-                self.send(from, MessageBody::VoteReply { granted: false }, fx);
-            }
-            _ => {}
-        }
-    }
-
     fn on_persisted(&mut self, position: LogPosition, fx: &mut Effects) {
         // Even a report that gets no entry further says so: a long one takes several syncs.
         self.disk_moved();

@@ -62,7 +62,9 @@ impl Cause {
             Cause::Core(Objection::NoVoter) => {
                 "it begins another term while the group has a leader, and has no vote"
             }
-            Cause::Core(Objection::Ahead) => "it answers from a later term, and has no vote",
+            Cause::Core(Objection::Ahead) => {
+                "it answers from a later term, and has no vote (if it stays behind, empty its log directory)"
+            }
             Cause::Core(Objection::SecondLeader) => "it leads in a term that has another leader",
             Cause::Core(Objection::Stranger) => {
                 "it answers, and is no member as far as is known here"

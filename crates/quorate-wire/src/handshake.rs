@@ -176,7 +176,18 @@ impl Refusal {
     }
 }
 
+/// Bytes of a name, an address or a zone: those of all members are in each configuration.
+pub const NAME_MAX: usize = 255;
+
 impl PeerIdentity {
+    pub fn check_names(&self) -> Result<(), Refusal> {
+        if self.name.len().max(self.addr.len()) <= NAME_MAX {
+            return Ok(());
+        }
+        let text = format!("the name and the address of a node have at most {NAME_MAX} bytes each");
+        Err(Refusal { code: RefusalCode::Stale, text })
+    }
+
     /// Whether it can be in a group that works at `level` (0: this is none yet).
     pub fn check_level(&self, level: Level) -> Result<(), Refusal> {
         let (lowest, highest) = self.levels;

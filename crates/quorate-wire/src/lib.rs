@@ -24,7 +24,7 @@ pub use body::{printable, Body, BodyReader, BodyWriter};
 pub use control::{Admission, JoinRequest, LeaveAnswer, SnapshotBegin, Wish};
 pub use error::WireError;
 pub use frame::{Fragmenter, FrameType};
-pub use handshake::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome};
+pub use handshake::{Hello, PeerIdentity, Refusal, RefusalCode, Want, Welcome, NAME_MAX};
 pub use handshake::{PROTOCOL_MAX, PROTOCOL_MIN};
 pub use lanes::{Gatherer, Lanes};
 pub use packet::Packet;

@@ -45,11 +45,22 @@ impl Consensus {
         if term == self.hard.term && self.leader.is_some_and(|leader| leader != from) {
             return Some(Objection::SecondLeader);
         }
-        // In its own term this member follows whom it has voted for: that one may have become a voter without its
-        // knowledge.
-        let follows = term == self.hard.term && [self.leader, self.hard.voted_for].contains(&Some(from));
         let is_stale = term < self.hard.term;
-        (!follows && !is_stale && self.is_unasked(from)).then_some(Objection::NoVoter)
+        (!is_stale && self.is_unasked(from, term)).then_some(Objection::NoVoter)
+    }
+
+    /// A leader of a former term learns from the answer that it is one.
+    pub(super) fn answer_stale(&mut self, from: MemberId, body: &MessageBody, fx: &mut Effects) {
+        match body {
+            MessageBody::Append { .. } | MessageBody::Heartbeat { .. } => {
+                let persisted_last = self.log.persisted();
+                self.send(from, MessageBody::HeartbeatReply { round: 0, persisted_last }, fx);
+            }
+            MessageBody::Vote { .. } => {
+                self.send(from, MessageBody::VoteReply { granted: false }, fx);
+            }
+            _ => {}
+        }
     }
 
     fn objection(&self, message: &Message) -> Option<Objection> {
@@ -62,7 +73,9 @@ impl Consensus {
             | MessageBody::Heartbeat { .. }
             | MessageBody::TimeoutNow => self.objects_to_leader(*from, *term),
             _ if self.is_too_far(*term) => Some(Objection::Leap),
-            MessageBody::Vote { .. } | MessageBody::ForcedVote { .. } if self.is_unasked(*from) => {
+            MessageBody::Vote { .. } | MessageBody::ForcedVote { .. }
+                if self.is_unasked(*from, *term) =>
+            {
                 Some(Objection::NoVoter)
             }
             // Leads to no other term by itself.
@@ -111,8 +124,13 @@ impl Consensus {
     }
 
     /// Whether this is no voter, as far as this member knows any, and it hears a leader, or did a moment ago: it knows
-    /// who votes then, but for what was decided in that moment.
-    fn is_unasked(&self, from: MemberId) -> bool {
+    /// who votes then, but for what was decided in that moment. The leader itself, and whom it has voted for, may be
+    /// one without its knowledge.
+    pub(super) fn is_unasked(&self, from: MemberId, term: Term) -> bool {
+        let has_its_vote = term == self.hard.term && self.hard.voted_for == Some(from);
+        if has_its_vote || self.leader == Some(from) {
+            return false;
+        }
         let mut possible = self.configs.possible(self.commit);
         let within = |ms: u64| self.now_ms < ms.saturating_add(self.options.election_timeout_ms);
         (self.lease_refuses_votes() || self.in_office_ms.is_some_and(within))

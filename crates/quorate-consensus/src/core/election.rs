@@ -119,6 +119,7 @@ impl Consensus {
         let granted = free
             && last >= self.log.last()
             && !self.lease_refuses_votes()
+            && !self.is_unasked(from, term)
             && !self.outranks(from, last);
         if granted {
             if matches!(self.role, Role::PreCandidate(_)) {

@@ -6,6 +6,7 @@
 //! Invariants:
 //! - only a leader that a quorum has confirmed since it heard of them does so: one that was deposed, unknown to
 //!   itself, learns of that from the voters that it asks;
+//! - it never leads its group further on than elections do: who is ahead by more than those is left behind;
 //! - once in ten minutes at most, whoever says what: an election among members that are all there takes a moment, in
 //!   which nothing is decided. Any other election has them follow again, too.
 
@@ -14,6 +15,9 @@ use crate::effects::Effects;
 use crate::types::Term;
 
 const PAUSE_MS: u64 = 600_000;
+
+/// By so many terms at most is somebody ahead that stood in vain. A voter that was away for years still follows.
+const TERMS_MAX: Term = 1 << 20;
 
 /// What a member without a vote was ahead by.
 #[derive(Clone, Copy)]
@@ -26,12 +30,13 @@ pub(super) struct Ahead {
 impl Consensus {
     /// A member without a vote has answered from a later term.
     pub(super) fn note_ahead(&mut self, term: Term) {
-        if self.now_ms < self.outgrow_due_ms {
+        if self.now_ms < self.outgrow_due_ms || term.saturating_sub(self.hard.term) > TERMS_MAX {
             return;
         }
         if let Some(leadership) = self.leadership() {
             let round = leadership.rounds.current + 1;
-            leadership.ahead.get_or_insert(Ahead { term, round });
+            let ahead = leadership.ahead.get_or_insert(Ahead { term, round });
+            ahead.term = ahead.term.max(term);
         }
     }
 
@@ -44,7 +49,6 @@ impl Consensus {
             return false;
         }
         self.outgrow_due_ms = self.now_ms.saturating_add(PAUSE_MS);
-        self.note_leap(ahead.term);
         self.become_follower(ahead.term, None, fx);
         self.campaign(true, fx);
         true

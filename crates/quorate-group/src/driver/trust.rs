@@ -2,8 +2,8 @@
 //!
 //! Invariant: where members are known by keys, nothing counts as a member's that came with another key than
 //! the configuration has for it: not a greeting, not a refusal, not what was taken in while the configuration
-//! was not known yet. And a member is stopped for good by the word of voters only: anybody who is let in becomes a
-//! learner by asking.
+//! was not known yet. And a member is stopped for good by the word of voters only, if there are any: anybody who is
+//! let in becomes a learner by asking.
 
 use super::Driver;
 use crate::options::Options;
@@ -77,9 +77,11 @@ impl Driver {
     }
 
     /// Whether it is the word of a voter, which these are known by, that this member is an older state of itself.
+    /// Where there is none but this member, which decides alone then, the word of any member counts.
     fn is_believed(&self, is_its: impl Fn((MemberId, &MemberInfo)) -> bool) -> bool {
-        let mut voters = self.others().filter(|(_, info)| info.is_voter());
-        self.believes_all() || voters.any(is_its)
+        let is_alone = !self.others().any(|(_, info)| info.is_voter());
+        let mut heard = self.others().filter(|(_, info)| is_alone || info.is_voter());
+        self.believes_all() || heard.any(is_its)
     }
 
     /// Somebody who was let in, but is no voter as far as is known here, says that this member is an older

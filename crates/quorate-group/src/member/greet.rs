@@ -30,6 +30,7 @@ impl Member {
 
     /// Whether a peer that was dialled, and that answered with this, is to be talked to.
     pub fn accepts(&self, found: &PeerIdentity) -> Result<(), Refusal> {
+        found.check_names()?;
         self.driver.lineage.check(found)?;
         self.driver.check_key(found)?;
         found.check_level(self.driver.config.level)
@@ -127,6 +128,7 @@ impl Member {
             );
             return refuse(RefusalCode::OtherGroup, text);
         }
+        from.check_names()?;
         driver.lineage.check(from)?;
         driver.check_key(from)?;
         from.check_level(driver.config.level)?;

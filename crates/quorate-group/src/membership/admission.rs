@@ -5,10 +5,7 @@ use crate::driver::Driver;
 use crate::note::EventKind;
 use crate::output::{LogLevel, Output};
 use quorate_consensus::{Event, StepError};
-use quorate_wire::{Admission, JoinRequest, PeerIdentity};
-
-/// Bytes of a name, an address or a zone: all of them are in each configuration.
-const TEXT_MAX: usize = 255;
+use quorate_wire::{Admission, JoinRequest, PeerIdentity, NAME_MAX};
 
 /// So many are filled at a time; each costs the leader a connection and a copy of the log.
 const JOINING_MAX: usize = 16;
@@ -45,9 +42,8 @@ pub(crate) fn admit(
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
     }
-    if [&guest.name, &guest.addr, &request.wish.zone].iter().any(|text| text.len() > TEXT_MAX) {
-        let reason = format!("a name, an address or a zone has at most {TEXT_MAX} bytes");
-        return Admission::Refused { reason };
+    if request.wish.zone.len() > NAME_MAX {
+        return Admission::Refused { reason: format!("a zone has at most {NAME_MAX} bytes") };
     }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
     // Who died on its way in keeps nobody out.
@@ -89,7 +85,7 @@ pub(crate) fn admit(
 }
 
 fn in_words(not_yet: NotYet, guest: &PeerIdentity) -> String {
-    let PeerIdentity { name, addr, .. } = guest;
+    let addr = &guest.addr;
     match not_yet {
         NotYet::SameAddress(holder) => {
             format!("member {holder} has the address {addr} and still lives")
@@ -99,8 +95,8 @@ fn in_words(not_yet: NotYet, guest: &PeerIdentity) -> String {
              directory, empty it"
         ),
         NotYet::OtherName(holder) => format!(
-            "member {holder}, which is away, has the address {addr} or the name {name}, and a certificate for \
-             another name; if this node is to take its place, remove that member first: quorate member remove"
+            "member {holder}, which is away, has the address {addr}, and a certificate for another name; if this \
+             node is to take its place, remove that member first: quorate member remove"
         ),
     }
 }

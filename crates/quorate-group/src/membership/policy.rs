@@ -85,8 +85,8 @@ pub(crate) enum NotYet {
     SameAddress(MemberId),
     /// It has the same key, and lives: one node is one member, however often it asks.
     SameKey(MemberId),
-    /// It is away, the address or name is its, and its certificate is for another name: nobody else takes its
-    /// place, unless it is removed.
+    /// It is away, the address is its, and its certificate is for another name: nobody else takes its place, unless
+    /// it is removed.
     OtherName(MemberId),
 }
 
@@ -129,10 +129,11 @@ pub(crate) fn admission(
     };
     let mut remove = Vec::new();
     for (other, held) in others().filter(|(other, held)| has_place(held) && !alive(**other)) {
-        if held.key.is_name() && !held.key.admits(key) {
+        if !held.key.is_name() || held.key.admits(key) {
+            remove.push(*other);
+        } else if held.addr == info.addr {
             return Err(NotYet::OtherName(*other));
         }
-        remove.push(*other);
     }
     Ok(Some(ConfigChange::Update { put: vec![(id, info)], remove }))
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod history;
+mod keys;
 mod lies;
 mod membership;
 mod orders;

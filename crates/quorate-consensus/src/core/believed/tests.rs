@@ -170,13 +170,74 @@ fn a_leader_has_itself_elected_beyond_a_learner_that_is_ahead_and_seldom() {
     confirm(&mut leader, 6500);
     assert!(leader.is_leader() && leader.term() == 6, "once in ten minutes");
     let mut now_ms = 6500;
-    while now_ms < 606_000 {
+    while now_ms < 605_000 {
         now_ms += 500;
         confirm(&mut leader, now_ms);
         step(&mut leader, now_ms, ahead(9));
+        assert_eq!(leader.term(), 6, "at {now_ms}");
+    }
+    now_ms += 1000;
+    for term in [8, 9, 7] {
+        step(&mut leader, now_ms, ahead(term));
     }
     confirm(&mut leader, now_ms + 500);
-    assert_eq!(leader.term(), 10);
+    assert_eq!(leader.term(), 10, "beyond the one that is furthest ahead");
+}
+
+#[test]
+fn no_learner_leads_its_leader_on_by_a_leap() {
+    for term in [1 << 21, 1 << 33, TERM_LEAP_MAX, TERM_LEAP_MAX + 1] {
+        let mut leader = leader_with_learner();
+        let beat = |from_whom, term, round| {
+            let body = MessageBody::HeartbeatReply { round, persisted_last: 0 };
+            from(from_whom, term, body)
+        };
+        let is_too_far = term > TERM_LEAP_MAX;
+        let objection = if is_too_far { Objection::Leap } else { Objection::Ahead };
+        assert_eq!(rejected(&mut leader, 5001, beat(4, 1 + term, 0)), objection);
+        for now_ms in (5_500..10_000).step_by(500) {
+            step(&mut leader, now_ms, Event::Tick);
+            for round in 1..10 {
+                step(&mut leader, now_ms, beat(2, 1, round));
+            }
+        }
+        assert!(leader.is_leader() && leader.term() == 1, "{term}");
+    }
+}
+
+#[test]
+fn who_got_a_members_vote_leads_it_although_it_does_not_know_that_one_as_a_voter() {
+    for sender in [4, 9] {
+        let mut follower = follower();
+        step(&mut follower, 60_000, vote(sender, 2, false));
+        step(&mut follower, 60_000, vote(sender, 2, false));
+        step(&mut follower, 60_001, beat(sender, 2));
+        assert_eq!((follower.term(), follower.leader()), (2, Some(id(sender))));
+        // Nor does that one lose it where it has itself elected once more.
+        step(&mut follower, 60_002, vote(sender, 3, true));
+        assert_eq!(follower.term(), 3);
+    }
+}
+
+#[test]
+fn who_would_get_no_vote_gets_no_promise_of_one() {
+    let asks = |sender| {
+        let last = LogPosition { term: 1, index: 9 };
+        from(sender, 2, MessageBody::PreVote { last })
+    };
+    let granted = |effects: &Effects| {
+        let is_yes =
+            |message: &Message| message.body == MessageBody::PreVoteReply { granted: true };
+        effects.messages.iter().any(is_yes)
+    };
+    for sender in [4, 9] {
+        let mut follower = follower();
+        // Its leader's process has ended: so the lease refuses nobody.
+        step(&mut follower, 10, Event::Unreachable(id(2)));
+        assert!(!granted(&step(&mut follower, 11, asks(sender))));
+        assert!(granted(&step(&mut follower, 12, asks(3))));
+        assert!(granted(&step(&mut follower, 60_000, asks(sender))), "it may be a voter by then");
+    }
 }
 
 #[test]

@@ -266,11 +266,16 @@ fn a_node_is_one_member_however_often_it_asks() {
 fn the_place_of_who_is_away_is_taken_with_a_certificate_for_the_same_name_only() {
     let mut config = voters(&[1, 2]);
     config.members.get_mut(&MemberId(2)).unwrap().key = with_name(7, 2).key;
-    let guest =
-        |name| PeerIdentity { name: "n2".into(), addr: "new:1".into(), ..with_name(name, 8) };
-    let admit = |name| admission(&config, &guest(name), &Wish::default(), |id| id != MemberId(2));
-    assert_eq!(admit(9), Err(NotYet::OtherName(MemberId(2))));
-    assert_eq!(parts(admit(7).unwrap().unwrap()).1, [MemberId(2)], "its disk was lost");
+    let admit = |name, addr: &str| {
+        let guest = PeerIdentity { name: "n2".into(), addr: addr.into(), ..with_name(name, 8) };
+        admission(&config, &guest, &Wish::default(), |id| id != MemberId(2))
+    };
+    let addr = &config.members[&MemberId(2)].addr;
+    assert_eq!(admit(9, addr), Err(NotYet::OtherName(MemberId(2))));
+    assert!(parts(admit(9, "new:1").unwrap().unwrap()).1.is_empty(), "beside its namesake");
+    for addr in [addr, "new:1"] {
+        assert_eq!(parts(admit(7, addr).unwrap().unwrap()).1, [MemberId(2)], "its disk was lost");
+    }
 }
 
 /// With a certificate for this name.
