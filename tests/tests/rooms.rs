@@ -52,7 +52,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "group host start",
             "link",
             "local",
-            "catch_up gtid_domain proposals records views",
+            "catch_up gtid_domain proposals records views whole_data",
             "withdraw",
             "pause primary votes",
             "exit transfer",

@@ -19,6 +19,7 @@
 //! - `link`: a connection to the group; waiting for fates, and giving up. `counters`, `lag`: for status
 //!   variables. `backlog`: when what waits to be applied is too much.
 //! - `local`: what all parts stand on: host, configuration, state, orders, queue, connection.
+//! - `whole_data`: the data of a write set as a server is given it.
 //! - `records`: what the node notes in the data directory. `proposals`: what it proposes. `views`: what the
 //!   server is shown of the group. `gtid_domain`: the domain of GTIDs. `catch_up`: from joined to synced.
 //! - `withdraw`: how a node that cannot go on leaves; the node's own threads.
@@ -61,4 +62,5 @@ pub mod sync;
 mod transfer;
 mod views;
 mod votes;
+mod whole_data;
 mod withdraw;

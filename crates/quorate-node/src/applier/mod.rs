@@ -17,6 +17,7 @@ use crate::sync;
 use crate::transfer::Transfer;
 use crate::views::{self, refused};
 use crate::votes::Votes;
+use crate::whole_data::{whole_data, Unreadable};
 use crate::withdraw::{Stop, Withdrawal, LEAVE_TIMEOUT};
 use bytes::Bytes;
 use quorate_certify::{flags, WriteSet};
@@ -33,6 +34,9 @@ pub struct Parts {
     pub votes: Arc<Votes>,
     pub transfer: Arc<Transfer>,
 }
+
+/// No server takes this for events: the first one would have no length.
+const NO_EVENT: Bytes = Bytes::from_static(&[0; 32]);
 
 pub struct Appliers {
     local: Arc<Local>,
@@ -255,7 +259,6 @@ impl Appliers {
         let isolated = event.certified && event.flags & flags::ISOLATION != 0;
         let ends = event.flags & flags::TRX_END != 0 && event.flags & flags::ROLLBACK == 0;
         let committed = ends && !isolated && header.origin != link.node;
-        let handle = Arc::new(Handle::Remote(Remote::new(event.seqno, committed)));
         let (payload, tables) = match action::split(&write_set.payload()) {
             Some(parts) if isolated => parts,
             _ => (write_set.payload(), Vec::new()),
@@ -281,11 +284,24 @@ impl Appliers {
         if self.withdrawal.in_order(waited).is_none() {
             return Ok(false);
         }
+        let mut remote = Remote::new(event.seqno, committed);
         let data = match event.certified {
-            true => self.withdrawal.whole_data(link, header.origin, &fate),
-            false => Some(Bytes::new()),
+            true => whole_data(&self.local, link, header.origin, &fate),
+            false => Ok(Bytes::new()),
         };
-        let Some(data) = data else { return Ok(false) };
+        let data = match data {
+            Ok(data) => data,
+            Err(Unreadable::Everywhere(why)) => {
+                // The server finds an error, rolls back what there is, and asks the group as with any other.
+                remote.unreadable = Some(why);
+                NO_EVENT
+            }
+            Err(Unreadable::Here(why)) => {
+                self.withdrawal.cannot_read(event.seqno, &why);
+                return Ok(false);
+            }
+        };
+        let handle = Arc::new(Handle::Remote(remote));
         let repeated = isolated && self.records.was_executed(event.seqno, &tables);
         if repeated {
             self.pass_over_ddl(ctx, link, event.seqno)?;
@@ -314,7 +330,7 @@ impl Appliers {
             ));
             return Ok(false);
         };
-        if let Handle::Remote(remote) = &*handle {
+        if let Some(remote) = handle.remote() {
             let order = &self.local.commit;
             let passed = remote.enter_commit(order).and_then(|()| remote.leave_commit(order));
             if self.withdrawal.in_order(passed).is_none() {

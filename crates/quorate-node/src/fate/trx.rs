@@ -82,6 +82,9 @@ pub struct Remote {
     seqno: i64,
     /// Its origin, which is another process, has committed it: it ends a transaction, and is no DDL.
     pub committed: bool,
+    /// Why nobody can apply it, the same on all nodes. Whatever a server says of it then, this is the error that the
+    /// group votes on.
+    pub unreadable: Option<String>,
     progress: Mutex<RemoteProgress>,
 }
 
@@ -295,7 +298,8 @@ impl Trx {
 
 impl Remote {
     pub fn new(seqno: i64, committed: bool) -> Self {
-        Self { seqno, committed, progress: Mutex::new(RemoteProgress::Applying) }
+        let progress = Mutex::new(RemoteProgress::Applying);
+        Self { seqno, committed, unreadable: None, progress }
     }
 
     pub fn enter_commit(&self, order: &CommitOrder) -> Result<(), Halted> {
@@ -383,6 +387,13 @@ impl Handle {
         match self {
             Handle::Local(trx) => Some(trx),
             Handle::Remote(_) => None,
+        }
+    }
+
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Handle::Local(_) => None,
+            Handle::Remote(remote) => Some(remote),
         }
     }
 }

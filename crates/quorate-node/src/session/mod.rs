@@ -7,13 +7,14 @@
 mod after;
 mod isolation;
 mod large;
+mod replay;
 mod wait;
 
 use crate::blocking::{now, Mutex};
 use crate::fate::trx::{
     Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Trx, TrxState, TrxTable,
 };
-use crate::host::{Answer, ApplyCall, HostCtx};
+use crate::host::Answer;
 use crate::link::giving_up::{is_fragment, takes_effect_alone};
 use crate::link::Link;
 use crate::local::{Local, LocalState};
@@ -306,7 +307,10 @@ impl Sessions {
 
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
         let (order, latency) = (&self.local.commit, &self.local.counters.latency);
-        let committed = matches!(handle, Handle::Remote(remote) if remote.committed);
+        let remote = handle.remote();
+        let committed = remote.is_some_and(|remote| remote.committed);
+        let unreadable = remote.and_then(|remote| remote.unreadable.as_deref());
+        let error = unreadable.map_or(error, str::as_bytes);
         let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error, committed);
         let left = match handle {
             Handle::Local(trx) => trx.leave_commit(order, latency),
@@ -373,47 +377,6 @@ impl Sessions {
         }
         if let Some(link) = self.local.link().filter(|link| link.closed()) {
             self.records.note_closed(&link, self.local.apply.last_left());
-        }
-    }
-
-    /// Applies the write set of a local transaction that was aborted after it was certified.
-    pub fn replay(&self, handle: &Arc<Handle>, ctx: HostCtx) -> Answer {
-        let Some(trx) = handle.local() else { return Answer::Missing };
-        let mut state = trx.lock();
-        let Some(fate) = state.fate.clone() else { return Answer::Refused };
-        if !fate.certified {
-            state.phase = Phase::Aborting;
-            return Answer::Failed;
-        }
-        let conn_id = state.conn_id;
-        state.phase = Phase::Replaying;
-        drop(state);
-        self.local.counters.local_replay();
-        let waited = self.local.apply.wait(fate.depends_on);
-        let waited = waited.and_then(|()| self.local.commit.wait_left(fate.seqno - 1));
-        if self.withdrawal.in_order(waited).is_none() {
-            return self.outcome_unknown();
-        }
-        let Some(link) = self.local.link() else { return Answer::Broken };
-        let Some(data) = self.withdrawal.whole_data(&link, link.node, &fate) else {
-            return self.outcome_unknown();
-        };
-        let call = ApplyCall {
-            handle,
-            trx_id: trx.id,
-            flags: fate.flags,
-            data: &data,
-            meta: link.meta(&fate, link.node, trx.id, conn_id),
-        };
-        match self.local.host.apply(ctx, &call) {
-            Ok(_) => Answer::Done,
-            Err(()) => {
-                self.withdrawal.inconsistent(&format!(
-                    "replaying the local transaction {} (seqno {}) failed",
-                    trx.id, fate.seqno
-                ));
-                Answer::Broken
-            }
         }
     }
 

@@ -6,7 +6,6 @@
 //! the state.
 
 mod helpers;
-mod whole_data;
 
 pub use helpers::Helpers;
 
@@ -131,6 +130,13 @@ impl Withdrawal {
             // Nobody applies what is before the end, nor waits for what holds it back.
             self.local.queue.leave_only_the_end();
         }
+    }
+
+    /// The data of a write set cannot be read here. The others can: so this node fetches another state.
+    pub fn cannot_read(&self, seqno: i64, why: &str) {
+        self.start_over(&format!(
+            "The data of the transaction of seqno {seqno} cannot be read to apply it: {why}."
+        ));
     }
 
     /// Whether the server is to end, and to be started again, once its connection is closed.
