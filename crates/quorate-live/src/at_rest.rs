@@ -24,6 +24,8 @@ const HEADING: &str =
 pub struct AtRest {
     /// New files are; those that are there are read whatever they are.
     pub encrypts: bool,
+    /// None that is in the clear is read, if new ones are encrypted.
+    pub refuses_plain: bool,
     /// The file with this node's keys.
     pub key_file: Option<PathBuf>,
     /// What the server gave, the newest first; tried behind those of the file.
@@ -49,7 +51,8 @@ impl AtRest {
             };
         }
         check_processor()?;
-        Ok(DiskKeys::new(&keys, self.encrypts))
+        let keys = DiskKeys::new(&keys, self.encrypts);
+        Ok(if self.refuses_plain { keys.refusing_plain() } else { keys })
     }
 }
 
@@ -124,7 +127,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn at_rest(path: &Path, encrypts: bool) -> AtRest {
-        AtRest { encrypts, key_file: Some(path.to_owned()), given: Vec::new() }
+        AtRest { encrypts, key_file: Some(path.to_owned()), ..AtRest::default() }
     }
 
     fn key() -> DiskKey {

@@ -16,7 +16,7 @@ fn shows(dir: &Path, text: &str) -> bool {
 
 fn at_rest(keys: &[&DiskKey]) -> AtRest {
     let given = keys.iter().map(|key| (*key).clone()).collect();
-    AtRest { encrypts: true, key_file: None, given }
+    AtRest { encrypts: true, given, ..AtRest::default() }
 }
 
 #[test]

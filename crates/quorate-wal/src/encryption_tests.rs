@@ -172,6 +172,41 @@ fn without_the_key_a_start_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn what_is_in_the_clear_is_not_read_where_that_is_demanded() {
+    let demanding = only(&[OLD]).refusing_plain();
+    let refused = |disk: &SimDisk, name: &str| {
+        let operations = disk.operations();
+        let Err(error) = open(disk, demanding.clone()) else { panic!("{name} was taken") };
+        assert!(matches!(&error, WalError::Plain { .. }), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+        assert_eq!(disk.operations(), operations);
+    };
+    // A segment.
+    let disk = SimDisk::new(1);
+    open(&disk, DiskKeys::default()).unwrap().write(60);
+    refused(&disk, "/sim/log-");
+    // Until what was in the clear is gone.
+    let mut log = open(&disk, only(&[OLD])).unwrap();
+    log.write(40);
+    let disk = log.crash();
+    refused(&disk, "/sim/log-");
+    let mut log = open(&disk, only(&[OLD])).unwrap();
+    log.write(40);
+    log.release();
+    log.write(1);
+    let disk = log.crash();
+    open(&disk, demanding.clone()).unwrap().write(1);
+    // A snapshot, at the start and later.
+    let encrypted = snapshot_files(&disk, demanding.clone());
+    encrypted.save(1, ROW, ROW).unwrap();
+    assert_eq!(encrypted.load(1).unwrap().payload, ROW);
+    open(&disk, demanding.clone()).unwrap();
+    snapshot_files(&disk, DiskKeys::default()).save(2, ROW, ROW).unwrap();
+    assert!(matches!(encrypted.load(2), Err(WalError::Plain { .. })));
+    refused(&disk, "/sim/snap-");
+}
+
+#[test]
 fn another_key_is_used_at_once_and_the_old_one_until_its_files_are_gone() {
     let disk = SimDisk::new(1);
     let mut log = open(&disk, only(&[OLD])).unwrap();

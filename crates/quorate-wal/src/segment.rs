@@ -112,6 +112,9 @@ impl SegmentHeader {
 
     /// What its records are read with.
     fn codec(&self, keys: &DiskKeys) -> Result<Codec, NotOpened> {
+        if self.envelope.is_none() && keys.refuses_plain() {
+            return Err(NotOpened::Plain);
+        }
         let fields = self.fields(SEALED_VERSION);
         let key = self.envelope.map(|envelope| envelope.open(keys, &fields)).transpose()?;
         Ok(Codec::new(self.nonce, key))
@@ -198,6 +201,7 @@ impl Segment {
                 known: keys.to_string(),
             },
             NotOpened::Forged => damaged("the key in its header is not intact".into()),
+            NotOpened::Plain => WalError::Plain { file: path.clone() },
         })?;
         Ok(Segment { header, codec, path, file })
     }

@@ -121,6 +121,7 @@ impl SnapshotFiles {
                 Err(WalError::SnapshotDamaged { file: path, what: what.into() })
             }
             Err(Unreadable::NoKey(key)) => Err(no_key(path, key, &self.keys)),
+            Err(Unreadable::Plain) => Err(WalError::Plain { file: path }),
         }
     }
 
@@ -148,8 +149,8 @@ impl SnapshotFiles {
     }
 }
 
-/// Refuses snapshots that are encrypted with a key that is not there; those that are damaged are not
-/// looked at any further. Returns with what each of the others is encrypted.
+/// Refuses snapshots that are encrypted with a key that is not there, or not at all where that is demanded; those
+/// that are damaged are not looked at any further. Returns with what each of the others is encrypted.
 pub(crate) fn check_keys(
     disk: &dyn Disk,
     keys: &DiskKeys,
@@ -166,12 +167,15 @@ pub(crate) fn check_keys(
             continue;
         }
         let key = envelope_of(&head).map(|envelope| envelope.key());
-        if let Some(key) = key.filter(|key| keys.find(*key).is_none()) {
-            // Or its head is damaged.
-            let whole = read_all(&*file).is_ok_and(|bytes| check(&bytes).is_ok());
-            if whole {
-                return Err(no_key(path, key, keys));
-            }
+        let refusal = match key {
+            Some(key) if keys.find(key).is_none() => Some(no_key(path, key, keys)),
+            None if keys.refuses_plain() => Some(WalError::Plain { file: path }),
+            _ => None,
+        };
+        // Or its head is damaged.
+        let is_whole = || read_all(&*file).is_ok_and(|bytes| check(&bytes).is_ok());
+        if let Some(refusal) = refusal.filter(|_| is_whole()) {
+            return Err(refusal);
         }
         found.push(key);
     }
@@ -260,6 +264,8 @@ impl Header {
 pub(crate) enum Unreadable {
     Damaged(&'static str),
     NoKey(DiskKeyId),
+    /// In the clear, where such ones are refused.
+    Plain,
 }
 
 /// Never panics, whatever the bytes are.
@@ -268,6 +274,7 @@ pub(crate) fn decode(mut bytes: Vec<u8>, keys: &DiskKeys) -> Result<SnapshotFile
     let body = header.meta.checked_add(header.payload);
     let body = body.and_then(|len| usize::try_from(len).ok());
     let at = match version {
+        VERSION if keys.refuses_plain() => return Err(Unreadable::Plain),
         VERSION => HEADER_BYTES,
         SEALED_VERSION => SEALED_HEADER_BYTES,
         _ => return Err(Unreadable::Damaged("another release with another format wrote it")),
@@ -283,7 +290,7 @@ pub(crate) fn decode(mut bytes: Vec<u8>, keys: &DiskKeys) -> Result<SnapshotFile
         let forged = Unreadable::Damaged("its seal is broken");
         let key = envelope.open(keys, &fields).map_err(|error| match error {
             NotOpened::NoKey(key) => Unreadable::NoKey(key),
-            NotOpened::Forged => forged,
+            NotOpened::Forged | NotOpened::Plain => forged,
         })?;
         key.open(&SALT, at as u64, &fields, &mut bytes[at..]).ok_or(forged)?;
     }

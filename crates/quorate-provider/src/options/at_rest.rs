@@ -22,8 +22,10 @@ impl Options {
             .filter(|path| !path.is_empty())
             .map(PathBuf::from);
         let wanted = server.on || !server.keys.is_empty() || key_file.is_some();
-        let encrypts = parse_bool(self.text("quorate.encrypt")).unwrap_or(wanted);
-        AtRest { encrypts, key_file, given: server.keys.clone() }
+        let asked = self.text("quorate.encrypt");
+        let refuses_plain = asked == "only";
+        let encrypts = refuses_plain || parse_bool(asked).unwrap_or(wanted);
+        AtRest { encrypts, refuses_plain, key_file, given: server.keys.clone() }
     }
 }
 
@@ -53,8 +55,11 @@ mod tests {
             ("quorate.encrypt=no;quorate.encrypt_key_file=/k", &off, false),
             ("quorate.encrypt=no", &on, false),
             ("quorate.encrypt=yes", &off, true),
+            ("quorate.encrypt=only", &off, true),
         ] {
-            assert_eq!(at_rest(text, server).encrypts, encrypts, "{text:?} {server:?}");
+            let at_rest = at_rest(text, server);
+            assert_eq!(at_rest.encrypts, encrypts, "{text:?} {server:?}");
+            assert_eq!(at_rest.refuses_plain, text.ends_with("only"), "{text:?}");
         }
         let both = at_rest(file, &with_key);
         assert_eq!((both.key_file, both.given), (Some("/k".into()), vec![key]));

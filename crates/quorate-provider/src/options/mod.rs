@@ -208,7 +208,10 @@ fn unknown(name: &str) -> OptionError {
 fn words_instead(name: &str, value: &str) -> Option<&'static str> {
     let (good, expected) = match name {
         "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
-        "quorate.encrypt" => (value == "auto" || parse_bool(value).is_some(), "yes, no or auto"),
+        "quorate.encrypt" => (
+            ["auto", "only"].contains(&value) || parse_bool(value).is_some(),
+            "yes, no, auto or only",
+        ),
         "quorate.compress" => (parse_codec(value).is_some(), "lz4, zstd or none"),
         "quorate.consistency" => {
             (parse_consistency(value).is_some(), "eventual, after, or after:N with N from 1 to 255")

@@ -70,6 +70,8 @@ pub(crate) enum NotOpened {
     NoKey(DiskKeyId),
     /// The key is there, and nothing was wrapped with it that is this.
     Forged,
+    /// There is none: the file is in the clear, and such ones are refused.
+    Plain,
 }
 
 impl Envelope {

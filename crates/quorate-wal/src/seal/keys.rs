@@ -27,6 +27,7 @@ impl fmt::Debug for DiskKeyId {
 pub struct DiskKeys {
     keys: Arc<[KeyOfKeys]>,
     encrypts: bool,
+    refuses_plain: bool,
 }
 
 impl DiskKeys {
@@ -38,7 +39,17 @@ impl DiskKeys {
     pub fn new(keys: &[[u8; 32]], encrypts: bool) -> Self {
         let keys: Arc<[KeyOfKeys]> = keys.iter().map(KeyOfKeys::new).collect();
         let encrypts = encrypts && !keys.is_empty();
-        DiskKeys { keys, encrypts }
+        DiskKeys { keys, encrypts, refuses_plain: false }
+    }
+
+    /// Files in the clear are not read either: whoever can write to the disk, and has no key, puts nothing there
+    /// that is taken for this node's own. (The file of term and vote is always in the clear.)
+    pub fn refusing_plain(self) -> Self {
+        DiskKeys { refuses_plain: self.encrypts, ..self }
+    }
+
+    pub(crate) fn refuses_plain(&self) -> bool {
+        self.refuses_plain
     }
 
     /// What a key is known by.

@@ -63,6 +63,10 @@ pub struct Logger {
     #[arg(long, value_name = "FILE")]
     pub encrypt_key_file: Option<PathBuf>,
 
+    /// Files of its log that are in the clear are not read (quorate.encrypt=only)
+    #[arg(long, requires = "encrypt_key_file")]
+    pub encrypt_only: bool,
+
     /// Plain connections are allowed, too, while the group is switched over (socket.dynamic)
     #[arg(long)]
     pub dynamic: bool,

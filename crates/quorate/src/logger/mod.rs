@@ -109,6 +109,7 @@ fn group_options(args: &Logger) -> Result<GroupOptions> {
         operators: args.operators.clone(),
         at_rest: AtRest {
             encrypts: args.encrypt_key_file.is_some(),
+            refuses_plain: args.encrypt_only,
             key_file: args.encrypt_key_file.clone(),
             given: Vec::new(),
         },

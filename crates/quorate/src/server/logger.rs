@@ -20,8 +20,12 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .arg("--log-dir")
         .arg(node.log());
     command.args(logger_arguments(&security(cluster)?));
-    if let Some(file) = log_key_file(&cluster.state.provider_options) {
+    let options = &cluster.state.provider_options;
+    if let Some(file) = log_key_file(options) {
         command.arg("--encrypt-key-file").arg(file);
+        if ProviderOptions::parse(options).get("quorate.encrypt") == Some("only") {
+            command.arg("--encrypt-only");
+        }
     }
     cluster.account.run_as(command);
     Ok(())
