@@ -63,7 +63,9 @@ pub use note::{
 pub use opening::{prepare, Opened, Opening};
 pub use options::Options;
 pub use order::{Alteration, Answer, Done, ForcePlan, Order};
-pub use output::{Ask, Link, LogLevel, LogQueue, Notice, Output, ServerStanding, SnapshotOrder};
+pub use output::{
+    Ask, Link, LogLevel, LogQueue, Notice, Output, Release, ServerStanding, SnapshotOrder,
+};
 pub use redial::Redial;
 pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};

@@ -6,6 +6,16 @@ use quorate_consensus::{
 };
 use quorate_wire::{JoinRequest, Packet, Standing};
 
+/// What of the log is to go: see that the snapshot of index `upto` is readable, release the log up to it, delete the
+/// snapshots that are needless then, and say [`crate::Input::Released`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    pub upto: Index,
+    /// What comes after it is on its way to other members, which would need another state without it: it stays while
+    /// there is room.
+    pub sent: Index,
+}
+
 /// The output of one step, or of several in a row. It is carried out in the order of the fields,
 /// cleared, and used again.
 #[derive(Debug, Default)]
@@ -32,9 +42,7 @@ pub struct Output {
     pub links: Vec<Link>,
     /// One question at a time; the next follows the answer.
     pub ask: Option<Ask>,
-    /// See that the snapshot of this index is readable, release the log up to it, delete the
-    /// snapshots that are needless then, and say [`crate::Input::Released`].
-    pub release: Option<Index>,
+    pub release: Option<Release>,
     /// Whether a majority is to go on with this member where others may stop, because all disks fill
     /// together: the log may use its reserve then.
     pub needed: Option<bool>,

@@ -155,7 +155,7 @@ impl Log {
             self.wal.append(&[Entry::new(self.last, 1, EntryKind::Data, data)]);
         }
         if self.last >= self.released + RELEASE_EVERY {
-            self.wal.release(self.last - count);
+            self.wal.release(self.last - count, u64::MAX);
             self.released = self.last;
         }
         while self.synced.recv()??.index < self.last {}

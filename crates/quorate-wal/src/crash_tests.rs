@@ -283,7 +283,7 @@ impl History {
     fn release(&mut self, life: &Life) {
         let upto = life.shared.state().persisted.index;
         let options = &self.options;
-        let released = life.shared.state().release(upto, options, self.disk.now());
+        let released = life.shared.state().release(upto, upto, options, self.disk.now());
         if let Some(released) = released {
             assert!(released.base.index <= upto);
             self.released = self.released.max(released.base.index);

@@ -58,7 +58,7 @@ impl Log {
     fn release(&self) {
         let last = self.shared.state().persisted.index;
         let released =
-            self.shared.state().release(last, &self.shared.options, self.disk.now()).unwrap();
+            self.shared.state().release(last, last, &self.shared.options, self.disk.now()).unwrap();
         self.shared.supply.retire(released);
         self.work();
     }

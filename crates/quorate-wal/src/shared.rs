@@ -137,13 +137,14 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// What [`Wal::release`](crate::Wal::release) goes by.
-    pub(crate) fn retention(&self) -> WalOptions {
+    /// What [`Wal::release`](crate::Wal::release) goes by, and whether there is room.
+    pub(crate) fn retention(&self) -> (WalOptions, bool) {
         let mut options = self.options.clone();
-        if self.supply.room() != Room::Enough {
+        let is_roomy = self.supply.room() == Room::Enough;
+        if !is_roomy {
             (options.retain_bytes, options.retain_age) = (0, None);
         }
-        options
+        (options, is_roomy)
     }
 
     /// See [`crate::Wal::read`].

@@ -178,11 +178,12 @@ impl State {
         self.runs.term_at(index)
     }
 
-    /// Takes out the oldest segments as far as `upto` and the retention of `options` allow.
-    /// `now` is since 1970.
+    /// Takes out the oldest segments as far as `upto`, `sent` (see [`crate::Wal::release`]) and the retention of
+    /// `options` allow. `now` is since 1970.
     pub(crate) fn release(
         &mut self,
         upto: Index,
+        sent: Index,
         options: &WalOptions,
         now: Duration,
     ) -> Option<Released> {
@@ -194,7 +195,7 @@ impl State {
         let max = options.retain_max.unwrap_or(u64::MAX);
         let mut found = None;
         for (number, segment) in segments.iter().enumerate() {
-            let too_much = kept_bytes > max;
+            let (too_much, is_long) = (kept_bytes > max, kept_bytes > max / 2);
             kept_bytes -= segment.used;
             let Some(sealed_at) = segment.sealed_at else { break };
             let young = options.retain_age.is_some_and(|age| now < sealed_at.saturating_add(age));
@@ -202,8 +203,10 @@ impl State {
                 break;
             }
             match self.index.first_index_without(number + 1) {
-                Some(first) if first <= upto.saturating_add(1) => found = Some((number + 1, first)),
-                _ => break,
+                Some(first) if first > upto.saturating_add(1) => break,
+                Some(first) if first > sent.saturating_add(1) && !is_long => break,
+                Some(first) => found = Some((number + 1, first)),
+                None => break,
             }
         }
         let (count, first) = found?;

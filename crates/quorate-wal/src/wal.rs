@@ -155,12 +155,14 @@ impl Wal {
     }
 
     /// Entries up to here are covered by a snapshot: segments wholly below may be recycled, as
-    /// far as retention allows; on a full disk retention counts for nothing. Returns the new base if
-    /// anything was purged; the files follow in the background.
-    pub fn release(&self, upto: Index) -> Option<LogPosition> {
+    /// far as retention allows. Those with entries above `sent` stay, too, as long as the log has no more than half of
+    /// what it may. On a full disk neither counts. Returns the new base if anything was purged; the files follow in
+    /// the background.
+    pub fn release(&self, upto: Index, sent: Index) -> Option<LogPosition> {
         let shared = &self.inner.shared;
-        let keep = shared.retention();
-        let released = shared.state().release(upto, &keep, shared.disk.now())?;
+        let (keep, is_roomy) = shared.retention();
+        let sent = if is_roomy { sent } else { Index::MAX };
+        let released = shared.state().release(upto, sent, &keep, shared.disk.now())?;
         let base = released.base;
         shared.supply.retire(released);
         Some(base)

@@ -251,7 +251,7 @@ fn readers_meet_no_half_truth() {
             let base = wal.base().index;
             match rng.u32(..12) {
                 0 => wal.truncate(rng.u64(base + 1..=wal.last().index)),
-                1 | 2 => drop(wal.release(wal.persisted().index.saturating_sub(20))),
+                1 | 2 => drop(wal.release(wal.persisted().index.saturating_sub(20), u64::MAX)),
                 3 if round % 10 == 0 => {
                     wal.reset(LogPosition { term, index: wal.last().index + 7 });
                 }

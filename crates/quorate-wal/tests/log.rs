@@ -155,7 +155,7 @@ fn released_segments_are_recycled() {
         wal.append(&entries(1, last + 1..=last + 1000));
         last += 1000;
         wait_for(&reports, at(1, last));
-        let base = wal.release(last - 100).expect("something to release");
+        let base = wal.release(last - 100, u64::MAX).expect("something to release");
         assert_eq!(base, wal.base());
         assert!(base.index <= last - 100);
         assert!(wal.stats().segments < 4, "{:?}", wal.stats());
@@ -175,12 +175,31 @@ fn retention_keeps_bytes_and_age() {
     let (wal, _, reports) = open_with(keep_bytes).unwrap();
     wal.append(&entries(1, 1..=5000));
     wait_for(&reports, at(1, 5000));
-    wal.release(5000).expect("more than 200 KiB are there");
+    wal.release(5000, u64::MAX).expect("more than 200 KiB are there");
     assert!(wal.stats().bytes >= 200 << 10, "{:?}", wal.stats());
     wal.close();
     let hour = Some(Duration::from_secs(3600));
     let (wal, _, _) = open_with(WalOptions { retain_age: hour, ..options(dir.path()) }).unwrap();
-    assert_eq!(wal.release(5000), None);
+    assert_eq!(wal.release(5000, u64::MAX), None);
+}
+
+#[test]
+fn what_others_have_not_got_stays_up_to_half_of_what_there_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wal, _, reports) = open(dir.path());
+    wal.append(&entries(1, 1..=5000));
+    wait_for(&reports, at(1, 5000));
+    let base = wal.release(4000, 1000).expect("what all have");
+    assert!((1..=1000).contains(&base.index), "{base:?}");
+    assert_eq!(wal.release(4000, 1000), None);
+    let bytes = wal.stats().bytes;
+    wal.close();
+    let limited = WalOptions { retain_max: Some(bytes), ..options(dir.path()) };
+    let segment = limited.segment_bytes;
+    let (wal, _, _) = open_with(limited).unwrap();
+    let base = wal.release(4000, 1000).expect("what is too much");
+    assert!((1001..4000).contains(&base.index), "{base:?}");
+    assert!(wal.stats().bytes <= bytes / 2 + segment, "{:?}", wal.stats());
 }
 
 #[test]

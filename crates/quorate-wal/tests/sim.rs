@@ -65,7 +65,7 @@ fn life(seed: u64) -> (LogPosition, u64, Vec<(String, u64)>) {
                 }
                 5 => wal.save_hard_state(HardState { term: rng.u64(..), voted_for: None }),
                 6 => {
-                    wal.release(wal.persisted().index.saturating_sub(3));
+                    wal.release(wal.persisted().index.saturating_sub(3), u64::MAX);
                     Ok(())
                 }
                 7 => steps.recycle(),
@@ -151,7 +151,7 @@ fn a_disk_that_is_full_goes_on_when_it_is_not() {
     assert_eq!(steps.step().unwrap(), None);
     assert_eq!(steps.next(), Next::Full);
     // What nobody needs makes room, whatever retention says.
-    assert!(wal.release(index - 2).is_some());
+    assert!(wal.release(index - 2, u64::MAX).is_some());
     while steps.has_recycling() {
         steps.recycle().unwrap();
     }

@@ -33,7 +33,7 @@ use crate::view::ViewMember;
 use quorate_consensus::placement::Writes;
 use quorate_consensus::{
     Charter, Config, Consensus, Event, Fault, Index, LogPosition, MemberId, MemberInfo, Objection,
-    ReadReady, Rules, Status, StepError, Term, LEVEL_MIN,
+    PeerStatus, ReadReady, Rules, Status, StepError, Term, LEVEL_MIN,
 };
 use quorate_wire::PeerIdentity;
 
@@ -211,6 +211,14 @@ impl Driver {
 
     pub fn led_ms(&self) -> u64 {
         self.now_ms.saturating_sub(self.leadership.since_ms)
+    }
+
+    /// Where this member leads: the end of what all others have that are there and get its log.
+    pub fn had_by_all(&self) -> Index {
+        let status = self.status();
+        let suspect_ms = self.options.suspect_ms;
+        let gets_log = |peer: &&PeerStatus| !peer.snapshotting && peer.silent_ms <= suspect_ms;
+        status.peers.iter().filter(gets_log).map(|peer| peer.matched).min().unwrap_or(Index::MAX)
     }
 
     pub fn identity(&self) -> PeerIdentity {

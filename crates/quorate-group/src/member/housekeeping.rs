@@ -4,7 +4,7 @@
 use super::Member;
 use crate::input::LogRoom;
 use crate::membership::{is_all, keep_up, needed};
-use crate::output::{LogLevel, Notice, Output};
+use crate::output::{LogLevel, Notice, Output, Release};
 use crate::watch::Change;
 use quorate_consensus::{placement, Event, Status};
 use quorate_wire::Packet;
@@ -64,9 +64,14 @@ impl Member {
         if let Some((level, line)) = said {
             out.log(level, line);
             if room != LogRoom::Enough {
-                out.release = self.releases.due();
+                out.release = self.due_release();
             }
         }
+    }
+
+    pub(super) fn due_release(&self) -> Option<Release> {
+        let upto = self.releases.due()?;
+        Some(Release { upto, sent: self.driver.had_by_all() })
     }
 
     fn weigh_need(&mut self, status: &Status, out: &mut Output) {

@@ -236,7 +236,7 @@ impl Member {
             Input::SnapshotTaken { needed, files } => {
                 let applied = driver.applied.last.index;
                 self.releases.note(files, needed, applied);
-                out.release = self.releases.due();
+                out.release = self.due_release();
             }
             Input::Released { base, config } => {
                 driver.ignore_refusal(Event::Compacted(base, config), out);

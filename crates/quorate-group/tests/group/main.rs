@@ -7,5 +7,6 @@ mod lies;
 mod membership;
 mod orders;
 mod quorum;
+mod release;
 mod standing;
 mod world;

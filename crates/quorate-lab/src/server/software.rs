@@ -57,7 +57,8 @@ pub fn find_provider(asked: Option<&Path>) -> Result<PathBuf> {
     }
     let program = env::current_exe().context("finding this program's own path")?;
     let beside = program.parent().unwrap_or(Path::new("/"));
-    let places = [beside.join(PROVIDER), beside.join("../lib/quorate").join(PROVIDER)];
+    let installed = beside.parent().unwrap_or(Path::new("/")).join("lib/quorate");
+    let places = [beside.join(PROVIDER), installed.join(PROVIDER)];
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         let looked: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
         Missing(format!(

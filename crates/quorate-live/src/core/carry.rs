@@ -42,8 +42,8 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
     if let Some(ask) = out.ask.take() {
         hands.asks.ask(ask);
     }
-    if let Some(index) = out.release {
-        hands.snapshots.release(index);
+    if let Some(release) = out.release {
+        hands.snapshots.release(release);
     }
     if let Some(needed) = out.needed {
         hands.wal.set_needed(needed);

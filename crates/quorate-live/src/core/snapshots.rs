@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Index, SnapshotMeta};
-use quorate_group::{Received, Stored};
+use quorate_group::{Received, Release, Stored};
 use quorate_wal::{DiskKeys, SnapshotFiles, WalError};
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ struct Jobs {
     /// With the first index that the state machine still needs.
     save: Option<(SnapshotMeta, Bytes, Index)>,
     store: Option<(Received, Bytes)>,
-    release: Option<Index>,
+    release: Option<Release>,
     stop: bool,
 }
 
 pub(crate) enum Job {
     Save(SnapshotMeta, Bytes, Index),
     Store(Received, Bytes),
-    Release(Index),
+    Release(Release),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -63,9 +63,9 @@ impl Snapshots {
         superseded.map(|(received, _)| received)
     }
 
-    /// Has the thread release the log up to the snapshot of this index.
-    pub fn release(&self, index: Index) {
-        self.jobs.lock().release = Some(index);
+    /// Has the thread release the log.
+    pub fn release(&self, release: Release) {
+        self.jobs.lock().release = Some(release);
         self.work.notify_one();
     }
 
@@ -131,8 +131,8 @@ impl Snapshots {
             if let Some((received, content)) = jobs.store.take() {
                 return Some(Job::Store(received, content));
             }
-            if let Some(index) = jobs.release.take() {
-                return Some(Job::Release(index));
+            if let Some(release) = jobs.release.take() {
+                return Some(Job::Release(release));
             }
             self.work.wait(&mut jobs);
         }

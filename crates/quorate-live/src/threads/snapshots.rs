@@ -4,15 +4,15 @@ use crate::core::{Job, SnapshotError};
 use crate::live::Live;
 use bytes::Bytes;
 use quorate_consensus::{Index, SnapshotMeta};
-use quorate_group::{Input, LogLevel, Received, Stored};
+use quorate_group::{Input, LogLevel, Received, Release, Stored};
 
 pub(crate) fn run(live: &Live) {
     while let Some(job) = live.hands.snapshots.next() {
         match job {
             Job::Save(meta, content, needed) => write(live, meta, &content, needed),
             Job::Store(received, content) => take_over(live, received, &content),
-            Job::Release(index) => {
-                if let Err(error) = release(live, index) {
+            Job::Release(needless) => {
+                if let Err(error) = release(live, needless) {
                     live.log(LogLevel::Warn, format!("the log was not purged: {error}"));
                 }
             }
@@ -45,11 +45,12 @@ fn write(live: &Live, meta: SnapshotMeta, content: &Bytes, needed: Index) {
     }
 }
 
-/// Lets the log go up to the snapshot of `index`, which must be readable, and then the snapshots
-/// that the log does not continue any more.
-fn release(live: &Live, index: Index) -> Result<(), SnapshotError> {
-    let (stored, _) = live.hands.snapshots.load(index)?;
-    if let Some(base) = live.hands.wal.release(index) {
+/// Lets the log go up to a snapshot, which must be readable, and then the snapshots that the log does not continue any
+/// more.
+fn release(live: &Live, needless: Release) -> Result<(), SnapshotError> {
+    let Release { upto, sent } = needless;
+    let (stored, _) = live.hands.snapshots.load(upto)?;
+    if let Some(base) = live.hands.wal.release(upto, sent) {
         live.step(Input::Released { base, config: stored.meta.config });
     }
     live.hands.snapshots.prune(live.hands.wal.base().index)?;

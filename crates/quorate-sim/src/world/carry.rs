@@ -115,8 +115,8 @@ impl World {
         }
         self.flush(m);
         self.disk_soon(m);
-        if let Some(index) = release {
-            self.release(m, index);
+        if let Some(release) = release {
+            self.release(m, release);
         }
         if cut_off {
             self.give_up_without_quorum(m);

@@ -4,7 +4,7 @@ use super::start::{load, load_newest};
 use super::{Fault, Mark, Plant, World};
 use bytes::Bytes;
 use quorate_consensus::{Fetch, Index, SnapshotMeta};
-use quorate_group::{Input, Parcel, Received, SnapshotOrder, Stored};
+use quorate_group::{Input, Parcel, Received, Release, SnapshotOrder, Stored};
 use quorate_wal::sim::{Crash, Next};
 use quorate_wal::WalError;
 
@@ -138,10 +138,10 @@ impl World {
         }
     }
 
-    pub(super) fn release(&mut self, m: usize, index: Index) {
+    pub(super) fn release(&mut self, m: usize, Release { upto, sent }: Release) {
         let Some(process) = &mut self.nodes[m].process else { return };
-        let Some((stored, _)) = load(&process.snapshots, index) else { return };
-        let released = process.wal.release(index);
+        let Some((stored, _)) = load(&process.snapshots, upto) else { return };
+        let released = process.wal.release(upto, sent);
         let base = process.wal.base().index;
         if process.snapshots.prune(base).is_err() {
             return;

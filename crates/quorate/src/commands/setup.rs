@@ -33,6 +33,9 @@ pub fn setup(args: &Setup) -> Result<u8> {
     if !plan.missing.is_empty() {
         eprintln!("{}\n", without(&plan.missing));
     }
+    if plan.port_is_held {
+        eprintln!("{PORT_IS_HELD}\n");
+    }
     if plan.steps.is_empty() {
         println!("{} has all that is needed already; nothing was changed.", plan.config.display());
         return Ok(tell(&plan, &verify(&plan)?));
@@ -81,6 +84,7 @@ fn document(plan: &Plan, done: bool, ineffective: &[Problem]) -> Value {
         "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
         "changes": plan.changes,
         "missing": plan.missing,
+        "port_is_held": plan.port_is_held,
         "ineffective": ineffective.collect::<Vec<_>>(),
         "done": done,
     })
@@ -114,6 +118,10 @@ fn undo(args: &Setup) -> Result<u8> {
     );
     Ok(OK)
 }
+
+const PORT_IS_HELD: &str =
+    "systemd holds the server's port here (mariadb.socket), so the server cannot start as a \
+                            member. Before you start it: systemctl disable --now mariadb.socket";
 
 fn without(packages: &[&str]) -> String {
     format!(
@@ -280,6 +288,7 @@ mod tests {
                 change("wsrep_cluster_address", Some("gcomm://a"), Some("gcomm://a,b")),
             ],
             missing: vec!["socat"],
+            port_is_held: false,
         }
     }
 

@@ -19,6 +19,14 @@ pub fn missing_packages() -> Vec<&'static str> {
     missing.map(|(_, package)| *package).collect()
 }
 
+/// Whether systemd holds the server's port while the server is not there. Then the server cannot start as a member:
+/// what looks for its position before, `galera_recovery`, binds that port.
+pub fn port_is_held() -> bool {
+    let asked = Command::new("systemctl").args(["is-active", "--quiet", "mariadb.socket"]).status();
+    // Without systemd nobody does.
+    asked.is_ok_and(|status| status.success())
+}
+
 /// The options that a program would start with, in the order in which it reads them: the last one
 /// of a name is in force.
 pub struct Installed {

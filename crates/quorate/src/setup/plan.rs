@@ -6,7 +6,7 @@
 use super::address::{bracketed, find_named, find_own, is_v6, port};
 use super::file::{self, changes, Change, Settings, PROVIDER_OPTIONS};
 use super::provider::{is_file, ProviderOptions, DIR, LISTEN, SECRET_FILE, ZONE};
-use super::{missing_packages, Installed};
+use super::{missing_packages, port_is_held, Installed};
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Result};
@@ -44,6 +44,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Debian's packages without which no state transfer succeeds.
     pub missing: Vec<&'static str>,
+    /// By systemd, so that the server cannot start as a member.
+    pub port_is_held: bool,
 }
 
 impl Plan {
@@ -83,8 +85,19 @@ impl Plan {
         }
         let Decided { own, members, .. } = decided;
         let others = members.into_iter().filter(|member| *member != own).collect();
-        let missing = missing_packages();
-        Ok(Plan { steps, own, others, secret, config, text, former, changes, missing })
+        let (missing, port_is_held) = (missing_packages(), port_is_held());
+        Ok(Plan {
+            steps,
+            own,
+            others,
+            secret,
+            config,
+            text,
+            former,
+            changes,
+            missing,
+            port_is_held,
+        })
     }
 }
 
