@@ -112,6 +112,8 @@ pub struct Scenario {
     /// Size of a segment of the log, and log between two snapshots.
     pub segment_bytes: u64,
     pub snapshot_bytes: u64,
+    /// Segments that a log may have; `None`: any number.
+    pub log_segments_max: Option<u64>,
     /// Write sets of up to several segments, in a thousand.
     pub large_per_mille: u32,
     /// After the faults a minority stays away while the others must make progress.
@@ -178,6 +180,11 @@ impl Scenario {
             window: r.one_of([4, 16, 64, 256]),
             segment_bytes: r.one_of([16 << 10, 16 << 10, 32 << 10]),
             snapshot_bytes: r.one_of([1 << 10, 4 << 10, 16 << 10, 1 << 20]),
+            log_segments_max: Rng::new(mix(seed, 0x4c6f_674d_6178)).one_of([
+                None,
+                Some(2),
+                Some(8),
+            ]),
             large_per_mille: r.one_of([0, 0, 2, 20]),
             minority_stays_away: !calm && r.chance(300),
             minority_is_cut_off: Rng::new(mix(seed, 0x4375_744f_6666)).chance(500),

@@ -47,7 +47,7 @@ fn every_profile_is_clean_and_every_corner_is_visited() {
         (Profile::Disk, 40),
         (Profile::Network, 40),
         (Profile::Membership, 40),
-        (Profile::Swarm, 300),
+        (Profile::Swarm, 1_000),
     ];
     for (profile, seeds) in ranges {
         let total = run(0..seeds, profile, None);

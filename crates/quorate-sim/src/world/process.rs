@@ -88,6 +88,7 @@ impl World {
             segment_bytes: self.scenario.segment_bytes,
             cache_bytes: 16 << 10,
             retain_bytes: 0,
+            retain_max: self.scenario.log_segments_max.map(|max| max * self.scenario.segment_bytes),
             keys: self.encryption.keys(m, self.nodes[m].run),
             ..WalOptions::new("/sim")
         }
