@@ -13,10 +13,13 @@
 //! * [`setup`]: the configuration of a server that is installed on this machine.
 //! * [`check`]: whether servers are fit for a group.
 //! * [`remote`]: any group, asked as an operator on its own port; the cluster of this machine, too.
-//! * [`failure`]: exit codes.
+//! * [`failure`]: exit codes. [`output`]: what is said on standard output.
 //!
 //! Everything that is known about a cluster is in its directory; the command keeps nothing
 //! elsewhere (but for a list of other clusters, if it is told to) and no daemon runs beside the servers.
+
+#[macro_use]
+pub mod output;
 
 pub mod args;
 pub mod check;
