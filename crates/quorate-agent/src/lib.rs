@@ -18,7 +18,7 @@
 //!   is done, [`journal`]: what is noted of it.
 //! * [`console`]: the page that shows the group live, and [`followers`]: who may look, if many want to.
 //! * [`serve`]: connections, from the socket to the paths; [`connections`], [`moving`] and [`tls`]: how many, how
-//!   long, and with which certificate.
+//!   long, and with which certificate. [`places`]: a number of them, of which none can take all.
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ mod moving;
 mod orders;
 mod past;
 mod patroni;
+mod places;
 mod samples;
 mod schedule;
 mod serve;
