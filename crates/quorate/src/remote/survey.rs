@@ -212,7 +212,7 @@ impl NodeSurvey {
         as_member.unwrap_or(self.role.as_deref() == Some(LOGGER))
     }
 
-    fn is_well(&self) -> bool {
+    pub fn is_well(&self) -> bool {
         self.state == SYNCED && (self.ready || self.is_logger())
     }
 }

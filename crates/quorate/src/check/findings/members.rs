@@ -41,10 +41,9 @@ pub fn of_member(node: &NodeSurvey) -> Vec<Finding> {
 }
 
 fn state(node: &NodeSurvey, own: &OwnReport, found: &mut Vec<Finding>) {
-    let takes_no_writes = own.server.as_ref().is_some_and(|server| !server.ready);
     let what = match &*node.state {
-        SYNCED if takes_no_writes => Some("it is Synced, but takes no writes".to_owned()),
-        SYNCED => None,
+        _ if node.is_well() => None,
+        SYNCED => Some("it is Synced, but takes no writes".to_owned()),
         other => Some(format!("it is {other}, not Synced")),
     };
     found.extend(what.map(|what| {
@@ -171,8 +170,8 @@ mod tests {
             (found[0].weight, &*found[0].what),
             (Weight::Error, "it is Non-primary, not Synced")
         );
-        let told = one(|own| own.server.as_mut().unwrap().ready = false);
-        assert_eq!(told, (Weight::Error, "it is Synced, but takes no writes".into()));
+        let told = of_member(&NodeSurvey { ready: false, ..well() });
+        assert_eq!(told[0].what, "it is Synced, but takes no writes");
         assert_eq!(one(|own| own.disputed = Some("db2 says so".into())).0, Weight::Error);
     }
 
