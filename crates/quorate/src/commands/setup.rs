@@ -3,7 +3,7 @@
 use super::{agree, say};
 use crate::args::Setup;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, OK};
-use crate::setup::{file, Change, Installed, Plan, Step, TRANSFERS};
+use crate::setup::{file, free_port, Change, Installed, Plan, Step, SOCKET, TRANSFERS};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
 use quorate_live::Secret;
@@ -32,9 +32,6 @@ pub fn setup(args: &Setup) -> Result<u8> {
     }
     if !plan.missing.is_empty() {
         eprintln!("{}\n", without(&plan.missing));
-    }
-    if plan.port_is_held {
-        eprintln!("{PORT_IS_HELD}\n");
     }
     if plan.steps.is_empty() {
         println!("{} has all that is needed already; nothing was changed.", plan.config.display());
@@ -75,6 +72,7 @@ fn document(plan: &Plan, done: bool, ineffective: &[Problem]) -> Value {
         Step::MakeSecret(path) => json!({ "do": "make_secret", "path": path }),
         Step::MakeLogDir(path) => json!({ "do": "make_log_dir", "path": path }),
         Step::WriteConfig { path, .. } => json!({ "do": "write_config", "path": path }),
+        Step::FreePort => json!({ "do": "disable_unit", "unit": SOCKET }),
     };
     let ineffective =
         ineffective.iter().map(|(option, why)| json!({ "option": option, "why": why }));
@@ -84,7 +82,6 @@ fn document(plan: &Plan, done: bool, ineffective: &[Problem]) -> Value {
         "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
         "changes": plan.changes,
         "missing": plan.missing,
-        "port_is_held": plan.port_is_held,
         "ineffective": ineffective.collect::<Vec<_>>(),
         "done": done,
     })
@@ -114,14 +111,10 @@ fn undo(args: &Setup) -> Result<u8> {
         "Done. At its next start (systemctl restart mariadb) this is a single server, with its data as \
          it is.\nThe group's log and secret are still there; delete them when you are sure that it does \
          not return.\nIf the others are to stop counting it: stop it before, which takes leave, or \
-         `quorate member remove`."
+         `quorate member remove`.\nIf {SOCKET} was enabled before: systemctl enable {SOCKET}"
     );
     Ok(OK)
 }
-
-const PORT_IS_HELD: &str =
-    "systemd holds the server's port here (mariadb.socket), so the server cannot start as a \
-                            member. Before you start it: systemctl disable --now mariadb.socket";
 
 fn without(packages: &[&str]) -> String {
     format!(
@@ -149,6 +142,10 @@ fn shown(step: &Step, plan: &Plan) -> String {
             };
             format!("  change {} ({what}):\n\n{lines}\n", path.display())
         }
+        Step::FreePort => format!(
+            "  systemctl disable --now {SOCKET}\n  \
+             (systemd holds the server's port by it, so that no member can start)\n\n"
+        ),
     }
 }
 
@@ -176,6 +173,7 @@ fn carry_out(step: &Step, account: &Account) -> Result<()> {
             account.own(path, 0o700)
         }
         Step::WriteConfig { path, text } => write(path, text),
+        Step::FreePort => free_port(),
     }
 }
 
@@ -288,7 +286,6 @@ mod tests {
                 change("wsrep_cluster_address", Some("gcomm://a"), Some("gcomm://a,b")),
             ],
             missing: vec!["socat"],
-            port_is_held: false,
         }
     }
 

@@ -19,12 +19,29 @@ pub fn missing_packages() -> Vec<&'static str> {
     missing.map(|(_, package)| *package).collect()
 }
 
-/// Whether systemd holds the server's port while the server is not there. Then the server cannot start as a member:
-/// what looks for its position before, `galera_recovery`, binds that port.
+/// By which systemd may hold the server's port while the server is not there.
+pub const SOCKET: &str = "mariadb.socket";
+
+/// Whether it does, or will from the next boot on. Then the server cannot start as a member: what looks for its position
+/// before, `galera_recovery`, binds that port.
 pub fn port_is_held() -> bool {
-    let asked = Command::new("systemctl").args(["is-active", "--quiet", "mariadb.socket"]).status();
-    // Without systemd nobody does.
-    asked.is_ok_and(|status| status.success())
+    let is = |what| {
+        let asked = Command::new("systemctl").args([what, "--quiet", SOCKET]).status();
+        asked.is_ok_and(|status| status.success())
+    };
+    let runs_systemd = Path::new("/run/systemd/system").is_dir();
+    runs_systemd && (is("is-active") || is("is-enabled"))
+}
+
+/// Has systemd let go of the port, from now on.
+pub fn free_port() -> Result<()> {
+    let asked = Command::new("systemctl").args(["disable", "--now", SOCKET]).output();
+    let output = asked.context("running systemctl")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("systemctl disable --now {SOCKET}: {}", said.trim());
+    }
+    Ok(())
 }
 
 /// The options that a program would start with, in the order in which it reads them: the last one

@@ -14,5 +14,5 @@ pub mod plan;
 pub mod provider;
 
 pub use file::Change;
-pub use installed::{missing_packages, port_is_held, Installed, TRANSFERS};
+pub use installed::{free_port, missing_packages, port_is_held, Installed, SOCKET, TRANSFERS};
 pub use plan::{Plan, Step};

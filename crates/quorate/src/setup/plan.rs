@@ -26,6 +26,8 @@ pub enum Step {
         path: PathBuf,
         text: String,
     },
+    /// Systemd holds the server's port.
+    FreePort,
 }
 
 pub struct Plan {
@@ -44,8 +46,6 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// Debian's packages without which no state transfer succeeds.
     pub missing: Vec<&'static str>,
-    /// By systemd, so that the server cannot start as a member.
-    pub port_is_held: bool,
 }
 
 impl Plan {
@@ -85,19 +85,11 @@ impl Plan {
         }
         let Decided { own, members, .. } = decided;
         let others = members.into_iter().filter(|member| *member != own).collect();
-        let (missing, port_is_held) = (missing_packages(), port_is_held());
-        Ok(Plan {
-            steps,
-            own,
-            others,
-            secret,
-            config,
-            text,
-            former,
-            changes,
-            missing,
-            port_is_held,
-        })
+        if port_is_held() {
+            steps.push(Step::FreePort);
+        }
+        let missing = missing_packages();
+        Ok(Plan { steps, own, others, secret, config, text, former, changes, missing })
     }
 }
 
