@@ -32,12 +32,14 @@ pub struct Packed {
 /// Much more than is packed at once: longer data travels in parts. So a few bytes of a peer's cannot claim much memory.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Packed data does not hold what was packed.
+/// Why packed data is not unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("data of {packed} bytes cannot be unpacked to {bytes}: the member that proposed it has a bug, or this one's memory is damaged")]
-pub struct UnpackError {
-    packed: usize,
-    bytes: u64,
+pub enum UnpackError {
+    /// It does not hold what it says, on whatever member.
+    #[error("data of {packed} bytes cannot be unpacked to {bytes}: the member that proposed it has a bug")]
+    Wrong { packed: usize, bytes: u64 },
+    #[error("there is no memory to unpack it")]
+    Memory,
 }
 
 thread_local! {
@@ -66,32 +68,33 @@ impl Codec {
             Codec::Zstd => with(
                 &COMPRESSOR,
                 || Compressor::new(ZSTD_LEVEL),
-                |zstd| zstd.compress_to_buffer(data, out),
-            ),
+                |zstd| zstd.compress_to_buffer(data, out).ok(),
+            )?,
         }
     }
 
-    fn unpack(self, packed: &[u8], out: &mut [u8]) -> Option<usize> {
+    /// `None`: there is no memory; within, it is not packed by this codec.
+    fn unpack(self, packed: &[u8], out: &mut [u8]) -> Option<Option<usize>> {
         match self {
-            Codec::Lz4 => lz4_flex::block::decompress_into(packed, out).ok(),
+            Codec::Lz4 => Some(lz4_flex::block::decompress_into(packed, out).ok()),
             Codec::Zstd => with(&DECOMPRESSOR, Decompressor::new, |zstd| {
-                zstd.decompress_to_buffer(packed, out)
+                zstd.decompress_to_buffer(packed, out).ok()
             }),
         }
     }
 }
 
-/// Works with what this thread has, or makes it.
+/// Works with what this thread has, or makes it. `None`: there is no memory for that.
 fn with<T, R>(
     own: &'static LocalKey<RefCell<Option<T>>>,
     make: impl FnOnce() -> io::Result<T>,
-    work: impl FnOnce(&mut T) -> io::Result<R>,
+    work: impl FnOnce(&mut T) -> R,
 ) -> Option<R> {
     own.with_borrow_mut(|own| {
         if own.is_none() {
             *own = make().ok();
         }
-        work(own.as_mut()?).ok()
+        own.as_mut().map(work)
     })
 }
 
@@ -116,14 +119,14 @@ impl Packing {
 
 impl Packed {
     pub fn unpack(&self, packed: &[u8]) -> Result<Vec<u8>, UnpackError> {
-        let failed = UnpackError { packed: packed.len(), bytes: self.bytes };
-        let bytes = Some(self.bytes).filter(|bytes| *bytes <= BYTES_MAX).ok_or(failed)? as usize;
+        let wrong = UnpackError::Wrong { packed: packed.len(), bytes: self.bytes };
+        let bytes = Some(self.bytes).filter(|bytes| *bytes <= BYTES_MAX).ok_or(wrong)? as usize;
         let mut out = Vec::new();
-        out.try_reserve_exact(bytes).map_err(|_| failed)?;
+        out.try_reserve_exact(bytes).map_err(|_| UnpackError::Memory)?;
         out.resize(bytes, 0);
-        match self.codec.unpack(packed, &mut out) {
+        match self.codec.unpack(packed, &mut out).ok_or(UnpackError::Memory)? {
             Some(unpacked) if unpacked == bytes => Ok(out),
-            _ => Err(failed),
+            _ => Err(wrong),
         }
     }
 }

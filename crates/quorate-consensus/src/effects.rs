@@ -131,6 +131,8 @@ pub struct PeerStatus {
     pub next: Index,
     /// Milliseconds since the last message from it, `u64::MAX` if none in this term.
     pub silent_ms: u64,
+    /// Milliseconds since it last acknowledged more than before, `u64::MAX` if it did not in this term.
+    pub still_ms: u64,
     pub snapshotting: bool,
     /// It answered a round that left after its present connection began, and had all that it had
     /// acknowledged to this leader.

@@ -23,6 +23,8 @@ pub(crate) struct Progress {
     pub snapshot_welcome: bool,
     /// When the last message of this term came from it.
     pub heard_ms: Option<u64>,
+    /// When it last had more of the log than before.
+    pub advanced_ms: Option<u64>,
     /// The newest heartbeat round it answered, and when that round was sent.
     pub acked_round: u64,
     pub acked_round_sent_ms: Option<u64>,
@@ -95,6 +97,7 @@ impl Progress {
             fetching: None,
             snapshot_welcome: false,
             heard_ms: None,
+            advanced_ms: None,
             acked_round: 0,
             acked_round_sent_ms: None,
             persisted_last: 0,

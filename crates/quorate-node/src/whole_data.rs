@@ -1,18 +1,20 @@
 //! The data of a write set as a server is given it: unpacked, and that of a large transaction put together again from
 //! the log.
 //!
-//! Invariant: what a write set says of its data is its origin's word. Memory is claimed by what is there, not by what
-//! was said; and whether it is true is found alike on all nodes that have the entries.
+//! Invariant: what a write set says of its data is its origin's word. Memory is taken by what is there, not by what was
+//! said; and whether it is true is found alike on all nodes that have the entries.
 
 use crate::fate::trx::Fate;
 use crate::group::Group;
 use crate::link::Link;
 use crate::local::Local;
 use bytes::Bytes;
-use quorate_certify::{Header, Packed, PartsOf, WriteSet};
+use quorate_certify::{Header, Packed, PartsOf, UnpackError, WriteSet};
 
 /// More than an origin puts into one part.
 const PART_BYTES_MAX: u64 = 4 << 20;
+/// More than any server lets a transaction have.
+const BYTES_MAX: u64 = 1 << 31;
 
 /// Why there is no data to apply.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,40 +46,54 @@ fn assemble(
     parts: &PartsOf,
     places: &[u64],
 ) -> Result<Bytes, Unreadable> {
-    let last = unpacked(&fate.payload, fate.packed)?;
-    let room = parts.bytes.min(PART_BYTES_MAX * places.len() as u64);
-    let room = usize::try_from(room).ok().and_then(|room| room.checked_add(last.len()));
+    let wrong = |what: String| Err(Unreadable::Everywhere(what));
+    if parts.bytes > BYTES_MAX {
+        return wrong(format!("no server has {} bytes in one transaction", parts.bytes));
+    }
     let mut data = Vec::new();
-    let reserved = room.map(|room| data.try_reserve_exact(room));
-    let no_memory = || Unreadable::Here("there is no memory for it".into());
-    reserved.and_then(Result::ok).ok_or_else(no_memory)?;
+    // As it is said, so that nothing is moved: no page of it is taken before there is something in it. Should there be
+    // no room, it may not be true.
+    let said = parts.bytes.min(PART_BYTES_MAX * places.len() as u64) as usize;
+    let _unless_no_room = data.try_reserve_exact(said + fate.payload.len());
     for (number, index) in (0..).zip(places) {
-        let read = group.read(*index, 1).map_err(|error| Unreadable::Here(error.to_string()))?;
-        let entry = read.into_iter().next();
-        let entry = entry.ok_or_else(|| Unreadable::Here("there is nothing".into()))?;
-        let part = WriteSet::parse(entry).map_err(|error| Unreadable::Here(error.to_string()))?;
+        let part = read_part(group, *index)?;
         let header = part.header();
         let expected = Header::part(origin, header.serial, parts.stream, number);
         if *header != (Header { packed: header.packed, ..expected }) {
-            let why = format!("log entry {index} is not part {number} of it");
-            return Err(Unreadable::Everywhere(why));
+            return wrong(format!("log entry {index} is not part {number} of it"));
         }
-        data.extend_from_slice(&unpacked(&part.payload(), header.packed)?);
-        if data.len() as u64 > parts.bytes {
-            break;
+        let payload = part.payload();
+        let bytes = header.packed.map_or(payload.len() as u64, |packed| packed.bytes);
+        if bytes > PART_BYTES_MAX {
+            return wrong(format!("part {number} of it has {bytes} bytes"));
         }
+        append(&mut data, &unpacked(&payload, header.packed)?)?;
     }
     if data.len() as u64 != parts.bytes {
-        let why =
-            format!("there are other than the {} bytes that its parts should have", parts.bytes);
-        return Err(Unreadable::Everywhere(why));
+        return wrong(format!("its parts have {} bytes instead of {}", data.len(), parts.bytes));
     }
-    data.extend_from_slice(&last);
+    append(&mut data, &unpacked(&fate.payload, fate.packed)?)?;
     Ok(Bytes::from(data))
+}
+
+fn read_part(group: &dyn Group, index: u64) -> Result<WriteSet, Unreadable> {
+    let read = group.read(index, 1).map_err(|error| Unreadable::Here(error.to_string()))?;
+    let entry = read.into_iter().next();
+    let entry = entry.ok_or_else(|| Unreadable::Here("there is nothing".into()))?;
+    WriteSet::parse(entry).map_err(|error| Unreadable::Here(error.to_string()))
+}
+
+fn append(data: &mut Vec<u8>, more: &[u8]) -> Result<(), Unreadable> {
+    let no_memory = |_| Unreadable::Here("there is no memory for it".into());
+    data.try_reserve(more.len()).map_err(no_memory)?;
+    data.extend_from_slice(more);
+    Ok(())
 }
 
 fn unpacked(payload: &Bytes, packed: Option<Packed>) -> Result<Bytes, Unreadable> {
     let Some(packed) = packed else { return Ok(payload.clone()) };
-    let data = packed.unpack(payload).map(Bytes::from);
-    data.map_err(|error| Unreadable::Everywhere(error.to_string()))
+    packed.unpack(payload).map(Bytes::from).map_err(|error| match error {
+        UnpackError::Wrong { .. } => Unreadable::Everywhere(error.to_string()),
+        UnpackError::Memory => Unreadable::Here(error.to_string()),
+    })
 }

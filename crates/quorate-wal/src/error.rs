@@ -100,9 +100,9 @@ pub enum WalError {
     #[error(
         "{file} is in the clear, and quorate.encrypt=only (of a logger: --encrypt-only) takes no such file: somebody \
          without a key may have put it there. Nothing was changed, the data is not affected. If this node's log \
-         was in the clear before, set quorate.encrypt=yes until the log has released such files; `quorate status` \
-         shows how old the log is. Or move the directory {dir} away and start the node again: it rejoins as a new \
-         member by state transfer",
+         was in the clear before, start the node with quorate.encrypt=yes (a logger without --encrypt-only) until its \
+         error log counts no such files at a start. Or move the directory {dir} away and start the node again: it \
+         rejoins as a new member by state transfer",
         file = file.display(), dir = parent(file).display()
     )]
     Plain { file: PathBuf },

@@ -20,12 +20,12 @@ macro_rules! println {
 
 /// Says it, with what ends it. Ends this process if that is not possible.
 pub fn say(what: Arguments<'_>, end: &str) {
-    let Err(error) = write!(io::stdout().lock(), "{what}{end}") else { return };
+    let mut out = io::stdout().lock();
+    let said = write!(out, "{what}{end}").and_then(|()| out.flush());
+    let Err(error) = said else { return };
     if error.kind() == ErrorKind::BrokenPipe {
         process::exit(NOBODY_READS);
     }
-    eprintln!(
-        "quorate: the answer cannot be written: {error}. What was asked for is done all the same"
-    );
+    eprintln!("quorate: this cannot be written: {error}. Look whether what was asked for is done");
     process::exit(i32::from(crate::failure::FAILED));
 }

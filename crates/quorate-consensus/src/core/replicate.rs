@@ -113,6 +113,7 @@ impl Consensus {
         };
         peer.heard_ms = Some(now_ms);
         if peer.acknowledge(matched, base) {
+            peer.advanced_ms = Some(now_ms);
             self.advance_commit(fx);
         }
         self.send_to(from, fx);

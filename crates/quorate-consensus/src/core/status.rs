@@ -27,11 +27,13 @@ impl Consensus {
         let Role::Leader(leadership) = &self.role else {
             return Vec::new();
         };
+        let since = |then: Option<u64>| then.map_or(u64::MAX, |then| now_ms.saturating_sub(then));
         let status = |peer: &Progress| PeerStatus {
             id: peer.id,
             matched: peer.matched,
             next: peer.next,
-            silent_ms: peer.heard_ms.map_or(u64::MAX, |heard| now_ms.saturating_sub(heard)),
+            silent_ms: since(peer.heard_ms),
+            still_ms: since(peer.advanced_ms),
             snapshotting: peer.state == State::Snapshot,
             proved: peer.is_proved(),
         };

@@ -387,3 +387,14 @@ fn an_ordinary_reply_is_no_word_on_a_forced_election() {
     step(&mut member, 9000, from_peer(term, MessageBody::VoteReply { granted: true }));
     assert!(!member.is_leader());
 }
+
+#[test]
+fn a_peer_that_answers_and_gets_no_more_of_the_log_is_there_and_stands_still() {
+    let mut leader = leader_of_three();
+    step(&mut leader, 5400, Event::Tick);
+    let answer = MessageBody::HeartbeatReply { round: 1, persisted_last: 1 };
+    step(&mut leader, 5401, from_peer(1, answer));
+    let status = leader.status(5401);
+    let times = |of: u128| status.peer(id(of)).map(|peer| (peer.silent_ms, peer.still_ms));
+    assert_eq!((times(2), times(3)), (Some((0, 401)), Some((401, 401))));
+}

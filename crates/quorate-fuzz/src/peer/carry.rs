@@ -54,7 +54,7 @@ impl World {
             self.limit = limit;
         }
         self.feed();
-        if let Some(base) = out.release.and_then(|index| self.released(index)) {
+        if let Some(base) = out.release.and_then(|release| self.released(release.upto)) {
             self.queue.push_back(base);
         }
     }

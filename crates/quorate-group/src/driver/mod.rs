@@ -213,11 +213,15 @@ impl Driver {
         self.now_ms.saturating_sub(self.leadership.since_ms)
     }
 
-    /// Where this member leads: the end of what all others have that are there and get its log.
+    /// Where this member leads: the end of what all others have that are there and get on with its log. A log that
+    /// stands still elsewhere, on a full disk for example, is not to fill the disk here.
     pub fn had_by_all(&self) -> Index {
         let status = self.status();
         let suspect_ms = self.options.suspect_ms;
-        let gets_log = |peer: &&PeerStatus| !peer.snapshotting && peer.silent_ms <= suspect_ms;
+        let gets_log = |peer: &&PeerStatus| {
+            let is_there = peer.silent_ms <= suspect_ms && peer.still_ms <= 4 * suspect_ms;
+            is_there && !peer.snapshotting
+        };
         status.peers.iter().filter(gets_log).map(|peer| peer.matched).min().unwrap_or(Index::MAX)
     }
 

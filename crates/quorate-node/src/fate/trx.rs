@@ -80,8 +80,8 @@ pub struct Trx {
 /// A write set of another member (or an orphaned one of our own) while the server applies it.
 pub struct Remote {
     seqno: i64,
-    /// Its origin, which is another process, has committed it: it ends a transaction, and is no DDL.
-    pub committed: bool,
+    /// Its origin, which is another process, has committed it, if anybody can: it ends a transaction, and is no DDL.
+    committed: bool,
     /// Why nobody can apply it, the same on all nodes. Whatever a server says of it then, this is the error that the
     /// group votes on.
     pub unreadable: Option<String>,
@@ -300,6 +300,12 @@ impl Remote {
     pub fn new(seqno: i64, committed: bool) -> Self {
         let progress = Mutex::new(RemoteProgress::Applying);
         Self { seqno, committed, unreadable: None, progress }
+    }
+
+    /// Whether it counts as committed at its origin. What nobody can read, nobody has: an origin that has it all the
+    /// same says so itself.
+    pub fn is_committed(&self) -> bool {
+        self.committed && self.unreadable.is_none()
     }
 
     pub fn enter_commit(&self, order: &CommitOrder) -> Result<(), Halted> {

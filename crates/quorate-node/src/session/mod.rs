@@ -12,7 +12,7 @@ mod wait;
 
 use crate::blocking::{now, Mutex};
 use crate::fate::trx::{
-    Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Trx, TrxState, TrxTable,
+    Abort, EnterResult, Fate, Handle, IsolatedTable, Phase, Remote, Trx, TrxState, TrxTable,
 };
 use crate::host::Answer;
 use crate::link::giving_up::{is_fragment, takes_effect_alone};
@@ -308,9 +308,9 @@ impl Sessions {
     pub fn commit_order_leave(&self, handle: &Handle, error: &[u8]) -> Answer {
         let (order, latency) = (&self.local.commit, &self.local.counters.latency);
         let remote = handle.remote();
-        let committed = remote.is_some_and(|remote| remote.committed);
         let unreadable = remote.and_then(|remote| remote.unreadable.as_deref());
         let error = unreadable.map_or(error, str::as_bytes);
+        let committed = remote.is_some_and(Remote::is_committed);
         let agreed = error.is_empty() || self.votes.fails(handle.seqno(), error, committed);
         let left = match handle {
             Handle::Local(trx) => trx.leave_commit(order, latency),

@@ -132,7 +132,7 @@ impl Withdrawal {
         }
     }
 
-    /// The data of a write set cannot be read here. The others can: so this node fetches another state.
+    /// The data of a write set cannot be read here, and others may have it: so this node fetches another state.
     pub fn cannot_read(&self, seqno: i64, why: &str) {
         self.start_over(&format!(
             "The data of the transaction of seqno {seqno} cannot be read to apply it: {why}."

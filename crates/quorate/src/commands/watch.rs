@@ -6,7 +6,7 @@ use crate::remote::Survey;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -81,18 +81,17 @@ impl Look {
 
     /// On a terminal in place of the one before.
     fn show(&self, json: bool, is_first: bool) -> Result<()> {
-        let mut out = io::stdout().lock();
         if json {
-            writeln!(out, "{}", serde_json::to_string(self)?)?;
-        } else if out.is_terminal() {
+            println!("{}", serde_json::to_string(self)?);
+        } else if io::stdout().is_terminal() {
             let text = self.text();
             let lines = text.lines().map(|line| format!("{line}{CLEAR_LINE}\n"));
             let cleared = if is_first { CLEAR_BELOW } else { "" };
-            write!(out, "{HOME}{cleared}{}{CLEAR_BELOW}", lines.collect::<String>())?;
+            print!("{HOME}{cleared}{}{CLEAR_BELOW}", lines.collect::<String>());
         } else {
-            writeln!(out, "{}", self.text())?;
+            println!("{}", self.text());
         }
-        Ok(out.flush()?)
+        Ok(())
     }
 
     fn text(&self) -> String {

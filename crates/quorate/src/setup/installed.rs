@@ -26,8 +26,8 @@ pub const SOCKET: &str = "mariadb.socket";
 /// before, `galera_recovery`, binds that port.
 pub fn port_is_held() -> bool {
     let is = |what| {
-        let asked = Command::new("systemctl").args([what, "--quiet", SOCKET]).status();
-        asked.is_ok_and(|status| status.success())
+        let asked = Command::new("systemctl").args([what, "--quiet", SOCKET]).output();
+        asked.is_ok_and(|output| output.status.success())
     };
     let runs_systemd = Path::new("/run/systemd/system").is_dir();
     runs_systemd && (is("is-active") || is("is-enabled"))

@@ -100,6 +100,7 @@ fn who_has_caught_up_and_gone_gets_no_vote() {
         matched: 9,
         next: 10,
         silent_ms: 5,
+        still_ms: 5,
         snapshotting: false,
         proved: true,
     };

@@ -170,3 +170,13 @@ fn each_stage_of_a_commit_is_counted_once_and_only_of_what_was_proposed() {
     victim.leave_commit(&order, &latency).unwrap();
     assert_eq!(counts(), [2, 2, 2], "what is applied again first");
 }
+
+#[test]
+fn what_nobody_can_read_does_not_count_as_committed_at_its_origin() {
+    let remote = |committed, unreadable: Option<&str>| {
+        let unreadable = unreadable.map(str::to_owned);
+        Remote { unreadable, ..Remote::new(5, committed) }.is_committed()
+    };
+    assert!(remote(true, None));
+    assert!(!remote(false, None) && !remote(true, Some("not what it said")));
+}
