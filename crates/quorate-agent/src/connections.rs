@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 
-#[derive(Clone)]
 pub struct Connections(Arc<Places<AbortHandle>>);
 
 impl Connections {

@@ -171,7 +171,10 @@ mod tests {
             (Weight::Error, "it is Non-primary, not Synced")
         );
         let told = of_member(&NodeSurvey { ready: false, ..well() });
-        assert_eq!(told[0].what, "it is Synced, but takes no writes");
+        assert_eq!(
+            (told.len(), told[0].weight, &*told[0].what),
+            (1, Weight::Error, "it is Synced, but takes no writes")
+        );
         assert_eq!(one(|own| own.disputed = Some("db2 says so".into())).0, Weight::Error);
     }
 
