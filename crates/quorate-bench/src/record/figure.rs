@@ -67,6 +67,7 @@ pub const FIGURES: &[Figure] = &[
     figure("switches_per_trx", "Context switches, all nodes", "switches/transaction", Lower, 1),
     figure("large_s", "Time of the large transaction", "s", Lower, 1),
     figure("gap_s", "Longest gap", "s", Lower, 2),
+    figure("primary_gap_s", "Longest gap at the primary", "s", Lower, 2),
     figure("memory_mb", "Memory of the largest node", "MB", Lower, 0),
     figure("goodput_tps", "Goodput", "transactions/s", Higher, 0),
     figure("cert_failures", "Certification failures", "", Lower, 0),

@@ -117,7 +117,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Large transactions beside small ones",
         what: "One large transaction while small ones go on.",
         main: Some("gap_s"),
-        beside: &["large_s", "p99_ms", "memory_mb"],
+        beside: &["primary_gap_s", "large_s", "p99_ms", "memory_mb"],
         drawn: Bars,
     },
     Chapter {

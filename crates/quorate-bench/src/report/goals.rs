@@ -1,124 +1,80 @@
-//! The goals of the project: how much Quorate is to make beside its peers, and whether it does.
+//! The goals of the project: how much Quorate is to make beside its peers and by itself, and whether it does.
 
-use super::standing::{times, QUORATE};
+mod goal;
+
 use super::Told;
-use crate::record::{clients_words, Place, Summary};
+use goal::{Bound, Goal, Point, GOALS};
 use maud::{html, Markup};
 use quorate_report::page::{self, Section, Tone};
 use serde::Serialize;
 
-const FIGURE: &str = "tps";
-
-/// A least ratio of throughputs in `oltp`, on three members.
-struct Goal {
-    network: &'static str,
-    load: &'static str,
-    /// None: at every number.
-    clients: Option<u32>,
-    peer: &'static str,
-    at_least: f64,
-}
-
-const GOALS: [Goal; 7] = [
-    goal("lan", "write_only", None, "galera", 1.15),
-    goal("lan", "read_write", None, "galera", 1.15),
-    goal("lan", "write_only", None, "async", 1.0),
-    goal("two-regions", "write_only", Some(1), "galera", 12.0),
-    goal("two-regions", "write_only", Some(1), "gr-eventual", 12.0),
-    goal("two-regions", "write_only", Some(64), "galera", 1.5),
-    goal("two-regions", "write_only", Some(64), "gr-eventual", 1.5),
-];
-
 /// A goal beside what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Outcome {
-    pub network: &'static str,
-    pub load: &'static str,
-    pub peer: &'static str,
-    pub at_least: f64,
+    pub goal: String,
     pub met: bool,
     /// Points of the grid that reach it, and those that were measured.
     pub points_met: usize,
     pub points: usize,
-    /// Of them, those at which Quorate has failed while the peer has not: their ratio counts as 0.
+    /// Of them, those at which Quorate has failed while what it is compared with has not.
     pub points_failed: usize,
-    /// The lowest ratio, median of the rounds, and where it is.
-    pub lowest: f64,
-    pub lowest_clients: u32,
-    /// At which number of clients it is to hold; none: at every one.
-    pub clients: Option<u32>,
+    /// The value farthest from the goal, and where it is; none: Quorate failed there.
+    pub worst: Option<f64>,
+    pub worst_at: String,
+    /// The same in words.
+    pub here: String,
 }
 
-/// Of the goals that can be judged: those with cells of Quorate and of the peer.
-pub(super) fn outcomes(summary: &Summary) -> Vec<Outcome> {
-    GOALS.iter().filter_map(|goal| goal.outcome(summary)).collect()
+/// Of the goals that can be judged: those with cells of Quorate and of what it is compared with.
+pub(super) fn outcomes(told: &Told) -> Vec<Outcome> {
+    GOALS.iter().filter_map(|goal| outcome(goal, told)).collect()
 }
 
-impl Goal {
-    fn outcome(&self, summary: &Summary) -> Option<Outcome> {
-        let is_meant = |place: &&Place| {
-            place.network == self.network
-                && place.load == self.load
-                && place.members == 3
-                && self.clients.is_none_or(|clients| place.clients == clients)
-        };
-        let ratio = |place: &Place| {
-            let ratio = summary.ratio(place, QUORATE, self.peer, FIGURE).map(|ratio| ratio.median);
-            let failed = || self.has_failed(summary, place).then_some(0.0);
-            Some((ratio.or_else(failed)?, place.clients))
-        };
-        let ratios: Vec<(f64, u32)> =
-            summary.places("oltp").filter(is_meant).filter_map(ratio).collect();
-        let (lowest, lowest_clients) =
-            ratios.iter().copied().min_by(|one, other| one.0.total_cmp(&other.0))?;
-        Some(Outcome {
-            network: self.network,
-            load: self.load,
-            peer: self.peer,
-            at_least: self.at_least,
-            met: lowest >= self.at_least,
-            points_met: ratios.iter().filter(|(ratio, _)| *ratio >= self.at_least).count(),
-            points: ratios.len(),
-            points_failed: ratios.iter().filter(|(ratio, _)| *ratio == 0.0).count(),
-            lowest,
-            lowest_clients,
-            clients: self.clients,
+fn outcome(goal: &Goal, told: &Told) -> Option<Outcome> {
+    let (points, bound) = (goal.points(told), goal.bound());
+    let is_met =
+        |point: &&Point| point.value.is_some_and(|value| bound.is_kept(value, point.limit));
+    let worst = points.iter().min_by(|one, other| {
+        // What failed is worse than any value.
+        let order = one.value.is_some().cmp(&other.value.is_some());
+        let (one, other) = (one.value.unwrap_or(0.0), other.value.unwrap_or(0.0));
+        order.then(match bound {
+            Bound::AtLeast => one.total_cmp(&other),
+            Bound::AtMost => other.total_cmp(&one),
         })
-    }
+    })?;
+    let points_met = points.iter().filter(is_met).count();
+    let points_failed = points.iter().filter(|point| point.value.is_none()).count();
+    Some(Outcome {
+        goal: goal.words(told),
+        met: points_met == points.len(),
+        points_met,
+        points: points.len(),
+        points_failed,
+        worst: worst.value,
+        worst_at: worst.at.clone(),
+        here: here(goal, worst, points_met, points.len()),
+    })
+}
 
-    /// Whether Quorate was measured at a place, and has no figure there though the peer has one.
-    fn has_failed(&self, summary: &Summary, place: &Place) -> bool {
-        let has_figure = |system: &str| summary.figure(place, system, FIGURE).is_some();
-        let was_measured = !summary.cells(place, QUORATE).is_empty();
-        was_measured && !has_figure(QUORATE) && has_figure(self.peer)
+/// `at 4 of 5 points; lowest 1.12× with 64 clients`.
+fn here(goal: &Goal, worst: &Point, met: usize, points: usize) -> String {
+    let told = match worst.value {
+        Some(value) => format!("{} with {}", goal.shown(value), worst.at),
+        None => format!("Quorate failed with {}", worst.at),
+    };
+    let farthest = match goal.bound() {
+        _ if worst.value.is_none() => "",
+        Bound::AtLeast => "lowest ",
+        Bound::AtMost => "highest ",
+    };
+    match points {
+        1 => told,
+        _ => format!("at {met} of {points} points; {farthest}{told}"),
     }
 }
 
 impl Outcome {
-    /// `lan, write_only, every number of clients: at least 1.15× galera`.
-    fn words(&self, told: &Told) -> String {
-        let clients = match self.clients {
-            None => "every number of clients".to_owned(),
-            Some(clients) => clients_words(clients),
-        };
-        let (network, load, peer) = (self.network, self.load, told.title(self.peer));
-        format!("{network}, {load}, {clients}: at least {} {peer}", times(self.at_least))
-    }
-
-    /// `at 4 of 5 points; lowest 1.12× with 64 clients`.
-    fn here(&self) -> String {
-        let clients = clients_words(self.lowest_clients);
-        let lowest = match self.points_failed {
-            0 => format!("{} with {clients}", times(self.lowest)),
-            _ => format!("Quorate failed with {clients}"),
-        };
-        match (self.points, self.points_failed) {
-            (1, _) => lowest,
-            (points, 0) => format!("at {} of {points} points; lowest {lowest}", self.points_met),
-            (points, _) => format!("at {} of {points} points; {lowest}", self.points_met),
-        }
-    }
-
     fn verdict(&self) -> (Tone, &'static str) {
         match self.met {
             true => (Tone::Good, "met"),
@@ -129,24 +85,24 @@ impl Outcome {
 
 /// None where no goal can be judged.
 pub(super) fn section(told: &Told) -> Option<Section> {
-    let outcomes = outcomes(&told.summary);
+    let outcomes = outcomes(told);
     (!outcomes.is_empty()).then(|| Section {
         id: "goals".into(),
         title: "Goals of the project".into(),
-        body: table(told, &outcomes),
+        body: table(&outcomes),
     })
 }
 
-fn table(told: &Told, outcomes: &[Outcome]) -> Markup {
+fn table(outcomes: &[Outcome]) -> Markup {
     html! {
-        p.small.faint { "Quorate's throughput over the peer's, median of the ratios within a round." }
+        p.small.faint { "Medians of the rounds; a ratio is taken within a round." }
         (page::scroll(html! { table {
             thead { tr { th { "goal" } th { "here" } th {} } }
             tbody { @for outcome in outcomes {
                 @let (tone, verdict) = outcome.verdict();
                 tr {
-                    td.text { (outcome.words(told)) }
-                    td.text { (outcome.here()) }
+                    td.text { (outcome.goal) }
+                    td.text { (outcome.here) }
                     td.(tone.class()) { (verdict) }
                 }
             } }
@@ -156,13 +112,12 @@ fn table(told: &Told, outcomes: &[Outcome]) -> Markup {
 
 /// The same; nothing where no goal can be judged.
 pub(super) fn markdown(told: &Told) -> String {
-    let outcomes = outcomes(&told.summary);
+    let outcomes = outcomes(told);
     if outcomes.is_empty() {
         return String::new();
     }
     let row = |outcome: &Outcome| {
-        let (words, here) = (outcome.words(told), outcome.here());
-        format!("| {words} | {here} | {} |\n", outcome.verdict().1)
+        format!("| {} | {} | {} |\n", outcome.goal, outcome.here, outcome.verdict().1)
     };
     let rows: String = outcomes.iter().map(row).collect();
     format!("\n## Goals of the project\n\n| goal | here | |\n|---|---|---|\n{rows}")
@@ -170,67 +125,87 @@ pub(super) fn markdown(told: &Told) -> String {
 
 /// How many are met; none where no goal can be judged.
 pub(super) fn line(told: &Told) -> Option<String> {
-    let outcomes = outcomes(&told.summary);
+    let outcomes = outcomes(told);
     let met = outcomes.iter().filter(|outcome| outcome.met).count();
     let words = format!("Goals of the project: {met} of {} met.\n", outcomes.len());
     (!outcomes.is_empty()).then_some(words)
 }
 
-const fn goal(
-    network: &'static str,
-    load: &'static str,
-    clients: Option<u32>,
-    peer: &'static str,
-    at_least: f64,
-) -> Goal {
-    Goal { network, load, clients, peer, at_least }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::standing::QUORATE;
     use super::super::tests::cell;
     use super::*;
-    use crate::record::Cell;
+    use crate::record::{Cell, Measured, Results};
+
+    fn results(cells: impl IntoIterator<Item = Cell>) -> Results {
+        Results { cells: cells.into_iter().collect(), ..Results::default() }
+    }
+
+    /// Goal, and what is told of it; whether it is met.
+    fn told(results: &Results) -> Vec<(String, String, bool)> {
+        let outcomes = outcomes(&Told::new(results));
+        outcomes.into_iter().map(|it| (it.goal, it.here, it.met)).collect()
+    }
+
+    fn on(network: &str, cell: Cell) -> Cell {
+        let place = crate::record::Place { network: network.into(), ..cell.place };
+        Cell { place, ..cell }
+    }
+
+    fn failed(cell: Cell) -> Cell {
+        Cell { failed: Some("no server".into()), ..cell }
+    }
+
+    /// A cell of another test with one figure.
+    fn figure(test: &str, load: &str, system: &str, name: &str, value: f64) -> Cell {
+        let mut cell = cell(system, 1, value);
+        (cell.place.test, cell.place.load) = (test.into(), load.into());
+        cell.figures = [(name.to_owned(), value)].into();
+        cell
+    }
 
     #[test]
     fn a_goal_is_met_where_the_lowest_ratio_reaches_it() {
-        let far = |system: &str, clients, tps| {
-            let mut cell: Cell = cell(system, clients, tps);
-            cell.place.network = "two-regions".into();
-            cell
-        };
-        let cells = [
+        let far = |system: &str, clients, tps| on("two-regions", cell(system, clients, tps));
+        let results = results([
             cell(QUORATE, 1, 120.0),
             cell("galera", 1, 100.0),
             cell("async", 1, 100.0),
             cell(QUORATE, 64, 110.0),
             cell("galera", 64, 100.0),
-            cell("async", 64, 110.0),
+            cell("async", 64, 90.0),
             far(QUORATE, 1, 1200.0),
             far("galera", 1, 100.0),
             far(QUORATE, 16, 10.0),
             far("galera", 16, 100.0),
-        ];
-        let outcomes = outcomes(&Summary::new(&cells));
-        let told: Vec<(&str, &str, bool, usize, usize, u32)> = outcomes
-            .iter()
-            .map(|it| (it.network, it.peer, it.met, it.points_met, it.points, it.lowest_clients))
-            .collect();
+        ]);
+        let line = |goal: &str, here: &str, met| (goal.to_owned(), here.to_owned(), met);
         assert_eq!(
-            told,
+            told(&results),
             [
-                ("lan", "galera", false, 1, 2, 64),
-                ("lan", "async", true, 2, 2, 64),
-                ("two-regions", "galera", true, 1, 1, 1),
+                line(
+                    "lan, write_only, every number of clients: at least 1.15× galera",
+                    "at 1 of 2 points; lowest 1.10× with 64 clients",
+                    false
+                ),
+                line(
+                    "lan, write_only, every number of clients: at least 1.15× async",
+                    "at 2 of 2 points; lowest 1.20× with 1 client",
+                    true
+                ),
+                line(
+                    "two-regions, write_only, 1 client: at least 12.0× galera",
+                    "12.0× with 1 client",
+                    true
+                ),
             ]
         );
-        assert_eq!(outcomes[0].here(), "at 1 of 2 points; lowest 1.10× with 64 clients");
     }
 
     #[test]
     fn a_point_at_which_quorate_failed_is_missed() {
-        let failed = |cell: Cell| Cell { failed: Some("no server".into()), ..cell };
-        let cells = [
+        let results = results([
             cell(QUORATE, 1, 120.0),
             cell("galera", 1, 100.0),
             failed(cell(QUORATE, 64, 0.0)),
@@ -238,11 +213,72 @@ mod tests {
             failed(cell("async", 64, 0.0)),
             // Quorate was not measured there yet.
             cell("galera", 256, 100.0),
-        ];
-        let outcomes = outcomes(&Summary::new(&cells));
+        ]);
+        let outcomes = outcomes(&Told::new(&results));
         let [outcome] = &outcomes[..] else { panic!("async has no figure: {outcomes:?}") };
         let counts = (outcome.points_met, outcome.points, outcome.points_failed);
-        assert_eq!((outcome.peer, outcome.met, counts), ("galera", false, (1, 2, 1)));
-        assert_eq!(outcome.here(), "at 1 of 2 points; Quorate failed with 64 clients");
+        assert_eq!((outcome.met, counts), (false, (1, 2, 1)));
+        assert_eq!(outcome.here, "at 1 of 2 points; Quorate failed with 64 clients");
+    }
+
+    #[test]
+    fn a_network_is_compared_with_another_one() {
+        let results = results([
+            on("two-regions", cell(QUORATE, 16, 96.0)),
+            on("region", cell(QUORATE, 16, 100.0)),
+            on("two-regions", cell(QUORATE, 64, 90.0)),
+            on("region", cell(QUORATE, 64, 100.0)),
+        ]);
+        let [(goal, here, false)] = &told(&results)[..] else { panic!("{:?}", told(&results)) };
+        assert_eq!(
+            goal,
+            "two-regions, write_only, 16 and 64 clients: at least 0.95× the same on region"
+        );
+        assert_eq!(here, "at 1 of 2 points; lowest 0.90× with 64 clients");
+    }
+
+    #[test]
+    fn a_commit_is_judged_beside_what_the_machine_and_the_network_take() {
+        let commit = |load: &str, system: &str, us| {
+            on("region", figure("latency", load, system, "commit_us", us))
+        };
+        let mut results = results([
+            commit("primary", QUORATE, 1_700.0),
+            commit("primary", "standalone", 400.0),
+            commit("near member", QUORATE, 1_870.0),
+        ]);
+        // Of networks and disks that were not measured nothing can be said.
+        assert_eq!(told(&results).len(), 1);
+        results.run.machine.sync_us = 100.0;
+        results.run.networks = vec![Measured {
+            name: "region".into(),
+            measured_ms: [1.1, 1.2, 9.0],
+            ..Measured::default()
+        }];
+        let told = told(&results);
+        let [(_, beyond, true), (_, near, true)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(
+            (beyond.as_str(), near.as_str()),
+            ("100 µs with 1 client", "1.10× with 1 client")
+        );
+    }
+
+    #[test]
+    fn what_is_to_be_low_is_judged_by_the_highest() {
+        let gap = |clients, seconds| {
+            let mut cell = figure("large", "10 MB", QUORATE, "primary_gap_s", seconds);
+            cell.place.clients = clients;
+            cell
+        };
+        let results = results([
+            gap(4, 0.1),
+            gap(8, 0.3),
+            on("region", figure("jitter", "read_write", QUORATE, "cv_percent", 12.0)),
+            on("region", figure("jitter", "read_write", "standalone", "cv_percent", 10.0)),
+        ]);
+        let told = told(&results);
+        let [(_, even, true), (_, gap, false)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(even, "1.20× with 1 client");
+        assert_eq!(gap, "at 1 of 2 points; highest 0.30 s with 8 clients");
     }
 }

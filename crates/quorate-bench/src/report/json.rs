@@ -68,7 +68,7 @@ pub(super) fn json(told: &Told) -> Result<Vec<u8>> {
     let json = Json {
         run: &told.results.run,
         warnings: &told.results.warnings,
-        goals: goals::outcomes(&told.summary),
+        goals: goals::outcomes(told),
         tests: tests.collect(),
         medians: medians(told),
         ratios: told.chapters().flat_map(|chapter| ratios(told, chapter)).collect(),

@@ -102,6 +102,14 @@ impl<'a> Told<'a> {
         grids.into_iter().collect::<Vec<_>>().join(", ")
     }
 
+    /// From the first host to the nearest other one and back, and a sync there, as both were measured.
+    fn round_trip_and_sync_us(&self, network: &str) -> Option<f64> {
+        let mut networks = self.results.run.networks.iter();
+        let [second, third, _] = networks.find(|measured| measured.name == network)?.measured_ms;
+        let sync_us = self.results.run.machine.sync_us;
+        (sync_us > 0.0).then(|| second.min(third) * 1e3 + sync_us)
+    }
+
     /// Those with cells of a test.
     fn systems(&self, test: &str) -> Vec<String> {
         let here = self.summary.systems(test);

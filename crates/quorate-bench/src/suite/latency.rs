@@ -7,6 +7,7 @@ use crate::plan::{Grid, Point};
 use crate::record::Place;
 use crate::system::System;
 use anyhow::{Context, Result};
+use quorate_lab::net::Topology;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +52,14 @@ impl Test for Latency {
 
     fn fills(&self) -> bool {
         false
+    }
+
+    /// Where the time of a commit has a goal.
+    fn further_networks(&self, grid: Grid) -> &'static [Topology] {
+        match grid {
+            Grid::Quick => &[],
+            Grid::Default | Grid::Full => &[Topology::Region],
+        }
     }
 
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
