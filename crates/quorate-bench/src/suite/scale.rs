@@ -19,7 +19,6 @@ pub struct ScaleOut;
 const LOADS: [&str; 4] =
     ["read_write durable", "read_write relaxed", "update_index durable", "update_index relaxed"];
 const RELAXED: &str = "relaxed";
-const WARM_UP_SECONDS: u32 = 1;
 /// Members whose lag does not grow have everything within this share of a trial's time after its end ...
 const SLACK: f64 = 0.05;
 /// ... or within what a group needs that nothing is asked of.
@@ -88,9 +87,7 @@ impl Test for ScaleOut {
         };
         let relaxed = if kind == RELAXED { fleet.system().relaxed() } else { Vec::new() };
         fleet.set_variables(&relaxed)?;
-        let short = Load { seconds: WARM_UP_SECONDS, ..load };
-        sysbench::run_plainly(fleet, tables, &short)?;
-        fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+        sysbench::warm_up(fleet, tables, &load)?;
 
         let meter = Meter::new(fleet);
         let mut tried = Vec::new();

@@ -11,11 +11,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub fn down(dir: &Path, args: &Down) -> Result<u8> {
-    let (cluster, _lock) = super::lock(dir)?;
     if args.wipe {
+        // Other commands can go on meanwhile.
+        Cluster::open(dir)?;
         println!("All data and logs of the cluster in {} will be deleted.", dir.display());
         super::agree("Stop it and delete them?", args.yes)?;
     }
+    let (cluster, _lock) = super::lock(dir)?;
     let code = stop(&cluster, &cluster.nodes(), args.timeout, args.force)?;
     if code == OK && args.wipe {
         fs::remove_dir_all(dir).with_context(|| format!("deleting {}", dir.display()))?;

@@ -20,12 +20,9 @@ pub fn describe(command: &mut Command, cluster: &Cluster, node: &Node) -> Result
         .arg("--log-dir")
         .arg(node.log());
     command.args(logger_arguments(&security(cluster)?));
-    let options = &cluster.state.provider_options;
-    if let Some(file) = log_key_file(options) {
-        command.arg("--encrypt-key-file").arg(file);
-        if ProviderOptions::parse(options).get("quorate.encrypt") == Some("only") {
-            command.arg("--encrypt-only");
-        }
+    if let Some(key) = log_key(&cluster.state.provider_options) {
+        command.arg("--encrypt-key-file").arg(key.file);
+        command.args(key.only.then_some("--encrypt-only"));
     }
     cluster.account.run_as(command);
     Ok(())
@@ -74,12 +71,21 @@ fn security(cluster: &Cluster) -> Result<Security> {
     Ok(quorate_lab::server::security(&cluster.state.provider_options, secret.as_deref())?)
 }
 
-/// With what a server's provider options have its log encrypted; loggers of the cluster do as its servers do.
-pub fn log_key_file(provider_options: &str) -> Option<PathBuf> {
+/// With what a log is encrypted.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LogKey {
+    file: PathBuf,
+    /// Files in the clear are not read.
+    only: bool,
+}
+
+/// What a server's provider options say of that; loggers of the cluster do as its servers do.
+pub fn log_key(provider_options: &str) -> Option<LogKey> {
     let options = ProviderOptions::parse(provider_options);
-    let file = options.get("quorate.encrypt_key_file")?;
-    let is_off = options.get("quorate.encrypt").and_then(parse_bool) == Some(false);
-    (!is_off).then(|| PathBuf::from(file))
+    let file = PathBuf::from(options.get("quorate.encrypt_key_file")?);
+    let encrypt = options.get("quorate.encrypt");
+    let is_off = encrypt.and_then(parse_bool) == Some(false);
+    (!is_off).then(|| LogKey { file, only: encrypt == Some("only") })
 }
 
 #[cfg(test)]
@@ -88,10 +94,11 @@ mod tests {
 
     #[test]
     fn a_logger_encrypts_as_the_servers_do() {
-        let file = Some(PathBuf::from("/k"));
-        assert_eq!(log_key_file("quorate.encrypt_key_file=/k; base_port=1"), file);
-        assert_eq!(log_key_file("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
-        assert_eq!(log_key_file("quorate.encrypt_key_file="), None);
+        let with = |only| Some(LogKey { file: "/k".into(), only });
+        assert_eq!(log_key("quorate.encrypt_key_file=/k; base_port=1"), with(false));
+        assert_eq!(log_key("quorate.encrypt=only;quorate.encrypt_key_file=/k"), with(true));
+        assert_eq!(log_key("quorate.encrypt=no;quorate.encrypt_key_file=/k"), None);
+        assert_eq!(log_key("quorate.encrypt_key_file="), None);
     }
 
     #[test]

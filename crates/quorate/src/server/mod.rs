@@ -6,7 +6,7 @@ mod place;
 mod watch;
 
 pub use launch::{launch, prepare};
-pub use logger::{log_key_file, LoggerStatus};
+pub use logger::{log_key, LoggerStatus};
 pub use place::{make_datadirs, place_provider};
 pub use quorate_lab::process::{Activity, ProcessId};
 pub use quorate_lab::server::{

@@ -13,7 +13,7 @@ pub use members::of_member;
 pub use way::of_way;
 
 use super::facts::{Facts, Table};
-use crate::server::log_key_file;
+use crate::server::log_key;
 use quorate_live::page;
 use serde::Serialize;
 use settings::settings;
@@ -172,7 +172,7 @@ fn encryption(facts: &Facts, found: &mut Vec<Finding>) {
     if facts.encrypted.1 > 0 {
         what.push(format!("encrypted tables ({}): {}", facts.encrypted.1, named(&facts.encrypted)));
     }
-    if what.is_empty() || log_key_file(facts.variable("wsrep_provider_options")).is_some() {
+    if what.is_empty() || log_key(facts.variable("wsrep_provider_options")).is_some() {
         return;
     }
     found.push(finding(
