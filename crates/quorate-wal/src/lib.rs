@@ -30,6 +30,7 @@ mod cache;
 mod codec;
 #[cfg(test)]
 mod crash_tests;
+mod crowd;
 #[cfg(test)]
 mod damage_tests;
 mod directory;

@@ -1,5 +1,6 @@
 //! What the handle, the writer and the recycler share, and how a log is opened.
 
+use crate::crowd::Crowd;
 use crate::directory::{classify, Contents};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, ReadError, WalError};
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) supply: Supply,
     pub(crate) wake: Condvar,
+    pub(crate) crowd: Crowd,
     meta: Mutex<MetaFile>,
     state: Mutex<State>,
 }
@@ -100,6 +102,7 @@ impl Shared {
             disk,
             supply,
             wake: Condvar::new(),
+            crowd: Crowd::default(),
             meta: Mutex::new(meta),
             state: Mutex::new(state),
         });

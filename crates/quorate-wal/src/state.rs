@@ -87,6 +87,10 @@ impl State {
         !self.queue.is_empty()
     }
 
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(crate) fn append(&mut self, entries: &[Entry]) -> Result<(), WalError> {
         for entry in entries {
             if entry.index != self.last.index + 1 || entry.term < self.last.term {

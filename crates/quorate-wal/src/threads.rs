@@ -65,6 +65,10 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 fn run_writer(writer: &mut Writer, on_sync: &OnSync) -> Result<(), Arc<WalError>> {
     let shared = writer.shared().clone();
     while wait(writer, &shared) {
+        if writer.is_between_batches() {
+            shared.crowd.give_way();
+            shared.crowd.note(shared.state().queued());
+        }
         if let Some(position) = writer.step()? {
             on_sync(Ok(position));
         }

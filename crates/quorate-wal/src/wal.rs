@@ -168,6 +168,11 @@ impl Wal {
         Some(base)
     }
 
+    /// For whoever is about to append: lets those run first that are ready to do so, too, if they come in crowds.
+    pub fn give_way(&self) {
+        self.inner.shared.crowd.give_way();
+    }
+
     /// Position just before the first entry.
     pub fn base(&self) -> LogPosition {
         self.inner.shared.state().base

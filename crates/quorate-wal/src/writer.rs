@@ -75,6 +75,10 @@ impl Writer {
         &self.shared
     }
 
+    pub(crate) fn is_between_batches(&self) -> bool {
+        self.stage == Stage::Idle
+    }
+
     pub(crate) fn next(&self) -> Next {
         self.next_in(&self.shared.state())
     }

@@ -8,6 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
+/// What carrying a packet takes by itself: its forwarder is woken, and then who receives it. That is part of the
+/// link's delay; a packet that would wait for no longer goes on at once.
+const CARRYING: Duration = Duration::from_micros(50);
 /// What may wait for its turn on a link of limited bandwidth.
 const BACKLOG_MAX: Duration = Duration::from_secs(1);
 /// Packets on their way from one host, all links together.
@@ -80,7 +83,8 @@ impl Travel {
             return if sent <= now { Fate::Now } else { Fate::Later(sent) };
         }
         let jitter = quality.jitter.mul_f64(2.0 * self.random.f64());
-        let due = (sent + quality.delay + jitter).checked_sub(quality.jitter).unwrap_or(now);
+        let early = quality.jitter + CARRYING;
+        let due = (sent + quality.delay + jitter).checked_sub(early).unwrap_or(now);
         link.last = due.max(link.last).max(now);
         match () {
             () if link.last <= now => Fate::Now,

@@ -131,12 +131,15 @@ impl Core {
     }
 
     /// Queues a proposal, and sends it, unless another thread holds the machine: that one looks again
-    /// when it lets go.
+    /// when it lets go. Where others are about to propose, too, one of them sends all.
     pub fn propose(&self, serial: u64, data: Bytes) {
         let proposal = Proposal::new(EntryKind::Data, data);
         self.intake.lock().push(serial, proposal);
         self.set_fresh();
-        self.kick();
+        self.hands.wal.give_way();
+        if self.is_fresh() {
+            self.kick();
+        }
     }
 
     /// Nobody waits for this to be taken in: whoever holds the machine next does it.
