@@ -134,13 +134,23 @@ mod tests {
     }
 
     #[test]
+    fn carrying_a_packet_is_part_of_its_delay() {
+        let now = Instant::now();
+        let mut travel = Travel::new(2, 1, now);
+        let short = Quality { delay: CARRYING, ..Quality::default() };
+        assert_eq!(travel.send(1, 1500, &short, now), Fate::Now);
+        let long = Quality { delay: CARRYING + MS, ..Quality::default() };
+        assert_eq!(travel.send(1, 1500, &long, now), Fate::Later(now + MS));
+    }
+
+    #[test]
     fn bandwidth_makes_packets_wait_and_then_drops_them() {
         let now = Instant::now();
         let mut travel = Travel::new(2, 1, now);
         // 1250 bytes take 1 ms.
         let quality = Quality { bandwidth: Some(10_000_000), delay: MS, ..Quality::default() };
-        assert_eq!(due(&mut travel, &quality, now), 2 * MS);
-        assert_eq!(due(&mut travel, &quality, now), 3 * MS);
+        assert_eq!(due(&mut travel, &quality, now), 2 * MS - CARRYING);
+        assert_eq!(due(&mut travel, &quality, now), 3 * MS - CARRYING);
         let lost = (0..2000).filter(|_| travel.send(1, 1250, &quality, now) == Fate::Lost).count();
         assert!((990..1010).contains(&lost), "{lost}");
     }
@@ -153,7 +163,7 @@ mod tests {
         let mut last = now;
         for step in 0..1000 {
             let now = now + step * MS;
-            let taken = due(&mut travel, &quality, now);
+            let taken = due(&mut travel, &quality, now) + CARRYING;
             assert!(taken >= 8 * MS && taken <= 12 * MS, "{taken:?}");
             assert!(now + taken >= last);
             last = now + taken;
