@@ -1,7 +1,7 @@
 //! A cluster that is made for one test and gone after it, however the test ends.
 
 use anyhow::{bail, ensure, Context, Result};
-use mysql::prelude::Queryable;
+use mysql::prelude::{FromValue, Queryable};
 use mysql::Conn;
 use quorate_cli::server::ProcessId;
 use quorate_lab::leftovers::clear;
@@ -117,6 +117,13 @@ impl TestCluster {
 
     pub fn connect(&self, node: u16) -> mysql::Result<Conn> {
         quorate_cli::sql::connect(&self.socket(node), "root", CLIENT_TIMEOUT)
+    }
+
+    /// A status variable of a node.
+    pub fn variable<T: FromValue>(&self, node: u16, name: &str) -> Result<T> {
+        let query = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let row: Option<(String, T)> = self.connect(node)?.query_first(query)?;
+        Ok(row.with_context(|| format!("node{node} has no {name}"))?.1)
     }
 
     /// Runs one statement on a node.

@@ -22,12 +22,6 @@ fn set(cluster: &TestCluster, node: u16, options: &str) -> Result<()> {
     cluster.sql(node, &format!("SET GLOBAL wsrep_provider_options = '{options}'"))
 }
 
-fn status(cluster: &TestCluster, node: u16, name: &str) -> Result<String> {
-    let shown: Option<(String, String)> =
-        cluster.connect(node)?.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-    Ok(shown.with_context(|| format!("no {name}"))?.1)
-}
-
 /// Three servers with a table; the leader, and another.
 fn cluster() -> Result<(TestCluster, u16, u16)> {
     let cluster = TestCluster::up(3, "")?;
@@ -87,7 +81,8 @@ fn with_the_groups_rule_no_read_after_a_commit_is_stale_anywhere() -> Result<()>
     let rules = cluster.quorate(&["member", "rules", "--consistency", "after"])?;
     assert!(rules.contains("consistency=after"), "{rules}");
     await_that("the rule everywhere", || {
-        let shown = |node| Ok(status(&cluster, node, "wsrep_quorate_rules")?.contains("after"));
+        let shown =
+            |node| Ok(cluster.variable::<String>(node, "wsrep_quorate_rules")?.contains("after"));
         Ok(cluster.all().into_iter().map(shown).collect::<Result<Vec<_>>>()?.iter().all(|is| *is))
     })?;
     let mut connections = cluster
@@ -112,7 +107,7 @@ fn with_the_groups_rule_no_read_after_a_commit_is_stale_anywhere() -> Result<()>
     cluster.signal(other, Signal::KILL)?;
     insert(cluster.connect(leader)?, 1000).recv_timeout(IN_VIEW)??;
     println!("told {:?} after the kill of another server", began.elapsed());
-    assert_eq!(status(&cluster, leader, "wsrep_quorate_not_applied")?, "0");
+    assert_eq!(cluster.variable::<String>(leader, "wsrep_quorate_not_applied")?, "0");
     cluster.passed()
 }
 
@@ -126,7 +121,7 @@ fn past_its_time_a_client_is_told_where_its_commit_is_not_applied() -> Result<()
     assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
     let name = format!("not on node{other}");
     assert!(warnings.iter().any(|warning| warning.contains(&name)), "{warnings:?}");
-    assert_eq!(status(&cluster, leader, "wsrep_quorate_not_applied")?, "1");
+    assert_eq!(cluster.variable::<String>(leader, "wsrep_quorate_not_applied")?, "1");
     assert!(cluster.error_log(leader)?.contains(&name));
 
     // Who is desynced, as for a backup, is not waited for.
@@ -170,10 +165,10 @@ fn writers_are_slowed_down_while_a_server_is_behind_and_never_stopped() -> Resul
         starve.join().expect("no panic")?;
         measured
     })?;
-    let paused: f64 = status(&cluster, leader, "wsrep_flow_control_paused")?.parse()?;
+    let paused: f64 = cluster.variable::<String>(leader, "wsrep_flow_control_paused")?.parse()?;
     let (held, slowing) = (
-        status(&cluster, leader, "wsrep_flow_control_recv")?,
-        status(&cluster, slow, "wsrep_flow_control_sent")?,
+        cluster.variable::<String>(leader, "wsrep_flow_control_recv")?,
+        cluster.variable::<String>(slow, "wsrep_flow_control_sent")?,
     );
     println!(
         "{:.0} transactions a second; paused {paused}, {held} s; slow for {slowing} s",
@@ -183,7 +178,7 @@ fn writers_are_slowed_down_while_a_server_is_behind_and_never_stopped() -> Resul
     assert!(measured.tps > 0.0);
     sysbench::compare(&cluster, TABLES)?;
     await_that("the end of the quota", || {
-        Ok(status(&cluster, slow, "wsrep_flow_control_requested")? == "false")
+        Ok(cluster.variable::<String>(slow, "wsrep_flow_control_requested")? == "false")
     })?;
     cluster.passed()
 }

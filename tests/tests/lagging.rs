@@ -21,12 +21,6 @@ fn hold(cluster: &TestCluster, node: u16) -> Result<Conn> {
     Ok(lock)
 }
 
-fn status(cluster: &TestCluster, node: u16, name: &str) -> Result<f64> {
-    let shown: Option<(String, f64)> =
-        cluster.connect(node)?.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-    Ok(shown.with_context(|| format!("no {name}"))?.1)
-}
-
 fn resident(cluster: &TestCluster, node: u16) -> Result<u64> {
     let pid = cluster.node_status(node)?["pid"].as_u64().context("it does not run")?;
     let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -58,8 +52,8 @@ fn a_held_server_lags_in_bounded_memory_and_catches_up() -> Result<()> {
     let seconds = sized(10, 120);
     write(&cluster, &others, seconds)?;
     let (queued, lag) = (
-        status(&cluster, held, "wsrep_local_recv_queue")?,
-        status(&cluster, held, "wsrep_quorate_lag_seconds")?,
+        cluster.variable::<f64>(held, "wsrep_local_recv_queue")?,
+        cluster.variable::<f64>(held, "wsrep_quorate_lag_seconds")?,
     );
     let grown = resident(&cluster, held)?.saturating_sub(before);
     println!("{queued} wait, the first for {lag} s; memory grew by {} MiB", grown >> 20);
@@ -68,7 +62,7 @@ fn a_held_server_lags_in_bounded_memory_and_catches_up() -> Result<()> {
     assert!(grown <= GROWTH_MAX + (1 << 20), "it grew by {grown} bytes");
     drop(lock);
     sysbench::compare(&cluster, TABLES)?;
-    assert_eq!(status(&cluster, held, "wsrep_quorate_lag_seconds")?, 0.0);
+    assert_eq!(cluster.variable::<f64>(held, "wsrep_quorate_lag_seconds")?, 0.0);
     cluster.passed()
 }
 

@@ -87,11 +87,12 @@ fn a_kill_in_the_middle_leaves_a_large_transaction_whole_or_nowhere() -> Result<
         cluster.sql(origin, "SET GLOBAL wsrep_provider_options = 'quorate.compress=none'")?;
         let pid = cluster.node_status(victim)?["pid"].as_u64().context("the victim runs")?;
         let victims_process = ProcessId::of(pid as u32)?;
-        let from = last_index(&cluster, watched)?;
+        let last_index = || cluster.variable::<u64>(watched, "wsrep_quorate_last_index");
+        let from = last_index()?;
         let inserted = thread::scope(|scope| {
             let insert = scope.spawn(|| insert(&cluster, origin, run, MEGABYTES));
             let killed = await_that(&format!("{parts} parts in the log"), || {
-                Ok(last_index(&cluster, watched)? >= from + parts)
+                Ok(last_index()? >= from + parts)
             });
             let killed = killed.and_then(|_| victims_process.signal(Signal::KILL));
             killed.map(|_| insert.join().expect("the client panicked"))
@@ -106,12 +107,6 @@ fn a_kill_in_the_middle_leaves_a_large_transaction_whole_or_nowhere() -> Result<
         }
     }
     cluster.passed()
-}
-
-fn last_index(cluster: &TestCluster, node: u16) -> Result<u64> {
-    let shown: Option<(String, u64)> =
-        cluster.connect(node)?.query_first("SHOW STATUS LIKE 'wsrep_quorate_last_index'")?;
-    Ok(shown.context("a status variable")?.1)
 }
 
 fn start_small(cluster: &TestCluster, nodes: &[u16], run: u64) -> Writers {

@@ -1,6 +1,6 @@
 //! A node that was away catches up from logs, without a script; an emptied one by state transfer.
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 use mysql::prelude::Queryable;
 use quorate_tests::sysbench::{self, Load, Tables};
 use quorate_tests::writers::{self, create_table, missing};
@@ -204,11 +204,11 @@ fn a_node_away_for_longer_than_the_log_fetches_the_state_by_itself() -> Result<(
     cluster.sql(1, "CREATE TABLE test_away.a (id INT PRIMARY KEY AUTO_INCREMENT, v TEXT)")?;
     let away = cluster.followers()?[0];
     let writer = cluster.leader()?;
-    let had = number(&cluster, away, "wsrep_last_committed")?;
+    let had: u64 = cluster.variable(away, "wsrep_last_committed")?;
     cluster.quorate(&["kill", &away.to_string()])?;
     // The leader keeps its log for the killed one until it takes that to be gone, and lets it go with a later snapshot.
     let mut statements = 0;
-    while number(&cluster, writer, "wsrep_local_cached_downto")? <= had + 1 {
+    while cluster.variable::<u64>(writer, "wsrep_local_cached_downto")? <= had + 1 {
         assert!(statements < 600, "of a log of 32 MiB, {statements} times 3.6 MB are kept");
         // None of them in parts, which are kept a while for a server that loses its power.
         cluster.sql(
@@ -229,11 +229,4 @@ fn a_node_away_for_longer_than_the_log_fetches_the_state_by_itself() -> Result<(
         assert_eq!(rows, Some(4_000 * statements), "node {node}");
     }
     cluster.passed()
-}
-
-/// What a node says of itself.
-fn number(cluster: &TestCluster, node: u16, variable: &str) -> Result<u64> {
-    let query = format!("SHOW GLOBAL STATUS LIKE '{variable}'");
-    let row: Option<(String, u64)> = cluster.connect(node)?.query_first(query)?;
-    Ok(row.with_context(|| format!("node {node} has no {variable}"))?.1)
 }

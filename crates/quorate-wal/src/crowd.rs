@@ -34,7 +34,7 @@ impl Crowd {
         self.average.store(next, Ordering::Relaxed);
     }
 
-    pub fn is_there(&self) -> bool {
+    fn is_there(&self) -> bool {
         self.average.load(Ordering::Relaxed) >= CROWDED
     }
 

@@ -1,17 +1,17 @@
 //! What Quorate is to reach, and at which points of a run that can be looked at.
 //!
-//! A goal is judged at the medians of the rounds. A point at which Quorate failed, and what it is compared with did
-//! not, has no value, and is missed.
+//! A goal is judged at the medians of the rounds. A point at which Quorate failed in all rounds, and what it is
+//! compared with did not, has no value, and is missed.
 
 use super::super::standing::{times, QUORATE};
 use super::super::Told;
 use crate::record::{clients_words, Place};
 
 /// How a value stands to its limit.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Bound {
-    AtLeast,
-    AtMost,
+    AtLeast(f64),
+    AtMost(f64),
 }
 
 /// One point of the grid at which a goal can be judged.
@@ -19,7 +19,6 @@ pub(super) struct Point {
     pub at: String,
     /// None: Quorate failed there.
     pub value: Option<f64>,
-    pub limit: f64,
 }
 
 pub(super) struct Goal {
@@ -27,152 +26,115 @@ pub(super) struct Goal {
     pub test: &'static str,
     pub network: &'static str,
     pub load: &'static str,
+    /// None: at every number.
+    pub clients: &'static [u32],
     pub kind: Kind,
+    pub bound: Bound,
 }
 
-/// What is looked at; of all numbers of clients where none are named.
+/// What is looked at, and the unit of its limit.
 pub(super) enum Kind {
     /// Throughput over a peer's.
-    OverPeer {
-        peer: &'static str,
-        clients: &'static [u32],
-        at_least: f64,
-    },
+    OverPeer(&'static str),
     /// Throughput over that of the same load on another network.
-    OverNetwork {
-        network: &'static str,
-        clients: &'static [u32],
-        at_least: f64,
-    },
-    /// The time of a commit, beyond what a server alone, a round trip to another member and a sync take, as they
-    /// were measured in the run.
-    CommitBeyond {
-        alone: &'static str,
-        at_most_us: f64,
-    },
-    /// The time of a commit over that on another member.
-    CommitOver {
-        load: &'static str,
-        at_most: f64,
-    },
-    Commit {
-        at_most_ms: f64,
-    },
+    OverNetwork(&'static str),
+    /// The time of a commit, in µs, beyond what this server alone, a round trip to another member and a sync take,
+    /// as they were measured in the run.
+    CommitBeyond(&'static str),
+    /// The time of a commit over that of another load.
+    CommitOver(&'static str),
+    /// The time of a commit, in ms.
+    Commit,
     /// How much the throughput varies, over how much a peer's does.
-    Variation {
-        peer: &'static str,
-        at_most: f64,
-    },
-    /// The longest time without a small transaction at the primary.
-    Gap {
-        at_most_s: f64,
-    },
+    Variation(&'static str),
+    /// The longest time without a small transaction at the primary, in s.
+    Gap,
     /// How many times faster replicas apply than was written.
-    Applied {
-        at_least: f64,
-    },
+    Applied,
 }
 
+use Bound::{AtLeast, AtMost};
 use Kind::{Applied, Commit, CommitBeyond, CommitOver, Gap, OverNetwork, OverPeer, Variation};
 
 const ALL: &[u32] = &[];
+const FAR: &str = "two-regions";
+const WRITES: &str = "write_only";
 
 pub(super) const GOALS: &[Goal] = &[
-    oltp("lan", "write_only", OverPeer { peer: "galera", clients: ALL, at_least: 1.15 }),
-    oltp("lan", "read_write", OverPeer { peer: "galera", clients: ALL, at_least: 1.15 }),
-    oltp("lan", "write_only", OverPeer { peer: "async", clients: ALL, at_least: 1.15 }),
-    oltp("two-regions", "write_only", OverPeer { peer: "galera", clients: &[1], at_least: 12.0 }),
-    oltp(
-        "two-regions",
-        "write_only",
-        OverPeer { peer: "gr-eventual", clients: &[1], at_least: 12.0 },
-    ),
-    oltp("two-regions", "write_only", OverPeer { peer: "galera", clients: &[64], at_least: 2.0 }),
-    oltp(
-        "two-regions",
-        "write_only",
-        OverPeer { peer: "gr-eventual", clients: &[64], at_least: 1.5 },
-    ),
-    oltp(
-        "two-regions",
-        "write_only",
-        OverNetwork { network: "region", clients: &[16, 64], at_least: 0.95 },
-    ),
-    of("latency", "region", "primary", CommitBeyond { alone: "standalone", at_most_us: 150.0 }),
-    of("latency", "region", "near member", CommitOver { load: "primary", at_most: 1.15 }),
-    of("latency", "two-regions", "far member", Commit { at_most_ms: 32.0 }),
-    of("jitter", "region", "read_write", Variation { peer: "standalone", at_most: 1.2 }),
-    of("large", "lan", "10 MB", Gap { at_most_s: 0.2 }),
-    of("large", "lan", "100 MB", Gap { at_most_s: 0.2 }),
-    of("large", "lan", "1 GB", Gap { at_most_s: 0.2 }),
-    of("replay", "lan", "50000 events, held back", Applied { at_least: 6.0 }),
+    oltp("lan", WRITES, ALL, OverPeer("galera"), AtLeast(1.15)),
+    oltp("lan", "read_write", ALL, OverPeer("galera"), AtLeast(1.15)),
+    oltp("lan", WRITES, ALL, OverPeer("async"), AtLeast(1.15)),
+    oltp(FAR, WRITES, &[1], OverPeer("galera"), AtLeast(12.0)),
+    oltp(FAR, WRITES, &[1], OverPeer("gr-eventual"), AtLeast(12.0)),
+    oltp(FAR, WRITES, &[64], OverPeer("galera"), AtLeast(2.0)),
+    oltp(FAR, WRITES, &[64], OverPeer("gr-eventual"), AtLeast(1.5)),
+    oltp(FAR, WRITES, &[16, 64], OverNetwork("region"), AtLeast(0.95)),
+    of("latency", "region", "primary", CommitBeyond("standalone"), AtMost(150.0)),
+    of("latency", "region", "near member", CommitOver("primary"), AtMost(1.15)),
+    of("latency", FAR, "far member", Commit, AtMost(32.0)),
+    of("jitter", "region", "read_write", Variation("standalone"), AtMost(1.2)),
+    of("large", "lan", "10 MB", Gap, AtMost(0.2)),
+    of("large", "lan", "100 MB", Gap, AtMost(0.2)),
+    of("large", "lan", "1 GB", Gap, AtMost(0.2)),
+    of("replay", "lan", "50000 events, held back", Applied, AtLeast(6.0)),
 ];
 
-const fn oltp(network: &'static str, load: &'static str, kind: Kind) -> Goal {
-    of("oltp", network, load, kind)
+const fn oltp(
+    network: &'static str,
+    load: &'static str,
+    clients: &'static [u32],
+    kind: Kind,
+    bound: Bound,
+) -> Goal {
+    Goal { clients, ..of("oltp", network, load, kind, bound) }
 }
 
-const fn of(test: &'static str, network: &'static str, load: &'static str, kind: Kind) -> Goal {
-    Goal { test, network, load, kind }
+const fn of(
+    test: &'static str,
+    network: &'static str,
+    load: &'static str,
+    kind: Kind,
+    bound: Bound,
+) -> Goal {
+    Goal { test, network, load, clients: ALL, kind, bound }
 }
 
 impl Goal {
     /// `lan, write_only, every number of clients: at least 1.15× Galera`.
     pub fn words(&self, told: &Told) -> String {
-        let wanted = match &self.kind {
-            OverPeer { peer, clients, at_least } => {
-                let (clients, least) = (numbers(clients), times(*at_least));
-                return format!("{}, {clients}: at least {least} {}", self.head(), told.title(peer));
-            }
-            OverNetwork { network, clients, at_least } => {
-                let (clients, least) = (numbers(clients), times(*at_least));
-                return format!("{}, {clients}: at least {least} the same on {network}", self.head());
-            }
-            CommitBeyond { alone, at_most_us } => format!(
-                "a commit takes at most {at_most_us} µs more than {}, a round trip and a sync together",
+        let limit = self.bound.limit();
+        let wanted = match self.kind {
+            OverPeer(peer) => format!("at least {} {}", times(limit), told.title(peer)),
+            OverNetwork(network) => format!("at least {} the same on {network}", times(limit)),
+            CommitBeyond(alone) => format!(
+                "a commit takes at most {limit} µs more than {}, a round trip and a sync together",
                 told.title(alone)
             ),
-            CommitOver { load, at_most } => {
-                format!("a commit takes at most {} as long as on the {load}", times(*at_most))
+            CommitOver(load) => {
+                format!("a commit takes at most {} as long as on the {load}", times(limit))
             }
-            Commit { at_most_ms } => format!("a commit takes at most {at_most_ms} ms"),
-            Variation { peer, at_most } => {
-                format!("the throughput varies at most {} as much as that of {}", times(*at_most), told.title(peer))
+            Commit => format!("a commit takes at most {limit} ms"),
+            Variation(peer) => {
+                let (limit, peer) = (times(limit), told.title(peer));
+                format!("the throughput varies at most {limit} as much as that of {peer}")
             }
-            Gap { at_most_s } => {
-                format!("the primary commits a small transaction at least every {at_most_s} s")
-            }
-            Applied { at_least } => {
-                format!("replicas apply at least {} as fast as was written", times(*at_least))
-            }
+            Gap => format!("the primary commits a small transaction at least every {limit} s"),
+            Applied => format!("replicas apply at least {} as fast as was written", times(limit)),
         };
-        format!("{}: {wanted}", self.head())
-    }
-
-    fn head(&self) -> String {
         match self.test {
-            "oltp" => format!("{}, {}", self.network, self.load),
-            test => format!("{test}, {}, {}", self.network, self.load),
-        }
-    }
-
-    pub fn bound(&self) -> Bound {
-        match self.kind {
-            OverPeer { .. } | OverNetwork { .. } | Applied { .. } => Bound::AtLeast,
-            CommitBeyond { .. }
-            | CommitOver { .. }
-            | Commit { .. }
-            | Variation { .. }
-            | Gap { .. } => Bound::AtMost,
+            "oltp" => {
+                format!("{}, {}, {}: {wanted}", self.network, self.load, numbers(self.clients))
+            }
+            test => format!("{test}, {}, {}: {wanted}", self.network, self.load),
         }
     }
 
     /// A value in the unit of this goal.
     pub fn shown(&self, value: f64) -> String {
         match self.kind {
-            CommitBeyond { .. } => format!("{value:.0} µs"),
-            Commit { .. } => format!("{value:.1} ms"),
-            Gap { .. } => format!("{value:.2} s"),
+            CommitBeyond(_) => format!("{value:.0} µs"),
+            Commit => format!("{value:.1} ms"),
+            Gap => format!("{value:.2} s"),
             _ => times(value),
         }
     }
@@ -180,72 +142,77 @@ impl Goal {
     /// Where it can be judged: Quorate has cells there, and so has what it is compared with.
     pub fn points(&self, told: &Told) -> Vec<Point> {
         let places = told.summary.places(self.test).filter(|place| {
-            place.network == self.network && place.load == self.load && place.members == 3
+            place.network == self.network
+                && place.load == self.load
+                && place.members == 3
+                && (self.clients.is_empty() || self.clients.contains(&place.clients))
         });
         places.filter_map(|place| self.point(told, place)).collect()
     }
 
     fn point(&self, told: &Told, place: &Place) -> Option<Point> {
+        let value = self.value(told, place)?;
+        let has_failed = || {
+            let cells = told.summary.cells(place, QUORATE);
+            !cells.is_empty() && cells.iter().all(|cell| cell.failed.is_some())
+        };
+        let is_judged = value.is_some() || has_failed();
+        is_judged.then(|| Point { at: clients_words(place.clients), value })
+    }
+
+    /// None: there is nothing to compare with. `Some(None)`: there is, and Quorate has no value.
+    fn value(&self, told: &Told, place: &Place) -> Option<Option<f64>> {
         let summary = &told.summary;
         let figure = |place: &Place, system: &str, name: &str| {
             summary.figure(place, system, name).map(|spread| spread.median)
         };
-        let ratio = |other: (&Place, &str), name: &str| {
-            let ratio = summary.ratio_between((place, QUORATE), other, name);
-            // Without Quorate's, the other one must have it: else there is nothing to reach.
-            (ratio.is_some() || figure(other.0, other.1, name).is_some())
-                .then(|| ratio.map(|it| it.median))
+        let ours = |name: &str| figure(place, QUORATE, name);
+        let ratio = |other: &Place, system: &str, name: &str| {
+            figure(other, system, name)?;
+            let ratio = summary.ratio_between((place, QUORATE), (other, system), name);
+            Some(ratio.map(|spread| spread.median))
         };
-        let (value, limit) = match &self.kind {
-            OverPeer { clients, .. } | OverNetwork { clients, .. }
-                if !clients.is_empty() && !clients.contains(&place.clients) =>
-            {
-                return None;
+        match self.kind {
+            OverPeer(peer) => ratio(place, peer, "tps"),
+            OverNetwork(network) => {
+                ratio(&Place { network: network.into(), ..place.clone() }, QUORATE, "tps")
             }
-            OverPeer { peer, at_least, .. } => (ratio((place, peer), "tps")?, *at_least),
-            OverNetwork { network, at_least, .. } => {
-                let other = Place { network: (*network).into(), ..place.clone() };
-                (ratio((&other, QUORATE), "tps")?, *at_least)
-            }
-            CommitBeyond { alone, at_most_us } => {
+            CommitBeyond(alone) => {
                 let beside = figure(place, alone, "commit_us")?
                     + told.round_trip_and_sync_us(self.network)?;
-                (figure(place, QUORATE, "commit_us").map(|here| here - beside), *at_most_us)
+                Some(ours("commit_us").map(|here| here - beside))
             }
-            CommitOver { load, at_most } => {
-                let other = Place { load: (*load).into(), ..place.clone() };
-                (ratio((&other, QUORATE), "commit_us")?, *at_most)
+            CommitOver(load) => {
+                ratio(&Place { load: load.into(), ..place.clone() }, QUORATE, "commit_us")
             }
-            Commit { at_most_ms } => {
-                (figure(place, QUORATE, "commit_us").map(|us| us / 1e3), *at_most_ms)
-            }
-            Variation { peer, at_most } => (ratio((place, peer), "cv_percent")?, *at_most),
-            Gap { at_most_s } => (figure(place, QUORATE, "primary_gap_s"), *at_most_s),
-            Applied { at_least } => (figure(place, QUORATE, "apply_over_write"), *at_least),
-        };
-        let was_measured = !summary.cells(place, QUORATE).is_empty();
-        was_measured.then(|| Point { at: clients_words(place.clients), value, limit })
+            Commit => Some(ours("commit_us").map(|us| us / 1e3)),
+            Variation(peer) => ratio(place, peer, "cv_percent"),
+            Gap => Some(ours("primary_gap_s")),
+            Applied => Some(ours("apply_over_write")),
+        }
     }
 }
 
 /// `every number of clients`, `16 and 64 clients`.
 fn numbers(clients: &[u32]) -> String {
-    match clients {
-        [] => "every number of clients".to_owned(),
-        [several @ .., last] if !several.is_empty() => {
-            let several: Vec<String> = several.iter().map(u32::to_string).collect();
-            format!("{} and {}", several.join(", "), clients_words(*last))
-        }
-        [one] => clients_words(*one),
-        _ => unreachable!("a slice is empty, of one, or of several"),
-    }
+    let Some((last, others)) = clients.split_last() else {
+        return "every number of clients".to_owned();
+    };
+    let others: String = others.iter().map(|number| format!("{number} and ")).collect();
+    others + &clients_words(*last)
 }
 
 impl Bound {
-    pub fn is_kept(self, value: f64, limit: f64) -> bool {
+    pub fn limit(self) -> f64 {
         match self {
-            Bound::AtLeast => value >= limit,
-            Bound::AtMost => value <= limit,
+            AtLeast(limit) | AtMost(limit) => limit,
+        }
+    }
+
+    pub fn is_kept(self, value: f64) -> bool {
+        match self {
+            AtLeast(limit) => value >= limit,
+            AtMost(limit) => value <= limit,
         }
     }
 }
