@@ -1,6 +1,6 @@
 //! Hosts, links, and what is left of them.
 
-use quorate_lab::net::{Network, Quality, Topology};
+use quorate_lab::net::{Network, Quality, Topology, CARRYING};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
@@ -79,9 +79,10 @@ fn presets_are_what_they_say() {
         for (to, peer) in [(1, &b), (2, &c)] {
             let wanted = topology.link(0, to).delay * 2;
             let fastest = (0..20).map(|_| round_trip(&a, peer)).min().unwrap();
+            // Where a packet is carried faster than the network takes for granted, it comes earlier by the rest.
             // The machine may be busy, but twenty times in a row it is not.
-            let most = wanted + 2 * MS;
-            assert!(fastest >= wanted && fastest < most, "{topology} 0-{to}: {fastest:?}");
+            let (least, most) = (wanted.saturating_sub(2 * CARRYING), wanted + 2 * MS);
+            assert!(fastest >= least && fastest < most, "{topology} 0-{to}: {fastest:?}");
         }
     }
 }

@@ -15,6 +15,7 @@ mod host;
 mod links;
 mod topology;
 
+pub use delay::CARRYING;
 pub use host::Host;
 pub use topology::{Quality, Topology};
 
