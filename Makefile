@@ -69,7 +69,8 @@ go-tpc: target/go-tpc ## Build the TPC-C program that quorate bench tpcc drives 
 target/go-tpc: scripts/build-go-tpc
 	@scripts/build-go-tpc
 
-bench-tests: test-packages build go-tpc ## What the bench stands on, as root: each system, each test beside the servers' own counts; IGNORED=1 with MySQL in $$QUORATE_MYSQL_ROOT
+bench-tests: test-packages build go-tpc ## What the bench stands on, as root: the lab's network, each system, each test beside the servers' own counts; IGNORED=1 with MySQL in $$QUORATE_MYSQL_ROOT
+	cargo bench -p quorate-lab
 	cargo test -p quorate-bench --features servers --no-fail-fast -- --test-threads=1 $(if $(IGNORED),--include-ignored)
 
 smoke-11.8: packages build ## The same library in MariaDB 11.8: a Debian 13 in target/, three servers, as root
