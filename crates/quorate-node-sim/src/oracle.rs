@@ -132,6 +132,11 @@ impl Oracle {
         }
     }
 
+    /// A server is through with this seqno, and commits nothing: it gives an error, as on all of them.
+    pub fn fails_alike(&self, node: usize, seqno: i64) {
+        self.0.lock().reached.insert((node, seqno));
+    }
+
     pub fn executed(&self, seqno: i64, tag: Tag) {
         self.0.lock().executed.insert(seqno, tag);
     }
@@ -166,7 +171,8 @@ impl Oracle {
         }
     }
 
-    /// A client is told of its commit because these have it, too.
+    /// A client is told of its commit because these have it, too. DDL that failed everywhere is in the history if
+    /// a server found after a restart that it had run it.
     pub fn check_applied(&self, seqno: i64, nodes: &[usize]) {
         let seen = self.0.lock();
         let has = |node: &usize| {

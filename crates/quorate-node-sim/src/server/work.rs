@@ -22,6 +22,7 @@ impl Server {
         }
         if tag % 4 == 0 {
             self.oracle.mark(Mark::DdlFails);
+            self.oracle.fails_alike(self.number, seqno);
             return "there is no such column";
         }
         if self.corrupt.lock().contains(&SCHEMA) {
