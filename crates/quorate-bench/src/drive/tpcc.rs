@@ -21,6 +21,10 @@ const DATABASE: &str = "tpcc";
 const ACCOUNT: &str = "tpcc@'%'";
 /// Threads that fill the tables.
 const FILLERS: u32 = 4;
+/// For a warehouse; it takes a tenth of that.
+const FILL_LIMIT: Duration = Duration::from_secs(90);
+/// After the time of a load, for answers that do not come.
+const SHUTDOWN: Duration = Duration::from_secs(60);
 /// What it says of a transaction that it gives up.
 const FAILED: &str = "failed, err ";
 const SUMMARY: &str = "[Summary] ";
@@ -68,7 +72,7 @@ pub fn prepare(fleet: &Fleet, warehouses: u32) -> Result<()> {
     ] {
         connection.query_drop(&statement).with_context(|| statement)?;
     }
-    let mut command = command(fleet, primary, "prepare", warehouses)?;
+    let mut command = command(fleet, primary, "prepare", warehouses, FILL_LIMIT * warehouses)?;
     command.args([&format!("--threads={FILLERS}"), "--no-check"]);
     let text = fleet.network().hosts()[primary].run(|| said(&mut command))??;
     ensure!(text.contains("Finished"), "{PROGRAM} did not fill its tables: {text}");
@@ -85,7 +89,7 @@ pub fn clear(fleet: &Fleet) -> Result<()> {
 /// again; any other error is one here.
 pub fn run(fleet: &Fleet, warehouses: u32, clients: u32, time: Duration) -> Result<Report> {
     let primary = fleet.primary()?;
-    let mut command = command(fleet, primary, "run", warehouses)?;
+    let mut command = command(fleet, primary, "run", warehouses, time + SHUTDOWN)?;
     command
         .arg(format!("--threads={clients}"))
         .arg(format!("--time={}ms", time.as_millis()))
@@ -93,9 +97,18 @@ pub fn run(fleet: &Fleet, warehouses: u32, clients: u32, time: Duration) -> Resu
     Report::parse(&fleet.network().hosts()[primary].run(|| said(&mut command))??)
 }
 
-fn command(fleet: &Fleet, member: usize, what: &str, warehouses: u32) -> Result<Command> {
+/// `limit`: after which it is ended, and has failed.
+fn command(
+    fleet: &Fleet,
+    member: usize,
+    what: &str,
+    warehouses: u32,
+    limit: Duration,
+) -> Result<Command> {
     let (node, account) = (fleet.node(member), ACCOUNT.split('@').next().unwrap_or_default());
-    let mut command = Command::new(find()?);
+    // It waits for ever for an answer that does not come.
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=10", &limit.as_secs().to_string()]).arg(find()?);
     command.args([
         "tpcc".to_owned(),
         what.to_owned(),

@@ -70,7 +70,8 @@ pub struct Machine {
     pub kernel: String,
     /// File system of the nodes' data.
     pub disk: String,
-    /// Median of a 4 KiB overwrite with fdatasync, in microseconds.
+    /// Median of a 4 KiB overwrite with fdatasync, in microseconds; the least of those that were taken at the
+    /// begin of each invocation.
     pub sync_us: f64,
 }
 
@@ -206,8 +207,10 @@ impl Run {
     pub fn after(self, former: Run) -> Run {
         let settings = former.settings.into_iter().chain(self.settings).collect();
         let invocations = [former.invocations, self.invocations].concat();
+        let mut machine = self.machine;
+        machine.take_least_sync(&former.machine);
         // What is not measured again is as it was.
-        Run { invocations, settings, machine: self.machine, ..former }
+        Run { invocations, settings, machine, ..former }
     }
 }
 

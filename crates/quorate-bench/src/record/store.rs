@@ -8,7 +8,7 @@ use anyhow::{bail, ensure, Context, Result};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const RUN: &str = "run.json";
@@ -112,12 +112,26 @@ impl Results {
                 _ if !line.ends_with(b"\n") => {
                     results.warnings.push(format!("{}: the last line is torn", path.display()));
                 }
-                Ok(cell) => drop(cells.insert(cell.key(), cell)),
+                Ok(cell) => results.warnings.extend(place_in(&mut cells, cell, false)),
                 Err(error) => bail!("{}:{}: no cell: {error}", path.display(), number + 1),
             }
         }
         results.cells = cells.into_values().collect();
         Ok(results)
+    }
+
+    /// Writes them as the folder of one run, which can be read, merged and drawn again. What was there is
+    /// replaced.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let cells = folder.join(CELLS);
+        match fs::remove_file(&cells) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("removing {}", cells.display()));
+            }
+            _ => {}
+        }
+        let mut store = Store::open(folder, &self.run)?;
+        self.cells.iter().try_for_each(|cell| store.append(cell))
     }
 
     /// What several folders have. Figures of different machines are no comparison, nor are those of a test
@@ -140,6 +154,7 @@ impl Results {
 
     fn add(&mut self, next: Results, folder: &Path) {
         self.run.settings.extend(next.settings());
+        self.run.machine.take_least_sync(&next.run.machine);
         self.run.invocations.extend(next.run.invocations);
         for setup in next.run.systems {
             match self.run.systems.iter().find(|known| known.name == setup.name) {
@@ -161,11 +176,7 @@ impl Results {
         let mut cells: BTreeMap<Key, Cell> =
             self.cells.drain(..).map(|cell| (cell.key(), cell)).collect();
         for cell in next.cells {
-            match cells.entry(cell.key()) {
-                Entry::Occupied(kept) if cell.failed.is_some() && kept.get().failed.is_none() => {}
-                Entry::Occupied(mut kept) => drop(kept.insert(cell)),
-                Entry::Vacant(free) => drop(free.insert(cell)),
-            }
+            self.warnings.extend(place_in(&mut cells, cell, true));
         }
         self.cells = cells.into_values().collect();
     }
@@ -199,14 +210,56 @@ impl Results {
     }
 }
 
+/// A failure never takes the place of figures if `keeps_figures`. What becomes invisible by it is told.
+fn place_in(cells: &mut BTreeMap<Key, Cell>, cell: Cell, keeps_figures: bool) -> Option<String> {
+    let words = format!(
+        "{}, {}, {}, round {}",
+        cell.place.test,
+        cell.place.words(),
+        cell.system,
+        cell.round
+    );
+    match cells.entry(cell.key()) {
+        Entry::Vacant(free) => {
+            free.insert(cell);
+            None
+        }
+        Entry::Occupied(kept) if *kept.get() == cell => None,
+        Entry::Occupied(mut kept) => {
+            let told = match (&kept.get().failed, &cell.failed) {
+                (None, None) => Some(format!("{words} was measured twice: the last one counts")),
+                (Some(reason), None) => Some(format!("{words} had failed before: {reason}")),
+                (None, Some(reason)) if keeps_figures => {
+                    return Some(format!("{words} has failed once: {reason}"));
+                }
+                _ => None,
+            };
+            kept.insert(cell);
+            told
+        }
+    }
+}
+
+/// Of the memory of two machines that are alike: kernels keep more or less of it for themselves.
+const MEMORY_TOLERANCE: f64 = 0.05;
+
 impl Machine {
+    /// The disk of a quiet machine is the one that counts: what else ran when a run began makes a sync
+    /// seem longer.
+    pub fn take_least_sync(&mut self, other: &Machine) {
+        if other.sync_us > 0.0 && (self.sync_us == 0.0 || other.sync_us < self.sync_us) {
+            self.sync_us = other.sync_us;
+        }
+    }
+
     /// Whether figures of both may stand beside each other; how fast its disk was at that time is no
     /// part of it.
     pub fn is_like(&self, other: &Machine) -> bool {
         let what = |machine: &Machine| {
-            (machine.processor.clone(), machine.processors, machine.memory_bytes >> 28)
+            (machine.processor.clone(), machine.processors, machine.disk.clone())
         };
-        what(self) == what(other) && self.disk == other.disk
+        let (here, there) = (self.memory_bytes as f64, other.memory_bytes as f64);
+        what(self) == what(other) && (here - there).abs() <= MEMORY_TOLERANCE * here.max(there)
     }
 
     /// `2 × AMD EPYC, 8 GB, Linux 6.1, ext4`.

@@ -116,8 +116,8 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "large",
         title: "Large transactions beside small ones",
         what: "One large transaction while small ones go on.",
-        main: Some("gap_s"),
-        beside: &["primary_gap_s", "large_s", "p99_ms", "memory_mb"],
+        main: Some("primary_gap_s"),
+        beside: &["gap_s", "large_s", "p99_ms", "small_failed", "memory_mb"],
         drawn: Bars,
     },
     Chapter {
@@ -141,7 +141,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "A slow secondary",
         what: "Thresholds of flow control, where a system has it.",
         main: Some("tps"),
-        beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
+        beside: &["worst_tps", "lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
         drawn: Bars,
     },
 ];

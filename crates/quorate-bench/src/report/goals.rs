@@ -189,6 +189,11 @@ mod tests {
                     false
                 ),
                 line(
+                    "lan, write_only, every number of clients: at least 1.00× async",
+                    "at 2 of 2 points; lowest 1.20× with 1 client",
+                    true
+                ),
+                line(
                     "lan, write_only, every number of clients: at least 1.15× async",
                     "at 2 of 2 points; lowest 1.20× with 1 client",
                     true

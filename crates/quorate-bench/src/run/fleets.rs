@@ -124,6 +124,10 @@ impl Fleets<'_> {
         if self.kept.contains_key(kind) {
             return Ok(None);
         }
+        if !self.wish.reuse {
+            // Servers that idle on the same processors are no part of what is measured.
+            self.kept.clear();
+        }
         self.failures.check(visit, kind)?;
         let started = caught(|| start(system, network, kind));
         let (fleet, setup) = self.failures.note(kind, started)?;
@@ -161,6 +165,12 @@ impl Fleets<'_> {
 fn start(system: &Arc<dyn System>, network: Topology, kind: &Kind) -> Result<(Fleet, Setup)> {
     let (_, members, syncs) = *kind;
     let fleet = Fleet::start_with(system.clone(), network, members, syncs)?;
+    let primary = fleet.primary()?;
+    ensure!(
+        primary == FIRST,
+        "node{} leads, and not the first one, that clients are beside",
+        primary + 1
+    );
     let setup = fleet.setup()?;
     Ok((fleet, setup))
 }

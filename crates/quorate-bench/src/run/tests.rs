@@ -37,7 +37,7 @@ fn jitter_has_four_networks_in_the_default_grid_unless_others_are_asked_for() {
     let tests = ["oltp", "jitter", "rpo"];
     let whole = wish(Grid::Default, &tests, None);
     assert_eq!(networks(&whole, "jitter").len(), 4);
-    assert_eq!(networks(&whole, "oltp").len(), 2);
+    assert_eq!(networks(&whole, "oltp").len(), 3);
     assert_eq!(networks(&whole, "rpo").len(), 1);
     let asked = wish(Grid::Default, &tests, Some(vec![Topology::TenMs]));
     assert_eq!(networks(&asked, "jitter"), BTreeSet::from(["10ms".to_owned()]));

@@ -88,6 +88,9 @@ impl Test for Flow {
         found.set_report(&report);
         found.set_behind(behind, CATCH_UP_LIMIT, &used, &report);
         found.set_lag(lag);
+        let rates = report.curve.iter().map(|(_, rate)| *rate);
+        let worst = rates.reduce(f64::min).context("sysbench told no second")?;
+        found.set([("worst_tps", worst)]);
         found.curves.clear();
         found.facts.insert("slow".into(), format!("node{}", slow + 1));
         let how =

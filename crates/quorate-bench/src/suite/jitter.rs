@@ -49,8 +49,15 @@ impl Test for Jitter {
         }
     }
 
+    /// Who is alone has no network: it is measured beside those that are near.
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
-        place.load == PRIMARY || system.is_multi_primary() && replicates(system, place)
+        let is_near = [Topology::Lan, Topology::Region]
+            .iter()
+            .any(|network| network.to_string() == place.network);
+        match place.load.as_str() {
+            PRIMARY => is_near || replicates(system, place),
+            _ => system.is_multi_primary() && replicates(system, place),
+        }
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
@@ -104,7 +111,12 @@ mod tests {
 
     #[test]
     fn all_members_are_written_to_where_they_take_writes() {
-        let place = |load: &str| Place { members: 3, load: load.into(), ..Place::default() };
+        let place = |load: &str| Place {
+            members: 3,
+            network: "lan".into(),
+            load: load.into(),
+            ..Place::default()
+        };
         let is_for = |name: &str, load: &str| {
             let system = crate::system::named(name, &Default::default()).unwrap();
             Jitter.is_for(&*system, &place(load))

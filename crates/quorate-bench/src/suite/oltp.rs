@@ -1,11 +1,13 @@
 //! The standard load of a shop: statements by primary key in a few tables, at several numbers of clients
 //! and distances between the members.
 
-use super::{grid, Found, Scale, Site, Test};
+use super::{grid, replicates, Found, Scale, Site, Test};
 use crate::drive::sysbench::Tables;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
+use crate::system::System;
 use anyhow::Result;
+use quorate_lab::net::Topology;
 use std::time::Duration;
 
 pub struct Oltp;
@@ -41,6 +43,19 @@ impl Test for Oltp {
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
         true
+    }
+
+    /// That of a member that is far away is compared with it.
+    fn further_networks(&self, grid: Grid) -> &'static [Topology] {
+        match grid {
+            Grid::Quick => &[],
+            Grid::Default | Grid::Full => &[Topology::Region],
+        }
+    }
+
+    /// Who is alone has no network: it is measured once.
+    fn is_for(&self, system: &dyn System, place: &Place) -> bool {
+        replicates(system, place) || place.network == Topology::Lan.to_string()
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {

@@ -16,7 +16,8 @@ const HELD: &str = ", held back";
 const EVENTS: &str = " events";
 /// What a transaction takes until it is everywhere, about.
 const EACH: Duration = Duration::from_micros(800);
-const CATCH_UP_LIMIT: Duration = Duration::from_secs(3600);
+/// For the writes, and then for the last replica: this, and several times what they take about.
+const LIMIT_MIN: Duration = Duration::from_secs(300);
 
 impl Test for Replay {
     fn name(&self) -> &'static str {
@@ -53,10 +54,11 @@ impl Test for Replay {
         let (fleet, tables) = (site.fleet, site.tables()?);
         let primary = fleet.primary()?;
         let events = events(&place.load)?;
+        let limit = LIMIT_MIN + 4 * EACH * events as u32;
         let load = Load {
             script: "oltp_write_only",
             clients: place.clients,
-            seconds: 0,
+            seconds: limit.as_secs() as u32,
             members: &[primary],
         };
         let write = || Ok((sysbench::run_events(fleet, tables, &load, events)?, Instant::now()));
@@ -68,12 +70,12 @@ impl Test for Replay {
             let (report, ended) = write()?;
             check_held(fleet, primary, events)?;
             held.release()?;
-            fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+            fleet.wait_caught_up(primary, limit)?;
             (report, ended.elapsed())
         } else {
             let ((report, ended), lag) = lag::during(fleet, write)?;
             found.set_lag(lag);
-            fleet.wait_caught_up(primary, CATCH_UP_LIMIT)?;
+            fleet.wait_caught_up(primary, limit)?;
             let applying = report.seconds() + ended.elapsed().as_secs_f64();
             (report, Duration::from_secs_f64(applying))
         };

@@ -210,13 +210,10 @@ impl System for GroupReplication {
         false
     }
 
-    /// With AFTER a commit waits until all have applied it.
+    /// The applier's channel cannot be stopped by itself while the member is in the group. And with AFTER a commit
+    /// waits until all have applied it.
     fn hold(&self) -> Option<Hold> {
-        let hold = Hold {
-            hold: "STOP REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'",
-            release: "START REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'",
-        };
-        (self.consistency == "EVENTUAL").then_some(hold)
+        (self.consistency == "EVENTUAL").then_some(Hold::READ_LOCK)
     }
 }
 

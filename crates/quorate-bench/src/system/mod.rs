@@ -147,6 +147,11 @@ pub struct Hold {
     pub release: &'static str,
 }
 
+impl Hold {
+    /// No transaction can be committed.
+    const READ_LOCK: Self = Self { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" };
+}
+
 /// All of them, in the order in which they are shown.
 pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
     let provider = sources.provider.clone();

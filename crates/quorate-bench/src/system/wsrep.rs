@@ -248,7 +248,7 @@ impl System for Wsrep {
 
     /// The server takes the member out of flow control itself, as for a backup.
     fn hold(&self) -> Option<Hold> {
-        Some(Hold { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" })
+        Some(Hold::READ_LOCK)
     }
 }
 

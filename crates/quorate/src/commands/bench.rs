@@ -173,6 +173,9 @@ fn minutes(time: Duration) -> String {
 /// Writes the report of these runs to `out`, and the short table to the terminal.
 fn draw(runs: &[PathBuf], out: &Path) -> Result<u8> {
     let results = Results::merge(runs)?;
+    if !runs.iter().any(|run| run == out) {
+        results.save(out)?;
+    }
     report::write(&results, out)?;
     print!("{}", report::terminal(&results));
     for warning in &results.warnings {

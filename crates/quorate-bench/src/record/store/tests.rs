@@ -169,8 +169,26 @@ fn a_failure_elsewhere_takes_no_figures_away_and_all_invocations_are_told() {
     assert_eq!(all.cells, [cell("quorate", 1, 10.0), cell("quorate", 4, 20.0)]);
     let commands: Vec<&str> = all.run.invocations.iter().map(|it| it.command.as_str()).collect();
     assert_eq!(commands, ["first", "second"]);
-    assert!(all.warnings.is_empty());
+    // But it is told.
+    assert_eq!(all.warnings.len(), 2, "{:?}", all.warnings);
+    assert!(all.warnings[0].contains("no server"), "{:?}", all.warnings);
     for out in [one, two] {
+        fs::remove_dir_all(out).unwrap();
+    }
+}
+
+#[test]
+fn merged_results_can_be_saved_and_read_again() {
+    let (one, two, both) = (folder("first"), folder("second"), folder("both"));
+    write(&one, &run(), &[cell("quorate", 1, 10.0), cell("quorate", 4, 20.0)]);
+    write(&two, &run(), &[cell("galera", 1, 9.0)]);
+    let all = Results::merge(&[one.clone(), two.clone()]).unwrap();
+    all.save(&both).unwrap();
+    // What was there is replaced.
+    all.save(&both).unwrap();
+    let again = Results::read(&both).unwrap();
+    assert_eq!((again.run, again.cells), (all.run, all.cells));
+    for out in [one, two, both] {
         fs::remove_dir_all(out).unwrap();
     }
 }

@@ -49,12 +49,22 @@ pub(super) enum Kind {
     Variation(&'static str),
     /// The longest time without a small transaction at the primary, in s.
     Gap,
+    /// The longest time without one at any member, in s, beyond what the same large transaction takes this server
+    /// alone.
+    GapBeyond(&'static str),
+    /// Small transactions beside a large one that failed.
+    Failed,
+    /// Throughput of the primary in its worst second.
+    WorstSecond,
     /// How many times faster replicas apply than was written.
     Applied,
 }
 
 use Bound::{AtLeast, AtMost};
-use Kind::{Applied, Commit, CommitBeyond, CommitOver, Gap, OverNetwork, OverPeer, Variation};
+use Kind::{
+    Applied, Commit, CommitBeyond, CommitOver, Failed, Gap, GapBeyond, OverNetwork, OverPeer,
+    Variation, WorstSecond,
+};
 
 const ALL: &[u32] = &[];
 const FAR: &str = "two-regions";
@@ -63,19 +73,34 @@ const WRITES: &str = "write_only";
 pub(super) const GOALS: &[Goal] = &[
     oltp("lan", WRITES, ALL, OverPeer("galera"), AtLeast(1.15)),
     oltp("lan", "read_write", ALL, OverPeer("galera"), AtLeast(1.15)),
+    oltp("lan", WRITES, ALL, OverPeer("async"), AtLeast(1.0)),
     oltp("lan", WRITES, ALL, OverPeer("async"), AtLeast(1.15)),
     oltp(FAR, WRITES, &[1], OverPeer("galera"), AtLeast(12.0)),
     oltp(FAR, WRITES, &[1], OverPeer("gr-eventual"), AtLeast(12.0)),
+    oltp(FAR, WRITES, &[64], OverPeer("galera"), AtLeast(1.5)),
     oltp(FAR, WRITES, &[64], OverPeer("galera"), AtLeast(2.0)),
     oltp(FAR, WRITES, &[64], OverPeer("gr-eventual"), AtLeast(1.5)),
     oltp(FAR, WRITES, &[16, 64], OverNetwork("region"), AtLeast(0.95)),
     of("latency", "region", "primary", CommitBeyond("standalone"), AtMost(150.0)),
     of("latency", "region", "near member", CommitOver("primary"), AtMost(1.15)),
     of("latency", FAR, "far member", Commit, AtMost(32.0)),
+    of("jitter", "lan", "read_write", Variation("standalone"), AtMost(1.2)),
     of("jitter", "region", "read_write", Variation("standalone"), AtMost(1.2)),
     of("large", "lan", "10 MB", Gap, AtMost(0.2)),
     of("large", "lan", "100 MB", Gap, AtMost(0.2)),
     of("large", "lan", "1 GB", Gap, AtMost(0.2)),
+    of("large", "lan", "10 MB", GapBeyond("standalone"), AtMost(0.2)),
+    of("large", "lan", "100 MB", GapBeyond("standalone"), AtMost(0.2)),
+    of("large", "lan", "1 GB", GapBeyond("standalone"), AtMost(0.2)),
+    of("large", FAR, "10 MB", Gap, AtMost(0.2)),
+    of("large", FAR, "100 MB", Gap, AtMost(0.2)),
+    of("large", FAR, "1 GB", Gap, AtMost(0.2)),
+    of("large", "lan", "10 MB", Failed, AtMost(0.0)),
+    of("large", "lan", "100 MB", Failed, AtMost(0.0)),
+    of("large", "lan", "1 GB", Failed, AtMost(0.0)),
+    of("flow", "lan", "threshold 100", WorstSecond, AtLeast(1.0)),
+    of("flow", "lan", "threshold 1000", WorstSecond, AtLeast(1.0)),
+    of("flow", "lan", "threshold 10000", WorstSecond, AtLeast(1.0)),
     of("replay", "lan", "50000 events, held back", Applied, AtLeast(6.0)),
 ];
 
@@ -119,6 +144,12 @@ impl Goal {
                 format!("the throughput varies at most {limit} as much as that of {peer}")
             }
             Gap => format!("the primary commits a small transaction at least every {limit} s"),
+            GapBeyond(alone) => format!(
+                "members stand still for at most {limit} s longer than {} takes for the large transaction",
+                told.title(alone)
+            ),
+            Failed => "no small transaction fails".to_owned(),
+            WorstSecond => "no second in which the primary writes nothing".to_owned(),
             Applied => format!("replicas apply at least {} as fast as was written", times(limit)),
         };
         match self.test {
@@ -134,7 +165,9 @@ impl Goal {
         match self.kind {
             CommitBeyond(_) => format!("{value:.0} µs"),
             Commit => format!("{value:.1} ms"),
-            Gap => format!("{value:.2} s"),
+            Gap | GapBeyond(_) => format!("{value:.2} s"),
+            Failed => format!("{value:.0}"),
+            WorstSecond => format!("{value:.0} transactions/s"),
             _ => times(value),
         }
     }
@@ -188,6 +221,12 @@ impl Goal {
             Commit => Some(ours("commit_us").map(|us| us / 1e3)),
             Variation(peer) => ratio(place, peer, "cv_percent"),
             Gap => Some(ours("primary_gap_s")),
+            GapBeyond(alone) => {
+                let large = figure(place, alone, "large_s")?;
+                Some(ours("gap_s").map(|gap| gap - large))
+            }
+            Failed => Some(ours("small_failed")),
+            WorstSecond => Some(ours("worst_tps")),
             Applied => Some(ours("apply_over_write")),
         }
     }
