@@ -26,7 +26,7 @@ impl World {
     /// The snapshot that has arrived is written, if there is room.
     pub(super) fn store(&mut self, room: bool) {
         let Some((received, content)) = self.arrived.take() else { return };
-        if room {
+        if room && !self.disk.snapshots.contains_key(&received.meta.last.index) {
             self.disk.store(&received, content);
             let mut out = Output::default();
             let stays = self.victim.stored(self.now_ms, &received, &mut out);

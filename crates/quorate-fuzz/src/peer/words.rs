@@ -155,7 +155,8 @@ pub fn honest_append(source: &mut Source<'_>, known: &Known) -> (MemberId, Packe
         let index = prev.index + 1 + offset;
         match source.below(6) {
             0 => {
-                let next = Known { view: known.view + offset, ..*known };
+                // A snapshot may have given it the largest number that there is.
+                let next = Known { view: known.view.saturating_add(offset), ..*known };
                 Entry::new(index, term, EntryKind::View, view_entry(source, &next))
             }
             1 => Entry::new(index, term, EntryKind::Noop, Bytes::new()),

@@ -16,8 +16,8 @@ fn a_snapshot_of_other_terms_than_what_is_committed_does_not_stay() {
     let status = world.status(leader);
     let at = (leader + 1) % 3;
     world.run_ms(1_000);
-    let (index, term) = (world.status(at).last_index, status.term);
-    let received = |term_there| Received {
+    let term = status.term;
+    let received = |index, term_there| Received {
         from: status.member,
         term,
         meta: SnapshotMeta {
@@ -26,14 +26,22 @@ fn a_snapshot_of_other_terms_than_what_is_committed_does_not_stay() {
         },
     };
     for (term_there, stays) in [(term - 1, false), (term, true)] {
-        let received = received(term_there);
+        // The log gets there while it is written.
+        let received = received(world.status(at).last_index + 1, term_there);
         assert!(world.snapshot_arrives(at, &received));
+        world.propose(leader, "a row");
+        world.run_ms(1_000);
         assert_eq!(world.snapshot_stored(at, &received), stays);
         if !stays {
             world.step(at, Input::SnapshotNotStored(received));
         }
     }
+    let index = world.status(at).last_index;
     assert_eq!(world.nodes[at].log.synced().index, index);
+    for term_there in [term - 1, term] {
+        let known = received(index, term_there);
+        assert!(!world.snapshot_arrives(at, &known), "what is committed here is not written again");
+    }
 }
 
 #[test]

@@ -57,10 +57,17 @@ fn release(live: &Live, needless: Release) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// Saves what the leader sent, then lets the machine replace the log by it.
+/// Saves what the leader sent, then lets the machine replace the log by it. Never in the place of another one: this
+/// member may have come to that index by itself meanwhile.
 fn take_over(live: &Live, received: Received, content: &Bytes) {
     let index = received.meta.last.index;
     let stored = Stored { meta: received.meta.clone(), received: true };
+    if live.hands.snapshots.load(index).is_ok() {
+        let line =
+            format!("the leader's snapshot of index {index} is not needed: one of it is here");
+        live.log(LogLevel::Info, line);
+        return live.step(Input::SnapshotNotStored(received));
+    }
     if let Err(error) = live.hands.snapshots.write(&stored, content) {
         let line = format!("the leader's snapshot of index {index} was not taken: {error}");
         live.log(LogLevel::Error, line);

@@ -119,6 +119,9 @@ impl World {
         let Some(process) = &mut self.nodes[m].process else { return };
         let index = received.meta.last.index;
         let stored = Stored { meta: received.meta.clone(), received: true };
+        if load(&process.snapshots, index).is_some() {
+            return self.step(m, Input::SnapshotNotStored(received));
+        }
         if self.plant != Some(Plant::SnapshotNotSaved)
             && process.snapshots.save(index, &stored.encode(), &content).is_err()
         {
