@@ -35,7 +35,7 @@ pub use key::{Key, KeyType};
 pub use members::Members;
 pub use packing::{Codec, Packed, Packing, UnpackError};
 pub use parts::{OpenParts, PartsOf, Places};
-pub use sequenced::{Sequenced, Sequencing};
+pub use sequenced::{Rules, Sequenced, Sequencing};
 pub use snapshot::RestoreError;
 pub use transfers::{Asked, StateOutcome, StateRequest, Transfers};
 pub use vote_message::{VoteAct, VoteMessage};
@@ -56,9 +56,12 @@ pub fn is_process_of(uuid: u128, member: u128) -> bool {
 /// Whether a member may propose this: every member can read it, and it comes from one of its own processes. Else one
 /// could end the group with an entry that stops whoever applies it, or pass for another one, whose transactions it
 /// ends, or whose serials it takes. (What is of a newer release is proposed only at a level that all members know.)
-pub fn may_propose(member: u128, proposal: &Bytes) -> bool {
-    let read = WriteSet::parse(proposal.clone());
-    read.is_ok_and(|write_set| is_process_of(write_set.header().origin, member))
+/// Nor does it say that it is the primary of the term that whoever asks leads (0: none): that one alone is.
+pub fn may_propose(member: u128, leads_in: u64, proposal: &Bytes) -> bool {
+    let Ok(write_set) = WriteSet::parse(proposal.clone()) else { return false };
+    let header = write_set.header();
+    let is_ours = header.term != 0 && header.term == leads_in;
+    is_process_of(header.origin, member) && !is_ours
 }
 
 /// A wsrep sequence number. The first item of a group has 1; 0 is "before everything".
@@ -78,11 +81,15 @@ mod tests {
             altered[at] = byte;
             Bytes::from(altered)
         };
-        assert!(may_propose(77, &built));
-        assert!(!may_propose(78, &built));
+        assert!(may_propose(77, 0, &built) && may_propose(77, 4, &built));
+        assert!(!may_propose(78, 0, &built));
+        let stamped = Header { term: 4, ..Header::transaction(process_uuid(77, 3), 1, 0) };
+        let stamped = WriteSetBuilder::new().finish(&stamped);
+        assert!(may_propose(77, 0, &stamped) && may_propose(77, 5, &stamped));
+        assert!(!may_propose(77, 4, &stamped), "only the leader is the primary of its term");
         let (of_another_layout, of_another_kind) = (with(0, 255), with(1, 255));
         for unreadable in [of_another_layout, of_another_kind, built.slice(..20), Bytes::new()] {
-            assert!(!may_propose(77, &unreadable), "{unreadable:?}");
+            assert!(!may_propose(77, 0, &unreadable), "{unreadable:?}");
         }
     }
 

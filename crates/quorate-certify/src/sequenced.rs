@@ -4,7 +4,7 @@
 
 use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
-use crate::votes::{Answer, Decision, Votes};
+use crate::votes::{self, Answer, Decision, Votes};
 use crate::{Certifier, Kind, Limits, OpenParts, ParseError, Places, Seqno, Verdict, WriteSet};
 use bytes::Bytes;
 
@@ -28,8 +28,18 @@ pub enum Sequencing {
     StateOutcome(WriteSet, StateOutcome),
     /// A part of a large transaction, or the end of its stream.
     Part(WriteSet),
+    /// A message that counts for nothing, from whom it comes or at this place of the log.
+    Void(WriteSet),
     /// A message between members that changes nothing here.
     Message(WriteSet),
+}
+
+/// What the group's configuration says at a place of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rules {
+    /// See [`Certifier::sequence_under`].
+    pub primary_term: Option<u64>,
+    pub votes: votes::Rule,
 }
 
 pub struct Sequenced {
@@ -47,14 +57,14 @@ impl Sequenced {
         Self { certifier, votes, transfers, parts }
     }
 
-    /// The next entry, which is at `index` in the log. An error that [`ParseError::is_newer`] stops this
-    /// member: others may be able to read the entry. Any other is passed over by every member alike. For
-    /// `primary_term` see [`Certifier::sequence_under`].
+    /// The next entry, which is at `index` in the log, under the group's `rules` there. An error that
+    /// [`ParseError::is_newer`] stops this member: others may be able to read the entry. Any other is passed over by
+    /// every member alike.
     pub fn entry(
         &mut self,
         index: u64,
         data: Bytes,
-        primary_term: Option<u64>,
+        rules: Rules,
     ) -> Result<Sequencing, ParseError> {
         self.parts.passed(data.len());
         let write_set = WriteSet::parse(data)?;
@@ -62,7 +72,7 @@ impl Sequenced {
         if header.kind == Kind::WRITE_SET {
             let parts = header.parts.map(|parts| self.parts.take(header.origin, &parts));
             let (whole, places) = (parts != Some(None), parts.flatten());
-            let verdict = self.certifier.sequence_parts(&write_set, primary_term, whole);
+            let verdict = self.certifier.sequence_parts(&write_set, rules.primary_term, whole);
             return Ok(Sequencing::WriteSet(write_set, verdict, places));
         }
         let payload = write_set.payload();
@@ -70,7 +80,7 @@ impl Sequenced {
         Ok(match kind {
             Kind::VOTE => match VoteMessage::decode(&payload) {
                 Some(message) => {
-                    let answer = self.vote(origin, &message);
+                    let answer = self.vote(origin, &message, rules);
                     Sequencing::Vote(write_set, message, answer)
                 }
                 None => Sequencing::Message(write_set),
@@ -86,10 +96,10 @@ impl Sequenced {
                 _ => Sequencing::Message(write_set),
             },
             Kind::STATE_OUTCOME => match StateOutcome::decode(&payload) {
-                Some(outcome) => {
-                    self.transfers.outcome(origin, outcome.joiner);
+                Some(outcome) if self.transfers.outcome(origin, outcome.joiner) => {
                     Sequencing::StateOutcome(write_set, outcome)
                 }
+                Some(_) => Sequencing::Void(write_set),
                 None => Sequencing::Message(write_set),
             },
             Kind::PART => {
@@ -108,10 +118,16 @@ impl Sequenced {
         })
     }
 
-    fn vote(&mut self, origin: u128, message: &VoteMessage) -> Answer {
+    fn vote(&mut self, origin: u128, message: &VoteMessage, rules: Rules) -> Answer {
+        let seqno = message.seqno;
+        // Nobody has met an error at what is not in the log yet, and whoever answers would wait for it.
+        if seqno > self.certifier.seqno() {
+            return Answer::Counted;
+        }
+        let rule = rules.votes;
         match message.act {
-            VoteAct::Cast(ballot) => self.votes.cast(message.seqno, origin, ballot, message.policy),
-            VoteAct::Close => self.votes.close(message.seqno, origin),
+            VoteAct::Cast(ballot) => self.votes.cast(seqno, origin, ballot, (message.policy, rule)),
+            VoteAct::Close => self.votes.close(seqno, origin, rule),
         }
     }
 
@@ -189,8 +205,8 @@ mod tests {
         let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
         state.view(&[1, 2, 3]);
         let part = WriteSetBuilder::new().finish(&Header::part(1, 7, 7, 0));
-        assert!(matches!(state.entry(5, part, None), Ok(Sequencing::Part(_))));
-        state.votes.cast(1, 2, crate::votes::Ballot::Error(5), 0);
+        assert!(matches!(state.entry(5, part, Rules::default()), Ok(Sequencing::Part(_))));
+        state.votes.cast(1, 2, votes::Ballot::Error(5), (0, votes::Rule::Majority));
         let request = StateRequest { donor: 1, joiner: 3, message: Bytes::new() };
         state.transfers.request(&request, 1, 1, |_| true);
         let bytes = state.snapshot();
@@ -213,14 +229,20 @@ mod tests {
             if let Some(version) = version {
                 data[0] = version;
             }
-            state.entry(1, data.into(), None).map(|_| ()).map_err(|error| error.is_newer())
+            state
+                .entry(1, data.into(), Rules::default())
+                .map(|_| ())
+                .map_err(|error| error.is_newer())
         };
         assert_eq!(entry(Kind::WRITE_SET, None), Ok(()));
         assert_eq!(entry(Kind::VOTE, None), Ok(()), "no vote, and so for everybody");
         assert_eq!(entry(Kind(99), None), Err(true));
         assert_eq!(entry(Kind::WRITE_SET, Some(99)), Err(true));
         assert_eq!(
-            state.entry(1, Bytes::from_static(b"noise"), None).err().map(|e| e.is_newer()),
+            state
+                .entry(1, Bytes::from_static(b"noise"), Rules::default())
+                .err()
+                .map(|e| e.is_newer()),
             Some(false)
         );
     }
@@ -235,12 +257,12 @@ mod tests {
                 builder.append_data(b"rows");
                 let header = Header::part(1, 50 + u64::from(*number), 50, *number);
                 let part = builder.take_part(9).finish(&header, None);
-                state.entry(u64::from(*number) + 3, part, None).unwrap();
+                state.entry(u64::from(*number) + 3, part, Rules::default()).unwrap();
             }
             let parts = Some(PartsOf { stream: 50, count, bytes: 4 * numbers.len() as u64 });
             let last = builder
                 .finish(&Header { parts, ..Header::transaction(1, 90 + u64::from(count), 1) });
-            match state.entry(9, last, None) {
+            match state.entry(9, last, Rules::default()) {
                 Ok(Sequencing::WriteSet(write_set, verdict, places)) => {
                     assert_eq!(write_set.header().parts, parts);
                     (verdict.outcome, places)

@@ -108,11 +108,14 @@ impl Transfers {
         }
     }
 
-    pub fn outcome(&mut self, donor: u128, joiner: u128) {
+    /// Whether it comes from the donor that this joiner has asked: what anybody else says of it counts for nothing.
+    pub fn outcome(&mut self, donor: u128, joiner: u128) -> bool {
         let ended = self.0.get_mut(&joiner).filter(|transfer| transfer.donor == donor);
+        let counts = ended.is_some();
         if let Some(transfer) = ended {
             transfer.open = false;
         }
+        counts
     }
 
     /// The next view.

@@ -18,6 +18,9 @@
 //! - where the origin of the write set has committed it, one success counts, though nobody may be left to say
 //!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
 //!   members that have no data. It leaves, and whoever has it right goes on when it is back;
+//! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes,
+//!   and whoever closes a poll ends it with success, or with an error that a majority has met of those that do not
+//!   abstain. Else it goes on waiting, which costs nobody else anything;
 //! - a success never opens a poll, so no polls cost nothing.
 
 use crate::Seqno;
@@ -32,6 +35,25 @@ pub const SUCCESS: u64 = 0;
 
 /// Stands among the voters for the origin of the write set, which has committed it, whatever became of it.
 const ORIGIN: u128 = 0;
+
+/// What it takes for an error to win.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rule {
+    /// As the first release has it: of a poll that was closed, most of the ballots that were cast.
+    Cast,
+    #[default]
+    Majority,
+}
+
+impl Rule {
+    /// By whether all members of the group know that rule.
+    pub fn of(is_known: bool) -> Rule {
+        match is_known {
+            true => Rule::Majority,
+            false => Rule::Cast,
+        }
+    }
+}
 
 /// What one member has to say on one seqno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,9 +164,19 @@ impl Votes {
     }
 
     /// A ballot, as it comes by in the log. `policy` counts only where it opens a poll.
-    pub fn cast(&mut self, seqno: Seqno, voter: u128, ballot: Ballot, policy: u8) -> Answer {
+    pub fn cast(
+        &mut self,
+        seqno: Seqno,
+        voter: u128,
+        ballot: Ballot,
+        (policy, rule): (u8, Rule),
+    ) -> Answer {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
+        }
+        if rule == Rule::Majority && !self.view.contains(&voter) {
+            // It casts again, as long as it has no result: once its view has come it counts.
+            return Answer::Counted;
         }
         let is_error = matches!(ballot, Ballot::Error(_) | Ballot::Dissent(_));
         let opens = is_error && !self.open.contains_key(&seqno);
@@ -171,12 +203,18 @@ impl Votes {
     }
 
     /// Somebody who has voted waited for long enough: those who have not are not waited for.
-    pub fn close(&mut self, seqno: Seqno, voter: u128) -> Answer {
+    pub fn close(&mut self, seqno: Seqno, voter: u128, rule: Rule) -> Answer {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
         }
         let poll = self.open.get(&seqno).filter(|poll| poll.cast.contains_key(&voter));
-        match poll.and_then(|poll| poll.count(seqno, true)) {
+        let wins = |poll: &Poll, result| {
+            rule == Rule::Cast || result == SUCCESS || poll.has_majority(result)
+        };
+        let ended = poll.and_then(|poll| {
+            poll.count(seqno, true).filter(|decision| wins(poll, decision.result))
+        });
+        match ended {
             Some(decision) => {
                 self.keep(&decision);
                 Answer::Decided(decision)
@@ -299,6 +337,16 @@ impl Poll {
             return None;
         };
         Some(Decision { seqno, result, tally: self.tally(&counts, missing) })
+    }
+
+    /// Whether most of the members that do not abstain have met this error.
+    fn has_majority(&self, error: u64) -> bool {
+        let said = |wanted: Option<u64>| {
+            let members = self.cast.iter().filter(|(voter, _)| **voter != ORIGIN);
+            members.filter(|(_, ballot)| ballot.digest() == wanted).count()
+        };
+        let members = self.voters.iter().filter(|voter| **voter != ORIGIN).count();
+        2 * said(Some(error)) > members - said(None)
     }
 
     fn tally(&self, counts: &BTreeMap<u64, usize>, missing: usize) -> String {

@@ -90,6 +90,7 @@ fn history() -> Vec<Bytes> {
 fn follow(entries: &[Bytes]) -> (Sequenced, Vec<String>) {
     let mut state = Sequenced::beginning(Limits { window: 64, keys_max: 1000 }, 2);
     let mut said = Vec::new();
+    let rules = Rules { primary_term: Some(4), ..Rules::default() };
     state.view(&MEMBERS);
     for (at, entry) in entries.iter().enumerate() {
         if at == SECOND_VIEW {
@@ -97,11 +98,12 @@ fn follow(entries: &[Bytes]) -> (Sequenced, Vec<String>) {
             state.view(&MEMBERS);
         }
         said.push(
-            match state.entry(at as u64, entry.clone(), Some(4)).expect("an entry of a release") {
+            match state.entry(at as u64, entry.clone(), rules).expect("an entry of a release") {
                 Sequencing::WriteSet(_, verdict, parts) => format!("{verdict:?} {parts:?}"),
                 Sequencing::Part(_) => format!("{:?}", state.parts),
                 Sequencing::Vote(_, message, _) => format!("{message:?}"),
                 Sequencing::StateRequest(_, request, asked) => format!("{request:?} {asked:?}"),
+                Sequencing::Void(_) => "void".to_owned(),
                 Sequencing::StateOutcome(_, outcome) => format!("{outcome:?}"),
                 Sequencing::Message(_) => "message".to_owned(),
             },

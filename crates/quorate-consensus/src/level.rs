@@ -90,6 +90,9 @@ pub const PAUSE: Level = 2;
 /// they are applied. Earlier releases would end the connection, and not read the configuration that asks for it.
 pub const STANDINGS: Level = 2;
 
+/// From this level on, one member alone cannot decide a vote on an error. Earlier releases would count other results.
+pub const VOTES_BY_MAJORITY: Level = 2;
+
 /// Of the highest level.
 pub const NEWEST: Formats = FORMATS[FORMATS.len() - 1];
 

@@ -5,10 +5,10 @@
 
 use crate::source::Source;
 use bytes::Bytes;
-use quorate_certify::votes::Ballot;
+use quorate_certify::votes::{Ballot, Rule};
 use quorate_certify::{
-    flags, Constants, Header, KeyType, Kind, Limits, Outcome, PartsOf, Sequenced, Sequencing,
-    StateOutcome, StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
+    flags, Constants, Header, KeyType, Kind, Limits, Outcome, PartsOf, Rules, Sequenced,
+    Sequencing, StateOutcome, StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
 };
 
 pub fn run(input: &[u8]) {
@@ -59,7 +59,9 @@ fn beginning(source: &mut Source<'_>) -> Sequenced {
 
 /// What became of an entry, in words.
 fn said(state: &mut Sequenced, index: u64, entry: Bytes, primary_term: Option<u64>) -> String {
-    match state.entry(index, entry, primary_term) {
+    // Under both, one after the other.
+    let rules = Rules { primary_term, votes: Rule::of(index % 2 == 0) };
+    match state.entry(index, entry, rules) {
         Ok(Sequencing::WriteSet(_, verdict, parts)) => {
             assert!(verdict.depends_on < verdict.seqno);
             if let Outcome::Conflict { with } = verdict.outcome {
@@ -71,6 +73,7 @@ fn said(state: &mut Sequenced, index: u64, entry: Bytes, primary_term: Option<u6
         Ok(Sequencing::StateRequest(_, request, asked)) => format!("{request:?} {asked:?}"),
         Ok(Sequencing::StateOutcome(_, outcome)) => format!("{outcome:?}"),
         Ok(Sequencing::Part(_)) => format!("{:?}", state.parts),
+        Ok(Sequencing::Void(_)) => "void".to_owned(),
         Ok(Sequencing::Message(_)) => "message".to_owned(),
         Err(error) => error.to_string(),
     }

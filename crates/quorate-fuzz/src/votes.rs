@@ -3,20 +3,21 @@
 //! A poll ends once, and every later ballot on it hears the same result.
 
 use crate::source::Source;
-use quorate_certify::votes::{Answer, Ballot, Decision, Votes};
+use quorate_certify::votes::{Answer, Ballot, Decision, Rule, Votes};
 use std::collections::BTreeMap;
 
 pub fn run(input: &[u8]) {
     if let Some(votes) = Votes::decode(input) {
         assert_eq!(Votes::decode(&votes.encode()), Some(votes));
     }
+    let rule = Rule::of(input.len() % 2 == 0);
     let mut source = Source::new(input);
     let restored = Votes::decode(source.long_block());
     // What a snapshot may say of results is not what these ballots said.
     let mut ended = restored.is_none().then(BTreeMap::new);
     let mut votes = restored.unwrap_or_default();
     while !source.is_empty() {
-        let decisions = step(&mut votes, &mut source, ended.as_ref());
+        let decisions = step(&mut votes, &mut source, rule, ended.as_ref());
         for Decision { seqno, result, .. } in decisions {
             let before = ended.as_mut().and_then(|ended| ended.insert(seqno, result));
             assert_eq!(before, None, "the poll on {seqno} ended twice");
@@ -29,6 +30,7 @@ pub fn run(input: &[u8]) {
 fn step(
     votes: &mut Votes,
     source: &mut Source<'_>,
+    rule: Rule,
     ended: Option<&BTreeMap<i64, u64>>,
 ) -> Vec<Decision> {
     let choice = source.below(8);
@@ -38,7 +40,7 @@ fn step(
     }
     let (seqno, voter) = (source.near(5) as i64, u128::from(source.below(8)));
     let answer = match choice {
-        1 => votes.close(seqno, voter),
+        1 => votes.close(seqno, voter, rule),
         _ => {
             let digest = 1 + u64::from(source.below(3));
             let ballots = [
@@ -49,7 +51,7 @@ fn step(
                 Ballot::Error(digest),
             ];
             let ballot = source.one_of(&ballots);
-            votes.cast(seqno, voter, ballot, source.below(5))
+            votes.cast(seqno, voter, ballot, (source.below(5), rule))
         }
     };
     match answer {

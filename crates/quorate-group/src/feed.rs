@@ -29,6 +29,8 @@ pub enum Committed {
         /// With a single primary, by the rules in force at this place of the log: the term of the
         /// leader that made the entry.
         primary_term: Option<Term>,
+        /// At which the group works at this place of the log.
+        level: Level,
     },
     View {
         index: Index,
@@ -99,7 +101,8 @@ impl Feed {
             EntryKind::Data => {
                 let single = self.config.rules.primaries == Primaries::Single;
                 let primary_term = single.then_some(entry.term);
-                Some(Committed::Data { index, data: entry.data, primary_term })
+                let level = self.config.level;
+                Some(Committed::Data { index, data: entry.data, primary_term, level })
             }
             EntryKind::View => {
                 let next = self.view.advance(&entry.data, &self.config);

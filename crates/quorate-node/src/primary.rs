@@ -88,6 +88,11 @@ impl Primary {
         }
     }
 
+    /// The term that this node leads.
+    pub fn leads(&self) -> Option<Term> {
+        self.seen.lock().lead
+    }
+
     /// This node leads in this term, or does not.
     pub fn leader_changed(self: &Arc<Self>, lead: Option<Term>) {
         self.seen.lock().lead = lead;

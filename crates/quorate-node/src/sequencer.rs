@@ -21,10 +21,12 @@ use crate::transfer::Transfer;
 use crate::votes::Votes;
 use crate::withdraw::Withdrawal;
 use bytes::Bytes;
-use quorate_certify::votes::Answer;
+use quorate_certify::votes::{Answer, Rule};
 use quorate_certify::{
-    flags, Kind, Limits, Outcome, Places, Sequenced, Sequencing, Verdict, VoteMessage, WriteSet,
+    flags, Kind, Limits, Outcome, Places, Rules, Sequenced, Sequencing, Verdict, VoteMessage,
+    WriteSet,
 };
+use quorate_consensus::level::VOTES_BY_MAJORITY;
 use quorate_live::{Committed, KeptLog, StateMachine, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +87,8 @@ impl Sequencer {
         }
     }
 
-    fn data(&mut self, index: u64, data: Bytes, primary_term: Option<u64>) -> Result<(), String> {
-        match self.state.entry(index, data, primary_term) {
+    fn data(&mut self, index: u64, data: Bytes, rules: Rules) -> Result<(), String> {
+        match self.state.entry(index, data, rules) {
             Ok(Sequencing::WriteSet(write_set, verdict, places)) => {
                 self.write_set(index, &write_set, &verdict, places);
             }
@@ -107,6 +109,7 @@ impl Sequencer {
                 self.note_transfers();
                 self.parts.transfer.ended(&self.link, outcome.joiner, outcome.code);
             }
+            Ok(Sequencing::Void(write_set)) => decided_if_mine(&write_set, &self.link),
             Ok(Sequencing::Message(write_set)) => self.parts.local.warn(&format!(
                 "Log entry {index}, a message of kind {}, cannot be read: passed over",
                 write_set.header().kind.0
@@ -319,7 +322,10 @@ impl StateMachine for Sequencer {
             self.leave_at(index);
         }
         match entry {
-            Committed::Data { data, primary_term, .. } => self.data(index, data, primary_term)?,
+            Committed::Data { data, primary_term, level, .. } => {
+                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
+                self.data(index, data, Rules { primary_term, votes })?;
+            }
             Committed::View { view, .. } => self.view(index, view),
         }
         if self.headless_upto.is_some() {

@@ -3,11 +3,13 @@
 
 use crate::oracle::rows::Row;
 use bytes::Bytes;
+use quorate_certify::votes::Rule;
 use quorate_certify::{
-    flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Seqno, Sequenced, Sequencing,
-    WriteSet, WriteSetBuilder,
+    flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Rules, Seqno, Sequenced,
+    Sequencing, WriteSet, WriteSetBuilder,
 };
-use quorate_consensus::{Index, Term};
+use quorate_consensus::level::VOTES_BY_MAJORITY;
+use quorate_consensus::{Index, Level, Term};
 use quorate_group::{View, ViewMember};
 use quorate_seeds::mix;
 use std::collections::BTreeMap;
@@ -166,9 +168,10 @@ impl Database {
         &mut self,
         index: Index,
         data: Bytes,
-        primary_term: Option<Term>,
+        (primary_term, level): (Option<Term>, Level),
     ) -> Result<Decision, String> {
-        let sequencing = self.state.entry(index, data, primary_term).map_err(|e| e.to_string())?;
+        let rules = Rules { primary_term, votes: Rule::of(level >= VOTES_BY_MAJORITY) };
+        let sequencing = self.state.entry(index, data, rules).map_err(|e| e.to_string())?;
         let Sequencing::WriteSet(write_set, verdict, _) = sequencing else {
             return Err("no write set".into());
         };

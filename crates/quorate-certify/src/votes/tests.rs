@@ -13,7 +13,7 @@ fn of(members: u128) -> Votes {
 fn run(members: u128, policy: u8, ballots: &[Ballot]) -> Option<(u64, usize)> {
     let mut votes = of(members);
     for (i, ballot) in ballots.iter().enumerate() {
-        if let Answer::Decided(d) = votes.cast(5, i as u128 + 1, *ballot, policy) {
+        if let Answer::Decided(d) = votes.cast(5, i as u128 + 1, *ballot, (policy, Rule::Cast)) {
             assert_eq!(d.seqno, 5);
             return Some((d.result, i + 1));
         }
@@ -55,16 +55,16 @@ fn a_policy_lets_a_few_successes_win() {
 #[test]
 fn who_leaves_the_view_is_not_waited_for() {
     let mut votes = of(3);
-    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened);
-    assert_eq!(votes.cast(5, 2, Ballot::Success, 0), Answer::Counted);
+    assert_eq!(votes.cast(5, 1, E, (0, Rule::Cast)), Answer::Opened);
+    assert_eq!(votes.cast(5, 2, Ballot::Success, (0, Rule::Cast)), Answer::Counted);
     let ended = votes.view([1, 2].into_iter());
     assert_eq!(ended.iter().map(|d| (d.seqno, d.result)).collect::<Vec<_>>(), [(5, SUCCESS)]);
-    assert_eq!(votes.cast(5, 3, E, 0), Answer::Late(SUCCESS));
+    assert_eq!(votes.cast(5, 3, E, (0, Rule::Cast)), Answer::Late(SUCCESS));
 
-    assert_eq!(votes.cast(6, 1, E, 0), Answer::Opened);
+    assert_eq!(votes.cast(6, 1, E, (0, Rule::Cast)), Answer::Opened);
     assert_eq!(votes.view([2].into_iter()), [], "only the one who failed had voted");
-    assert_eq!(votes.cast(6, 2, Ballot::Success, 0), Answer::Counted);
-    assert!(matches!(votes.cast(6, 2, E, 0), Answer::Decided(d) if d.result == 7));
+    assert_eq!(votes.cast(6, 2, Ballot::Success, (0, Rule::Cast)), Answer::Counted);
+    assert!(matches!(votes.cast(6, 2, E, (0, Rule::Cast)), Answer::Decided(d) if d.result == 7));
 }
 
 #[test]
@@ -72,34 +72,40 @@ fn abstaining_and_closing_end_the_wait() {
     assert_eq!(run(3, 0, &[E, Ballot::Abstain, Ballot::Abstain]), Some((7, 3)));
     assert_eq!(run(3, 0, &[E, Ballot::Abstain, Ballot::Success]), Some((0, 3)));
     let mut votes = of(3);
-    votes.cast(5, 1, E, 0);
-    votes.cast(5, 2, Ballot::Success, 0);
-    assert_eq!(votes.close(5, 3), Answer::Counted, "who has not voted cannot close");
-    assert!(matches!(votes.close(5, 1), Answer::Decided(d) if d.result == SUCCESS));
-    assert_eq!(votes.close(5, 1), Answer::Late(SUCCESS));
+    votes.cast(5, 1, E, (0, Rule::Cast));
+    votes.cast(5, 2, Ballot::Success, (0, Rule::Cast));
+    assert_eq!(votes.close(5, 3, Rule::Cast), Answer::Counted, "who has not voted cannot close");
+    assert!(matches!(votes.close(5, 1, Rule::Cast), Answer::Decided(d) if d.result == SUCCESS));
+    assert_eq!(votes.close(5, 1, Rule::Cast), Answer::Late(SUCCESS));
 }
 
 #[test]
 fn who_abstained_decides_nothing_when_those_who_know_have_left() {
     let mut votes = of(3);
-    votes.cast(5, 1, E, 0);
-    assert_eq!(votes.cast(5, 2, Ballot::Abstain, 0), Answer::Counted);
+    votes.cast(5, 1, E, (0, Rule::Cast));
+    assert_eq!(votes.cast(5, 2, Ballot::Abstain, (0, Rule::Cast)), Answer::Counted);
     assert_eq!(votes.view([2, 3].into_iter()), []);
-    assert_eq!(votes.cast(5, 3, Ballot::Abstain, 0), Answer::Counted);
+    assert_eq!(votes.cast(5, 3, Ballot::Abstain, (0, Rule::Cast)), Answer::Counted);
     assert_eq!(votes.view(1..=3), []);
-    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened, "back, and with the only data there is");
-    assert_eq!(votes.cast(5, 2, Ballot::Abstain, 0), Answer::Counted);
-    assert!(matches!(votes.cast(5, 3, Ballot::Abstain, 0), Answer::Decided(d) if d.result == 7));
+    assert_eq!(
+        votes.cast(5, 1, E, (0, Rule::Cast)),
+        Answer::Opened,
+        "back, and with the only data there is"
+    );
+    assert_eq!(votes.cast(5, 2, Ballot::Abstain, (0, Rule::Cast)), Answer::Counted);
+    assert!(
+        matches!(votes.cast(5, 3, Ballot::Abstain, (0, Rule::Cast)), Answer::Decided(d) if d.result == 7)
+    );
 }
 
 #[test]
 fn a_ballot_counts_once_and_success_opens_nothing() {
     let mut votes = of(3);
-    assert_eq!(votes.cast(5, 2, Ballot::Success, 0), Answer::Counted);
-    assert_eq!(votes.cast(5, 1, E, 0), Answer::Opened);
-    assert_eq!(votes.cast(5, 1, E, 0), Answer::Counted);
-    assert_eq!(votes.cast(5, 9, E, 0), Answer::Counted, "not in the view");
-    assert!(matches!(votes.cast(5, 3, E, 0), Answer::Decided(d) if d.result == 7));
+    assert_eq!(votes.cast(5, 2, Ballot::Success, (0, Rule::Cast)), Answer::Counted);
+    assert_eq!(votes.cast(5, 1, E, (0, Rule::Cast)), Answer::Opened);
+    assert_eq!(votes.cast(5, 1, E, (0, Rule::Cast)), Answer::Counted);
+    assert_eq!(votes.cast(5, 9, E, (0, Rule::Cast)), Answer::Counted, "not in the view");
+    assert!(matches!(votes.cast(5, 3, E, (0, Rule::Cast)), Answer::Decided(d) if d.result == 7));
 }
 
 #[test]
@@ -107,22 +113,22 @@ fn results_are_kept_up_to_a_bound_and_then_taken_for_success() {
     let mut votes = of(1);
     let count = RESULTS_MAX as Seqno + 10;
     for seqno in 1..=count {
-        assert!(matches!(votes.cast(seqno, 1, E, 0), Answer::Decided(_)));
+        assert!(matches!(votes.cast(seqno, 1, E, (0, Rule::Cast)), Answer::Decided(_)));
     }
-    assert_eq!(votes.cast(count, 1, E, 0), Answer::Late(7));
-    assert_eq!(votes.cast(10, 1, E, 0), Answer::Late(SUCCESS));
+    assert_eq!(votes.cast(count, 1, E, (0, Rule::Cast)), Answer::Late(7));
+    assert_eq!(votes.cast(10, 1, E, (0, Rule::Cast)), Answer::Late(SUCCESS));
     assert_eq!(votes.results.len(), RESULTS_MAX);
 }
 
 #[test]
 fn the_state_survives_as_bytes_and_garbage_is_refused() {
     let mut votes = of(4);
-    votes.cast(5, 1, E, 2);
-    votes.cast(5, 2, Ballot::Abstain, 0);
-    votes.cast(5, 3, Ballot::Success, 0);
-    votes.cast(3, 1, E, 0);
+    votes.cast(5, 1, E, (2, Rule::Cast));
+    votes.cast(5, 2, Ballot::Abstain, (0, Rule::Cast));
+    votes.cast(5, 3, Ballot::Success, (0, Rule::Cast));
+    votes.cast(3, 1, E, (0, Rule::Cast));
     for voter in 2..=4 {
-        votes.cast(3, voter, E, 0);
+        votes.cast(3, voter, E, (0, Rule::Cast));
     }
     let bytes = votes.encode();
     assert_eq!(Votes::decode(&bytes), Some(votes));
@@ -143,13 +149,13 @@ fn one_error_does_not_outvote_an_origin_that_has_left() {
     assert_eq!(run(2, 1, &[D, D]), Some((0, 1)), "where one success is enough");
 
     let mut votes = of(3);
-    assert_eq!(votes.cast(5, 1, D, 0), Answer::Opened);
+    assert_eq!(votes.cast(5, 1, D, (0, Rule::Cast)), Answer::Opened);
     assert_eq!(Votes::decode(&votes.encode()), Some(votes.clone()));
     let ended = votes.view(1..=1);
     assert_eq!(ended.iter().map(|d| (d.seqno, d.result)).collect::<Vec<_>>(), [(5, SUCCESS)]);
     assert!(ended[0].tally.ends_with("of 1 voters"), "{}", ended[0].tally);
     let mut votes = of(3);
-    votes.cast(5, 1, D, 0);
+    votes.cast(5, 1, D, (0, Rule::Cast));
     assert_eq!(votes.view(2..=3), [], "nobody is left who knows");
     assert_eq!(votes, of_two_to_three());
 }
@@ -158,4 +164,45 @@ fn of_two_to_three() -> Votes {
     let mut votes = Votes::default();
     votes.view(2..=3);
     votes
+}
+
+#[test]
+fn one_member_alone_makes_nobody_leave() {
+    let majority = (0, Rule::Majority);
+    let mut votes = Votes::default();
+    votes.view([1, 2, 3].into_iter());
+    assert_eq!(votes.cast(5, 1, E, majority), Answer::Opened);
+    assert_eq!(votes.close(5, 1, Rule::Majority), Answer::Counted, "nobody else has said anything");
+    assert_eq!(
+        votes.cast(5, 9, E, majority),
+        Answer::Counted,
+        "another process of it, not in the view"
+    );
+    assert_eq!(votes.cast(5, 2, Ballot::Success, majority), Answer::Counted);
+    let closed = votes.close(5, 1, Rule::Majority);
+    assert!(matches!(closed, Answer::Decided(d) if d.result == SUCCESS), "as many successes");
+
+    assert_eq!(
+        votes.cast(6, 9, E, majority),
+        Answer::Counted,
+        "who is not in the view opens nothing"
+    );
+    assert_eq!(votes.cast(6, 1, E, majority), Answer::Opened);
+    assert_eq!(votes.cast(6, 2, Ballot::Abstain, majority), Answer::Counted);
+    assert_eq!(votes.close(6, 1, Rule::Majority), Answer::Counted, "one of two is no majority");
+    let last = votes.cast(6, 3, E, majority);
+    assert!(matches!(last, Answer::Decided(d) if d.result == 7));
+}
+
+#[test]
+fn an_error_of_a_majority_waits_for_nobody_who_is_silent() {
+    // One success would win at once: the third is waited for until somebody closes the poll.
+    let one_is_enough = (1, Rule::Majority);
+    let mut votes = Votes::default();
+    votes.view([1, 2, 3].into_iter());
+    assert_eq!(votes.cast(5, 1, E, one_is_enough), Answer::Opened);
+    assert_eq!(votes.close(5, 1, Rule::Majority), Answer::Counted, "one of three");
+    assert_eq!(votes.cast(5, 2, E, one_is_enough), Answer::Counted);
+    let closed = votes.close(5, 1, Rule::Majority);
+    assert!(matches!(closed, Answer::Decided(d) if d.result == 7), "two of three");
 }

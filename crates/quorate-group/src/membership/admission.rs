@@ -42,6 +42,14 @@ pub(crate) fn admit(
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
     }
+    if let Some(other) = policy::is_confusable(&driver.config, guest.member) {
+        let id = guest.member;
+        let reason = format!(
+            "the id {id} cannot be told from that of member {other}: ids are drawn at random, so this one was chosen; \
+             an empty log directory gets another one"
+        );
+        return Admission::Refused { reason };
+    }
     if request.wish.zone.len() > NAME_MAX {
         return Admission::Refused { reason: format!("a zone has at most {NAME_MAX} bytes") };
     }

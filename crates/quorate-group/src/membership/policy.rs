@@ -78,6 +78,19 @@ pub(crate) fn readdress<'a>(
     moved.next()
 }
 
+/// The member, or nobody (0), whose processes could pass for this one's. The layer above tells processes apart by the
+/// member's id with the incarnation added from bit 32 on, and hears each in the name of its member only: ids that
+/// differ in these bits alone would speak for each other. Ids are random, so it is no accident.
+pub(crate) fn is_confusable(config: &Config, id: MemberId) -> Option<MemberId> {
+    const INCARNATIONS: u128 = (u32::MAX as u128) << 32;
+    let others = config.members.keys().copied().filter(|other| *other != id);
+    let mut all = others.chain([MemberId(0)]);
+    let is_process = |of: u128| of & !INCARNATIONS == 0;
+    all.find(|other| {
+        is_process(id.0.wrapping_sub(other.0)) || is_process(other.0.wrapping_sub(id.0))
+    })
+}
+
 /// Why somebody is not admitted, yet: for the sake of this member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotYet {

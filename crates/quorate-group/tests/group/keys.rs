@@ -208,6 +208,31 @@ fn who_greeted_as_somebody_who_is_a_member_by_now_is_not_admitted_in_its_place()
     assert_eq!(world.status(leader).config.members[&member.member].addr, member.addr);
 }
 
+/// Else it could propose in that member's name.
+#[test]
+fn nobody_is_admitted_with_an_id_whose_processes_could_be_those_of_a_member() {
+    let (mut world, foreign) = with_keys(2);
+    let leader = world.leader();
+    let member = world.identity(1 - leader);
+    let id = member.member.0;
+    let request = JoinRequest { last_index: 0, blank: false, wish: Wish::default() };
+    let mut admitted = |chosen: u128| {
+        let (addr, name) = ("elsewhere".to_owned(), "other".to_owned());
+        let guest =
+            PeerIdentity { member: MemberId(chosen), key: foreign, addr, name, ..member.clone() };
+        let mut out = Output::default();
+        let machine = world.nodes[leader].machine.as_mut().unwrap();
+        let admission = machine.admit(world.now_ms, guest, &request, &mut out);
+        world.carry_out(leader, out);
+        matches!(admission, Admission::Granted)
+    };
+    const INCARNATION: u128 = 1 << 32;
+    for chosen in [id.wrapping_add(INCARNATION), id.wrapping_sub(7 * INCARNATION), INCARNATION] {
+        assert!(!admitted(chosen), "{chosen:x}");
+    }
+    assert!(admitted(id.wrapping_add(INCARNATION + 1)));
+}
+
 /// It still decides.
 #[test]
 fn nobody_passes_for_a_member_that_is_being_removed() {

@@ -7,7 +7,7 @@ use crate::net::channel::{Channel, NoChannel};
 use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
 use bytes::Bytes;
-use quorate_consensus::MemberId;
+use quorate_consensus::{MemberId, Proposal};
 use quorate_group::{Assembly, Greeting, Input, Received};
 use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
 use std::io;
@@ -242,11 +242,14 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Proposals in the name of another member, or that nobody can read: none of them is taken.
+    /// Proposals in the name of another member, that nobody can read, or that are longer than any may be: none of them
+    /// is taken. (What is a little too long would come in, and not go out again to those that have to acknowledge it.)
     fn is_forged(&self, packet: &Packet) -> bool {
         let Packet::Forward(batch) = packet else { return false };
-        let may = |data| self.live.observer.may_propose(self.from, data);
-        !batch.iter().all(|proposal| may(&proposal.data))
+        let longest = self.live.options.longest_proposal();
+        !batch.iter().all(|Proposal { data, .. }| {
+            data.len() <= longest && self.live.observer.may_propose(self.from, data)
+        })
     }
 
     /// A snapshot that is not taken: what comes of it is not kept.

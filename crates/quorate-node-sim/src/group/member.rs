@@ -11,7 +11,7 @@ use crate::plant::Plant;
 use bytes::Bytes;
 use parking_lot::Mutex as Plain;
 use quorate_certify::process_uuid;
-use quorate_consensus::{Index, LogPosition, Term};
+use quorate_consensus::{Index, LogPosition, Term, LEVEL};
 use quorate_live::{Committed, LogLevel, Observer, StateMachine};
 use simulated_node::blocking::{now, Condvar, Mutex};
 use simulated_node::start::resume::Beginning;
@@ -183,7 +183,7 @@ impl Member {
         let index = fed as Index;
         let primary_term = self.network.state.lock().log[fed - 1].primary_term;
         machine.apply(match entry {
-            Entry::Data(data) => Committed::Data { index, data, primary_term },
+            Entry::Data(data) => Committed::Data { index, data, primary_term, level: LEVEL },
             Entry::View(view) => Committed::View { index, view },
         })?;
         machine.passed(index);

@@ -6,7 +6,7 @@ use super::log::{Entry, Flight, OwnLog, Place, State};
 use crate::baton::{installed, WORLD};
 use crate::oracle::{Mark, Oracle};
 use crate::plant::Plant;
-use quorate_certify::{process_uuid, Constants, Sequenced};
+use quorate_certify::{process_uuid, Constants, Rules, Sequenced};
 use quorate_live::View;
 use simulated_node::blocking::{now, Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -208,8 +208,10 @@ impl Network {
         for (at, logged) in state.log.iter().enumerate() {
             match &logged.entry {
                 Entry::Data(data) => {
+                    let primary_term = logged.primary_term;
+                    let rules = Rules { primary_term, ..Rules::default() };
                     // What cannot be read is passed over by all.
-                    let _passed = all.entry(at as u64 + 1, data.clone(), logged.primary_term);
+                    let _passed = all.entry(at as u64 + 1, data.clone(), rules);
                 }
                 Entry::View(view) => {
                     let members = view.members.iter();

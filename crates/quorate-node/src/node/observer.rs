@@ -50,7 +50,9 @@ impl Observer for NodeObserver {
     }
 
     fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
-        may_propose(member.0, proposal)
+        let node = self.node.upgrade();
+        let leads_in = node.and_then(|node| node.primary.leads()).unwrap_or(0);
+        may_propose(member.0, leads_in, proposal)
     }
 
     fn commit_under_way(&self) -> Option<i64> {

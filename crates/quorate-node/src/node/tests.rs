@@ -10,10 +10,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_certify::votes::Ballot;
 use quorate_certify::{
-    flags, Constants, Header, Kind, Sequenced, StateRequest, VoteAct, VoteMessage, WriteSet,
+    flags, Constants, Header, Kind, Rules, Sequenced, StateRequest, VoteAct, VoteMessage, WriteSet,
     WriteSetBuilder,
 };
-use quorate_consensus::{Index, MemberId};
+use quorate_consensus::{Index, MemberId, LEVEL};
 use quorate_live::{
     Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember,
 };
@@ -68,7 +68,7 @@ fn message(index: u64, kind: Kind, payload: &[u8]) -> Committed {
     let mut builder = WriteSetBuilder::new();
     builder.append_data(payload);
     let header = Header { kind, ..Header::transaction(node_uuid(MemberId(2), 1), index, 0) };
-    Committed::Data { index, data: builder.finish(&header), primary_term: None }
+    Committed::Data { index, data: builder.finish(&header), primary_term: None, level: LEVEL }
 }
 
 /// The other asks about an error on `seqno`.
@@ -253,14 +253,14 @@ fn a_joiner_waits_for_transactions_of_which_it_has_no_first_part() {
     let (other, stream) = (node_uuid(MemberId(2), 1), 4);
     let mut others = Sequenced::beginning(limits, 0);
     others.view(&[other]);
-    others.entry(2, finished(Header::part(other, 5, stream, 0)), None).unwrap();
+    others.entry(2, finished(Header::part(other, 5, stream, 0)), Rules::default()).unwrap();
     let whole = || link.progress.wait_whole(Instant::now(), || false);
     assert!(whole());
     node.restore(2, others.snapshot()).unwrap();
     assert!(!whole());
     let mut next = |index, header| {
         let data = finished(header);
-        node.apply(Committed::Data { index, data, primary_term: None }).unwrap();
+        node.apply(Committed::Data { index, data, primary_term: None, level: LEVEL }).unwrap();
         whole()
     };
     assert!(!next(3, Header::part(other, 6, stream, 1)));
@@ -275,12 +275,12 @@ fn a_copy_of_what_passed_with_a_replaced_log_refuses_nobody() {
     let proposal = write_set(link.node, 4);
     let mut others = Sequenced::beginning(limits, 0);
     others.view(&[link.node]);
-    others.entry(1, proposal.clone(), None).unwrap();
+    others.entry(1, proposal.clone(), Rules::default()).unwrap();
 
     let waits = Arc::new(Handle::Local(Trx::new(1)));
     link.expect(4, waits.clone());
     node.restore(9, others.snapshot()).unwrap();
-    let again = Committed::Data { index: 10, data: proposal, primary_term: None };
+    let again = Committed::Data { index: 10, data: proposal, primary_term: None, level: LEVEL };
     node.apply(again).unwrap();
     assert!(waits.local().unwrap().lock().fate.is_none(), "it is committed, on all others");
 }
@@ -313,6 +313,7 @@ fn what_comes_behind_the_end_of_a_connection_has_no_effect_in_it() {
         index,
         data: write_set(origin, index),
         primary_term: None,
+        level: LEVEL,
     };
     let (own, other) = (link.node, 77);
     let view = View { number: 1, members: Vec::new(), primary: None };
@@ -357,7 +358,7 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
     link.given_up.lock().insert(last.serial);
     let data = WriteSetBuilder::new().finish(&last);
     let queued = node.queued().now;
-    sequencer.apply(Committed::Data { index: 2, data, primary_term: None }).unwrap();
+    sequencer.apply(Committed::Data { index: 2, data, primary_term: None, level: LEVEL }).unwrap();
     assert_eq!(
         (node.queued().now, sequencer.needs_from()),
         (queued, 2),
@@ -385,10 +386,10 @@ fn a_node_that_has_fetched_its_state_votes_before_it_is_back_in_a_view() {
             node.link().unwrap().state_received();
         }
         node.local.set_state(LocalState::Undefined);
-        sequencer.apply(asks_about(2, 3)).unwrap();
+        sequencer.apply(asks_about(2, 1)).unwrap();
         let proposed = group.refused.lock().pop().unwrap();
         let write_set = WriteSet::parse(proposed).unwrap();
         let vote = VoteMessage::decode(&write_set.payload()).unwrap();
-        assert_eq!((vote.seqno, vote.act), (3, VoteAct::Cast(ballot)));
+        assert_eq!((vote.seqno, vote.act), (1, VoteAct::Cast(ballot)));
     }
 }

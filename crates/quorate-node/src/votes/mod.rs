@@ -167,7 +167,8 @@ impl Votes {
                 if !mine {
                     self.local.info(&format!(
                         "A member has an error on seqno {} ({}): a vote begins",
-                        message.seqno, message.text
+                        message.seqno,
+                        text_of(message.text.as_bytes())
                     ));
                 }
                 self.opened(link, message.seqno);

@@ -138,8 +138,8 @@ impl World {
                 process.database.view(&view, &gone);
                 None
             }
-            Some(Committed::Data { index, data, primary_term }) => {
-                let decision = process.database.write(index, data, primary_term)?;
+            Some(Committed::Data { index, data, primary_term, level }) => {
+                let decision = process.database.write(index, data, (primary_term, level))?;
                 Some((decision, primary_term.is_some()))
             }
             None => None,

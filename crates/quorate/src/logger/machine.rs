@@ -2,7 +2,9 @@
 //! from a snapshot. No database, and nobody to tell.
 
 use bytes::Bytes;
-use quorate_certify::{process_uuid, Constants, Sequenced};
+use quorate_certify::votes::Rule;
+use quorate_certify::{process_uuid, Constants, Rules, Sequenced};
+use quorate_consensus::level::VOTES_BY_MAJORITY;
 use quorate_live::{Committed, StateMachine};
 
 pub struct LogMachine {
@@ -28,8 +30,9 @@ impl StateMachine for LogMachine {
 
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
-            Committed::Data { index, data, primary_term } => {
-                match self.state.entry(index, data, primary_term) {
+            Committed::Data { index, data, primary_term, level } => {
+                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
+                match self.state.entry(index, data, Rules { primary_term, votes }) {
                     Err(error) if error.is_newer() => return Err(error.to_string()),
                     // What else cannot be read is passed over by every member alike.
                     Ok(_) | Err(_) => {}
@@ -60,6 +63,7 @@ impl StateMachine for LogMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorate_consensus::LEVEL;
     use quorate_live::{View, ViewMember};
 
     #[test]
@@ -73,7 +77,9 @@ mod tests {
             })
             .unwrap();
         let data = Bytes::from_static(b"no write set");
-        machine.apply(Committed::Data { index: 2, data, primary_term: None }).unwrap();
+        machine
+            .apply(Committed::Data { index: 2, data, primary_term: None, level: LEVEL })
+            .unwrap();
         let snapshot = machine.snapshot();
         let mut other = LogMachine::new(Constants::default());
         assert_ne!(other.snapshot(), snapshot);

@@ -21,6 +21,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 use std::thread;
@@ -42,7 +43,7 @@ pub fn run(args: &Logger) -> Result<u8> {
     let options = group_options(args)?;
     let (ending, endings) = channel();
     watch_signals(ending.clone())?;
-    let observer = Arc::new(Stderr { ending });
+    let observer = Arc::new(Stderr { ending, leads_in: AtomicU64::new(0) });
     if options.security == Security::Insecure {
         say(LogLevel::Warn, &format!(
             "--insecure: nothing protects the group port {}; whoever reaches it can read and change all \
@@ -163,15 +164,19 @@ fn watch_signals(ending: Sender<Ending>) -> Result<()> {
 /// Lines for a journal.
 struct Stderr {
     ending: Sender<Ending>,
+    /// The term that this member leads; 0: it does not.
+    leads_in: AtomicU64,
 }
 
 impl Observer for Stderr {
     fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
-        may_propose(member.0, proposal)
+        may_propose(member.0, self.leads_in.load(Ordering::Relaxed), proposal)
     }
 
     /// The group's own line has the name of who leads, and why.
-    fn leader(&self, _term: u64, _leader: Option<MemberId>, _leads: bool) {}
+    fn leader(&self, term: u64, _leader: Option<MemberId>, leads: bool) {
+        self.leads_in.store(if leads { term } else { 0 }, Ordering::Relaxed);
+    }
 
     fn primary(&self, primary: bool) {
         match primary {
