@@ -248,6 +248,31 @@ mod tests {
     }
 
     #[test]
+    fn a_vote_is_for_what_is_in_the_log_and_an_outcome_from_the_donor_that_was_asked() {
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
+        state.view(&[1, 2, 3]);
+        let mut said = |origin: u128, kind: Kind, data: &[u8]| {
+            let mut builder = WriteSetBuilder::new();
+            builder.append_data(data);
+            let header = Header { kind, ..Header::transaction(origin, 1, 0) };
+            state.entry(2, builder.finish(&header), Rules::default()).unwrap()
+        };
+        for (seqno, answer) in [(2, Answer::Counted), (1, Answer::Opened)] {
+            let act = VoteAct::Cast(votes::Ballot::Error(7));
+            let vote = VoteMessage { seqno, policy: 0, act, text: String::new() };
+            let Sequencing::Vote(_, _, heard) = said(1, Kind::VOTE, &vote.encode()) else {
+                panic!("no vote")
+            };
+            assert_eq!(heard, answer);
+        }
+        let request = StateRequest { donor: 1, joiner: 3, message: Bytes::new() };
+        said(3, Kind::STATE_REQUEST, &request.encode());
+        let outcome = StateOutcome { joiner: 3, code: -1 }.encode();
+        assert!(matches!(said(2, Kind::STATE_OUTCOME, &outcome), Sequencing::Void(_)));
+        assert!(matches!(said(1, Kind::STATE_OUTCOME, &outcome), Sequencing::StateOutcome(..)));
+    }
+
+    #[test]
     fn a_large_transaction_passes_with_all_its_parts_and_fails_on_all_members_without_one() {
         let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
         state.view(&[1, 2]);

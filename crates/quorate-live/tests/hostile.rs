@@ -170,6 +170,26 @@ fn who_is_no_member_any_more_says_nothing_long() {
     assert_eq!(forged(node), 1);
 }
 
+/// Followers could not receive it: nothing behind it would be committed any more.
+#[test]
+fn a_proposal_that_is_a_little_longer_than_any_may_be_is_not_taken() {
+    let scene = Scene::new("hostile-longest", MemberRole::Voter);
+    let node = &scene.cluster.nodes[scene.leader()];
+    let longest = scene.cluster.nodes[0].options.proposal_bytes_max;
+    let mut member = scene.dial(scene.leader(), scene.identity(1)).expect("a member");
+    for (bytes, forged) in [(longest, 0), (longest + 1, 1)] {
+        let before = node.status().last_index;
+        let long = Proposal::new(EntryKind::Data, Bytes::from(vec![b'x'; bytes]));
+        member.says(&Packet::Forward(vec![long])).unwrap();
+        node.wait("what becomes of it", |node| {
+            let status = node.status();
+            let rejected = status.rejected.iter().find(|(kind, _)| *kind == "forged");
+            let rejected = rejected.map_or(0, |(_, count)| *count);
+            rejected == forged && (forged > 0 || status.commit_index > before)
+        });
+    }
+}
+
 #[test]
 fn a_member_with_a_rolled_back_directory_is_told_so_and_changes_nothing() {
     let mut scene = Scene::new("hostile-rollback", MemberRole::Voter);
