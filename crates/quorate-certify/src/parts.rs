@@ -13,10 +13,19 @@
 //!   first, so that an origin that hangs, or is slow, does not keep the others' logs. All of that is in the log,
 //!   so all members agree;
 //! - there are [`PLACES_MAX`] places at most. A part for which there is none is not kept, and the write set of
-//!   its stream fails.
+//!   its stream fails;
+//! - an entry of the log costs no more for the streams that stay open: one origin may hold a million of them, and
+//!   the verdicts of all wait for the thread that is here. What is looked at has just come, or goes
+//!   ([`Orders`]); only a snapshot is of all.
 
+mod orders;
+#[cfg(test)]
+mod tests;
+
+use self::orders::Orders;
 use bytes::{Buf, BufMut};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// What the write set at the end of a stream says of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,9 +47,14 @@ const IDLE_BYTES_MAX: u64 = 1 << 30;
 const BYTES_MAX: u64 = 16 << 30;
 const PLACES_MAX: usize = 1 << 20;
 
+/// Of a stream: its origin, and its number there.
+type Id = (u128, u64);
+
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpenParts {
-    streams: BTreeMap<(u128, u64), Stream>,
+    streams: BTreeMap<Id, Stream>,
+    /// Of the same streams.
+    orders: Orders,
     /// Of all entries since there was no stream.
     bytes: u64,
     places: usize,
@@ -52,6 +66,8 @@ struct Stream {
     begun: u64,
     at: u64,
     places: BTreeMap<u32, u64>,
+    /// The lowest of the places.
+    first: u64,
 }
 
 impl OpenParts {
@@ -61,8 +77,7 @@ impl OpenParts {
 
     /// The first entry of the log that may be read again for a transaction that is open.
     pub fn first_index(&self) -> Option<u64> {
-        let firsts = |stream: &Stream| stream.places.values().min().copied();
-        self.streams.values().filter_map(firsts).min()
+        self.orders.first_index()
     }
 
     /// A part of a member of the view.
@@ -70,19 +85,19 @@ impl OpenParts {
         if self.places >= PLACES_MAX {
             return;
         }
-        let new = Stream { begun: self.bytes, ..Stream::default() };
-        let open = self.streams.entry((origin, stream)).or_insert(new);
-        open.at = self.bytes;
-        if let std::collections::btree_map::Entry::Vacant(place) = open.places.entry(number) {
-            place.insert(index);
-            self.places += 1;
-        }
+        let id = (origin, stream);
+        let at = self.bytes;
+        let new = Stream { begun: at, first: index, ..Stream::default() };
+        let mut open = self.close(id).unwrap_or(new);
+        open.at = at;
+        let place = *open.places.entry(number).or_insert(index);
+        open.first = open.first.min(place);
+        self.open(id, open);
     }
 
     /// Ends a stream: with its write set, or given up.
     pub(crate) fn end(&mut self, origin: u128, stream: u64) -> BTreeMap<u32, u64> {
-        let ended = self.streams.remove(&(origin, stream)).unwrap_or_default();
-        self.places -= ended.places.len();
+        let ended = self.close((origin, stream)).unwrap_or_default();
         self.settle();
         ended.places
     }
@@ -101,26 +116,38 @@ impl OpenParts {
             return;
         }
         self.bytes = self.bytes.saturating_add(bytes as u64);
-        let now = self.bytes;
-        self.retain(|_, stream| {
-            now - stream.at <= IDLE_BYTES_MAX && now - stream.begun <= BYTES_MAX
-        });
+        while let Some(id) = self.orders.given_up(self.bytes) {
+            self.close(id);
+        }
+        self.settle();
     }
 
     /// The next view.
     pub(crate) fn view(&mut self, members: &[u128]) {
-        self.retain(|origin, _| members.contains(&origin));
+        let mut from = Bound::Unbounded;
+        while let Some((&id, _)) = self.streams.range((from, Bound::Unbounded)).next() {
+            let (origin, _) = id;
+            if members.contains(&origin) {
+                from = Bound::Excluded((origin, u64::MAX));
+            } else {
+                self.close(id);
+            }
+        }
+        self.settle();
     }
 
-    fn retain(&mut self, stays: impl Fn(u128, &Stream) -> bool) {
-        let mut places = 0;
-        self.streams.retain(|(origin, _), stream| {
-            let stays = stays(*origin, stream);
-            places += if stays { stream.places.len() } else { 0 };
-            stays
-        });
-        self.places = places;
-        self.settle();
+    fn open(&mut self, id: Id, stream: Stream) {
+        self.orders.enter(id, &stream);
+        self.places += stream.places.len();
+        self.streams.insert(id, stream);
+    }
+
+    /// Until [`Self::settle`], which follows unless it is opened again.
+    fn close(&mut self, id: Id) -> Option<Stream> {
+        let stream = self.streams.remove(&id)?;
+        self.orders.leave(id, &stream);
+        self.places -= stream.places.len();
+        Some(stream)
     }
 
     fn settle(&mut self) {
@@ -166,86 +193,10 @@ impl OpenParts {
             }
             let id = (origin, number);
             parts.streams.last_key_value().is_none_or(|(last, _)| *last < id).then_some(())?;
-            parts.places += places.len();
-            parts.streams.insert(id, Stream { begun, at, places });
+            let first = places.values().min().copied()?;
+            parts.open(id, Stream { begun, at, places, first });
         }
         let sound = parts.places <= PLACES_MAX && (!parts.is_empty() || parts.bytes == 0);
         sound.then_some(parts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(stream: u64, count: u32) -> PartsOf {
-        PartsOf { stream, count, bytes: 0 }
-    }
-
-    #[test]
-    fn a_stream_is_whole_however_its_parts_came() {
-        let mut parts = OpenParts::default();
-        for (number, index) in [(2, 9), (0, 7), (1, 8), (0, 11)] {
-            parts.add(1, 5, number, index);
-        }
-        parts.add(1, 6, 0, 10);
-        parts.add(2, 5, 0, 6);
-        assert_eq!(parts.first_index(), Some(6));
-        assert_eq!(parts.take(1, &of(5, 3)).as_deref(), Some(&[7, 8, 9][..]));
-        assert_eq!(parts.take(1, &of(5, 3)), None, "it has ended");
-        assert_eq!(parts.take(1, &of(6, 2)), None, "one is missing");
-        assert_eq!(parts.first_index(), Some(6));
-        parts.add(2, 5, 3, 12);
-        assert_eq!(parts.take(2, &of(5, 2)), None, "one is missing, and there is another");
-        assert_eq!(parts, OpenParts::default());
-    }
-
-    #[test]
-    fn a_stream_ends_without_its_origin_given_up_or_idle() {
-        let mut parts = OpenParts::default();
-        (1..=3).for_each(|origin| parts.add(origin, 5, 0, origin as u64));
-        parts.view(&[2, 3]);
-        assert_eq!(parts.first_index(), Some(2));
-        parts.end(2, 5);
-        assert_eq!(parts.first_index(), Some(3));
-        parts.passed(IDLE_BYTES_MAX as usize);
-        parts.add(3, 6, 0, 20);
-        parts.passed(1);
-        assert_eq!(parts.first_index(), Some(20), "the first has not gone on");
-        let half = IDLE_BYTES_MAX / 2;
-        for number in 1..BYTES_MAX / half {
-            parts.passed(half as usize);
-            parts.add(3, 6, number as u32, 21);
-        }
-        assert_eq!(parts.first_index(), Some(20), "it goes on");
-        parts.passed(half as usize);
-        assert_eq!(parts, OpenParts::default());
-    }
-
-    #[test]
-    fn what_is_kept_is_bounded() {
-        let mut parts = OpenParts::default();
-        (0..=PLACES_MAX as u32).for_each(|number| parts.add(1, 5, number, 7));
-        assert_eq!(parts.places, PLACES_MAX);
-        assert_eq!(parts.take(1, &of(5, PLACES_MAX as u32 + 1)), None);
-        assert_eq!(parts.places, 0);
-    }
-
-    #[test]
-    fn they_are_written_and_read_and_damage_is_refused() {
-        let mut parts = OpenParts::default();
-        for (origin, stream, number, index) in [(1, 5, 0, 7), (1, 5, 2, 9), (3, 1, 0, 8)] {
-            parts.add(origin, stream, number, index);
-            parts.passed(100);
-        }
-        let bytes = parts.encode();
-        assert_eq!(OpenParts::decode(&bytes).as_ref(), Some(&parts));
-        // Where a stream ends, fewer of them are as good as more.
-        let whole = [8, 8 + 44 + 2 * 12];
-        for cut in (0..bytes.len()).filter(|cut| !whole.contains(cut)) {
-            assert_eq!(OpenParts::decode(&bytes[..cut]), None, "{cut}");
-        }
-        let swapped = [&bytes[..8], &bytes[76..], &bytes[8..76]].concat();
-        assert_eq!(OpenParts::decode(&swapped), None);
     }
 }
