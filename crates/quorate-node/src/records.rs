@@ -132,7 +132,7 @@ impl Records {
         let link = self.local.link();
         let history = link.as_ref().map_or(0, |l| l.history);
         self.noted(seqno, self.isolated.begun(history, seqno, tables));
-        self.isolated_severs(|(origin, _)| link.as_ref().is_some_and(|l| l.node == *origin));
+        self.isolated_severs(|origin| link.as_ref().is_some_and(|l| l.node == *origin));
     }
 
     /// The one that runs, if any, aborts a transaction, which may be any streaming one.
@@ -140,10 +140,10 @@ impl Records {
         self.isolated_severs(|_| true);
     }
 
-    /// The one that runs, if any, may end these of the streaming transactions that it met.
-    fn isolated_severs(&self, which: impl Fn(&Stream) -> bool) {
+    /// The one that runs, if any, may end the streaming transactions of these processes that it met.
+    fn isolated_severs(&self, of: impl Fn(&u128) -> bool) {
         let Some(link) = self.local.link() else { return };
-        let met = |seqno| link.severed.met(seqno).into_iter().filter(&which).collect();
+        let met = |seqno| link.severed.met(seqno, &of);
         if let Err((seqno, error)) = self.isolated.severs(link.history, met) {
             self.noted(seqno, Err(error));
         }

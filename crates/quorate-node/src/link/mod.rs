@@ -3,6 +3,7 @@
 
 pub mod ends;
 pub mod giving_up;
+mod open_streams;
 mod own_parts;
 mod room;
 pub mod severed;

@@ -17,6 +17,7 @@
 //!   nobody's way, but on the others it may be: those are noted for any DDL.
 
 use super::giving_up::is_fragment;
+use super::open_streams::OpenStreams;
 use crate::blocking::Mutex;
 use crate::start::isolated::Stream;
 use quorate_certify::{flags, Header};
@@ -29,10 +30,8 @@ pub struct Severed {
 
 #[derive(Default)]
 struct Inner {
-    /// By the log so far.
-    open: BTreeSet<Stream>,
-    /// What DDL found open.
-    met: BTreeMap<i64, BTreeSet<Stream>>,
+    /// By the log so far, and where there was DDL.
+    streams: OpenStreams,
     /// What the former run noted, by the seqno of the DDL.
     noted: BTreeMap<i64, After>,
 }
@@ -43,8 +42,6 @@ struct After {
     processes: BTreeSet<u128>,
     /// Those of them that have been in all views since.
     staying: BTreeSet<u128>,
-    /// Streaming transactions that began after it.
-    begun: BTreeSet<Stream>,
     /// Who has committed one that began before it.
     committed: BTreeSet<u128>,
 }
@@ -54,8 +51,7 @@ impl Severed {
     pub fn watch(&self, noted: BTreeMap<i64, BTreeSet<Stream>>) {
         let after = |(seqno, streams): (i64, BTreeSet<Stream>)| {
             let processes: BTreeSet<u128> = streams.into_iter().map(|(origin, _)| origin).collect();
-            let (staying, begun, committed) = (processes.clone(), BTreeSet::new(), BTreeSet::new());
-            (seqno, After { processes, staying, begun, committed })
+            (seqno, After { staying: processes.clone(), processes, committed: BTreeSet::new() })
         };
         self.inner.lock().noted = noted.into_iter().map(after).collect();
     }
@@ -65,23 +61,20 @@ impl Severed {
         if is_fragment(header.flags) {
             let stream = (header.origin, header.trx_id);
             let mut inner = self.inner.lock();
-            match header.has(flags::TRX_END | flags::ROLLBACK) {
-                true => inner.open.remove(&stream),
-                false => inner.open.insert(stream),
-            };
-            for (_, after) in inner.noted.range_mut(..seqno) {
-                if header.has(flags::TRX_START) {
-                    after.begun.insert(stream);
-                } else if header.has(flags::TRX_END) && !after.begun.contains(&stream) {
-                    after.committed.insert(header.origin);
+            if !header.has(flags::TRX_END | flags::ROLLBACK) {
+                inner.streams.goes_on(stream, seqno, header.has(flags::TRX_START));
+                return;
+            }
+            let begun = inner.streams.ends(stream, seqno);
+            if header.has(flags::TRX_END) {
+                for (ddl, after) in inner.noted.range_mut(..seqno) {
+                    if begun.is_none_or(|begun| begun < *ddl) {
+                        after.committed.insert(header.origin);
+                    }
                 }
             }
         } else if header.has(flags::ISOLATION) {
-            let mut inner = self.inner.lock();
-            if !inner.open.is_empty() {
-                let open = inner.open.clone();
-                inner.met.insert(seqno, open);
-            }
+            self.inner.lock().streams.ddl(seqno);
         }
     }
 
@@ -89,15 +82,13 @@ impl Severed {
     pub fn view(&self, seqno: i64, members: &[u128], equal: bool) {
         let stays = |origin: &u128| !equal && members.contains(origin);
         let mut inner = self.inner.lock();
-        inner.open.retain(|(origin, _)| stays(origin));
+        inner.streams.view(seqno, stays);
         inner.noted.range_mut(..seqno).for_each(|(_, after)| after.staying.retain(stays));
     }
 
-    /// What this DDL, which runs now, found open; of all before it, it is forgotten.
-    pub fn met(&self, ddl: i64) -> BTreeSet<Stream> {
-        let mut inner = self.inner.lock();
-        inner.met = inner.met.split_off(&ddl);
-        inner.met.get(&ddl).cloned().unwrap_or_default()
+    /// What this DDL, which runs now, found open of these processes; of all before it, it is forgotten.
+    pub fn met(&self, ddl: i64, of: impl Fn(&u128) -> bool) -> BTreeSet<Stream> {
+        self.inner.lock().streams.met(ddl, of)
     }
 
     /// Whether one that such DDL may have ended may also still go on.
@@ -131,6 +122,10 @@ mod tests {
         comes(severed, seqno, (7, u64::MAX), FIRST | LAST | flags::ISOLATION);
     }
 
+    fn met(severed: &Severed, ddl: i64) -> BTreeSet<Stream> {
+        severed.met(ddl, |_| true)
+    }
+
     fn set<T: Ord + Copy>(all: &[T]) -> BTreeSet<T> {
         all.iter().copied().collect()
     }
@@ -155,17 +150,17 @@ mod tests {
         ddl_comes(&severed, 6);
         comes(&severed, 7, (8, 1), flags::ROLLBACK);
         ddl_comes(&severed, 8);
-        assert_eq!(severed.met(4), set(&[(7, 1), (8, 1)]), "their ends came later in the log");
-        assert_eq!(severed.met(4), set(&[(7, 1), (8, 1)]));
-        assert_eq!(severed.met(6), set(&[(8, 1)]));
-        assert!(severed.met(8).is_empty() && severed.met(4).is_empty());
+        assert_eq!(met(&severed, 4), set(&[(7, 1), (8, 1)]), "their ends came later in the log");
+        assert_eq!(met(&severed, 4), set(&[(7, 1), (8, 1)]));
+        assert_eq!(met(&severed, 6), set(&[(8, 1)]));
+        assert!(met(&severed, 8).is_empty() && met(&severed, 4).is_empty());
         for (members, equal, open) in [(&[7][..], false, vec![(7, 1)]), (&[7, 8], true, vec![])] {
             let severed = Severed::default();
             comes(&severed, 1, (7, 1), FIRST);
             comes(&severed, 2, (8, 1), FIRST);
             severed.view(3, members, equal);
             ddl_comes(&severed, 4);
-            assert_eq!(severed.met(4), set(&open));
+            assert_eq!(met(&severed, 4), set(&open));
         }
     }
 
@@ -201,5 +196,19 @@ mod tests {
             assert!(!severed.may_go_on());
             assert_eq!(severed.ended_by(DDL), if ends { set(&[7, 8]) } else { set(&[8]) });
         }
+    }
+
+    #[test]
+    fn of_what_is_over_nothing_stays() {
+        let severed = watching(&[(7, 1)]);
+        for trx in 0..100 {
+            let seqno = DDL + 3 * trx as i64;
+            comes(&severed, seqno + 1, (8, trx), FIRST);
+            ddl_comes(&severed, seqno + 2);
+            comes(&severed, seqno + 3, (8, trx), LAST);
+        }
+        assert_eq!(severed.inner.lock().streams.kept(), 200, "DDL has yet to run");
+        assert!(met(&severed, DDL + 301).is_empty());
+        assert_eq!(severed.inner.lock().streams.kept(), 0);
     }
 }
