@@ -2,6 +2,7 @@
 //! and ends is in `connection`, what the group tells outside of its log in `observer`.
 
 mod calls;
+mod commit_watch;
 mod connection;
 mod observer;
 

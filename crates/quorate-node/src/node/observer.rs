@@ -1,7 +1,8 @@
 //! What the group tells a node outside of the log.
 
+use super::commit_watch::CommitWatch;
 use super::Node;
-use crate::blocking::Mutex;
+use crate::blocking::{self, Mutex};
 use crate::local::LocalState;
 use crate::order::Event;
 use crate::start::genesis::Genesis;
@@ -18,11 +19,12 @@ pub struct NodeObserver {
     node: Weak<Node>,
     /// Why this node's database keeps it from joining the group that it found.
     pub not_ours: Mutex<Option<String>>,
+    commits: Mutex<CommitWatch>,
 }
 
 impl NodeObserver {
     pub fn new(node: &Arc<Node>) -> Self {
-        Self { node: Arc::downgrade(node), not_ours: Mutex::default() }
+        Self { node: Arc::downgrade(node), not_ours: Mutex::default(), commits: Mutex::default() }
     }
 }
 
@@ -57,8 +59,12 @@ impl Observer for NodeObserver {
 
     fn commit_under_way(&self) -> Option<i64> {
         let node = self.node.upgrade()?;
-        let undone = node.local.apply.last_left() + 1;
-        node.local.commit.is_under_way(undone).then_some(undone)
+        let local = &node.local;
+        let undone = local.apply.last_left() + 1;
+        let last = local.commit.last_under_way();
+        let parts = local.part_places.count_upto(last);
+        let commit = (undone <= last).then_some(undone);
+        self.commits.lock().look(commit, parts, blocking::now())
     }
 
     fn server(&self) -> Option<ServerReport> {
@@ -147,5 +153,35 @@ impl Observer for NodeObserver {
             }
             LogLevel::Debug => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Deaf;
+    use crate::local::Local;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_large_commit_gives_time_to_those_that_are_under_way_with_it_and_to_no_others() {
+        let config = Local::for_tests().config;
+        let node = Arc::new(Node::new(Box::<Deaf>::default(), config, Settings::default()));
+        let observer = NodeObserver::new(&node);
+        let local = &node.local;
+        local.commit.set_position(4);
+        local.apply.set_position(4);
+        assert_eq!(observer.commit_under_way(), None);
+        local.part_places.note(6, Box::from([1, 2, 3]));
+        local.commit.skip(5).unwrap();
+        assert_eq!(observer.commit_under_way(), Some(5), "the large one has not begun");
+        local.commit.enter(6, false).unwrap();
+        assert_eq!(observer.commit_under_way(), None, "they may wait for the binary log together");
+        local.leave(5).unwrap();
+        assert_eq!(observer.commit_under_way(), None);
+        local.commit.leave(6).unwrap();
+        local.commit.skip(7).unwrap();
+        local.leave(6).unwrap();
+        assert_eq!(observer.commit_under_way(), Some(7));
     }
 }

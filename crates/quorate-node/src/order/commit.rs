@@ -177,10 +177,10 @@ impl CommitOrder {
         true
     }
 
-    /// Whether its commit has begun: it is inside, or has left.
-    pub fn is_under_way(&self, seqno: i64) -> bool {
+    /// The last one whose commit has begun: it is inside, or has left.
+    pub fn last_under_way(&self) -> i64 {
         let inner = self.inner.lock();
-        inner.last_left >= seqno || (inner.inside == Some(seqno) && !inner.isolated)
+        inner.inside.filter(|_| !inner.isolated).unwrap_or(inner.last_left)
     }
 
     /// Blocks until `seqno` has left.
@@ -304,7 +304,7 @@ mod tests {
         assert!(order.interrupt(2));
         assert_eq!(waiter.join().unwrap(), Ok(Entered::Interrupted));
         order.skip(1).unwrap();
-        assert!(!order.is_under_way(2));
+        assert_eq!(order.last_under_way(), 1);
         assert_eq!(order.enter(2, false), Ok(Entered::Yes));
         assert!(!order.interrupt(2), "inside: too late");
         order.leave(2).unwrap();
@@ -314,15 +314,15 @@ mod tests {
     fn a_commit_is_under_way_once_it_is_inside_and_an_isolated_action_when_it_has_left() {
         let order = CommitOrder::new();
         order.set_position(0);
-        assert!(!order.is_under_way(1), "its turn, but not there");
+        assert_eq!(order.last_under_way(), 0, "its turn, but not there");
         assert_eq!(order.enter(1, true), Ok(Entered::Yes));
-        assert!(order.is_under_way(1));
+        assert_eq!(order.last_under_way(), 1);
         order.leave(1).unwrap();
-        assert!(order.is_under_way(1), "it may wait for the disk");
+        assert_eq!(order.last_under_way(), 1, "it may wait for the disk");
         order.enter_isolated(2).unwrap();
-        assert!(!order.is_under_way(2));
+        assert_eq!(order.last_under_way(), 1);
         order.leave(2).unwrap();
-        assert!(order.is_under_way(2));
+        assert_eq!(order.last_under_way(), 2);
     }
 
     #[test]

@@ -49,6 +49,14 @@ impl PartPlaces {
         self.inner.lock().waiting.get(&seqno).cloned()
     }
 
+    /// The parts of transactions up to this seqno that are not done.
+    pub fn count_upto(&self, seqno: i64) -> usize {
+        if !self.any.load(SeqCst) {
+            return 0;
+        }
+        self.inner.lock().waiting.range(..=seqno).map(|(_, places)| places.len()).sum()
+    }
+
     /// It is done here.
     pub fn done(&self, seqno: i64) {
         if !self.any.load(SeqCst) {
@@ -106,6 +114,7 @@ mod tests {
         places.note(5, Box::from([3, 2]));
         places.note(7, Box::from([9]));
         assert_eq!(places.of(5).as_deref(), Some(&Box::from([3, 2])));
+        assert_eq!([4, 6, 7].map(|upto| places.count_upto(upto)), [0, 2, 3]);
         places.done(5);
         assert_eq!((places.first_index(), places.of(5)), (Some(2), None));
         let long_ago = Instant::now() - 2 * FLUSHED_AFTER;
