@@ -28,7 +28,7 @@ pub trait StateMachine: Send {
     fn needs_from(&mut self) -> Index {
         Index::MAX
     }
-    /// The first log index whose entry was not applied yet: from there on this member lags.
+    /// The first log index whose entry waits to be applied: from there on this member lags.
     fn lags_from(&mut self) -> Index {
         Index::MAX
     }

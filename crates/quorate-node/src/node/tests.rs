@@ -3,6 +3,8 @@ use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
 use crate::group::Group;
 use crate::host::{Answer, Deaf, HostCtx};
 use crate::link::{node_uuid, Link};
+use crate::order::queue::Popped;
+use crate::order::Event;
 use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
@@ -10,8 +12,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_certify::votes::Ballot;
 use quorate_certify::{
-    flags, Constants, Header, Kind, Rules, Sequenced, StateRequest, VoteAct, VoteMessage, WriteSet,
-    WriteSetBuilder,
+    flags, Constants, Header, Kind, PartsOf, Rules, Sequenced, StateRequest, VoteAct, VoteMessage,
+    WriteSet, WriteSetBuilder,
 };
 use quorate_consensus::{Index, MemberId, LEVEL};
 use quorate_live::{
@@ -266,6 +268,31 @@ fn a_joiner_waits_for_transactions_of_which_it_has_no_first_part() {
     assert!(!next(3, Header::part(other, 6, stream, 1)));
     assert!(!next(4, Header::part(other, 7, 9, 0)), "another, whose first part is here");
     assert!(next(5, Header::parts_end(other, 8, stream)));
+}
+
+#[test]
+fn the_parts_of_what_is_being_applied_are_kept_and_are_no_backlog() {
+    let node = at_four();
+    let mut sequencer = attached(&node, 1);
+    sequencer.apply(Committed::View { index: 6, view: view_of_two() }).unwrap();
+    let (other, stream) = (node_uuid(MemberId(2), 1), 4);
+    let mut entry = |index, header| {
+        let data = WriteSetBuilder::new().finish(&header);
+        sequencer.apply(Committed::Data { index, data, primary_term: None }).unwrap();
+        (sequencer.needs_from(), sequencer.lags_from())
+    };
+    assert_eq!(entry(7, Header::part(other, 1, stream, 0)), (7, Index::MAX));
+    assert_eq!(entry(8, Header::part(other, 2, stream, 1)), (7, Index::MAX));
+    let parts = Some(PartsOf { stream, count: 2, bytes: 0 });
+    let large = Header { parts, ..Header::transaction(other, 3, 1) };
+    assert_eq!(entry(9, large), (7, 9), "it waits");
+    let queue = &node.local.queue;
+    assert!(matches!(queue.pop(), Popped::Event(Event::Connect)));
+    queue.finish_exclusive();
+    let Popped::Event(Event::WriteSet(taken)) = queue.pop() else { panic!() };
+    assert_eq!(entry(10, Header::transaction(other, 4, 1)), (7, 10), "it is being applied");
+    node.local.part_places.done(taken.place.seqno);
+    assert_eq!(sequencer.needs_from(), 7, "it may not be on disk");
 }
 
 #[test]

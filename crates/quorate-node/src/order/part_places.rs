@@ -84,12 +84,6 @@ impl PartPlaces {
         self.any.store(false, SeqCst);
     }
 
-    /// The first entry of a transaction that is not done.
-    pub fn first_waiting(&self) -> Option<u64> {
-        let inner = self.inner.lock();
-        inner.waiting.values().filter_map(|places| places.iter().min()).min().copied()
-    }
-
     /// The first entry that may have to be read again.
     pub fn first_index(&self) -> Option<u64> {
         let mut inner = self.inner.lock();
@@ -119,7 +113,7 @@ mod tests {
         assert_eq!((places.first_index(), places.of(5)), (Some(2), None));
         let long_ago = Instant::now() - 2 * FLUSHED_AFTER;
         places.inner.lock().done[0].0 = long_ago;
-        assert_eq!((places.first_index(), places.first_waiting()), (Some(9), Some(9)));
+        assert_eq!(places.first_index(), Some(9));
         places.discard_upto(7);
         places.note(7, Box::from([9]));
         assert!(places.first_index().is_none() && !places.any.load(SeqCst));
