@@ -1,19 +1,20 @@
-//! A connection to the group: the member, the identity of its process, what it has proposed, and how far
-//! the sequencer is.
+//! A connection to the group: the member, the identity of its process, and what it has proposed.
 
 pub mod ends;
 pub mod giving_up;
 mod open_streams;
 mod own_parts;
+mod progress;
 mod room;
 pub mod severed;
 
 use self::ends::Ends;
 use self::giving_up::KinEpoch;
 use self::own_parts::OwnParts;
+use self::progress::SequencerProgress;
 use self::room::Room;
 use self::severed::Severed;
-use crate::blocking::{self, Condvar, Mutex, MutexGuard};
+use crate::blocking::{self, Mutex, MutexGuard};
 use crate::fate::trx::{Fate, Handle, Trx};
 use crate::flow::Flow;
 use crate::group::Group;
@@ -22,9 +23,9 @@ use crate::start::genesis::Genesis;
 use quorate_certify::process_uuid;
 use quorate_consensus::level::Level;
 use quorate_consensus::MemberId;
-use quorate_live::{GroupError, View};
+use quorate_live::GroupError;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -281,128 +282,4 @@ impl Link {
 /// take an outcome of its forgotten life for its own, nor what that wrote for something that it has seen.
 fn life_began() -> Duration {
     Duration::from_nanos(blocking::unix_nanos().max(1))
-}
-
-/// How far the sequencer is, and the first view with this process in it.
-pub struct SequencerProgress {
-    inner: Mutex<Reached>,
-    changed: Condvar,
-    waiting: AtomicU64,
-    seqno: AtomicI64,
-}
-
-struct Reached {
-    index: u64,
-    first_view: Option<(i64, View)>,
-    start_members: Vec<u128>,
-    /// Large transactions are open whose first parts are not in the log here.
-    headless: bool,
-}
-
-impl SequencerProgress {
-    fn new() -> Self {
-        let start_members = Vec::new();
-        Self {
-            inner: Mutex::new(Reached {
-                index: 0,
-                first_view: None,
-                start_members,
-                headless: false,
-            }),
-            changed: Condvar::new(),
-            waiting: AtomicU64::new(0),
-            seqno: AtomicI64::new(-1),
-        }
-    }
-
-    /// The last seqno given out by the sequencer. Published before its fate or event is.
-    pub fn seqno(&self) -> i64 {
-        self.seqno.load(Ordering::Acquire)
-    }
-
-    pub fn set_seqno(&self, seqno: i64) {
-        self.seqno.store(seqno, Ordering::Release);
-    }
-
-    pub fn set_index(&self, index: u64) {
-        self.inner.lock().index = index;
-        if self.waiting.load(Ordering::Acquire) > 0 {
-            self.changed.notify_all();
-        }
-    }
-
-    pub fn index(&self) -> u64 {
-        self.inner.lock().index
-    }
-
-    pub fn set_first_view(&self, seqno: i64, view: &View) {
-        let mut inner = self.inner.lock();
-        if inner.first_view.is_none() {
-            inner.first_view = Some((seqno, view.clone()));
-            self.changed.notify_all();
-        }
-    }
-
-    pub fn has_first_view(&self) -> bool {
-        self.inner.lock().first_view.is_some()
-    }
-
-    /// Who was in the view that holds where the database stands; none before the first view.
-    pub fn start_members(&self) -> Vec<u128> {
-        self.inner.lock().start_members.clone()
-    }
-
-    pub fn set_start_members(&self, members: Vec<u128>) {
-        self.inner.lock().start_members = members;
-    }
-
-    pub fn set_headless(&self, headless: bool) {
-        self.inner.lock().headless = headless;
-        self.changed.notify_all();
-    }
-
-    /// Blocks until all open transactions can be read whole in the log here; false: not in time.
-    pub fn wait_whole(&self, deadline: Instant, give_up: impl Fn() -> bool) -> bool {
-        let mut inner = self.inner.lock();
-        while inner.headless && !give_up() {
-            if self.changed.wait_until(&mut inner, deadline).timed_out() {
-                break;
-            }
-        }
-        !inner.headless
-    }
-
-    pub fn wake(&self) {
-        let _inner = self.inner.lock();
-        self.changed.notify_all();
-    }
-
-    /// Blocks until the group has a view with this process in it; `None` if `give_up`.
-    pub fn wait_first_view(&self, give_up: impl Fn() -> bool) -> Option<(i64, View)> {
-        let mut inner = self.inner.lock();
-        loop {
-            if let Some(found) = &inner.first_view {
-                return Some(found.clone());
-            }
-            if give_up() {
-                return None;
-            }
-            self.changed.wait(&mut inner);
-        }
-    }
-
-    /// Blocks until the sequencer has passed `index`; the seqno reached, or `None` in time.
-    fn wait_index(&self, index: u64, deadline: Instant, give_up: impl Fn() -> bool) -> Option<i64> {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        let mut inner = self.inner.lock();
-        while inner.index < index && !give_up() {
-            if self.changed.wait_until(&mut inner, deadline).timed_out() {
-                break;
-            }
-        }
-        let reached = inner.index >= index;
-        drop(inner);
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        reached.then(|| self.seqno())
-    }
 }
