@@ -42,6 +42,14 @@ pub struct Rules {
     pub votes: votes::Rule,
 }
 
+impl Rules {
+    /// `counts_majorities`: all members know [`votes::Rule::Majority`].
+    pub fn new(primary_term: Option<u64>, counts_majorities: bool) -> Self {
+        let votes = if counts_majorities { votes::Rule::Majority } else { votes::Rule::Cast };
+        Self { primary_term, votes }
+    }
+}
+
 pub struct Sequenced {
     pub certifier: Certifier,
     pub votes: Votes,

@@ -45,16 +45,6 @@ pub enum Rule {
     Majority,
 }
 
-impl Rule {
-    /// By whether all members of the group know that rule.
-    pub fn of(is_known: bool) -> Rule {
-        match is_known {
-            true => Rule::Majority,
-            false => Rule::Cast,
-        }
-    }
-}
-
 /// What one member has to say on one seqno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ballot {

@@ -5,7 +5,7 @@
 
 use crate::source::Source;
 use bytes::Bytes;
-use quorate_certify::votes::{Ballot, Rule};
+use quorate_certify::votes::Ballot;
 use quorate_certify::{
     flags, Constants, Header, KeyType, Kind, Limits, Outcome, PartsOf, Rules, Sequenced,
     Sequencing, StateOutcome, StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
@@ -60,7 +60,7 @@ fn beginning(source: &mut Source<'_>) -> Sequenced {
 /// What became of an entry, in words.
 fn said(state: &mut Sequenced, index: u64, entry: Bytes, primary_term: Option<u64>) -> String {
     // Under both, one after the other.
-    let rules = Rules { primary_term, votes: Rule::of(index % 2 == 0) };
+    let rules = Rules::new(primary_term, index % 2 == 0);
     match state.entry(index, entry, rules) {
         Ok(Sequencing::WriteSet(_, verdict, parts)) => {
             assert!(verdict.depends_on < verdict.seqno);

@@ -21,10 +21,9 @@ use crate::transfer::Transfer;
 use crate::votes::Votes;
 use crate::withdraw::Withdrawal;
 use bytes::Bytes;
-use quorate_certify::votes::{Answer, Rule};
 use quorate_certify::{
-    flags, Kind, Limits, Outcome, Places, Rules, Sequenced, Sequencing, Verdict, VoteMessage,
-    WriteSet,
+    flags, votes::Answer, Kind, Limits, Outcome, Places, Rules, Sequenced, Sequencing, Verdict,
+    VoteMessage, WriteSet,
 };
 use quorate_consensus::level::VOTES_BY_MAJORITY;
 use quorate_live::{Committed, KeptLog, StateMachine, View};
@@ -323,8 +322,7 @@ impl StateMachine for Sequencer {
         }
         match entry {
             Committed::Data { data, primary_term, level, .. } => {
-                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
-                self.data(index, data, Rules { primary_term, votes })?;
+                self.data(index, data, Rules::new(primary_term, level >= VOTES_BY_MAJORITY))?;
             }
             Committed::View { view, .. } => self.view(index, view),
         }

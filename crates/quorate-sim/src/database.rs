@@ -3,7 +3,6 @@
 
 use crate::oracle::rows::Row;
 use bytes::Bytes;
-use quorate_certify::votes::Rule;
 use quorate_certify::{
     flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Rules, Seqno, Sequenced,
     Sequencing, WriteSet, WriteSetBuilder,
@@ -170,7 +169,7 @@ impl Database {
         data: Bytes,
         (primary_term, level): (Option<Term>, Level),
     ) -> Result<Decision, String> {
-        let rules = Rules { primary_term, votes: Rule::of(level >= VOTES_BY_MAJORITY) };
+        let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
         let sequencing = self.state.entry(index, data, rules).map_err(|e| e.to_string())?;
         let Sequencing::WriteSet(write_set, verdict, _) = sequencing else {
             return Err("no write set".into());

@@ -2,7 +2,6 @@
 
 use super::disk::Disk;
 use crate::certify::LIMITS;
-use quorate_certify::votes::Rule;
 use quorate_certify::{Rules, Sequenced};
 use quorate_consensus::level::VOTES_BY_MAJORITY;
 use quorate_consensus::{Entry, EntryKind, Index, LEVEL};
@@ -52,8 +51,8 @@ impl Machine {
         let is_data = entry.kind == EntryKind::Data;
         match self.feed.entry(entry)? {
             Some(Committed::Data { index, data, primary_term, level }) => {
-                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
-                let known = self.state.entry(index, data, Rules { primary_term, votes });
+                let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
+                let known = self.state.entry(index, data, rules);
                 if let Err(error) = known.map(|_| ()).map_err(|error| (error.is_newer(), error)) {
                     if error.0 {
                         return Err(error.1.to_string());

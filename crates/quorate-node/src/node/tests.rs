@@ -278,7 +278,7 @@ fn the_parts_of_what_is_being_applied_are_kept_and_are_no_backlog() {
     let (other, stream) = (node_uuid(MemberId(2), 1), 4);
     let mut entry = |index, header| {
         let data = WriteSetBuilder::new().finish(&header);
-        sequencer.apply(Committed::Data { index, data, primary_term: None }).unwrap();
+        sequencer.apply(Committed::Data { index, data, primary_term: None, level: LEVEL }).unwrap();
         (sequencer.needs_from(), sequencer.lags_from())
     };
     assert_eq!(entry(7, Header::part(other, 1, stream, 0)), (7, Index::MAX));

@@ -2,7 +2,6 @@
 //! from a snapshot. No database, and nobody to tell.
 
 use bytes::Bytes;
-use quorate_certify::votes::Rule;
 use quorate_certify::{process_uuid, Constants, Rules, Sequenced};
 use quorate_consensus::level::VOTES_BY_MAJORITY;
 use quorate_live::{Committed, StateMachine};
@@ -31,8 +30,8 @@ impl StateMachine for LogMachine {
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
         match entry {
             Committed::Data { index, data, primary_term, level } => {
-                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
-                match self.state.entry(index, data, Rules { primary_term, votes }) {
+                let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
+                match self.state.entry(index, data, rules) {
                     Err(error) if error.is_newer() => return Err(error.to_string()),
                     // What else cannot be read is passed over by every member alike.
                     Ok(_) | Err(_) => {}
