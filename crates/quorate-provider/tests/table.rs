@@ -4,6 +4,8 @@ use libc::{c_char, c_int, c_void};
 use quorate::abi::*;
 use quorate::ffi::wsrep_loader;
 use std::ffi::{CStr, CString};
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Mutex;
 
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -11,6 +13,24 @@ static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 unsafe extern "C" fn logger(_level: c_int, text: *const c_char) {
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
     LOG.lock().unwrap().push(text);
+}
+
+unsafe extern "C" fn connected(_: *mut c_void, _view: *const c_void) -> wsrep_cb_status_t {
+    CB_SUCCESS
+}
+
+unsafe extern "C" fn view(
+    _: *mut c_void,
+    _applier: *mut c_void,
+    _view: *const c_void,
+    _state: *const c_char,
+    _bytes: usize,
+) -> wsrep_cb_status_t {
+    CB_SUCCESS
+}
+
+unsafe extern "C" fn synced(_: *mut c_void) -> wsrep_cb_status_t {
+    CB_SUCCESS
 }
 
 struct Table(Box<std::mem::MaybeUninit<wsrep_t>>);
@@ -27,8 +47,13 @@ impl Table {
     }
 
     fn init(&mut self, options: &str) -> wsrep_status_t {
+        self.init_in(Path::new("/nowhere"), options)
+    }
+
+    fn init_in(&mut self, dir: &Path, options: &str) -> wsrep_status_t {
         let c = |s: &str| CString::new(s).unwrap();
-        let (name, address, dir, options) = (c("n1"), c("127.0.0.1"), c("/nowhere"), c(options));
+        let dir = c(dir.to_str().unwrap());
+        let (name, address, options) = (c("n1"), c("127.0.0.1"), c(options));
         let state = wsrep_gtid_t { uuid: wsrep_uuid_t::default(), seqno: -1 };
         let args = wsrep_init_args {
             app_ctx: std::ptr::null_mut(),
@@ -41,17 +66,35 @@ impl Table {
             state_id: &state,
             state: std::ptr::null(),
             logger_cb: Some(logger),
-            connected_cb: None,
-            view_cb: None,
+            connected_cb: Some(connected),
+            view_cb: Some(view),
             sst_request_cb: None,
             encrypt_cb: std::ptr::null(),
             apply_cb: None,
             unordered_cb: std::ptr::null(),
             sst_donate_cb: None,
-            synced_cb: None,
+            synced_cb: Some(synced),
         };
         let w = self.ptr();
         unsafe { ((*w).init)(w, &args) }
+    }
+
+    fn connect(&mut self, url: &str) -> wsrep_status_t {
+        let c = |s: &str| CString::new(s).unwrap();
+        let (cluster, url, donor, w) = (c("c"), c(url), c(""), self.ptr());
+        unsafe { ((*w).connect)(w, cluster.as_ptr(), url.as_ptr(), donor.as_ptr(), true) }
+    }
+
+    /// With one applier, which ends with the connection.
+    fn connect_and_leave(&mut self, url: &str) {
+        assert_eq!(self.connect(url), status::OK, "{url}");
+        let w = self.ptr();
+        let (address, recv) = (w.expose_provenance(), unsafe { (*w).recv });
+        let applier = std::thread::spawn(move || unsafe {
+            recv(std::ptr::with_exposed_provenance_mut(address), std::ptr::null_mut())
+        });
+        assert_eq!(unsafe { ((*w).disconnect)(w) }, status::OK);
+        assert_eq!(applier.join().unwrap(), status::OK);
     }
 
     fn options(&mut self) -> String {
@@ -103,6 +146,35 @@ fn options_and_statistics_live_from_init_to_free_and_free_may_come_twice() {
     }
     table.free();
     table.free();
+}
+
+/// By `SET GLOBAL wsrep_cluster_address`: what `wsrep_provider_options` refuses while the server runs.
+#[test]
+fn once_connected_an_address_changes_nothing_that_is_read_at_the_start() {
+    let dir = std::env::temp_dir().join(format!("quorate-address-{}", std::process::id()));
+    let (data, log) = (dir.join("data"), dir.join("log"));
+    std::fs::create_dir_all(&data).unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut table = Table::load();
+    assert_eq!(table.init_in(&data, &format!("base_port={port}")), status::OK);
+    // The first one may say all, and so may the next if that was wrong.
+    let inside = format!("gcomm://?quorate.dir={}", data.join("log").display());
+    assert_eq!(table.connect(&inside), status::NODE_FAIL);
+    let first = format!("gcomm://?quorate.dir={}&pc.weight=2", log.display());
+    table.connect_and_leave(&first);
+    let before = table.options();
+    let others = [("socket.dynamic", "yes"), ("quorate.insecure", "yes"), ("quorate.dir", "/x")];
+    for (name, value) in others {
+        let address = format!("gcomm://?pc.weight=3&{name}={value}");
+        assert_eq!(table.connect(&address), status::NODE_FAIL);
+        assert_eq!(table.options(), before, "nothing was changed");
+        let told = format!("Node 'n1' cannot join: wsrep_cluster_address: '{name}' is '");
+        assert!(LOG.lock().unwrap().iter().any(|line| line.starts_with(&told)), "{told}");
+    }
+    table.connect_and_leave(&format!("{first}&base_port={port}&pc.weight=3"));
+    assert!(table.options().contains("pc.weight = 3;"));
+    table.free();
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 /// Before the node is connected; a server that calls it at another time is told no.

@@ -95,6 +95,8 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
         group.close();
         return Err(observer.not_ours.lock().take().map_or(e, ConnectError::NotOurs));
     }
+    // A server that was started without an address gets its first one by SQL, perhaps after one that was wrong.
+    provider.options.lock().begin();
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! refused.
 
 mod at_rest;
+mod begun;
 mod settings;
 mod table;
 pub mod values;
@@ -19,7 +20,7 @@ use self::values::{
 };
 use quorate_consensus::PRIORITY_MAX;
 use quorate_live::{page, Operators, Security, SecurityError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
 use Kind::{Bool, Integer, Period, Retention, Size, Text};
@@ -41,6 +42,12 @@ pub enum OptionError {
     BadOperators { reason: String },
     #[error("wsrep_provider_options: '{name}' cannot be changed while the server runs: set it in the configuration file and restart the node")]
     NotLive { name: String },
+    #[error(
+        "wsrep_cluster_address: '{name}' is '{present}' and cannot be changed while the server runs. Nothing was \
+         changed, no data is affected, and this node is not connected to its group. Take the option out of the \
+         address to connect it; or set it in the configuration file, and restart the node"
+    )]
+    Begun { name: String, present: String },
     #[error("wsrep_provider_options: '{name}' is a command for a running node: SET GLOBAL wsrep_provider_options = '{name}=...'; take it out of the configuration file")]
     OnlyLive { name: String },
 }
@@ -54,20 +61,23 @@ pub struct Options {
     values: BTreeMap<&'static str, String>,
     /// Accepted Galera options without an effect, in the order given.
     pub ignored: Vec<&'static str>,
-    /// Those that were given, whatever their value.
-    given: BTreeSet<&'static str>,
+    /// Those that were given, as they were: of some the node has learnt another value since.
+    given: BTreeMap<&'static str, String>,
+    /// What is read at the start has been read.
+    begun: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let values = SPECS.iter().map(|s| (s.name, s.default.to_string())).collect();
-        Self { values, ignored: Vec::new(), given: BTreeSet::new() }
+        Self { values, ignored: Vec::new(), given: BTreeMap::new(), begun: false }
     }
 }
 
 impl Options {
-    /// Parses `name=value; name=value`; all or nothing. With `running`, only live ones may change.
-    /// Gives back the commands among them, to be carried out now.
+    /// Parses `name=value; name=value`; all or nothing. With `running`, or once the node has begun, only live
+    /// ones may change. Gives back the commands among them, to be carried out now; there are none unless
+    /// `running`.
     pub fn set(&mut self, text: &str, running: bool) -> Result<Vec<GivenCommand>, OptionError> {
         let mut next = self.clone();
         let mut commands = Vec::new();
@@ -106,13 +116,13 @@ impl Options {
             let (name, value) = (name.into(), value.into());
             return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 255" });
         }
-        if running && spec.effect == Start && self.text(spec.name) != value {
-            return Err(OptionError::NotLive { name: name.to_string() });
+        if spec.effect == Start && (running || self.begun) {
+            return self.check_same(spec.name, value, running);
         }
         if spec.effect == Ignored && !self.ignored.contains(&spec.name) {
             self.ignored.push(spec.name);
         }
-        self.given.insert(spec.name);
+        self.given.insert(spec.name, value.to_string());
         self.values.insert(spec.name, value.to_string());
         Ok(())
     }
@@ -130,7 +140,7 @@ impl Options {
 
     /// Whatever its value.
     pub fn was_given(&self, name: &str) -> bool {
-        self.given.contains(name)
+        self.given.contains_key(name)
     }
 
     /// A value as the server set it or as the node learnt it (base_host and the like).
