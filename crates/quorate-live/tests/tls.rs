@@ -155,6 +155,46 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
     assert!(error.contains("no name!"), "{error}");
 }
 
+/// Companies have one for all their servers of a domain, whoever runs them.
+#[test]
+fn a_wildcard_is_nobodys_name() {
+    let authority = Authority::new("wildcard");
+    let listed = ["db1.example.com", "DB2.example.com.", "127.0.0.3"].map(str::to_owned);
+    let operators: Operators = "ops.example.com".parse().unwrap();
+    let issued = |at: usize, names: &str| authority.issue_to(&format!("n{at}"), names);
+    let wildcard = "DNS:*.example.com";
+    let shown =
+        ["DNS:Db1.Example.COM", "DNS:*.example.com,DNS:db2.example.com", "IP:127.0.0.3", wildcard];
+    let mut cluster = Cluster::new("tls-wildcard", 4);
+    for (at, names) in shown.into_iter().enumerate() {
+        let known = TlsOptions { names: listed.to_vec(), ..issued(at, names) };
+        let node = &mut cluster.nodes[at];
+        node.options.security = Security::Certificates(known.clone());
+        node.options.operators = operators.clone();
+        if names != wildcard {
+            node.start().unwrap();
+            node.joined();
+            continue;
+        }
+        let error = node.start().unwrap_err().to_string();
+        assert!(error.contains("n3-cert.pem") && error.contains("a wildcard"), "{error}");
+        // It says nothing of names itself, and is refused all the same.
+        node.options.security = Security::Certificates(TlsOptions { names: Vec::new(), ..known });
+        node.start().unwrap();
+        node.cannot_join();
+    }
+    cluster.nodes[0].wait("the reason", |node| node.has_line("a wildcard"));
+    let address = cluster.nodes[0].options.listen.clone();
+    let ask = |names: &str| {
+        let tls = authority.issue_to("operator", names);
+        Operating::new(&OperatorIdentity::Certificate(tls)).unwrap().ask(&address, &Request::Status)
+    };
+    let answered = ask(wildcard);
+    assert!(answered.is_err(), "{answered:?}");
+    let answered = ask("DNS:OPS.example.com").unwrap().answer;
+    assert!(matches!(answered, Answer::Status(_)), "{answered:?}");
+}
+
 #[test]
 fn the_end_of_a_certificate_is_told_in_time() {
     let authority = Authority::new("expiry");
@@ -277,7 +317,7 @@ fn an_operators_certificate_makes_no_member_and_a_members_no_operator() {
     cluster.nodes[1].kill();
 
     // Who is both is neither, and a list that makes somebody both is not taken.
-    let both = TlsOptions { names: vec!["ops.example".into()], ..member };
+    let both = TlsOptions { names: vec!["OPS.example".into()], ..member };
     cluster.nodes[1].options.security = Security::Certificates(both);
     cluster.nodes[1].options.operators = operators;
     let error = cluster.nodes[1].start().unwrap_err().to_string();

@@ -37,7 +37,7 @@ pub struct TlsOptions {
     /// for whom one of those behind it has signed.
     pub ca: Option<PathBuf>,
     /// What the CA's certificates of members are for: DNS names or IP addresses, any of which a certificate has
-    /// to have as an alternative name. Empty: whatever the CA signed.
+    /// to have as an alternative name; a wildcard has none of them. Empty: whatever the CA signed.
     pub names: Vec<String>,
     /// Lists of certificates that were revoked before their end.
     pub crl: Option<PathBuf>,

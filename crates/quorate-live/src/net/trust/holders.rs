@@ -2,14 +2,17 @@
 //!
 //! Invariant: nobody is both. A certificate for an operator's name makes no member, and one that also has a
 //! member's name makes neither; of the two lists, no name stands in both.
+//!
+//! A certificate has a name only if the name stands in it as it stands in the list, in small letters or capitals. As
+//! clients check servers, `*.example.com` would have the names of all hosts of the domain, and whoever runs the
+//! company's web server would be a member.
 
 use super::names::key_of;
 use super::operators::{OperatorId, Operators};
+use super::x509::{AltName, Contents};
 use crate::error::GroupError;
 use quorate_consensus::KeyId;
-use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::server::ParsedCertificate;
 use rustls::Error;
 
 /// Whose a certificate is.
@@ -24,8 +27,8 @@ pub(crate) struct Holders {
     /// Taken as they are, whatever names they have.
     trusted: Vec<CertificateDer<'static>>,
     /// Empty: whatever the CA signed is a member's, if it is no operator's.
-    members: Vec<ServerName<'static>>,
-    operators: Vec<(ServerName<'static>, OperatorId)>,
+    members: Vec<AltName>,
+    operators: Vec<(AltName, OperatorId)>,
 }
 
 impl Holders {
@@ -34,21 +37,17 @@ impl Holders {
         operators: &Operators,
         trusted: Vec<CertificateDer<'static>>,
     ) -> Result<Holders, GroupError> {
-        let parsed = |name: &str, option| {
-            let name = name.to_owned();
-            ServerName::try_from(name.clone()).map_err(|_| GroupError::BadName { name, option })
-        };
-        let listed = operators.listed().iter();
-        let operators = listed.map(|operator| {
-            // As names in certificates are compared.
-            if members.iter().any(|name| name.eq_ignore_ascii_case(&operator.name)) {
-                return Err(GroupError::TwoRoles { name: operator.name.clone() });
+        let members = members.iter().map(|name| listed(name, "quorate.ssl_names"));
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let operators = operators.listed().iter().map(|operator| {
+            let name = listed(&operator.name, "quorate.operators")?;
+            match members.contains(&name) {
+                true => Err(GroupError::TwoRoles { name: operator.name.clone() }),
+                false => Ok((name, operator.clone())),
             }
-            Ok((parsed(&operator.name, "quorate.operators")?, operator.clone()))
         });
         let operators = operators.collect::<Result<_, _>>()?;
-        let members = members.iter().map(|name| parsed(name, "quorate.ssl_names"));
-        Ok(Holders { trusted, members: members.collect::<Result<_, _>>()?, operators })
+        Ok(Holders { trusted, members, operators })
     }
 
     pub fn trusts(&self, shown: &CertificateDer<'_>) -> bool {
@@ -57,25 +56,17 @@ impl Holders {
 
     /// Whether the CA signed it for somebody who is to be talked to.
     pub fn check(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        let signed = ParsedCertificate::try_from(shown)?;
-        if self.members.is_empty()
-            || self.is_members(&signed)
-            || self.operator_of(&signed).is_some()
+        // Somebody who is known by nothing would be told apart from nobody.
+        let names = names_in(shown)?;
+        if self.members.is_empty() || self.is_members(&names) || self.operator_of(&names).is_some()
         {
-            return self.check_known(shown);
+            return Ok(());
         }
         Err(Error::General(
             "the certificate is none of a member's: it has none of the names that quorate.ssl_names \
-             lists, nor one of quorate.operators"
+             lists, nor one of quorate.operators (a wildcard does not count)"
                 .into(),
         ))
-    }
-
-    /// Somebody who is known by nothing would be told apart from nobody.
-    fn check_known(&self, shown: &CertificateDer<'_>) -> Result<(), Error> {
-        let unread =
-            |error| Error::General(format!("whom the certificate names cannot be read: {error}"));
-        key_of(shown).map(drop).map_err(unread)
     }
 
     /// What a member is known by that shows this certificate, which was checked.
@@ -92,9 +83,9 @@ impl Holders {
         if self.trusts(shown) {
             return Ok(Holder::Member(self.key_of(shown)));
         }
-        let signed = ParsedCertificate::try_from(shown)?;
-        match self.operator_of(&signed) {
-            Some(operator) if self.is_members(&signed) => Err(Error::General(format!(
+        let names = names_in(shown)?;
+        match self.operator_of(&names) {
+            Some(operator) if self.is_members(&names) => Err(Error::General(format!(
                 "the certificate has a member's name (quorate.ssl_names), and that of operator {} \
                  (quorate.operators): nobody is both",
                 operator.name
@@ -104,14 +95,32 @@ impl Holders {
         }
     }
 
-    fn is_members(&self, signed: &ParsedCertificate<'_>) -> bool {
-        self.members.iter().any(|name| verify_server_name(signed, name).is_ok())
+    fn is_members(&self, names: &[AltName]) -> bool {
+        self.members.iter().any(|name| names.contains(name))
     }
 
     /// With the least of the rights, where it has the names of several.
-    fn operator_of(&self, signed: &ParsedCertificate<'_>) -> Option<&OperatorId> {
-        let own =
-            self.operators.iter().filter(|(name, _)| verify_server_name(signed, name).is_ok());
+    fn operator_of(&self, names: &[AltName]) -> Option<&OperatorId> {
+        let own = self.operators.iter().filter(|(name, _)| names.contains(name));
         own.map(|(_, operator)| operator).min_by_key(|operator| operator.privilege)
+    }
+}
+
+fn names_in(shown: &CertificateDer<'_>) -> Result<Vec<AltName>, Error> {
+    let unread =
+        |error| Error::General(format!("whom the certificate names cannot be read: {error}"));
+    Contents::read(shown).map(|contents| contents.names).map_err(unread)
+}
+
+/// A name of an option's list, in the form of those in certificates.
+fn listed(name: &str, option: &'static str) -> Result<AltName, GroupError> {
+    match ServerName::try_from(name) {
+        Ok(ServerName::IpAddress(address)) => Ok(AltName::Ip(address.into())),
+        // At its end a dot says that nothing follows; certificates have none there.
+        Ok(ServerName::DnsName(name)) => {
+            let name = name.as_ref().to_ascii_lowercase();
+            Ok(AltName::Dns(name.trim_end_matches('.').to_owned()))
+        }
+        _ => Err(GroupError::BadName { name: name.to_owned(), option }),
     }
 }
