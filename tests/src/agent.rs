@@ -4,8 +4,10 @@ use crate::cluster::{command_path, TestCluster};
 use anyhow::{Context, Result};
 use quorate_lab::server::secret_in;
 use serde_json::Value;
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,7 +29,9 @@ impl Agent {
             let (secret, out) = (secret.display().to_string(), credential.display().to_string());
             let new = ["operator", "new", "agent", "--secret-file", &secret, "--out", &out];
             cluster.quorate(&new)?;
-            std::fs::write(&token, TOKEN)?;
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&token)?;
+            file.write_all(TOKEN.as_bytes())?;
         }
         let mut child = Command::new(command_path())
             .args(["agent", "--listen", "127.0.0.1:0", "--member"])

@@ -66,8 +66,9 @@ pub use group::{Group, StartingPoint};
 pub use host::{CommitLatencyReport, CommitReport, KeptLog, Observer, ServerReport, StateMachine};
 pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{
-    https, parse_bool, Credential, Expiry, Https, OperatorId, OperatorIdentity, Operators,
-    Privilege, Secret, SecretOptions, Security, SecurityError, TlsOptions, TransferFiles,
+    https, parse_bool, read_private, Credential, Expiry, Https, OperatorId, OperatorIdentity,
+    Operators, Privilege, Secret, SecretOptions, Security, SecurityError, TlsOptions,
+    TransferFiles,
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};

@@ -64,7 +64,7 @@ pub struct Agent {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     pub stale: f64,
 
-    /// A file with the token of those who may give orders [default: nobody may]
+    /// A file with the token of those who may give orders, which only its owner may read [default: nobody may]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

@@ -5,7 +5,8 @@ use crate::failure::{Failure, OK, USAGE};
 use crate::remote::operating;
 use anyhow::{Context, Result};
 use quorate_agent::{Agent, Options, TlsFiles};
-use std::fs;
+use quorate_live::read_private;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,14 +45,52 @@ pub fn agent(args: &Args) -> Result<u8> {
 }
 
 fn token(file: &Path) -> Result<String> {
-    let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-    let token = text.trim();
-    if token.len() < TOKEN_BYTES_MIN {
-        let message = format!(
-            "{}: a token has at least {TOKEN_BYTES_MIN} characters; make one: openssl rand -hex 32",
+    // So that a file of another account's is told as such.
+    File::open(file).with_context(|| format!("reading {}", file.display()))?;
+    let token = read_private(file).and_then(|text| match text.trim() {
+        short if short.len() < TOKEN_BYTES_MIN => Err(format!(
+            "a token has at least {TOKEN_BYTES_MIN} characters; make one: openssl rand -hex 32"
+        )),
+        token => Ok(token.to_owned()),
+    });
+    let told = |reason| {
+        format!(
+            "the file {} cannot be used as the token of those who may give orders: {reason}. Mend it, or \
+             --token-file, which names it; the agent was not started, and neither the member nor its data is \
+             affected",
             file.display()
-        );
-        return Err(Failure::new(USAGE, message).into());
+        )
+    };
+    token.map_err(|reason| Failure::new(USAGE, told(reason)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::{exit_code, FAILED};
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        let file = std::env::temp_dir().join(format!("quorate-token-{}", std::process::id()));
+        let written = |text: &str, mode| {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            token(&file).map_err(|error| (exit_code(&error), error.to_string()))
+        };
+        let good = "0123456789abcdef\n";
+        assert_eq!(written(good, 0o600), Ok("0123456789abcdef".to_owned()));
+        assert_eq!(written(good, 0o400), Ok("0123456789abcdef".to_owned()));
+        for mode in [0o644, 0o604, 0o660] {
+            let (code, told) = written(good, mode).unwrap_err();
+            assert_eq!(code, USAGE);
+            let name = file.display().to_string();
+            assert!(told.contains(&name) && told.contains("chmod 600"), "{told}");
+        }
+        let (code, told) = written("too short", 0o600).unwrap_err();
+        assert!(code == USAGE && told.contains("openssl rand"), "{told}");
+        fs::remove_file(&file).unwrap();
+        assert_eq!(exit_code(&token(&file).unwrap_err()), FAILED);
     }
-    Ok(token.to_owned())
 }

@@ -42,8 +42,8 @@ pub use operators::{OperatorId, Operators, Privilege};
 pub(crate) use private_file::replace_alike;
 #[cfg(test)]
 pub(crate) use secret::tests::Folder;
-pub use secret::Secret;
 pub(crate) use secret::{random_bits, read_digits, write_private};
+pub use secret::{read_private, Secret};
 pub use transfer::TransferFiles;
 
 use crate::error::GroupError;

@@ -124,7 +124,7 @@ fn parse(text: &str) -> Result<Vec<[u8; BYTES]>, String> {
 }
 
 /// The text of a file that is for its owner alone; else why it cannot be used.
-pub(super) fn read_private(path: &Path) -> Result<String, String> {
+pub fn read_private(path: &Path) -> Result<String, String> {
     let read = || -> io::Result<(Metadata, String)> {
         let metadata = fs::metadata(path)?;
         if metadata.len() > FILE_BYTES_MAX {
