@@ -3,9 +3,9 @@
 //! One file per concern beside this one: [`election`] (timers, pre-vote, votes), [`heartbeat`]
 //! (rounds, check-quorum, lease), [`replicate`] (a leader sending), [`follower`] (everybody else
 //! receiving), [`believed`] (from whom a message counts), [`commit`], [`held`] (a commit that a
-//! follower counts), [`lags`] (of the databases above), [`read`], [`round_trips`], [`membership`],
-//! [`transfer`], [`transfer_target`], [`alone`] (one of two alone), [`forced`] (a majority given up
-//! for lost), [`status`] (a look inside).
+//! follower counts), [`awaited`] (who is told of a commit at once), [`lags`] (of the databases above),
+//! [`read`], [`round_trips`], [`membership`], [`transfer`], [`transfer_target`], [`alone`] (one of two
+//! alone), [`forced`] (a majority given up for lost), [`status`] (a look inside).
 //!
 //! Invariants:
 //! - `hard` never goes back (but for [`forced`]), and `Effects::hard_state` leaves with the first effects after a change.
@@ -14,6 +14,7 @@
 //!   votes nor acknowledgements, so it need not remember terms either.
 
 mod alone;
+mod awaited;
 mod believed;
 mod commit;
 mod election;
@@ -92,6 +93,8 @@ pub struct Consensus {
     reads: ForwardedReads,
     transfers: Transfers,
     lags: Lags,
+    /// Clients wait somewhere until other members have applied what is committed.
+    applying_awaited: bool,
     round_trips: RoundTrips,
     retired: bool,
 }
@@ -160,6 +163,7 @@ impl Consensus {
             reads,
             transfers: Transfers::new(now_ms),
             lags: Lags::default(),
+            applying_awaited: false,
             round_trips: RoundTrips::default(),
             retired: false,
             options,
@@ -226,7 +230,8 @@ impl Consensus {
         match event {
             Event::Tick => self.tick(fx),
             Event::Receive(message) => self.receive(message, fx),
-            Event::Propose(batch) => return self.propose(batch, fx),
+            Event::Propose(batch) => return self.propose(self.options.id, batch, fx),
+            Event::ProposeFor(member, batch) => return self.propose(member, batch, fx),
             Event::Persisted(position) => self.on_persisted(position, fx),
             Event::Fetched { to, from, entries } => self.on_fetched(to, from, entries, fx),
             Event::FetchUnavailable { to } => self.on_fetch_unavailable(to, fx),
@@ -249,6 +254,7 @@ impl Consensus {
             Event::Compacted(upto, _) => self.on_compacted(upto),
             Event::HostHangs(hangs) => self.host_hangs(hangs),
             Event::Lag { member, lag } => self.lags.set(member, lag),
+            Event::Awaited(awaited) => self.set_applying_awaited(awaited, fx),
             Event::StepDown => self.retire(fx),
         }
         Ok(())

@@ -80,6 +80,8 @@ pub enum Event {
     Receive(Message),
     /// Append these to the log, in order (leader only).
     Propose(Vec<Proposal>),
+    /// The same for another member, whose clients wait for these.
+    ProposeFor(MemberId, Vec<Proposal>),
     /// The log is on disk up to here: the log as it is *now*, counting every truncation and reset
     /// that the core wanted so far. A sync that was under way when entries were cut off says
     /// nothing of those, not even if the same entries were appended again meanwhile: the rewrite
@@ -124,6 +126,9 @@ pub enum Event {
     /// How far the database of a member (also of this one, as the others were told) is behind its log: 0 if hardly at
     /// all. `None`: that is not known any more. See `core/lags.rs`.
     Lag { member: MemberId, lag: Option<u8> },
+    /// Whether clients wait, on whatever member, until others have applied what is committed: then all are told of a
+    /// commit at once.
+    Awaited(bool),
     /// The log disk of this member failed: give up leadership, do not stand again.
     StepDown,
 }

@@ -46,6 +46,10 @@ pub(crate) struct Progress {
     pub commit_sent: Index,
     /// Up to where it was told that this leader has the log on its own disk.
     pub disk_shown: Index,
+    /// Up to where its clients wait to know what is committed.
+    pub awaited: Index,
+    /// A commit that it was not told of at once.
+    pub commit_owed: Index,
     /// When it was dropped from the configuration, if so: it still gets the log until it knows.
     pub departing_since_ms: Option<u64>,
 }
@@ -109,6 +113,8 @@ impl Progress {
             matched_at_reply: 0,
             commit_sent: 0,
             disk_shown: 0,
+            awaited: 0,
+            commit_owed: 0,
             departing_since_ms: None,
         }
     }

@@ -7,7 +7,7 @@
 //! - A follower commits what its leader says, as far as its log is known to equal the leader's; and what it
 //!   counts itself ([`super::held`]).
 
-use super::{held, Consensus, Leadership, Role};
+use super::{awaited, held, Consensus, Leadership, Role};
 use crate::effects::Effects;
 use crate::message::{Message, MessageBody};
 use crate::quorum;
@@ -61,10 +61,11 @@ impl Consensus {
     }
 
     /// Tells the commit index to all that were sent the entries, and neither learned it with those nor count it
-    /// themselves.
+    /// themselves; unless they may wait for the next ones (see [`awaited`]).
     pub(super) fn tell_commit(&mut self, fx: &mut Effects) {
         let (from, term, commit) = (self.options.id, self.hard.term, self.commit);
         let (config, config_index) = (self.configs.current(), self.configs.index());
+        let (may_withhold, last) = (self.may_withhold(), self.log.last().index);
         let Role::Leader(leadership) = &mut self.role else { return };
         // By an older configuration a follower may count otherwise, and at first it does not.
         let settled = config_index.max(leadership.noop);
@@ -73,7 +74,12 @@ impl Consensus {
                 && peer.disk_shown >= commit
                 && held::counts_with(config, from, peer.id);
             let told = commit.min(peer.end_sent());
-            if told > peer.commit_sent && !counts {
+            if told <= peer.commit_sent || counts {
+                continue;
+            }
+            if may_withhold && awaited::may_wait_for(peer, commit, last, &self.options) {
+                peer.commit_owed = commit;
+            } else {
                 peer.commit_sent = told;
                 let body = MessageBody::Heartbeat { commit: told, round: 0 };
                 fx.messages.push(Message { from, to: peer.id, term, body });

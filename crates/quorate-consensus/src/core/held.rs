@@ -93,17 +93,21 @@ impl Consensus {
         }
     }
 
-    /// The leader tells what it has on disk itself, unless the receiver knows that to be committed.
+    /// The leader tells what it has on disk itself, unless the receiver knows that to be committed. While more is on its
+    /// way to the disk, it tells only those whose clients wait: that will tell, or the commit (see [`super::awaited`]).
     pub(super) fn show_own_disk(&mut self, fx: &mut Effects) {
         let (from, term, matched) = (self.options.id, self.hard.term, self.log.persisted());
         let config = self.configs.current();
+        let may_withhold = self.may_withhold() && self.log.last().index > matched;
         let Role::Leader(leadership) = &mut self.role else { return };
         if !counts(config) || !config.is_voter(from) {
             return;
         }
         for to in with_clients(config) {
             let Some(peer) = leadership.peers.get_mut(&to) else { continue };
-            if peer.end_sent() >= matched && peer.commit_sent.max(peer.disk_shown) < matched {
+            let known = peer.commit_sent.max(peer.disk_shown);
+            let waits = !may_withhold || peer.awaited > known;
+            if peer.end_sent() >= matched && known < matched && waits {
                 peer.disk_shown = matched;
                 let body = MessageBody::AppendReply { matched };
                 fx.messages.push(Message { from, to, term, body });

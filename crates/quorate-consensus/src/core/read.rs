@@ -97,6 +97,8 @@ impl Consensus {
     }
 
     pub(super) fn on_remote_read(&mut self, member: MemberId, number: u64, fx: &mut Effects) {
+        // It will have to apply about as much: it is to hear of that meanwhile.
+        self.reads_await(member, self.log.last().index, fx);
         let expires_ms = self.now_ms.saturating_add(self.options.election_timeout_ms);
         self.take_question(Question { asker: Asker::Remote { member, number }, expires_ms }, fx);
     }
@@ -214,11 +216,12 @@ impl Consensus {
         }
     }
 
-    fn answer(&self, question: Question, index: Option<Index>, fx: &mut Effects) {
+    fn answer(&mut self, question: Question, index: Option<Index>, fx: &mut Effects) {
         match (question.asker, index) {
             (Asker::Local { ctx }, index) => fx.reads.push(ReadReady { ctx, index }),
             (Asker::Remote { member, number }, Some(index)) => {
                 self.send(member, MessageBody::ReadIndexReply { ctx: number, index }, fx);
+                self.reads_await(member, index, fx);
             }
             // The asker's own clock turns it away.
             (Asker::Remote { .. }, None) => {}

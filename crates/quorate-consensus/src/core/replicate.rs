@@ -50,6 +50,7 @@ impl Consensus {
 
     pub(super) fn propose(
         &mut self,
+        from: MemberId,
         batch: Vec<Proposal>,
         fx: &mut Effects,
     ) -> Result<(), StepError> {
@@ -59,6 +60,7 @@ impl Consensus {
             return Err(StepError::BadChange(hint.into()));
         }
         self.append_own(batch, fx);
+        self.awaits(from, self.log.last().index);
         Ok(())
     }
 
@@ -90,6 +92,9 @@ impl Consensus {
         let term = self.hard.term;
         for proposal in batch {
             let entry = proposal.into_entry(self.log.last().index + 1, term);
+            if entry.kind != EntryKind::Data {
+                self.all_await(entry.index);
+            }
             fx.append.push(entry.clone());
             self.log.append(entry);
         }

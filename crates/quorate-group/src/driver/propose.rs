@@ -37,7 +37,7 @@ impl Driver {
         }
         let is_member = self.config.members.contains_key(&from);
         if is_member {
-            let event = Event::Propose(batch.clone());
+            let event = Event::ProposeFor(from, batch.clone());
             if !matches!(self.step(event, out), Err(StepError::Transferring { .. })) {
                 return;
             }

@@ -2,7 +2,7 @@
 //! until others have applied something.
 //!
 //! A member says it with each heartbeat interval in which something changed, in place of a ping. Where clients of
-//! another member wait for it, it says each step at once.
+//! another member wait for it, it says each step at once; and then the core tells all members of a commit at once.
 //!
 //! Invariants:
 //! - nothing is waited for that a member said in an earlier life, or on an earlier connection: what it has applied may
@@ -40,6 +40,8 @@ pub(crate) struct Standings {
     shown_ms: u64,
     /// What the host was told of whether anybody waits for its server.
     awaited: bool,
+    /// What the core was told of whether anybody waits for any server.
+    any_awaited: bool,
 }
 
 struct Other {
@@ -118,6 +120,10 @@ impl Standings {
         let awaited = self.is_awaited();
         if std::mem::replace(&mut self.awaited, awaited) != awaited {
             out.notices.push(Notice::Awaited(awaited));
+        }
+        let any_awaited = awaited || self.own.is_some_and(|own| own.prompt);
+        if std::mem::replace(&mut self.any_awaited, any_awaited) != any_awaited {
+            driver.ignore_refusal(Event::Awaited(any_awaited), out);
         }
         if let Some(own) = self.own {
             let waiting = self.others.values().any(|other| other.waits_for(&own));

@@ -132,3 +132,34 @@ fn the_host_is_shown_all_that_is_known_once_a_second() {
     assert_eq!((certified, written, other.standing.backlog()), (70, 9, 70));
     assert!(shown.iter().all(|server| server.uncertified == commit), "none has passed anything");
 }
+
+/// A hundred batches, one each millisecond, where disks take longer, so that several are always under way.
+fn messages_of_a_load(world: &mut World, from: usize) -> Vec<usize> {
+    let leader = world.leader();
+    world.sync_ms = 3;
+    world.messages.clear();
+    for number in 0..100 {
+        world.propose(from, &format!("{number}"));
+        world.run_ms(1);
+    }
+    world.await_applied(&[0, 1, 2], &["99"]);
+    let followers = (0..3).filter(|at| *at != leader);
+    followers.map(|at| world.messages[&(leader, at)]).collect()
+}
+
+#[test]
+fn members_learn_of_commits_with_the_next_entries_unless_somebody_waits_for_them() {
+    let mut world = servers(3);
+    let leader = world.leader();
+    assert!(messages_of_a_load(&mut world, leader).iter().all(|count| *count >= 190));
+    world.nodes.iter_mut().for_each(|node| {
+        node.server = Some(Standing { prompt: false, ..SYNCED });
+    });
+    world.run_ms(500);
+    assert!(messages_of_a_load(&mut world, leader).iter().all(|count| *count < 120));
+    // It proposes for its clients: they wait.
+    let follower = (leader + 1) % 3;
+    let mut counts = messages_of_a_load(&mut world, follower);
+    counts.sort_unstable();
+    assert!(counts[0] < 120 && counts[1] >= 190, "{counts:?}");
+}

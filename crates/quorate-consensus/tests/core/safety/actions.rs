@@ -82,7 +82,15 @@ impl World {
             Proposal::new(EntryKind::Data, Bytes::from(data))
         });
         let batch = batch.collect();
-        self.feed(id, Event::Propose(batch));
+        let event = match self.rng.percent(20) {
+            true => Event::ProposeFor(self.any(), batch),
+            false => Event::Propose(batch),
+        };
+        self.feed(id, event);
+        if self.rng.percent(2) {
+            let awaited = self.rng.percent(50);
+            self.feed(id, Event::Awaited(awaited));
+        }
     }
 
     fn read(&mut self) {

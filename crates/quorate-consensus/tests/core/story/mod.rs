@@ -83,9 +83,9 @@ fn perform(stage: &mut Stage, command: &str) -> Outcome {
 /// Commands that are one event for one member.
 fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>, String> {
     Ok(Some(match (verb, args) {
-        ("propose", [_, words @ ..]) if !words.is_empty() => {
-            let data = words.iter().map(|word| word.as_bytes().to_vec().into());
-            Event::Propose(data.map(|data| Proposal::new(EntryKind::Data, data)).collect())
+        ("propose", [_, words @ ..]) if !words.is_empty() => Event::Propose(batch(words)),
+        ("forward", [_, from, words @ ..]) if !words.is_empty() => {
+            Event::ProposeFor(stage.id(from)?, batch(words))
         }
         ("change", [_, changes @ ..]) => Event::ChangeMembership(change(stage, changes)?),
         ("transfer", [_, to]) => Event::TransferLeadership(stage.id(to)?),
@@ -103,6 +103,8 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
         ("lag", [_, member, lag]) => {
             Event::Lag { member: stage.id(member)?, lag: Some(number(lag)? as u8) }
         }
+        ("await", [_]) => Event::Awaited(true),
+        ("await-no-more", [_]) => Event::Awaited(false),
         ("hang", [_]) => Event::HostHangs(true),
         ("unhang", [_]) => Event::HostHangs(false),
         ("fail-disk", [_]) => Event::StepDown,
@@ -111,13 +113,19 @@ fn local_event(stage: &Stage, verb: &str, args: &[&str]) -> Result<Option<Event>
     }))
 }
 
+fn batch(words: &[&str]) -> Vec<Proposal> {
+    let data = words.iter().map(|word| word.as_bytes().to_vec().into());
+    data.map(|data| Proposal::new(EntryKind::Data, data)).collect()
+}
+
 fn parse_rules(words: &[&str]) -> Result<Rules, String> {
     let mut rules = Rules::default();
     for word in words {
         match (*word, word.strip_prefix("zones=")) {
             ("forced", _) => rules.priorities = PriorityRule::Forced,
+            ("after", _) => rules.after = true,
             (_, Some(zones)) => rules.zones_min = number(zones)? as u8,
-            _ => return Err(format!("forced or zones=N expected, not {word}")),
+            _ => return Err(format!("forced, after or zones=N expected, not {word}")),
         }
     }
     Ok(rules)

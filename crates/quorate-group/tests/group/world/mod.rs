@@ -1,10 +1,10 @@
-//! Time, a network that delivers after a millisecond, and a disk that syncs after one: enough of a
+//! Time, a network that delivers after a millisecond, and a disk that syncs after one, or some: enough of a
 //! shell to run the machine, and nothing that goes wrong but what a test wants.
 
 mod node;
 
 use node::Node;
-use quorate_consensus::{EntryKind, MemberId, Proposal};
+use quorate_consensus::{EntryKind, LogPosition, MemberId, Proposal};
 use quorate_group::{
     Answer, Ask, AskAnswer, Author, EventKind, GroupStatus, Input, Link, LogFigures, Mandate,
     Options, Order, OrderNote, Output, Received, View,
@@ -25,6 +25,10 @@ pub struct World {
     links: BTreeSet<(usize, usize)>,
     /// Links that deliver nothing, and on which nothing can be dialled, without anybody being told.
     pub cut: BTreeSet<(usize, usize)>,
+    /// How many messages of the core came, from whom to whom.
+    pub messages: BTreeMap<(usize, usize), usize>,
+    /// How long a disk takes.
+    pub sync_ms: u64,
     next_order: u64,
 }
 
@@ -32,7 +36,8 @@ enum Event {
     Tick(usize),
     Dial(usize, usize),
     Deliver(usize, usize, Packet),
-    Synced(usize),
+    /// Up to here, if that is in the log then.
+    Synced(usize, LogPosition),
     Asked(usize, Ask),
     TakeIn(usize),
 }
@@ -45,8 +50,18 @@ impl World {
 
     pub fn with(count: usize, change: impl Fn(usize, &mut Options)) -> Self {
         let (nodes, links, cut) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let events = BTreeMap::new();
-        let mut world = World { now_ms: 0, nodes, events, next: 0, links, cut, next_order: 0 };
+        let (events, messages) = (BTreeMap::new(), BTreeMap::new());
+        let mut world = World {
+            now_ms: 0,
+            nodes,
+            events,
+            next: 0,
+            links,
+            cut,
+            messages,
+            sync_ms: 1,
+            next_order: 0,
+        };
         for at in 0..count {
             world.add(&change);
             world.order(at, Order::AwaitJoined, 10_000).unwrap();
@@ -264,11 +279,14 @@ impl World {
                 self.later(TICK_MS, Event::Tick(at));
             }
             Event::Deliver(from, to, packet) if self.links.contains(&(from, to)) => {
+                if matches!(packet, Packet::Consensus(_)) {
+                    *self.messages.entry((from, to)).or_default() += 1;
+                }
                 let from = self.nodes[from].id;
                 self.step(to, Input::Packet { from, packet });
             }
-            Event::Synced(at) => {
-                let position = self.nodes[at].log.synced();
+            Event::Synced(at, position) => {
+                let position = position.min(self.nodes[at].log.synced());
                 self.step(at, Input::Persisted(position));
             }
             Event::Dial(from, to) => self.dial(from, to),
@@ -361,7 +379,8 @@ impl World {
 
     pub fn carry_out(&mut self, at: usize, mut out: Output) {
         if self.nodes[at].log.write(&mut out) {
-            self.later(1, Event::Synced(at));
+            let position = self.nodes[at].log.synced();
+            self.later(self.sync_ms, Event::Synced(at, position));
         }
         let messages = out.effects.messages.drain(..).map(|m| (m.to, Packet::Consensus(m)));
         let packets: Vec<_> = messages.chain(out.packets.drain(..)).collect();
