@@ -2,7 +2,7 @@
 //! leaves between two steps.
 
 #[path = "../tests/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod operators;
 
 use bytes::Bytes;

@@ -87,11 +87,23 @@ impl Core {
         &self.hands
     }
 
-    /// As [`Core::with`], but wakes nobody to feed what is committed by that: the caller sees to it.
-    pub fn with_feeding(&self, work: impl FnOnce(&mut Member, u64, &mut Output)) {
+    /// As [`Core::with`], but wakes nobody to feed what is committed by that: `feed` sees to it, without the machine.
+    pub fn with_feeding(
+        &self,
+        work: impl FnOnce(&mut Member, u64, &mut Output),
+        feed: impl FnOnce(),
+    ) {
         let mut held = self.hold(self.machine.lock());
         self.carried_out(&mut held.locked, work);
-        self.finish(held, Feeds::Caller);
+        self.let_go(held, Feeds::Caller);
+        feed();
+        // The look that is due after letting go comes only now: if it came before, and found something, the feeder would
+        // have to be woken, for nothing where `feed` finds all of it brief. It comes whatever `feed` found. Nothing is
+        // lost by that: who handed in before the machine was let go of has set the flag by now (see `is_fresh`),
+        // and who did after that found it free, or with a thread that takes its own look after letting go.
+        if self.is_fresh() {
+            self.kick();
+        }
     }
 
     fn carried_out<T>(
@@ -122,7 +134,7 @@ impl Core {
     fn with_links<T>(&self, work: impl FnOnce(&mut Locked) -> T) -> T {
         let mut held = self.hold(self.machine.lock());
         let result = work(&mut held.locked);
-        self.finish(held, Feeds::Feeder);
+        self.finish(held);
         result
     }
 
@@ -181,40 +193,40 @@ impl Core {
     /// Takes in what waits, unless another thread holds the machine.
     pub fn kick(&self) {
         if let Some(locked) = self.machine.try_lock() {
-            self.finish(self.hold(locked), Feeds::Feeder);
+            self.finish(self.hold(locked));
         }
     }
 
-    /// Releases the machine: has what is committed fed, writes to the peers, and takes care of what other
-    /// threads handed in while they found the lock taken.
-    fn finish<'a>(&'a self, mut held: Held<'a>, mut feeds: Feeds) {
+    /// Releases the machine, and takes care of what other threads handed in while they found the lock taken.
+    fn finish<'a>(&'a self, mut held: Held<'a>) {
         loop {
-            self.drain(&mut held);
-            let (committed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
-            let answered = std::mem::take(&mut held.locked.answered);
-            held.whole = true;
-            drop(held);
-            answered.iter().for_each(Thread::unpark);
-            if let Some(index) = committed {
-                self.hands.gate.open(index);
-                if feeds == Feeds::Feeder {
-                    self.hands.gate.wake();
-                }
-            }
-            touched.iter().for_each(|peer| self.flush(peer));
+            self.let_go(held, Feeds::Feeder);
             if !self.is_fresh() {
                 return;
-            }
-            if feeds == Feeds::Caller {
-                // It may be some rounds until the caller gets to it.
-                feeds = Feeds::Feeder;
-                self.hands.gate.wake();
             }
             match self.machine.try_lock() {
                 Some(locked) => held = self.hold(locked),
                 None => return,
             }
         }
+    }
+
+    /// Releases the machine, has what is committed fed, and writes to the peers. What other threads hand in meanwhile is
+    /// the caller's to look for.
+    fn let_go(&self, mut held: Held<'_>, feeds: Feeds) {
+        self.drain(&mut held);
+        let (committed, touched) = (held.locked.feed.take(), held.locked.links.take_touched());
+        let answered = std::mem::take(&mut held.locked.answered);
+        held.whole = true;
+        drop(held);
+        answered.iter().for_each(Thread::unpark);
+        if let Some(index) = committed {
+            self.hands.gate.open(index);
+            if feeds == Feeds::Feeder {
+                self.hands.gate.wake();
+            }
+        }
+        touched.iter().for_each(|peer| self.flush(peer));
     }
 
     /// Writes what a thread with other things to do can write in passing.
@@ -289,3 +301,6 @@ impl Drop for Held<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

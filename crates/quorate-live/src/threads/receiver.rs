@@ -283,11 +283,12 @@ impl<'a> Receiver<'a> {
             return;
         }
         let (from, packets) = (self.from, &mut self.packets);
-        self.live.core.with_feeding(|machine, now_ms, out| {
+        let Live { core, feeding, .. } = self.live;
+        let hear = |machine: &mut quorate_group::Member, now_ms, out: &mut _| {
             for packet in packets.drain(..) {
                 machine.step(now_ms, Input::Packet { from, packet }, out);
             }
-        });
-        self.live.feeding.in_passing(&self.live.core);
+        };
+        core.with_feeding(hear, || feeding.in_passing(core));
     }
 }
