@@ -48,6 +48,8 @@ pub(crate) struct Core {
     intake: Mutex<Intake>,
     /// Something is in the intake that somebody waits for.
     fresh: AtomicBool,
+    /// Something is in the intake that nobody waits for: no reason to take the machine.
+    unhurried: AtomicBool,
 }
 
 struct Locked {
@@ -71,6 +73,7 @@ impl Core {
             machine: Mutex::new(locked),
             intake: Mutex::default(),
             fresh: AtomicBool::new(false),
+            unhurried: AtomicBool::new(false),
         }
     }
 
@@ -157,7 +160,7 @@ impl Core {
     /// Nobody waits for this to be taken in: whoever holds the machine next does it.
     pub fn decided(&self, serial: u64) {
         self.intake.lock().decided(serial);
-        self.fresh.store(true, Ordering::Relaxed);
+        self.unhurried.store(true, Ordering::Relaxed);
     }
 
     pub fn order(&self, id: u64, order: Order, deadline_ms: u64, mandate: Option<Mandate>) {
@@ -247,7 +250,7 @@ impl Core {
     }
 
     fn drain(&self, held: &mut Held<'_>) {
-        while self.take_fresh() {
+        while self.take_flags() {
             let locked = &mut *held.locked;
             self.intake.lock().hand_over(&mut locked.batch);
             locked.machine.take_in(self.hands.now_ms(), &mut locked.batch, &mut locked.out);
@@ -255,8 +258,12 @@ impl Core {
         }
     }
 
-    fn take_fresh(&self) -> bool {
-        self.fresh.load(Ordering::Relaxed) && self.fresh.swap(false, Ordering::SeqCst)
+    /// Whether anything is in the intake.
+    fn take_flags(&self) -> bool {
+        let take =
+            |flag: &AtomicBool| flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::SeqCst);
+        // Both: what there is is taken in at once.
+        take(&self.fresh) | take(&self.unhurried)
     }
 
     /// For the thread that has just let go of the machine. The fences here and in `set_fresh` order
