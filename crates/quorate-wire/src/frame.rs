@@ -170,6 +170,11 @@ impl Fragmenter {
         Self::new(packet.frame_type(), packet.encode())
     }
 
+    /// How much of the packet is in no frame yet.
+    pub fn bytes_left(&self) -> usize {
+        self.left
+    }
+
     /// Appends all that is left.
     pub fn all_frames(mut self, out: &mut Vec<u8>) {
         while self.next_frame(out) {}

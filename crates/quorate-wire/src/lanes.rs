@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - packets of one lane leave in the order in which they were pushed;
-//! - an urgent packet waits for one frame of a bulk packet at most, and bulk packets go one after the
-//!   other: a reader puts one together at a time.
+//! - an urgent packet waits for the write that is being gathered at most, which ends with the first frame that fills it,
+//!   and bulk packets go one after the other: a reader puts one together at a time.
 
 use crate::frame::Fragmenter;
 use crate::packet::Packet;
@@ -51,36 +51,53 @@ impl Lanes {
     }
 }
 
-/// Takes packets out of [`Lanes`], one at a time.
-pub type Pop = fn(&mut Lanes) -> Option<Packet>;
-
 /// Makes frames of what waits, for one write after the other.
 #[derive(Debug, Default)]
 pub struct Gatherer {
+    /// Taken for the next write.
+    urgent: Vec<Packet>,
+    /// Taken, and not begun yet.
+    bulk: VecDeque<Packet>,
     /// The rest of the bulk packet that is under way.
-    bulk: Option<Fragmenter>,
+    under_way: Option<Fragmenter>,
 }
 
 impl Gatherer {
     /// Nothing is left of what was taken.
     pub fn is_empty(&self) -> bool {
-        self.bulk.is_none()
+        self.urgent.is_empty() && self.bulk.is_empty() && self.under_way.is_none()
     }
 
-    /// Adds to `frames` until they fill one write, or nothing waits. Lanes that have a lock are to be
-    /// locked in `from` only: frames are made without it.
-    pub fn gather(&mut self, frames: &mut Vec<u8>, mut from: impl FnMut(Pop) -> Option<Packet>) {
+    /// Takes what fills one write. Lanes that have a lock need it for this only, once a write: frames are made without
+    /// it.
+    pub fn take(&mut self, lanes: &mut Lanes) {
+        let mut bytes = 0;
+        while bytes < WRITE_BYTES {
+            let Some(packet) = lanes.pop_urgent() else { break };
+            bytes += packet.size_hint();
+            self.urgent.push(packet);
+        }
+        bytes += self.under_way.as_ref().map_or(0, Fragmenter::bytes_left);
+        bytes += self.bulk.iter().map(Packet::size_hint).sum::<usize>();
+        while bytes < WRITE_BYTES {
+            let Some(packet) = lanes.pop_bulk() else { break };
+            bytes += packet.size_hint();
+            self.bulk.push_back(packet);
+        }
+    }
+
+    /// Adds frames of what was taken to `frames`, until they fill one write.
+    pub fn gather(&mut self, frames: &mut Vec<u8>) {
+        for packet in self.urgent.drain(..) {
+            Fragmenter::of(&packet).all_frames(frames);
+        }
         while frames.len() < WRITE_BYTES {
-            if let Some(packet) = from(Lanes::pop_urgent) {
-                Fragmenter::of(&packet).all_frames(frames);
-                continue;
+            if self.under_way.is_none() {
+                self.under_way = self.bulk.pop_front().as_ref().map(Fragmenter::of);
             }
-            if self.bulk.is_none() {
-                self.bulk = from(Lanes::pop_bulk).as_ref().map(Fragmenter::of);
-            }
-            let Some(bulk) = &mut self.bulk else { return };
-            if !bulk.next_frame(frames) {
-                self.bulk = None;
+            let Some(packet) = &mut self.under_way else { return };
+            if !packet.next_frame(frames) {
+                self.under_way = None;
             }
         }
     }
@@ -99,7 +116,8 @@ mod tests {
 
     fn written(gatherer: &mut Gatherer, lanes: &mut Lanes) -> Vec<u8> {
         let mut frames = Vec::new();
-        gatherer.gather(&mut frames, |pop| pop(lanes));
+        gatherer.take(lanes);
+        gatherer.gather(&mut frames);
         frames
     }
 

@@ -234,16 +234,14 @@ impl Core {
 
     /// Writes what a thread with other things to do can write in passing.
     fn flush(&self, peer: &Peer) {
-        peer.flush();
-        if peer.take_room() {
+        if peer.flush() {
             self.room(peer.id);
         }
     }
 
     /// Writes everything that waits for this peer. For its sender thread.
     pub fn flush_waiting(&self, peer: &Peer) {
-        peer.flush_waiting();
-        if peer.take_room() {
+        if peer.flush_waiting() {
             self.room(peer.id);
             self.kick();
         }

@@ -13,7 +13,7 @@ use super::writer::{Pumped, Writer};
 use parking_lot::{Condvar, Mutex};
 use quorate_consensus::{Fetch, MemberId, Term};
 use quorate_group::FORWARD_BYTES;
-use quorate_wire::{Lanes, Packet};
+use quorate_wire::{Gatherer, Lanes, Packet};
 use rustls::Connection;
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -117,38 +117,45 @@ impl Peer {
     }
 
     /// Writes what is in the outbox without waiting, unless another thread is at it (which then
-    /// writes ours too).
-    pub fn flush(&self) {
+    /// writes ours too). True, once: there is room in the outbox that somebody waited for.
+    pub fn flush(&self) -> bool {
         loop {
-            let Some(mut writer) = self.writer.try_lock() else { return };
+            let Some(mut writer) = self.writer.try_lock() else {
+                return self.outbox.lock().take_room();
+            };
             let pumped = writer.pump(&self.outbox, false);
             drop(writer);
+            // Who pushed before that, and found the writer taken, has left it to this look.
             let mut outbox = self.outbox.lock();
             match pumped {
-                Pumped::Drained if outbox.lanes.is_empty() => return,
+                Pumped::Drained if outbox.is_drained() => {}
                 Pumped::Drained => continue,
-                Pumped::Blocked => outbox.blocked = true,
-                Pumped::Broken(None) => return,
-                Pumped::Broken(Some(_)) => outbox.broken = true,
+                Pumped::Broken(None) => {}
+                Pumped::Blocked => {
+                    outbox.blocked = true;
+                    self.wake.notify_one();
+                }
+                Pumped::Broken(Some(_)) => {
+                    outbox.broken = true;
+                    self.wake.notify_one();
+                }
             }
-            self.wake.notify_one();
-            return;
+            return outbox.take_room();
         }
     }
 
-    /// Writes everything, waiting for the socket. Only the sender thread calls it.
-    pub fn flush_waiting(&self) {
+    /// Writes everything, waiting for the socket. Only the sender thread calls it. True, once: as for
+    /// [`Peer::flush`].
+    pub fn flush_waiting(&self) -> bool {
         loop {
             let pumped = self.writer.lock().pump(&self.outbox, true);
             let mut outbox = self.outbox.lock();
             match pumped {
-                Pumped::Drained if outbox.lanes.is_empty() => return,
+                Pumped::Drained if outbox.is_drained() => {}
                 Pumped::Drained | Pumped::Blocked => continue,
-                Pumped::Broken(_) => {
-                    outbox.broken = true;
-                    return;
-                }
+                Pumped::Broken(_) => outbox.broken = true,
             }
+            return outbox.take_room();
         }
     }
 
@@ -231,15 +238,9 @@ impl Peer {
         self.outbox.lock().addrs.clone()
     }
 
-    /// [`Peer::take_room`] is to say when there is room.
+    /// [`Peer::flush`] is to say when there is room.
     pub fn ask_room(&self) {
         self.outbox.lock().room_wanted = true;
-    }
-
-    /// Whether there is room in the outbox that somebody waited for: true once.
-    pub fn take_room(&self) -> bool {
-        let mut outbox = self.outbox.lock();
-        outbox.lanes.bytes() < FORWARD_BYTES && std::mem::take(&mut outbox.room_wanted)
     }
 
     pub fn is_connected(&self) -> bool {
@@ -324,9 +325,22 @@ impl Peer {
 }
 
 impl Outbox {
-    /// The socket has taken all that was popped so far.
-    pub fn moved(&mut self) {
+    /// For the next write, where the socket has taken all before it; whether anything is left.
+    pub fn hand_to(&mut self, gatherer: &mut Gatherer) -> bool {
         self.stuck = None;
+        gatherer.take(&mut self.lanes);
+        !self.lanes.is_empty()
+    }
+
+    /// The socket has taken all that was handed over: whether nothing came meanwhile.
+    fn is_drained(&mut self) -> bool {
+        self.stuck = None;
+        self.lanes.is_empty()
+    }
+
+    /// Whether there is room that somebody waited for: true once.
+    fn take_room(&mut self) -> bool {
+        self.lanes.bytes() < FORWARD_BYTES && std::mem::take(&mut self.room_wanted)
     }
 
     fn is_stuck_for(&mut self, patience: Duration) -> bool {

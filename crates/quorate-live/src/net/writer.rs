@@ -44,17 +44,21 @@ impl Writer {
         *self = Writer::default();
     }
 
-    /// Writes until the outbox is empty; or, unless `wait`, until the socket is full or enough
+    /// Writes until the outbox was found empty; or, unless `wait`, until the socket is full or enough
     /// was done in passing.
     pub fn pump(&mut self, outbox: &Mutex<Outbox>, wait: bool) -> Pumped {
         let Some(stream) = self.stream.take() else { return Pumped::Broken(None) };
         let send = if wait { send_waiting } else { send_now };
-        let mut written = 0;
+        let (mut written, mut more) = (0, true);
         let pumped = loop {
             if self.sent == self.buffer.len() {
-                if let Err(error) = self.fill(outbox) {
-                    break Pumped::Broken(Some(error));
+                if !more {
+                    break Pumped::Drained;
                 }
+                more = match self.fill(outbox) {
+                    Ok(more) => more,
+                    Err(error) => break Pumped::Broken(Some(error)),
+                };
                 if self.buffer.is_empty() {
                     break Pumped::Drained;
                 }
@@ -73,19 +77,19 @@ impl Writer {
         pumped
     }
 
-    /// Gathers what goes into one write.
-    fn fill(&mut self, outbox: &Mutex<Outbox>) -> io::Result<()> {
+    /// Gathers what goes into one write; whether there is more.
+    fn fill(&mut self, outbox: &Mutex<Outbox>) -> io::Result<bool> {
         self.buffer.clear();
         self.sent = 0;
         let frames = match self.session {
             Some(_) => &mut self.plain,
             None => &mut self.buffer,
         };
-        outbox.lock().moved();
-        self.gatherer.gather(frames, |pop| pop(&mut outbox.lock().lanes));
-        match &mut self.session {
-            Some(session) => encrypt(session, &mut self.plain, &mut self.buffer),
-            None => Ok(()),
+        let left = outbox.lock().hand_to(&mut self.gatherer);
+        self.gatherer.gather(frames);
+        if let Some(session) = &mut self.session {
+            encrypt(session, &mut self.plain, &mut self.buffer)?;
         }
+        Ok(left || !self.gatherer.is_empty())
     }
 }

@@ -80,7 +80,8 @@ impl World {
         let Some(connection) = self.connections.get_mut(&id).filter(|c| !c.ended) else { return };
         let Connection { lanes, gatherer, .. } = connection;
         let mut bytes = Vec::new();
-        gatherer.gather(&mut bytes, |pop| pop(lanes));
+        gatherer.take(lanes);
+        gatherer.gather(&mut bytes);
         let more = !lanes.is_empty() || !gatherer.is_empty();
         connection.pumping = more;
         if bytes.is_empty() {
