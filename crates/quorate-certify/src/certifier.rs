@@ -10,7 +10,7 @@
 //! - An item proposed twice passes at most once: within the window its identity is known, and past
 //!   it the copy's `last_seen` (the same bytes) lies below the window.
 
-use crate::index::Index;
+use crate::index::{Index, AT_ONCE};
 use crate::members::Members;
 use crate::window::{mix, Class, Item, Window};
 use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
@@ -18,7 +18,8 @@ use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
 
-/// Keys in the window: at most about 200 MiB of memory, taken only when there are so many.
+/// Keys in the window: at most 96 MiB for the table of them and 24 MiB for their order. The kernel gives the table
+/// page by page as they are used, so a group that writes a lot comes to have all of it, and one that does not, little.
 pub const KEYS_MAX_DEFAULT: u64 = 3 << 20;
 
 /// Bounds on the window. All members of a group must have the same ones.
@@ -87,7 +88,7 @@ impl Certifier {
         Certifier {
             limits,
             window: Window::new(limits.window as usize, position),
-            index: Index::default(),
+            index: Index::new(limits.keys_max),
             barrier: position,
             members: Members::default(),
         }
@@ -156,7 +157,6 @@ impl Certifier {
         let view =
             Item { origin: 0, serial: 0, kin_epoch: 0, class: Class::View, keys: 0, digest: 0 };
         self.admit(view, std::iter::empty());
-        self.index.shrink();
         self.barrier = self.seqno();
         self.members.view(self.barrier, members);
         self.barrier
@@ -276,7 +276,11 @@ impl Certifier {
         }
         let mut conflict = 0;
         let mut dependency = 0;
-        for key in write_set.keys() {
+        let mut next = write_set.keys();
+        for (at, key) in write_set.keys().enumerate() {
+            if at % AT_ONCE == 0 {
+                self.index.fetch(next.by_ref().take(AT_ONCE));
+            }
             let meeting = self.index.meet(key, item, header.last_seen, &self.window);
             conflict = meeting.conflict.max(conflict);
             dependency = meeting.dependency.max(dependency);

@@ -8,11 +8,15 @@
 //! any more. The entries behind it are purged a few at a time with every later item, at twice the
 //! rate at which new ones come in, so that the eviction of a transaction of a million rows is no
 //! pause. The purge changes no answer.
+//!
+//! Invariant: there are never more entries than `keys_max`, purged or not. An item with `n` keys
+//! first has twice as many purged: either none is left but those of the window, which keeps the
+//! limit, or there are fewer than before. So the table is prepared for that many, and never moves.
 
+use crate::chunks::Chunks;
 use crate::key_table::KeyTable;
 use crate::window::{Item, Window};
 use crate::{Key, KeyType, Seqno};
-use std::collections::VecDeque;
 
 /// What an earlier use of a path means for a later one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,23 +51,30 @@ pub struct Meeting {
     pub dependency: Seqno,
 }
 
-/// The lowest 32 bits of seqnos; they stay unambiguous because the purge is never billions late.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Users {
-    newest: u32,
-    /// The newest that is not kin to `newest`; equal to `newest` if there is none.
-    stranger: u32,
-}
+/// The newest user, and the newest that is not kin to it; equal if there is none. The lowest 32 bits
+/// of seqnos; they stay unambiguous because the purge is never billions late. A pair, so that the
+/// table takes no memory before it is used.
+type Users = (u32, u32);
 
-#[derive(Default)]
 pub struct Index {
     users: KeyTable<Users>,
     /// Keys in the order in which they were entered, and by whom (seqno, number of keys).
-    entered: VecDeque<Key>,
-    entered_by: VecDeque<(Seqno, u32)>,
+    entered: Chunks<Key>,
+    entered_by: Chunks<(Seqno, u32)>,
+    /// Keys of the first in `entered_by` that are purged already.
+    purged: usize,
 }
 
 impl Index {
+    pub fn new(keys_max: u64) -> Index {
+        Index {
+            users: KeyTable::with_room(keys_max as usize),
+            entered: Chunks::default(),
+            entered_by: Chunks::default(),
+            purged: 0,
+        }
+    }
+
     /// Distinct keys, purged or not.
     pub fn len(&self) -> usize {
         self.users.len()
@@ -71,9 +82,12 @@ impl Index {
 
     /// The keys of the items still in the window, oldest first.
     pub fn keys(&self, window: &Window) -> impl Iterator<Item = &Key> {
-        let evicted = self.entered_by.iter().take_while(|by| by.0 <= window.floor());
-        let evicted: usize = evicted.map(|by| by.1 as usize).sum();
-        self.entered.range(evicted..)
+        self.entered.from(self.entered.len() - window.keys() as usize)
+    }
+
+    /// What is to be asked for next, [`AT_ONCE`] at a time: see [`KeyTable::fetch`].
+    pub fn fetch(&self, keys: impl Iterator<Item = Key>) {
+        self.users.fetch(keys);
     }
 
     /// What `newcomer`, which saw everything up to `last_seen`, meets at `key`. What was evicted but
@@ -81,20 +95,21 @@ impl Index {
     /// conflict, and the floor is a dependency anyway.
     pub fn meet(&self, key: Key, newcomer: &Item, last_seen: Seqno, window: &Window) -> Meeting {
         let mut meeting = Meeting::default();
-        for (earlier, users) in self.users.of_path(key) {
+        for (earlier, (newest, stranger)) in self.users.of_path(key) {
             let relation = relation(earlier.key_type(), key.key_type());
             if relation == Relation::Free {
                 continue;
             }
-            let newest = expand(users.newest, window);
+            let is_alone = stranger == newest;
+            let newest = expand(newest, window);
             meeting.dependency = meeting.dependency.max(newest);
             if relation == Relation::Conflict && newest > last_seen {
                 let foreign = if !window.item(newest).is_kin(newcomer) {
                     newest
-                } else if users.stranger != users.newest {
-                    expand(users.stranger, window)
-                } else {
+                } else if is_alone {
                     0
+                } else {
+                    expand(stranger, window)
                 };
                 if foreign > last_seen {
                     meeting.conflict = meeting.conflict.max(foreign);
@@ -107,72 +122,68 @@ impl Index {
     /// Enters the keys of the newest item of the window.
     pub fn enter(&mut self, keys: impl Iterator<Item = Key>, window: &Window) {
         let seqno = window.seqno();
-        // A huge transaction pays for growing; the small ones after it find room.
-        let expected = window.item(seqno).keys as usize;
-        self.users.reserve(expected + expected / 4);
-        self.entered.reserve(expected + expected / 4);
         let now = seqno as u32;
         let newcomer = window.item(seqno);
         let mut count = 0;
         for key in keys {
             count += 1;
-            self.entered.push_back(key);
-            let alone = Users { newest: now, stranger: now };
+            self.entered.push(key);
+            let alone = (now, now);
             let (users, inserted) = self.users.get_or_insert(key, alone);
             if inserted {
                 continue;
             }
-            let newest = expand(users.newest, window);
-            if newest <= window.floor() {
-                *users = alone;
+            let (before, stranger) = *users;
+            let newest = expand(before, window);
+            *users = if newest <= window.floor() {
+                alone
             } else if !window.item(newest).is_kin(newcomer) {
-                *users = Users { newest: now, stranger: users.newest };
-            } else if users.stranger == users.newest {
-                *users = alone;
+                (now, before)
+            } else if stranger == before {
+                alone
             } else {
-                users.newest = now;
-            }
+                (now, stranger)
+            };
         }
         if count > 0 {
-            self.entered_by.push_back((seqno, count));
+            self.entered_by.push((seqno, count));
         }
+        debug_assert!(self.entered.len() <= self.users.room());
     }
 
     /// Removes up to `budget` entries of evicted items.
     pub fn purge(&mut self, mut budget: usize, window: &Window) {
-        while let Some((seqno, left)) = self.entered_by.front_mut() {
-            if *seqno > window.floor() || budget == 0 {
+        while self.entered_by.len() > 0 && budget > 0 {
+            let (seqno, count) = *self.entered_by.get(0);
+            if seqno > window.floor() {
                 break;
             }
-            let now = budget.min(*left as usize);
-            let by = *seqno as u32;
+            let now = budget.min(count as usize - self.purged);
+            for place in 0..now {
+                if place % AT_ONCE == 0 {
+                    let next = place..now.min(place + AT_ONCE);
+                    self.users.fetch(next.map(|place| *self.entered.get(place)));
+                }
+                forget(&mut self.users, *self.entered.get(place), seqno as u32);
+            }
+            self.entered.remove_first(now);
             budget -= now;
-            *left -= now as u32;
-            if *left == 0 {
-                self.entered_by.pop_front();
+            self.purged += now;
+            if self.purged == count as usize {
+                self.entered_by.remove_first(1);
+                self.purged = 0;
             }
-            for key in self.entered.drain(..now) {
-                forget(&mut self.users, key, by);
-            }
-        }
-    }
-
-    /// Gives back what a huge transaction needed, once it is purged.
-    pub fn shrink(&mut self) {
-        self.users.shrink();
-        if self.entered.len() < self.entered.capacity() / 16 {
-            self.entered.shrink_to(self.entered.len() * 4);
         }
     }
 }
 
 fn forget(users: &mut KeyTable<Users>, key: Key, by: u32) {
-    let Some(found) = users.get_mut(key) else { return };
-    if found.newest == by {
+    let Some((newest, stranger)) = users.get_mut(key) else { return };
+    if *newest == by {
         // Whoever is older was purged before.
         users.remove(key);
-    } else if found.stranger == by {
-        found.stranger = found.newest;
+    } else if *stranger == by {
+        *stranger = *newest;
     }
 }
 
@@ -181,6 +192,9 @@ fn expand(low: u32, window: &Window) -> Seqno {
     let now = window.seqno();
     now - Seqno::from((now as u32).wrapping_sub(low))
 }
+
+/// Keys that are fetched together: as many as a processor can wait for at a time, or a few more.
+pub const AT_ONCE: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -191,7 +205,7 @@ mod tests {
     #[test]
     fn purge_forgets_strangers_of_keys_in_use() {
         let key = Key::from_raw(4);
-        let mut index = Index::default();
+        let mut index = Index::new(9);
         let mut window = Window::new(3, (1 << 32) - 4);
         for origin in [1, 2, 2, 2, 2] {
             let class = Class::Transaction;
@@ -202,7 +216,7 @@ mod tests {
         }
         let newest = window.seqno() as u32;
         let users = index.users.get_mut(key).copied();
-        assert!(users == Some(Users { newest, stranger: newest }));
+        assert_eq!(users, Some((newest, newest)));
         assert_eq!((index.len(), index.keys(&window).count()), (1, 3));
     }
 }

@@ -3,7 +3,10 @@
 //! Open addressing with linear probing, the home slot taken from the *high* bits of the key: the
 //! four types of one path (lowest bits) share a home and usually a cache line, so one probe finds
 //! them all. Deletion shifts back, so there are no tombstones and nothing to clean up. At most half
-//! full; grows by doubling, and shrinks only when told to.
+//! full.
+//!
+//! A table with room for all that may ever come never moves: its slots are zero at first, so the
+//! kernel gives memory only to those that are used. One without grows by doubling.
 
 use crate::Key;
 
@@ -17,13 +20,25 @@ pub struct KeyTable<V> {
 
 impl<V: Copy + Default> Default for KeyTable<V> {
     fn default() -> Self {
-        KeyTable { slots: vec![(0, V::default()); SLOTS_MIN], len: 0 }
+        KeyTable::with_room(0)
     }
 }
 
 impl<V: Copy + Default> KeyTable<V> {
+    /// For so many keys. Takes no memory for them yet if `V` is made of plain numbers: the standard
+    /// library asks for zeroed memory then, and does not write it itself.
+    pub fn with_room(keys: usize) -> Self {
+        let slots = (keys * 2).max(SLOTS_MIN);
+        KeyTable { slots: vec![(0, V::default()); slots], len: 0 }
+    }
+
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many keys there can be before the table grows.
+    pub fn room(&self) -> usize {
+        self.slots.len() / 2
     }
 
     /// Every entry for the path of `key`, of whatever type.
@@ -42,6 +57,13 @@ impl<V: Copy + Default> KeyTable<V> {
         })
     }
 
+    /// Brings the places of these keys into the processor's cache. None of the reads waits for another, so that they
+    /// take little more time together than one of them does alone.
+    pub fn fetch(&self, keys: impl Iterator<Item = Key>) {
+        let read = keys.fold(0, |read, key| read ^ self.slots[self.home(key.raw())].0);
+        std::hint::black_box(read);
+    }
+
     pub fn get_mut(&mut self, key: Key) -> Option<&mut V> {
         let at = self.find(key).ok()?;
         Some(&mut self.slots[at].1)
@@ -52,7 +74,8 @@ impl<V: Copy + Default> KeyTable<V> {
         let (at, inserted) = match self.find(key) {
             Ok(at) => (at, false),
             Err(mut at) => {
-                if self.reserve(1) {
+                if self.len == self.room() {
+                    self.grow();
                     at = self.free_slot(key.raw());
                 }
                 self.slots[at] = (key.raw(), value);
@@ -74,34 +97,12 @@ impl<V: Copy + Default> KeyTable<V> {
                 break;
             }
             // The entry may move back into the hole unless its home lies after the hole.
-            let mask = self.slots.len() - 1;
-            let from_home = at.wrapping_sub(self.home(raw)) & mask;
-            let from_hole = at.wrapping_sub(hole) & mask;
-            if from_home >= from_hole {
+            if self.distance(self.home(raw), at) >= self.distance(hole, at) {
                 self.slots[hole] = self.slots[at];
                 hole = at;
             }
         }
         self.slots[hole].0 = 0;
-    }
-
-    /// Makes room for `more` entries; true if that moved the others.
-    pub fn reserve(&mut self, more: usize) -> bool {
-        let enough = ((self.len + more) * 2).next_power_of_two();
-        let grows = enough > self.slots.len();
-        if grows {
-            self.resize(enough);
-        }
-        grows
-    }
-
-    /// Gives memory back if the table is far too large for what it holds. Takes time proportional
-    /// to its size, so it is not for the path of every write set.
-    pub fn shrink(&mut self) {
-        let enough = (self.len * 4).next_power_of_two();
-        if enough < self.slots.len() / 4 {
-            self.resize(enough);
-        }
     }
 
     pub fn clear(&mut self) {
@@ -114,11 +115,22 @@ impl<V: Copy + Default> KeyTable<V> {
     }
 
     fn home(&self, raw: u64) -> usize {
-        (raw >> (u64::BITS - self.slots.len().trailing_zeros())) as usize
+        ((u128::from(raw) * self.slots.len() as u128) >> u64::BITS) as usize
     }
 
     fn next(&self, at: usize) -> usize {
-        (at + 1) & (self.slots.len() - 1)
+        match at + 1 {
+            end if end == self.slots.len() => 0,
+            next => next,
+        }
+    }
+
+    /// Slots from one to the other, forwards.
+    fn distance(&self, from: usize, to: usize) -> usize {
+        match to.checked_sub(from) {
+            Some(ahead) => ahead,
+            None => to + self.slots.len() - from,
+        }
     }
 
     /// The slot of `key`, or the empty slot where it belongs.
@@ -141,9 +153,9 @@ impl<V: Copy + Default> KeyTable<V> {
         at
     }
 
-    fn resize(&mut self, slots: usize) {
-        let slots = slots.max(SLOTS_MIN);
-        let old = std::mem::replace(&mut self.slots, vec![(0, V::default()); slots]);
+    fn grow(&mut self) {
+        let twice = vec![(0, V::default()); self.slots.len() * 2];
+        let old = std::mem::replace(&mut self.slots, twice);
         for entry in old.into_iter().filter(|entry| entry.0 != 0) {
             let at = self.free_slot(entry.0);
             self.slots[at] = entry;
@@ -160,7 +172,12 @@ mod tests {
     /// Few homes (high bits), so that runs are long, wrap around and get holes in the middle.
     #[test]
     fn behaves_like_a_map() {
-        let mut table = KeyTable::default();
+        // One that grows, and one whose number of slots is no power of two.
+        behaves_like_a_map_in(KeyTable::default());
+        behaves_like_a_map_in(KeyTable::with_room(2100));
+    }
+
+    fn behaves_like_a_map_in(mut table: KeyTable<u32>) {
         let mut map = HashMap::new();
         let mut state = 7u64;
         let mut random = |bound: u64| {
@@ -194,21 +211,21 @@ mod tests {
     }
 
     #[test]
-    fn shrinks_when_emptied_and_clear_empties() {
-        let mut table = KeyTable::default();
+    fn moves_only_past_its_room_and_clear_empties() {
         let key = |i: u64| Key::from_raw(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 4);
-        for i in 0..10_000 {
+        let mut table = KeyTable::with_room(1000);
+        let slots = table.slots.as_ptr();
+        for i in 0..1000 {
             table.get_or_insert(key(i), i);
         }
-        let full = table.slots.len();
-        for i in 0..10_000 {
+        assert_eq!((table.slots.as_ptr(), table.len()), (slots, 1000));
+        table.get_or_insert(key(1000), 1000);
+        assert_eq!(table.room(), 2000);
+        for i in 0..=1000 {
             assert_eq!(table.get_mut(key(i)).copied(), Some(i));
             table.remove(key(i));
         }
-        assert!(table.slots.len() == full && table.len() == 0);
         table.get_or_insert(key(1), 1);
-        table.shrink();
-        assert!(table.slots.len() == SLOTS_MIN && table.get_mut(key(1)).is_some());
         table.clear();
         assert_eq!((table.len(), table.get_mut(key(1))), (0, None));
     }

@@ -10,6 +10,7 @@
 
 mod builder;
 mod certifier;
+mod chunks;
 mod constants;
 mod index;
 mod key;
@@ -17,6 +18,7 @@ mod key_table;
 mod members;
 mod packing;
 mod parts;
+mod seen;
 mod sequenced;
 mod snapshot;
 mod transfers;

@@ -30,8 +30,9 @@ const ITEM_LEN: usize = 19;
 const ITEM_WITHOUT_EPOCH_LEN: usize = 17;
 const MEMBER_LEN: usize = 24;
 const CHECKSUM_LEN: usize = 8;
-/// More than any group would configure; bounds what a snapshot can make a member allocate.
+/// More than any group would configure; both bound what a snapshot can make a member allocate.
 pub(crate) const WINDOW_MAX: u32 = 1 << 20;
+const KEYS_LIMIT_MAX: u64 = 1 << 22;
 /// Far beyond any history, and far from overflow.
 pub(crate) const SEQNO_MAX: Seqno = 1 << 60;
 
@@ -131,6 +132,9 @@ fn restore_content(mut reader: Reader<'_>, item_len: usize) -> Result<Certifier,
     let member_count = u32::from_le_bytes(reader.take()?);
     if window == 0 || window > WINDOW_MAX {
         return Err(Inconsistent("window out of bounds"));
+    }
+    if keys_max > KEYS_LIMIT_MAX {
+        return Err(Inconsistent("limit of keys out of bounds"));
     }
     if item_count > window || key_count > keys_max {
         return Err(Inconsistent("more than its own limits allow"));

@@ -3,9 +3,9 @@
 //! Invariant: exactly the items with `floor < seqno <= self.seqno()` are here, at most `items_max`
 //! of them. An item enters once and is evicted once, oldest first; nothing else changes.
 
+use crate::chunks::Chunks;
+use crate::seen::{Identity, Seen};
 use crate::Seqno;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// What the window remembers of one sequenced item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,10 @@ impl Class {
 }
 
 impl Item {
+    pub fn identity(&self) -> Identity {
+        (self.origin, self.serial)
+    }
+
     /// Whether two items come from one server, whose locks kept them apart: they never conflict.
     /// A TOI is nobody's friend.
     pub fn is_kin(&self, other: &Item) -> bool {
@@ -47,24 +51,23 @@ impl Item {
 }
 
 pub struct Window {
-    items: VecDeque<Item>,
+    items: Chunks<Item>,
     items_max: usize,
     floor: Seqno,
     keys: u64,
     digest: u64,
-    /// (origin, serial) → the newest item in the window that has it.
-    seen: HashMap<(u128, u64), Seqno, BuildHasherDefault<IdentityHasher>>,
+    seen: Seen,
 }
 
 impl Window {
     pub fn new(items_max: usize, floor: Seqno) -> Window {
         Window {
-            items: VecDeque::new(),
+            items: Chunks::default(),
             items_max,
             floor,
             keys: 0,
             digest: 0,
-            seen: HashMap::default(),
+            seen: Seen::new(items_max),
         }
     }
 
@@ -90,15 +93,15 @@ impl Window {
 
     /// The item at `seqno`, which must be in the window.
     pub fn item(&self, seqno: Seqno) -> &Item {
-        &self.items[(seqno - self.floor - 1) as usize]
+        self.items.get((seqno - self.floor - 1) as usize)
     }
 
     pub fn items(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter()
+        self.items.from(0)
     }
 
     pub fn has_seen(&self, origin: u128, serial: u64) -> bool {
-        self.seen.contains_key(&(origin, serial))
+        self.seen.has((origin, serial), |seqno| self.item(seqno).identity())
     }
 
     /// Appends the next item; evicts the oldest if the window was full.
@@ -106,48 +109,31 @@ impl Window {
         if self.items.len() == self.items_max {
             self.evict();
         }
-        self.items.push_back(item);
+        self.items.push(item);
         self.keys += u64::from(item.keys);
         self.digest ^= item.digest;
         if item.class != Class::View {
-            self.seen.insert((item.origin, item.serial), self.seqno());
+            let (items, oldest) = (&self.items, self.floor + 1);
+            let whose = |seqno| items.get((seqno - oldest) as usize).identity();
+            self.seen.enter(self.seqno(), whose);
         }
     }
 
     /// Evicts the oldest item, if there is one.
     pub fn evict(&mut self) {
-        let Some(item) = self.items.pop_front() else { return };
+        if self.items.len() == 0 {
+            return;
+        }
+        let item = *self.items.get(0);
+        if item.class != Class::View {
+            let (items, oldest) = (&self.items, self.floor + 1);
+            let whose = |seqno| items.get((seqno - oldest) as usize).identity();
+            self.seen.remove(oldest, whose);
+        }
+        self.items.remove_first(1);
         self.floor += 1;
         self.keys -= u64::from(item.keys);
         self.digest ^= item.digest;
-        let identity = (item.origin, item.serial);
-        if item.class != Class::View && self.seen.get(&identity) == Some(&self.floor) {
-            self.seen.remove(&identity);
-        }
-    }
-}
-
-/// For identities, which are random (origin) or counted (serial): one multiplication mixes them.
-#[derive(Default)]
-struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = mix(self.0, number);
-    }
-
-    fn write_u128(&mut self, number: u128) {
-        self.write_u64(number as u64 ^ (number >> 64) as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::oracle::rows::Row;
 use bytes::Bytes;
 use quorate_certify::{
-    flags, process_uuid, Certifier, Header, Key, KeyType, Outcome, Rules, Seqno, Sequenced,
+    flags, process_uuid, Certifier, Header, Key, KeyType, Limits, Outcome, Rules, Seqno, Sequenced,
     Sequencing, WriteSet, WriteSetBuilder,
 };
 use quorate_consensus::level::VOTES_BY_MAJORITY;
@@ -12,6 +12,9 @@ use quorate_consensus::{Index, Level, Term};
 use quorate_group::{View, ViewMember};
 use quorate_seeds::mix;
 use std::collections::BTreeMap;
+
+/// More than the writes of a window have together; a table for as many as the product's would cost a seed time.
+const KEYS_MAX: u64 = 1 << 14;
 
 pub struct Database {
     state: Sequenced,
@@ -54,7 +57,7 @@ pub struct Decision {
 
 impl Database {
     pub fn new(window: usize, with_rows: bool) -> Self {
-        let limits = Certifier::new(window as u32).limits();
+        let limits = Limits { window: window as u32, keys_max: KEYS_MAX };
         let rows = with_rows.then(BTreeMap::new);
         Database { state: Sequenced::beginning(limits, 0), chain: 0, rows }
     }
