@@ -1,5 +1,7 @@
 //! What a verdict costs: `cargo run --release -p quorate-certify --example cost`.
 
+mod rivals;
+
 use quorate_certify::*;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,8 @@ const ROUNDS: u64 = 400_000;
 const BATCH: u64 = 1000;
 
 fn main() {
+    idle();
+    rivals::keys_a_second();
     println!(
         "{:<44} {:>9} {:>9} {:>9}",
         "write sets of random rows, three origins", "mean", "99.9 %", "keys in"
@@ -22,20 +26,30 @@ fn main() {
     snapshots();
 }
 
+fn idle() {
+    let before = rivals::resident_mb();
+    let mut certifier = Certifier::new(WINDOW_DEFAULT);
+    certifier.sequence_view([1, 2, 3].into_iter());
+    println!("an idle certifier: {:.1} MB of memory", rivals::resident_mb() - before);
+    drop(certifier);
+}
+
 /// Steady state: the window is full before the clock starts.
 fn verdicts(rows: u64, tables: u64, spread: u64) {
     let mut random = Random(1);
     let mut certifier = Certifier::new(WINDOW_DEFAULT);
-    let (mut times, mut passed) = (Vec::new(), 0u64);
+    let (mut times, mut passed, mut ns) = (Vec::new(), 0u64, 0);
     let rounds = ROUNDS / rows.max(4) * 4;
     for round in 0..rounds / BATCH + u64::from(WINDOW_DEFAULT) / BATCH + 1 {
         let warm = round > u64::from(WINDOW_DEFAULT) / BATCH;
         let batch: Vec<WriteSet> = (0..BATCH)
             .map(|n| {
                 let last_seen = (certifier.seqno() + n as i64 - 64).max(0);
-                transaction(&mut random, round * BATCH + n, last_seen, rows, tables, spread)
+                let serial = round * BATCH + n;
+                transaction(&mut random, serial, last_seen, rows, tables, spread, |_, _| {})
             })
             .collect();
+        let busy = rivals::on_a_core();
         for write_set in &batch {
             let start = Instant::now();
             let verdict = certifier.sequence(write_set);
@@ -45,13 +59,14 @@ fn verdicts(rows: u64, tables: u64, spread: u64) {
                 passed += u64::from(verdict.outcome == Outcome::Ok);
             }
         }
+        ns += if warm { rivals::on_a_core() - busy } else { 0 };
     }
     times.sort_unstable();
     let measured = times.len();
     println!(
         "{:<44} {:>9} {:>9} {:>9}",
         format!("{rows} rows of {spread}, {:.1} % pass", 100.0 * passed as f64 / measured as f64),
-        times.iter().sum::<u64>() / measured as u64,
+        ns / measured as u64,
         times[measured - measured / 1000 - 1],
         certifier.index_len(),
     );
@@ -61,14 +76,14 @@ fn verdicts(rows: u64, tables: u64, spread: u64) {
 fn huge() {
     let mut random = Random(2);
     let mut certifier = Certifier::new(WINDOW_DEFAULT);
-    let giant = transaction(&mut random, 0, 0, 500_000, 1, u64::MAX);
+    let giant = transaction(&mut random, 0, 0, 500_000, 1, u64::MAX, |_, _| {});
     let start = Instant::now();
     certifier.sequence(&giant);
     println!("one write set of 500,000 rows: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     let mut worst = Duration::ZERO;
     for serial in 1..100_000 {
         let seen = certifier.seqno();
-        let write_set = transaction(&mut random, serial, seen, 10, 4, 200_000);
+        let write_set = transaction(&mut random, serial, seen, 10, 4, 200_000, |_, _| {});
         let start = Instant::now();
         certifier.sequence(&write_set);
         worst = worst.max(start.elapsed());
@@ -97,7 +112,7 @@ fn snapshots() {
     let mut certifier = Certifier::new(WINDOW_DEFAULT);
     for serial in 0..20_000 {
         let seen = certifier.seqno();
-        certifier.sequence(&transaction(&mut random, serial, seen, 10, 4, 200_000));
+        certifier.sequence(&transaction(&mut random, serial, seen, 10, 4, 200_000, |_, _| {}));
     }
     let start = Instant::now();
     let snapshot = certifier.snapshot();
@@ -114,6 +129,7 @@ fn snapshots() {
     );
 }
 
+/// `touches` is told each table and row.
 fn transaction(
     random: &mut Random,
     serial: u64,
@@ -121,11 +137,13 @@ fn transaction(
     rows: u64,
     tables: u64,
     spread: u64,
+    mut touches: impl FnMut(u64, u64),
 ) -> WriteSet {
     let mut builder = WriteSetBuilder::new();
     for _ in 0..rows {
-        let table = [b"sbtest".as_slice(), &[random.below(tables) as u8]].concat();
-        let id = random.below(spread).to_be_bytes();
+        let (table, row) = (random.below(tables), random.below(spread));
+        touches(table, row);
+        let (table, id) = ([b"sbtest".as_slice(), &[table as u8]].concat(), row.to_be_bytes());
         builder.append_key(&[b"sbtest", &table, &id], KeyType::Update);
     }
     let origin = u128::from(random.below(3)) << 64;
