@@ -37,7 +37,7 @@ pub use key::{Key, KeyType};
 pub use members::Members;
 pub use packing::{Codec, Packed, Packing, UnpackError};
 pub use parts::{OpenParts, PartsOf, Places};
-pub use sequenced::{Rules, Sequenced, Sequencing};
+pub use sequenced::{Frozen, Rules, Sequenced, Sequencing};
 pub use snapshot::RestoreError;
 pub use transfers::{Asked, StateOutcome, StateRequest, Transfers};
 pub use vote_message::{VoteAct, VoteMessage};

@@ -2,6 +2,7 @@
 //! the same log have the same, whether they have a database or not, and a snapshot is the whole of
 //! it.
 
+use crate::snapshot;
 use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
 use crate::votes::{self, Answer, Decision, Votes};
@@ -147,7 +148,14 @@ impl Sequenced {
         (seqno, self.votes.view(members.iter().copied()))
     }
 
+    /// The whole state, as it is now.
     pub fn snapshot(&self) -> Bytes {
+        self.freeze().encode()
+    }
+
+    /// The state at this place of the log, to be made bytes of elsewhere: see
+    /// [`Frozen`](crate::snapshot::Frozen). Of the rest there is little, so that is encoded at once.
+    pub fn freeze(&self) -> Frozen {
         let mut out = Vec::from(&MAGIC[..]);
         let mut parts = vec![self.votes.encode(), self.transfers.encode()];
         if self.parts.is_empty() {
@@ -160,8 +168,7 @@ impl Sequenced {
             out.extend_from_slice(&(part.len() as u32).to_le_bytes());
             out.extend_from_slice(&part);
         }
-        out.extend_from_slice(&self.certifier.snapshot());
-        Bytes::from(out)
+        Frozen { rest: out, certifier: self.certifier.freeze() }
     }
 
     /// The state that [`Self::snapshot`] wrote.
@@ -194,6 +201,20 @@ impl Sequenced {
             transfers: Transfers::decode(transfers).ok_or_else(damaged)?,
             parts,
         })
+    }
+}
+
+/// What [`Sequenced::freeze`] took.
+pub struct Frozen {
+    rest: Vec<u8>,
+    certifier: snapshot::Frozen,
+}
+
+impl Frozen {
+    pub fn encode(self) -> Bytes {
+        let mut out = self.rest;
+        self.certifier.encode_to(&mut out);
+        Bytes::from(out)
     }
 }
 

@@ -14,6 +14,7 @@
 //! All little-endian. Version 2, whose items have no epoch (it was 0), is read, too. Only the window is written: the index follows from it. Equal states give
 //! equal bytes.
 
+use crate::chunks::Chunks;
 use crate::members::Members;
 use crate::window::{Class, Item};
 use crate::{Certifier, Key, Limits, Seqno};
@@ -48,14 +49,25 @@ pub enum RestoreError {
     Inconsistent(&'static str),
 }
 
-impl Certifier {
-    /// The whole state. [`restore`](Self::restore)d, it gives the same verdicts from here on.
-    pub fn snapshot(&self) -> Bytes {
-        let window = self.window();
+/// A certifier's state at one place of the log. Taking it costs little, for it shares what it has with the certifier,
+/// which goes on; making bytes of it takes long, and can be done by whoever has the time.
+pub struct Frozen {
+    limits: Limits,
+    floor: Seqno,
+    barrier: Seqno,
+    items: Chunks<Item>,
+    keys: Chunks<Key>,
+    members: Members,
+}
+
+impl Frozen {
+    /// The whole state. [`restore`](Certifier::restore)d, it gives the same verdicts from there on.
+    pub(crate) fn encode_to(&self, out: &mut Vec<u8>) {
+        let (start, item_count) = (out.len(), self.items.len());
         let mut origins = Vec::new();
         let mut places = HashMap::new();
-        let mut items = Vec::new();
-        for item in window.items() {
+        let mut items = Vec::with_capacity(item_count * ITEM_LEN);
+        for item in self.items.iter() {
             let place = *places.entry(item.origin).or_insert_with(|| {
                 origins.push(item.origin);
                 origins.len() as u32 - 1
@@ -66,34 +78,55 @@ impl Certifier {
             items.extend_from_slice(&item.keys.to_le_bytes());
             items.extend_from_slice(&item.kin_epoch.to_le_bytes());
         }
-        let members = self.members().entries();
+        let members = self.members.entries();
         let body_len = origins.len() * ORIGIN_LEN
             + items.len()
-            + window.keys() as usize * 8
+            + self.keys.len() * Key::ENCODED_LEN
             + members.len() * MEMBER_LEN;
-        let mut out = Vec::with_capacity(HEAD_LEN + body_len + CHECKSUM_LEN);
+        out.reserve_exact(HEAD_LEN + body_len + CHECKSUM_LEN);
         out.extend_from_slice(&MAGIC);
         out.push(VERSION);
-        out.extend_from_slice(&self.limits().window.to_le_bytes());
-        out.extend_from_slice(&self.limits().keys_max.to_le_bytes());
-        out.extend_from_slice(&window.floor().to_le_bytes());
-        out.extend_from_slice(&self.barrier().to_le_bytes());
+        out.extend_from_slice(&self.limits.window.to_le_bytes());
+        out.extend_from_slice(&self.limits.keys_max.to_le_bytes());
+        out.extend_from_slice(&self.floor.to_le_bytes());
+        out.extend_from_slice(&self.barrier.to_le_bytes());
         out.extend_from_slice(&(origins.len() as u32).to_le_bytes());
-        out.extend_from_slice(&((items.len() / ITEM_LEN) as u32).to_le_bytes());
-        out.extend_from_slice(&window.keys().to_le_bytes());
+        out.extend_from_slice(&(item_count as u32).to_le_bytes());
+        out.extend_from_slice(&(self.keys.len() as u64).to_le_bytes());
         out.extend_from_slice(&(members.len() as u32).to_le_bytes());
         for origin in &origins {
             out.extend_from_slice(&origin.to_le_bytes());
         }
         out.extend_from_slice(&items);
-        for key in self.index().keys(window) {
+        for key in self.keys.iter() {
             out.extend_from_slice(&key.raw().to_le_bytes());
         }
         for (id, since) in members {
             out.extend_from_slice(&id.to_le_bytes());
             out.extend_from_slice(&since.to_le_bytes());
         }
-        out.extend_from_slice(&XxHash3_64::oneshot(&out).to_le_bytes());
+        let checksum = XxHash3_64::oneshot(&out[start..]);
+        out.extend_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+impl Certifier {
+    pub(crate) fn freeze(&self) -> Frozen {
+        let window = self.window();
+        Frozen {
+            limits: self.limits(),
+            floor: window.floor(),
+            barrier: self.barrier(),
+            items: window.items().clone(),
+            keys: self.index().keys(window),
+            members: self.members().clone(),
+        }
+    }
+
+    /// The whole state, as it is now. [`restore`](Self::restore)d, it gives the same verdicts from here on.
+    pub fn snapshot(&self) -> Bytes {
+        let mut out = Vec::new();
+        self.freeze().encode_to(&mut out);
         Bytes::from(out)
     }
 
@@ -232,14 +265,35 @@ mod tests {
     fn grown() -> Certifier {
         let mut certifier = Certifier::new(8);
         certifier.sequence_view([1, 2].into_iter());
-        for serial in 1..=4 {
-            let mut builder = WriteSetBuilder::new();
-            builder.append_key(&[b"db", b"t", &[serial as u8]], KeyType::Update);
-            let header = Header::transaction(u128::from(serial % 2 + 1), serial, 1);
-            let bytes = builder.finish(&header);
-            certifier.sequence(&WriteSet::parse(bytes).expect("own bytes"));
-        }
+        (1..=4).for_each(|serial| write(&mut certifier, serial, 1));
         certifier
+    }
+
+    fn write(certifier: &mut Certifier, serial: u64, last_seen: Seqno) {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_key(&[b"db", b"t", &serial.to_le_bytes()], KeyType::Update);
+        let header = Header::transaction(u128::from(serial % 2 + 1), serial, last_seen);
+        let bytes = builder.finish(&header);
+        certifier.sequence(&WriteSet::parse(bytes).expect("own bytes"));
+    }
+
+    #[test]
+    fn what_was_taken_stays_as_it_was_while_the_certifier_goes_on() {
+        let mut certifier = Certifier::new(2000);
+        let mut taken = Vec::new();
+        for serial in 1..=9000 {
+            let seen = certifier.seqno();
+            write(&mut certifier, serial, seen);
+            if serial % 1500 == 0 {
+                taken.push((certifier.freeze(), certifier.snapshot(), certifier.digest()));
+            }
+        }
+        for (frozen, snapshot, digest) in taken {
+            let mut encoded = Vec::new();
+            frozen.encode_to(&mut encoded);
+            assert!(encoded == snapshot);
+            assert_eq!(Certifier::restore(&encoded).map(|again| again.digest()), Ok(digest));
+        }
     }
 
     #[test]

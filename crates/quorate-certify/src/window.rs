@@ -96,8 +96,8 @@ impl Window {
         self.items.get((seqno - self.floor - 1) as usize)
     }
 
-    pub fn items(&self) -> impl Iterator<Item = &Item> {
-        self.items.from(0)
+    pub fn items(&self) -> &Chunks<Item> {
+        &self.items
     }
 
     pub fn has_seen(&self, origin: u128, serial: u64) -> bool {

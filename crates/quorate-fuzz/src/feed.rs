@@ -3,7 +3,7 @@
 use crate::source::Source;
 use bytes::Bytes;
 use quorate_consensus::level::OPERATORS;
-use quorate_consensus::{Config, Entry, EntryKind, LogPosition, SnapshotMeta, LEVEL};
+use quorate_consensus::{Config, Entry, EntryKind, LogPosition, MemberId, SnapshotMeta, LEVEL};
 use quorate_group::{Committed, Content, Feed, Stored, EVENTS_MAX, NOTES_MAX};
 
 pub fn run(input: &[u8]) {
@@ -36,28 +36,29 @@ pub fn run(input: &[u8]) {
 
 /// After a snapshot, as a member has it that starts from one.
 fn beginning(source: &mut Source<'_>) -> Feed {
-    let meta = Stored::decode(Bytes::copy_from_slice(source.long_block()));
-    let mut meta = meta.map(|stored| stored.meta).unwrap_or_default();
+    let stored = Stored::decode(Bytes::copy_from_slice(source.long_block()));
+    let nothing = Stored { meta: SnapshotMeta::default(), received: false };
+    let mut stored = stored.unwrap_or(nothing);
     // The core takes no later one.
-    meta.last.index = meta.last.index.min(1 << 62);
+    stored.meta.last.index = stored.meta.last.index.min(1 << 62);
     let content = Content::decode(Bytes::copy_from_slice(source.long_block()));
     let (view, notes) = content.map(|c| (c.view, c.notes)).unwrap_or_default();
     let segment_bytes = 64 * u64::from(source.byte());
-    Feed::new("n1", LEVEL, segment_bytes, meta, view, notes)
+    Feed::new(("n1", MemberId(1)), LEVEL, segment_bytes, stored, view, notes)
 }
 
 /// Its snapshot is read, and says where it stands.
 fn goes_on(feed: &mut Feed) {
-    let (meta, content) = feed.snapshot(Bytes::from_static(b"machine"));
+    let (meta, content) = feed.snapshot().fill(Bytes::from_static(b"machine"));
     let stored = Stored { meta, received: false };
-    let meta = Stored::decode(stored.encode()).expect("its own").meta;
+    let stored = Stored::decode(stored.encode()).expect("its own");
     let content = Content::decode(content).expect("its own");
-    assert_eq!((meta.last, &content.view), (feed.position(), feed.view()));
+    assert_eq!((stored.meta.last, &content.view), (feed.position(), feed.view()));
     // Before their level there are no notes.
-    if meta.config.level >= OPERATORS {
+    if stored.meta.config.level >= OPERATORS {
         assert_eq!(&content.notes, feed.notes());
     }
-    feed.install(SnapshotMeta { ..meta }, content.view, content.notes);
+    feed.install(stored, content.view, content.notes);
 }
 
 fn entry(source: &mut Source<'_>, last: LogPosition) -> Entry {

@@ -3,16 +3,19 @@
 //!
 //! Invariant: view, notes, configuration and position after an index are the same on every member that got
 //! there, by entries or by a snapshot.
+//!
+//! Snapshots are due a segment's length of log apart, on each member in another place: they take time and a disk.
 
 use crate::error::{memory_fault, unreadable};
 use crate::input::Applied;
 use crate::note::{Note, Notes};
-use crate::snapshot::Content;
+use crate::snapshot::{Outline, Stored};
 use crate::view::View;
 use bytes::Bytes;
 use quorate_consensus::level::OPERATORS;
 use quorate_consensus::{
-    level, Config, Entry, EntryKind, Index, Level, LogPosition, Primaries, SnapshotMeta, Term,
+    level, Config, Entry, EntryKind, Index, Level, LogPosition, MemberId, Primaries, SnapshotMeta,
+    Term,
 };
 use quorate_wire::WireError;
 
@@ -51,6 +54,7 @@ pub struct Noted {
 pub struct Feed {
     /// Names this member in errors.
     node: String,
+    own: MemberId,
     applied: LogPosition,
     config: Config,
     view: View,
@@ -61,20 +65,34 @@ pub struct Feed {
     /// Bytes of log since the last snapshot.
     grown: u64,
     segment_bytes: u64,
+    /// It began where others may have begun, too, and has taken no snapshot since.
+    began_alike: bool,
 }
 
 impl Feed {
-    /// After the state of `meta` (default: the empty state before index 1).
+    /// After the state of this snapshot, with its `view` and `notes` (default: the empty state before index 1).
     pub fn new(
-        node: &str,
+        (node, own): (&str, MemberId),
         level: Level,
         segment_bytes: u64,
-        meta: SnapshotMeta,
+        snapshot: Stored,
         view: View,
         notes: Notes,
     ) -> Self {
-        let (node, applied, config) = (node.to_owned(), meta.last, meta.config);
-        Self { node, applied, config, view, notes, noted: None, level, grown: 0, segment_bytes }
+        let SnapshotMeta { last, config } = snapshot.meta;
+        Self {
+            node: node.to_owned(),
+            own,
+            applied: last,
+            config,
+            view,
+            notes,
+            noted: None,
+            level,
+            grown: 0,
+            segment_bytes,
+            began_alike: snapshot.received || last.index == 0,
+        }
     }
 
     /// The next entry: what the state machine is to see of it. `Err`: the state machine can see
@@ -137,20 +155,31 @@ impl Feed {
     /// of members, which is over with the next entry or so: where those are that only decide until then
     /// stands in the configuration before, and a snapshot has but one.
     pub fn is_snapshot_due(&self) -> bool {
-        self.grown >= self.segment_bytes && !self.config.is_joint()
+        self.grown >= self.period() && !self.config.is_joint()
     }
 
-    /// The snapshot of here, where the state machine's is `machine`.
-    pub fn snapshot(&mut self, machine: Bytes) -> (SnapshotMeta, Bytes) {
-        self.grown = 0;
-        let content = Content { view: self.view.clone(), notes: self.notes.clone(), machine };
-        let encoded = content.encode(self.config.level);
-        (SnapshotMeta { last: self.applied, config: self.config.clone() }, encoded)
+    /// Bytes of log from one snapshot to the next. The first comes earlier, as many parts of it as there are members
+    /// up to this one: from there on all are a part of it away from each other, and from where they began.
+    fn period(&self) -> u64 {
+        if !self.began_alike {
+            return self.segment_bytes;
+        }
+        let members = &self.config.members;
+        let up_to_own = members.range(..=self.own).count() as u64;
+        self.segment_bytes * up_to_own / (members.len() as u64 + 1)
+    }
+
+    /// The snapshot of here, which the state machine's part is still to come to.
+    pub fn snapshot(&mut self) -> Outline {
+        (self.grown, self.began_alike) = (0, false);
+        let meta = SnapshotMeta { last: self.applied, config: self.config.clone() };
+        Outline { meta, view: self.view.clone(), notes: self.notes.clone() }
     }
 
     /// Goes on after a snapshot of this, whose content the state machine has.
-    pub fn install(&mut self, meta: SnapshotMeta, view: View, notes: Notes) {
-        *self = Self::new(&self.node, self.level, self.segment_bytes, meta, view, notes);
+    pub fn install(&mut self, snapshot: Stored, view: View, notes: Notes) {
+        let node = (&self.node[..], self.own);
+        *self = Self::new(node, self.level, self.segment_bytes, snapshot, view, notes);
     }
 
     /// What the last entry was, if that was a note.
@@ -192,12 +221,17 @@ fn read_note(level: Level, data: Bytes) -> Result<Option<Note>, WireError> {
 mod tests {
     use super::*;
     use crate::note::{NoteId, OrderNote, OrderTaken};
-    use quorate_consensus::LEVEL;
+    use crate::snapshot::Content;
+    use quorate_consensus::{MemberInfo, MemberRole, LEVEL};
 
     fn feed(level: Level) -> Feed {
         let config = Config { level, ..Config::default() };
         let meta = SnapshotMeta { config, ..SnapshotMeta::default() };
-        Feed::new("n1", LEVEL, 1, meta, View::default(), Notes::default())
+        beginning(MemberId(1), 1, Stored { meta, received: false })
+    }
+
+    fn beginning(own: MemberId, segment_bytes: u64, snapshot: Stored) -> Feed {
+        Feed::new(("n1", own), LEVEL, segment_bytes, snapshot, View::default(), Notes::default())
     }
 
     fn note(number: u64) -> Bytes {
@@ -218,19 +252,48 @@ mod tests {
         let taken = [note(1), note(2), note(1), Bytes::from_static(b"\x01no note")];
         let taken = taken.map(|data| take(&mut first, data));
         assert_eq!(taken, [Some(false), Some(false), Some(true), None]);
-        let (meta, content) = first.snapshot(Bytes::new());
+        let (meta, content) = first.snapshot().fill(Bytes::new());
         let Content { view, notes, .. } = Content::decode(content).unwrap();
         let mut second = feed(OPERATORS);
-        second.install(meta, view, notes);
+        second.install(Stored { meta, received: true }, view, notes);
         assert_eq!(take(&mut second, note(2)), Some(true));
         assert_eq!(second.notes(), first.notes());
+    }
+
+    #[test]
+    fn members_that_began_alike_take_snapshots_apart_and_keep_their_places() {
+        let member = |id| (MemberId(id), MemberInfo::new(MemberRole::Voter, "", ""));
+        let members = [5, 9, 7].map(member);
+        let config = Config { members: members.into(), ..Config::default() };
+        let meta = SnapshotMeta { config, ..SnapshotMeta::default() };
+        // Each entry counts as 100 bytes; a snapshot is due every 4000.
+        let mut due = Vec::new();
+        for own in [5, 7, 9] {
+            let mut snapshot = Stored { meta: meta.clone(), received: false };
+            let mut feed = beginning(MemberId(own), 4000, snapshot.clone());
+            for index in 1..=100 {
+                let entry = Entry::new(index, 1, EntryKind::Data, Bytes::from(vec![0; 36]));
+                feed.entry(entry).unwrap();
+                if feed.is_snapshot_due() {
+                    due.push((own, index));
+                    snapshot.meta = feed.snapshot().meta;
+                    // It starts again from its own.
+                    feed = beginning(MemberId(own), 4000, snapshot.clone());
+                }
+            }
+        }
+        let expected =
+            [(5, [10, 50, 90].to_vec()), (7, [20, 60, 100].to_vec()), (9, [30, 70].to_vec())];
+        let expected =
+            expected.into_iter().flat_map(|(own, at)| at.into_iter().map(move |at| (own, at)));
+        assert!(due.into_iter().eq(expected));
     }
 
     #[test]
     fn before_their_level_there_are_no_notes_and_later_ones_stop_the_member() {
         let mut early = feed(OPERATORS - 1);
         assert_eq!(take(&mut early, note(1)), None);
-        let (_, content) = early.snapshot(Bytes::from_static(b"machine"));
+        let (_, content) = early.snapshot().fill(Bytes::from_static(b"machine"));
         assert_eq!(content[0], 1, "the version that the first release reads");
         let mut feed = feed(OPERATORS);
         let later = Entry::new(1, 1, EntryKind::Note, Bytes::from_static(b"\xff"));

@@ -67,7 +67,7 @@ pub use output::{
     Ask, Link, LogLevel, LogQueue, Notice, Output, Release, ServerStanding, SnapshotOrder,
 };
 pub use redial::Redial;
-pub use snapshot::{Assembly, Content, Parcel, Received, Stored};
+pub use snapshot::{Assembly, Content, Outline, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};
 pub use status::{GroupStatus, LogFigures, PeerLook};
 pub use view::{View, ViewMember};

@@ -7,7 +7,9 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_consensus::{Index, MemberId, Term};
-use quorate_live::{Committed, Group, GroupError, GroupOptions, LogLevel, Observer, StateMachine};
+use quorate_live::{
+    Committed, Frozen, Group, GroupError, GroupOptions, LogLevel, Observer, StateMachine,
+};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -188,8 +190,8 @@ impl StateMachine for Machine {
         Ok(())
     }
 
-    fn snapshot(&mut self) -> Bytes {
-        Bytes::new()
+    fn freeze(&mut self) -> Frozen {
+        Box::new(Bytes::new)
     }
 
     fn restore(&mut self, _index: Index, _snapshot: Bytes) -> Result<(), String> {

@@ -152,12 +152,13 @@ impl Feeder {
         Ok(())
     }
 
+    /// Only what must not change meanwhile is done here: the thread that writes snapshots makes bytes of it.
     fn save_snapshot(&mut self, core: &Core) {
-        let (meta, content) = self.feed.snapshot(self.machine.snapshot());
+        let (outline, machine) = (self.feed.snapshot(), self.machine.freeze());
         let needed = self.machine.needs_from();
         let bytes = core.hands().wal.bytes_from(self.machine.lags_from());
         self.machine.kept(KeptLog { bytes, max: core.hands().log_max });
-        core.hands().snapshots.save(meta, content, needed);
+        core.hands().snapshots.save(outline, machine, needed);
     }
 
     fn apply(&mut self, core: &Core, entry: Entry) -> Result<(), String> {
@@ -194,7 +195,7 @@ impl Feeder {
             core.hands().snapshots.load(index).map_err(|error| error.to_string())?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
-        self.feed.install(stored.meta, content.view, content.notes);
+        self.feed.install(stored, content.view, content.notes);
         self.started(core);
         core.hands()
             .notices

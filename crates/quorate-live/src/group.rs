@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use quorate_consensus::{Charter, Index, LogPosition, SnapshotMeta, Term};
 use quorate_group::{
     memory_fault, Author, Content, Done, EventKind, Feed, ForcePlan, GroupStatus, Notes, Order,
-    OrderNote, View, ViewMember,
+    OrderNote, Stored, View, ViewMember,
 };
 use quorate_wire::Standing;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct StartingPoint {
 }
 
 /// With what a start from there begins.
-type Point = (StartingPoint, (SnapshotMeta, Option<Content>));
+type Point = (StartingPoint, (Stored, Option<Content>));
 
 /// A running member. All methods may be called from any thread. Dropping it closes it, without
 /// taking leave: to the others that is a crash.
@@ -88,8 +88,8 @@ impl Group {
         if *started {
             return Err(GroupError::AlreadyStarted);
         }
-        let (meta, content) = self.starting_point(accept)?;
-        let index = meta.last.index;
+        let (stored, content) = self.starting_point(accept)?;
+        let index = stored.meta.last.index;
         let (view, notes) = match content {
             Some(content) => {
                 let restored = machine.restore(index, content.machine);
@@ -100,8 +100,8 @@ impl Group {
             None => (View::default(), Notes::default()),
         };
         let options = &self.live.options;
-        let feed =
-            Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
+        let node = (&options.name[..], self.live.id);
+        let feed = Feed::new(node, options.level, options.segment_bytes, stored, view, notes);
         self.live.feeding.begin(machine, feed);
         let live = self.live.clone();
         if !self.live.threads.spawn("feeder", move || feeder::run(&live)) {
@@ -272,7 +272,7 @@ impl Group {
     fn starting_point(
         &self,
         accept: &mut dyn FnMut(Index, &Bytes) -> bool,
-    ) -> Result<(SnapshotMeta, Option<Content>), GroupError> {
+    ) -> Result<(Stored, Option<Content>), GroupError> {
         for point in self.points()? {
             let (point, start) = point?;
             if point.log_term == Some(point.last.term) && accept(point.last.index, &point.machine) {
@@ -292,7 +292,7 @@ impl Group {
             Some(decoded.map(|content| {
                 let (last, log_term) = (stored.meta.last, hands.wal.term_at(index));
                 let machine = content.machine.clone();
-                (StartingPoint { last, log_term, machine }, (stored.meta, Some(content)))
+                (StartingPoint { last, log_term, machine }, (stored, Some(content)))
             }))
         });
         let beginning = StartingPoint {
@@ -300,7 +300,8 @@ impl Group {
             log_term: hands.wal.term_at(0),
             machine: Bytes::new(),
         };
-        Ok(snapshots.chain([Ok((beginning, (SnapshotMeta::default(), None)))]))
+        let empty = Stored { meta: SnapshotMeta::default(), received: false };
+        Ok(snapshots.chain([Ok((beginning, (empty, None)))]))
     }
 }
 

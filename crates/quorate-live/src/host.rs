@@ -8,6 +8,9 @@ use quorate_wire::Standing;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
+/// What a state machine was at some place of the log, to be made bytes of on another thread, which has the time.
+pub type Frozen = Box<dyn FnOnce() -> Bytes + Send>;
+
 /// The layer above: everything is called by one thread at a time, in log order.
 pub trait StateMachine: Send {
     /// An error stops the member: an entry that cannot be read is not passed over.
@@ -21,8 +24,8 @@ pub trait StateMachine: Send {
     /// `Group::barrier` returned is reached here.
     fn passed(&mut self, _index: Index) {}
     /// The whole state after the last applied entry, for members that must start from it and for
-    /// this member's own restart.
-    fn snapshot(&mut self) -> Bytes;
+    /// this member's own restart. Nothing is applied meanwhile: what takes time is left to [`Frozen`].
+    fn freeze(&mut self) -> Frozen;
     /// The first log index whose entry may still be read back (`Group::read`): the log is not
     /// purged from there on, however much there is. Asked together with each snapshot.
     fn needs_from(&mut self) -> Index {

@@ -26,7 +26,7 @@ use quorate_certify::{
     VoteMessage, WriteSet,
 };
 use quorate_consensus::level::VOTES_BY_MAJORITY;
-use quorate_live::{Committed, KeptLog, StateMachine, View};
+use quorate_live::{Committed, Frozen, KeptLog, StateMachine, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -343,8 +343,9 @@ impl StateMachine for Sequencer {
         self.link.progress.set_index(index);
     }
 
-    fn snapshot(&mut self) -> Bytes {
-        self.state.snapshot()
+    fn freeze(&mut self) -> Frozen {
+        let state = self.state.freeze();
+        Box::new(|| state.encode())
     }
 
     fn needs_from(&mut self) -> u64 {

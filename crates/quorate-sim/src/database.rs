@@ -24,6 +24,18 @@ pub struct Database {
     rows: Option<BTreeMap<Row, u32>>,
 }
 
+/// A database as it was; its bytes are made later, when it has gone on.
+pub struct Frozen {
+    rest: Vec<u8>,
+    state: quorate_certify::Frozen,
+}
+
+impl Frozen {
+    pub fn encode(self) -> Bytes {
+        [&self.rest[..], &self.state.encode()].concat().into()
+    }
+}
+
 /// What a client wants written, before it is stamped.
 #[derive(Default)]
 pub struct WriteRequest {
@@ -119,7 +131,7 @@ impl Database {
         self.chain = mix(mix(self.chain, seqno as u64), view.number);
     }
 
-    pub fn snapshot(&self) -> Bytes {
+    pub fn freeze(&self) -> Frozen {
         let mut bytes = self.chain.to_le_bytes().to_vec();
         if let Some(rows) = &self.rows {
             bytes.extend_from_slice(&(rows.len() as u32).to_le_bytes());
@@ -128,8 +140,7 @@ impl Database {
                 bytes.extend_from_slice(&op.to_le_bytes());
             }
         }
-        bytes.extend_from_slice(&self.state.snapshot());
-        Bytes::from(bytes)
+        Frozen { rest: bytes, state: self.state.freeze() }
     }
 
     pub fn restore(bytes: &[u8], with_rows: bool) -> Result<Self, String> {

@@ -23,7 +23,9 @@ fn main() {
     }
     huge();
     build();
-    snapshots();
+    snapshots(10);
+    // As many keys as there can be.
+    snapshots(190);
 }
 
 fn idle() {
@@ -107,22 +109,29 @@ fn build() {
     println!("building one of 10 rows, 2 KiB of data: {each:.0} ns");
 }
 
-fn snapshots() {
+/// What waits for a snapshot, and what its bytes cost another thread.
+fn snapshots(rows: u64) {
     let mut random = Random(3);
-    let mut certifier = Certifier::new(WINDOW_DEFAULT);
+    let mut state = Sequenced::beginning(Certifier::new(WINDOW_DEFAULT).limits(), 0);
     for serial in 0..20_000 {
-        let seen = certifier.seqno();
-        certifier.sequence(&transaction(&mut random, serial, seen, 10, 4, 200_000, |_, _| {}));
+        let seen = state.certifier.seqno();
+        let spread = 100_000_000;
+        let write_set = transaction(&mut random, serial, seen, rows, 4, spread, |_, _| {});
+        state.certifier.sequence(&write_set);
     }
     let start = Instant::now();
-    let snapshot = certifier.snapshot();
+    let frozen = state.freeze();
+    let paused = start.elapsed();
+    let start = Instant::now();
+    let snapshot = frozen.encode();
     let wrote = start.elapsed();
     let start = Instant::now();
-    let restored = Certifier::restore(&snapshot).expect("own snapshot");
+    let restored = Sequenced::restore(&snapshot).expect("own snapshot");
     let read = start.elapsed();
-    assert_eq!(restored.digest(), certifier.digest());
+    assert_eq!(restored.certifier.digest(), state.certifier.digest());
     println!(
-        "snapshot, 10 rows each: {:.2} MB, written in {:.1} ms, read in {:.1} ms",
+        "snapshot, {rows} rows each: taken in {:.3} ms; {:.2} MB, written in {:.1} ms, read in {:.1} ms",
+        paused.as_secs_f64() * 1e3,
         snapshot.len() as f64 / 1e6,
         wrote.as_secs_f64() * 1e3,
         read.as_secs_f64() * 1e3,

@@ -4,7 +4,7 @@ use super::disk::Disk;
 use crate::certify::LIMITS;
 use quorate_certify::{Rules, Sequenced};
 use quorate_consensus::level::VOTES_BY_MAJORITY;
-use quorate_consensus::{Entry, EntryKind, Index, LEVEL};
+use quorate_consensus::{Entry, EntryKind, Index, MemberId, SnapshotMeta, LEVEL};
 use quorate_group::{Applied, Committed, Content, Feed, NoteId, Stored};
 
 pub struct Machine {
@@ -15,9 +15,9 @@ pub struct Machine {
 impl Machine {
     /// From the newest snapshot; `None`: it cannot be read.
     pub fn begin(disk: &Disk, segment_bytes: u64) -> Option<Machine> {
-        let start = Default::default();
+        let start = Stored { meta: SnapshotMeta::default(), received: false };
         let (view, notes) = Default::default();
-        let feed = Feed::new("n1", LEVEL, segment_bytes, start, view, notes);
+        let feed = Feed::new(("n1", MemberId(1)), LEVEL, segment_bytes, start, view, notes);
         let Some((index, _)) = disk.snapshots.last_key_value() else {
             return Some(Machine { feed, state: Sequenced::beginning(LIMITS, 0) });
         };
@@ -37,7 +37,7 @@ impl Machine {
         };
         let Ok(state) = state else { return false };
         self.state = state;
-        self.feed.install(stored.meta, view, notes);
+        self.feed.install(stored, view, notes);
         true
     }
 
@@ -73,7 +73,7 @@ impl Machine {
     pub fn snapshot(&mut self, disk: &mut Disk) -> bool {
         let due = self.feed.is_snapshot_due();
         if due {
-            let (meta, content) = self.feed.snapshot(self.state.snapshot());
+            let (meta, content) = self.feed.snapshot().fill(self.state.snapshot());
             disk.snapshots.insert(meta.last.index, (Stored { meta, received: false }, content));
         }
         due

@@ -33,6 +33,23 @@ pub struct Content {
     pub machine: Bytes,
 }
 
+/// The group's own part of a snapshot: what there is of one before the state machine's part is encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    pub meta: SnapshotMeta,
+    pub view: View,
+    pub notes: Notes,
+}
+
+impl Outline {
+    /// The snapshot with this state machine's part.
+    pub fn fill(self, machine: Bytes) -> (SnapshotMeta, Bytes) {
+        let content = Content { view: self.view, notes: self.notes, machine };
+        let encoded = content.encode(self.meta.config.level);
+        (self.meta, encoded)
+    }
+}
+
 impl Content {
     /// As it stands in a group at this level.
     pub fn encode(&self, level: Level) -> Bytes {

@@ -9,6 +9,6 @@ mod release;
 
 pub(crate) use arrivals::Arrivals;
 pub use assembly::{Assembly, Received};
-pub use content::{Content, Stored};
+pub use content::{Content, Outline, Stored};
 pub use parcel::Parcel;
 pub(crate) use release::Releases;

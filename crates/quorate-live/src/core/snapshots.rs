@@ -1,10 +1,11 @@
 //! Snapshots of the state after a log index: their files, and what the thread that writes them has to
 //! do. How much of the log they make needless is the machine's to say.
 
+use crate::host::Frozen;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use quorate_consensus::{Index, SnapshotMeta};
-use quorate_group::{Received, Release, Stored};
+use quorate_consensus::Index;
+use quorate_group::{Outline, Received, Release, Stored};
 use quorate_wal::{DiskKeys, SnapshotFiles, WalError};
 use std::path::{Path, PathBuf};
 
@@ -18,14 +19,14 @@ pub(crate) struct Snapshots {
 #[derive(Default)]
 struct Jobs {
     /// With the first index that the state machine still needs.
-    save: Option<(SnapshotMeta, Bytes, Index)>,
+    save: Option<(Outline, Frozen, Index)>,
     store: Option<(Received, Bytes)>,
     release: Option<Release>,
     stop: bool,
 }
 
 pub(crate) enum Job {
-    Save(SnapshotMeta, Bytes, Index),
+    Save(Outline, Frozen, Index),
     Store(Received, Bytes),
     Release(Release),
 }
@@ -49,9 +50,10 @@ impl Snapshots {
         }
     }
 
-    /// Hands a new snapshot to the thread. One that still waits is superseded.
-    pub fn save(&self, meta: SnapshotMeta, content: Bytes, needed: Index) {
-        self.jobs.lock().save = Some((meta, content, needed));
+    /// Hands a new snapshot to the thread. One that still waits is superseded: so there is one at most, besides the
+    /// one that is being written.
+    pub fn save(&self, outline: Outline, machine: Frozen, needed: Index) {
+        self.jobs.lock().save = Some((outline, machine, needed));
         self.work.notify_one();
     }
 
@@ -125,8 +127,8 @@ impl Snapshots {
             if jobs.stop {
                 return None;
             }
-            if let Some((meta, content, needed)) = jobs.save.take() {
-                return Some(Job::Save(meta, content, needed));
+            if let Some((outline, machine, needed)) = jobs.save.take() {
+                return Some(Job::Save(outline, machine, needed));
             }
             if let Some((received, content)) = jobs.store.take() {
                 return Some(Job::Store(received, content));

@@ -9,7 +9,10 @@ use quorate_group::{Input, LogLevel, Received, Release, Stored};
 pub(crate) fn run(live: &Live) {
     while let Some(job) = live.hands.snapshots.next() {
         match job {
-            Job::Save(meta, content, needed) => write(live, meta, &content, needed),
+            Job::Save(outline, machine, needed) => {
+                let (meta, content) = outline.fill(machine());
+                write(live, meta, &content, needed);
+            }
             Job::Store(received, content) => take_over(live, received, &content),
             Job::Release(needless) => {
                 if let Err(error) = release(live, needless) {

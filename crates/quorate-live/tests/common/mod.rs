@@ -8,8 +8,8 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
-    Author, Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    Operator, OrderError, Security, ServerReport, StateMachine, View,
+    Author, Committed, Frozen, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer,
+    OpenInfo, Operator, OrderError, Security, ServerReport, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -109,8 +109,9 @@ impl StateMachine for Machine {
         self.0.changed.notify_all();
     }
 
-    fn snapshot(&mut self) -> Bytes {
-        Bytes::from(self.0.state.lock().applied.join("\n"))
+    fn freeze(&mut self) -> Frozen {
+        let applied = self.0.state.lock().applied.clone();
+        Box::new(move || Bytes::from(applied.join("\n")))
     }
 
     fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String> {

@@ -188,7 +188,7 @@ impl Member {
         })?;
         machine.passed(index);
         if installed().random(|rng| rng.chance(20)) {
-            self.keep_snapshot(fed, machine.snapshot(), machine.needs_from())
+            self.keep_snapshot(fed, machine.freeze()(), machine.needs_from())
         } else {
             Ok(())
         }

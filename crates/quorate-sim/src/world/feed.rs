@@ -106,7 +106,7 @@ impl World {
         let digest = process.database.digest();
         let forgets = self.plant == Some(Plant::ForgottenNotes);
         let notes = if forgets { Notes::default() } else { content.notes };
-        process.feed.install(stored.meta, content.view, notes);
+        process.feed.install(stored, content.view, notes);
         process.notes = digest_of_notes(process.feed.notes());
         let notes = process.notes;
         let applied = process.feed.applied();

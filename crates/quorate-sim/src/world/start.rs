@@ -161,12 +161,12 @@ impl World {
         };
         let Opened { directory, newest, .. } =
             prepare(&options, directory(&recovered), group, &mut folder)?;
-        let (mut meta, (view, notes), database) = self.starting_point(m, &wal, &snapshots);
+        let (mut stored, (view, notes), database) = self.starting_point(m, &wal, &snapshots);
         if self.plant == Some(Plant::ForgottenMode) {
-            meta.config.rules.primaries = Primaries::Multi;
+            stored.meta.config.rules.primaries = Primaries::Multi;
         }
-        let feed =
-            Feed::new(&options.name, options.level, options.segment_bytes, meta, view, notes);
+        let node = (&options.name[..], directory.member);
+        let feed = Feed::new(node, options.level, options.segment_bytes, stored, view, notes);
         let mut out = Output::default();
         let (id, incarnation) = (directory.member, directory.incarnation);
         let now_ms = self.now_ms(m);
@@ -241,7 +241,7 @@ impl World {
         m: usize,
         wal: &Wal,
         snapshots: &SnapshotFiles,
-    ) -> (SnapshotMeta, (View, Notes), Database) {
+    ) -> (Stored, (View, Notes), Database) {
         let (base, stands_at) = (wal.base().index, self.nodes[m].database_at);
         let usable = |limit: Index| {
             let indexes = snapshots.list().unwrap_or_default();
@@ -254,7 +254,8 @@ impl World {
         };
         let Some((stored, content)) = found else {
             let empty = Database::new(self.scenario.window, self.retries.on);
-            return (SnapshotMeta::default(), Default::default(), empty);
+            let beginning = Stored { meta: SnapshotMeta::default(), received: false };
+            return (beginning, Default::default(), empty);
         };
         let content = Content::decode(content).expect("the checksum was right");
         let mut database =
@@ -268,7 +269,7 @@ impl World {
             self.oracle.state(id, index, database.digest());
             self.oracle.notes(id, index, digest_of_notes(&content.notes));
         }
-        (stored.meta, (content.view, content.notes), database)
+        (stored, (content.view, content.notes), database)
     }
 
     /// What a start finds, held against what was promised.

@@ -80,10 +80,12 @@ impl World {
             return;
         }
         process.saving = true;
-        let machine = process.database.snapshot();
-        let (meta, content) = process.feed.snapshot(machine);
+        let (outline, frozen) = (process.feed.snapshot(), process.database.freeze());
         let delay = self.rng.range(10, 5_000);
-        self.later_at(m, delay, move |w| w.save(m, meta, content));
+        self.later_at(m, delay, move |w| {
+            let (meta, content) = outline.fill(frozen.encode());
+            w.save(m, meta, content);
+        });
     }
 
     pub(super) fn snapshot_arrived(&mut self, m: usize, received: Received, content: Bytes) {

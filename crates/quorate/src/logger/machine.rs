@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use quorate_certify::{process_uuid, Constants, Rules, Sequenced};
 use quorate_consensus::level::VOTES_BY_MAJORITY;
-use quorate_live::{Committed, StateMachine};
+use quorate_live::{Committed, Frozen, StateMachine};
 
 pub struct LogMachine {
     constants: Constants,
@@ -46,8 +46,9 @@ impl StateMachine for LogMachine {
         Ok(())
     }
 
-    fn snapshot(&mut self) -> Bytes {
-        self.state.snapshot()
+    fn freeze(&mut self) -> Frozen {
+        let state = self.state.freeze();
+        Box::new(|| state.encode())
     }
 
     fn restore(&mut self, _index: u64, snapshot: Bytes) -> Result<(), String> {
@@ -79,11 +80,11 @@ mod tests {
         machine
             .apply(Committed::Data { index: 2, data, primary_term: None, level: LEVEL })
             .unwrap();
-        let snapshot = machine.snapshot();
+        let snapshot = machine.freeze()();
         let mut other = LogMachine::new(Constants::default());
-        assert_ne!(other.snapshot(), snapshot);
+        assert_ne!(other.freeze()(), snapshot);
         other.restore(2, snapshot.clone()).unwrap();
-        assert_eq!(other.snapshot(), snapshot);
+        assert_eq!(other.freeze()(), snapshot);
         assert!(other.restore(2, Bytes::from_static(b"damaged")).is_err());
     }
 }

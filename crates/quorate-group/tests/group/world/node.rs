@@ -216,10 +216,10 @@ impl Node {
         let mut machine =
             Member::new(options, opened.directory, opened.newest, now_ms, &mut out).unwrap();
         let feed = Feed::new(
-            &self.options.name,
+            (&self.options.name, self.id),
             LEVEL,
             1 << 20,
-            SnapshotMeta::default(),
+            Stored { meta: SnapshotMeta::default(), received: false },
             View::default(),
             Notes::default(),
         );
