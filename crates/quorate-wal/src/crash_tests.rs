@@ -164,7 +164,11 @@ impl History {
         assert!(recovered.identity.incarnation > self.incarnation);
         self.incarnation = recovered.identity.incarnation;
         let hard_state = recovered.hard_state;
-        assert!(hard_state == self.hard_state || hard_state == self.hard_state_tried);
+        let is_ahead = hard_state.term > self.hard_state.term && hard_state.voted_for.is_none();
+        assert!(
+            is_ahead || hard_state == self.hard_state || hard_state == self.hard_state_tried,
+            "{hard_state:?}"
+        );
         self.hard_state = hard_state;
         self.hard_state_tried = hard_state;
 

@@ -60,8 +60,8 @@ pub fn sealed_head() -> Vec<u8> {
 /// The bytes as a slot of the meta file; and as the fields of one with a right checksum.
 pub fn meta(input: &[u8]) {
     for bytes in [input.to_vec(), with_checksum(input)] {
-        if let Ok((sequence, meta)) = decode_slot(&bytes) {
-            assert_eq!(decode_slot(&encode_slot(sequence, &meta)), Ok((sequence, meta)));
+        if let Ok(slot) = decode_slot(&bytes) {
+            assert_eq!(decode_slot(&encode_slot(&slot)), Ok(slot));
         }
     }
 }

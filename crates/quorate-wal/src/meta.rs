@@ -7,17 +7,26 @@
 //! 16 u64 sequence | 24 u64 term | 32 u128 vote | 48 u64 has vote | 56 u128 member | 72 u128 group
 //! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index
 //! 120 five u64 charter | 160 u64, u64: segment and offset up to which the log was synced
-//! 176 u64 closed, zeros to 512
+//! 176 u64 closed | 184 u64 ceiling, zeros to 512
 //! ```
 //!
 //! Format 1 ended at 160, and its checksum too. A slot of another format that is intact by its own
 //! checksum was written by another version; any other is damaged.
 //!
-//! Invariant: outside of [`MetaFile::save`] both slots hold the same, and both are synced, so that
-//! one slot that is damaged, or cannot be read, never costs a vote that was answered. `save` writes
-//! and syncs the slot that does *not* hold the content in force, then the other: a torn write leaves
-//! the old or the new content whole. An open saves before it lets anything be answered: what it
-//! found in one slot only is in both again.
+//! [`MetaFile::save`] writes and syncs the slot that does *not* hold the content in force, so a torn
+//! write leaves the old or the new content whole; then the other one. A vote, and a term that was
+//! heard of, are written to the first only: somebody waits for one sync then, not for two.
+//!
+//! Invariants, outside of `save`:
+//!
+//! * Both slots hold the same, and the same ceiling, but for term, vote, and how far the log was
+//!   synced, and those differ only if the terms of both are below the ceiling.
+//! * So one slot that is damaged, or cannot be read, never costs a vote that was answered: it was
+//!   in a term below the ceiling, if the other slot does not have it. An open that finds only one
+//!   goes on in the term of the ceiling, in which this member has neither voted nor stood.
+//!
+//! An open saves both before it lets anything be answered. Releases that know of no ceiling write
+//! 0, and both slots at each vote; and they read the newer slot.
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
@@ -25,7 +34,7 @@ use crate::options::Identity;
 use crate::segment::parse_file_name;
 use crc32c::{crc32c, crc32c_append};
 use quorate_consensus::level::NEWEST;
-use quorate_consensus::{Charter, HardState, LogPosition, MemberId};
+use quorate_consensus::{Charter, HardState, LogPosition, MemberId, Term};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,6 +47,9 @@ const _: () = assert!(VERSION == NEWEST.term_file);
 const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 512;
 const CHARTER_AT: usize = 120;
+/// The ceiling is put so far above the term. Every so many elections a vote takes two syncs; and a member
+/// that lost a slot begins so many terms ahead at most.
+const TERMS_AHEAD: Term = 256;
 /// Where format 1 ended.
 const FORMAT_1_BYTES: usize = 160;
 
@@ -54,6 +66,15 @@ pub(crate) struct Meta {
     pub(crate) synced: Place,
     /// Nothing was written to the log after that.
     pub(crate) closed: bool,
+}
+
+/// What a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot {
+    pub(crate) sequence: u64,
+    /// 0: the other slot holds the same, or what was not answered yet.
+    pub(crate) ceiling: Term,
+    pub(crate) meta: Meta,
 }
 
 /// A place in the log as it lies on disk. The log is written strictly forward, whatever is
@@ -73,8 +94,8 @@ pub(crate) enum SlotError {
     Damaged,
 }
 
-/// One slot: its sequence number and content. Never panics, whatever the bytes are.
-pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
+/// Never panics, whatever the bytes are.
+pub(crate) fn decode_slot(bytes: &[u8]) -> Result<Slot, SlotError> {
     let bytes: &[u8; SLOT_BYTES] =
         bytes.get(..SLOT_BYTES).and_then(|b| b.try_into().ok()).ok_or(SlotError::Foreign)?;
     if &bytes[0..8] != MAGIC {
@@ -103,10 +124,12 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<(u64, Meta), SlotError> {
     let base = LogPosition { term: u64_at(104), index: u64_at(112) };
     let synced = Place { segment: u64_at(160), offset: u64_at(168) };
     let (first_segment, closed) = (u64_at(96), u64_at(176) != 0);
-    Ok((u64_at(16), Meta { identity, hard_state, first_segment, base, synced, closed }))
+    let meta = Meta { identity, hard_state, first_segment, base, synced, closed };
+    Ok(Slot { sequence: u64_at(16), ceiling: u64_at(184), meta })
 }
 
-pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
+pub(crate) fn encode_slot(slot: &Slot) -> [u8; SLOT_BYTES] {
+    let Slot { sequence, ceiling, meta } = slot;
     let mut bytes = [0; SLOT_BYTES];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(0, MAGIC);
@@ -124,6 +147,7 @@ pub(crate) fn encode_slot(sequence: u64, meta: &Meta) -> [u8; SLOT_BYTES] {
     put(160, &meta.synced.segment.to_le_bytes());
     put(168, &meta.synced.offset.to_le_bytes());
     put(176, &u64::from(meta.closed).to_le_bytes());
+    put(184, &ceiling.to_le_bytes());
     for (field, value) in meta.identity.charter.0.iter().enumerate() {
         put(CHARTER_AT + 8 * field, &value.to_le_bytes());
     }
@@ -152,9 +176,10 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct MetaFile {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
-    sequence: u64,
     /// The slot that certainly holds `content`.
     in_force: u64,
+    sequence: u64,
+    ceiling: Term,
     content: Meta,
 }
 
@@ -163,8 +188,8 @@ impl MetaFile {
     pub(crate) fn create(disk: &dyn Disk, content: Meta) -> Result<Self, WalError> {
         let path = disk.path(META_NAME);
         let file = disk.create(META_TMP_NAME).doing("create", &path)?;
-        let mut meta = MetaFile { path, file, sequence: 0, in_force: 0, content };
-        meta.save(content)?;
+        let mut meta = MetaFile { path, file, in_force: 0, sequence: 0, ceiling: 0, content };
+        meta.save_twice(content)?;
         disk.rename(META_TMP_NAME, META_NAME).doing("create", &meta.path)?;
         disk.sync_dir().doing("sync", disk.dir())?;
         Ok(meta)
@@ -187,16 +212,34 @@ impl MetaFile {
                 Err(error) => unreadable = Some(error),
             }
         }
-        let (in_force, sequence, content) = match slots {
-            [Ok((a, _)), Ok((b, newer))] if b > a => (1, b, newer),
-            [Ok((a, older)), _] => (0, a, older),
-            [_, Ok((b, only))] => (1, b, only),
+        let (in_force, Slot { sequence, ceiling, meta: mut content }) = match slots {
+            [Ok(a), Ok(b)] if b.sequence > a.sequence => (1, b),
+            [Ok(a), _] => (0, a),
+            [_, Ok(b)] => (1, b),
             [Err(a), Err(b)] => {
                 unreadable.map_or(Ok(()), Err).doing("read", &path)?;
                 return Err(refusal(disk, path, a, b));
             }
         };
-        Ok(MetaFile { path, file, sequence, in_force, content })
+        let one_is_lost = slots.iter().any(Result::is_err);
+        if one_is_lost && content.hard_state.term < ceiling {
+            content.hard_state = HardState { term: ceiling, voted_for: None };
+        }
+        Ok(MetaFile { path, file, in_force, sequence, ceiling, content })
+    }
+
+    /// Before the first save after an open. If only the process died, one slot, and nobody knows which, may
+    /// exist in the kernel's memory alone: writing the same bytes again settles it, and harms nothing
+    /// that is on disk.
+    pub(crate) fn settle(&self) -> Result<(), WalError> {
+        for slot in 0..2 {
+            let mut bytes = [0; SLOT_BYTES];
+            let read = self.file.read_exact_at(&mut bytes, slot * SLOT_STRIDE);
+            if read.is_ok() && decode_slot(&bytes).is_ok() {
+                self.write(slot, &bytes)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn content(&self) -> Meta {
@@ -205,15 +248,41 @@ impl MetaFile {
 
     /// Durable when it returns. An error leaves open which content the disk holds: it is final.
     pub(crate) fn save(&mut self, content: Meta) -> Result<(), WalError> {
-        let sequence = self.sequence + 1;
-        let bytes = encode_slot(sequence, &content);
-        for slot in [1 - self.in_force, self.in_force] {
-            self.file.write_all_at(&bytes, slot * SLOT_STRIDE).doing("write", &self.path)?;
-            self.file.sync_data().doing("sync", &self.path)?;
+        let (hard_state, synced) = (content.hard_state, content.synced);
+        let is_vote = content == Meta { hard_state, synced, ..self.content };
+        // A term goes back only by force, and then nothing is to bring it back.
+        if !is_vote || !(self.content.hard_state.term..self.ceiling).contains(&hard_state.term) {
+            return self.save_twice(content);
         }
-        self.sequence = sequence;
-        self.content = content;
+        self.put(content, self.ceiling, [1 - self.in_force])?;
+        self.in_force = 1 - self.in_force;
         Ok(())
+    }
+
+    fn save_twice(&mut self, content: Meta) -> Result<(), WalError> {
+        // Who knows of no term yet has nothing to lose, and is not to look as if it did.
+        let term = content.hard_state.term;
+        let ceiling = if term == 0 { 0 } else { term.saturating_add(TERMS_AHEAD) };
+        self.put(content, ceiling, [1 - self.in_force, self.in_force])
+    }
+
+    fn put<const N: usize>(
+        &mut self,
+        content: Meta,
+        ceiling: Term,
+        slots: [u64; N],
+    ) -> Result<(), WalError> {
+        let sequence = self.sequence + 1;
+        let bytes = encode_slot(&Slot { sequence, ceiling, meta: content });
+        slots.into_iter().try_for_each(|slot| self.write(slot, &bytes))?;
+        (self.sequence, self.ceiling, self.content) = (sequence, ceiling, content);
+        Ok(())
+    }
+
+    /// On disk when it returns.
+    fn write(&self, slot: u64, bytes: &[u8; SLOT_BYTES]) -> Result<(), WalError> {
+        self.file.write_all_at(bytes, slot * SLOT_STRIDE).doing("write", &self.path)?;
+        self.file.sync_data().doing("sync", &self.path)
     }
 }
 

@@ -64,6 +64,7 @@ impl Shared {
         // carries it, and the log is proven to be on disk before a record says so.
         let mut content = meta.content();
         let closed = std::mem::take(&mut content.closed);
+        meta.settle()?;
         content.identity.incarnation += 1;
         meta.save(content)?;
         let spares = tidy(&*disk, &found.leftovers, &supply)?;
