@@ -221,6 +221,9 @@ impl History {
                 }
                 16 => self.release(life),
                 17 => {
+                    if self.rng.bool() {
+                        life.shared.supply.hurry();
+                    }
                     if let Some(job) = life.shared.supply.try_job() {
                         recycler::carry_out(&life.shared, job)?;
                     }

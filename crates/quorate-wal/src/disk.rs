@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One directory. Names are plain file names in it.
 pub(crate) trait Disk: Send + Sync {
@@ -46,11 +47,21 @@ pub(crate) trait DiskFile: Send + Sync {
     /// Makes the file this long, with zeros, and takes the room for it. A file system that cannot
     /// says [`io::ErrorKind::Unsupported`].
     fn allocate(&self, len: u64) -> io::Result<()>;
+    /// Writes zeros where room is taken, at most [`ZEROS_MAX`], at a place that is a multiple of it: so that a later
+    /// sync, of this file or another, has little left to do for them. Goes slowly: others use the disk, too.
+    fn write_zeros(&self, offset: u64, bytes: usize) -> io::Result<()>;
     /// Makes the contents (and the length) durable.
     fn sync_data(&self) -> io::Result<()>;
     /// A hint that this range is read soon.
     fn will_need(&self, offset: u64, bytes: u64);
 }
+
+/// What [`DiskFile::write_zeros`] writes at once.
+pub(crate) const ZEROS_MAX: usize = 256 << 10;
+
+/// As it has to be, to be written past the kernel's memory.
+#[repr(align(4096))]
+struct Aligned([u8; ZEROS_MAX]);
 
 pub(crate) struct RealDisk {
     dir: PathBuf,
@@ -132,6 +143,30 @@ impl DiskFile for File {
     fn allocate(&self, len: u64) -> io::Result<()> {
         use rustix::fs::{fallocate, FallocateFlags};
         Ok(fallocate(self, FallocateFlags::empty(), 0, len)?)
+    }
+
+    /// Past the kernel's memory, where the file system can: written there they would all be left to one sync.
+    fn write_zeros(&self, offset: u64, bytes: usize) -> io::Result<()> {
+        use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
+        static ZEROS: Aligned = Aligned([0; ZEROS_MAX]);
+        let zeros = &ZEROS.0[..bytes];
+        let begun = Instant::now();
+        let flags = fcntl_getfl(self)?;
+        let mut done = fcntl_setfl(self, flags | OFlags::DIRECT).map_err(io::Error::from);
+        if done.is_ok() {
+            done = FileExt::write_all_at(self, zeros, offset);
+            fcntl_setfl(self, flags)?;
+        }
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                FileExt::write_all_at(self, zeros, offset)?;
+                File::sync_data(self)?;
+            }
+            done => done?,
+        }
+        // As long again is left to the log.
+        thread::sleep(begun.elapsed());
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -1,16 +1,12 @@
 //! Making the files of segments: new ones that take their room, and used ones that begin a new life.
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, ZEROS_MAX};
 use crate::error::{IoContext, WalError};
 use crate::seal::DiskKeys;
 use crate::segment::{file_name, Segment, SegmentHeader};
 use quorate_consensus::MemberId;
 use std::io;
 use std::sync::Arc;
-
-/// Zero-filling goes in steps of this, each synced, so that the log's own syncs do not queue
-/// behind the whole of it.
-const ZERO_STEP: usize = 256 << 10;
 
 pub(crate) struct SegmentFiles {
     pub(crate) disk: Arc<dyn Disk>,
@@ -80,33 +76,61 @@ impl SegmentFiles {
     }
 }
 
+/// How a fill is to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fill {
+    Steadily,
+    /// The log waits for the file.
+    AtOnce,
+    /// Nobody wants it any more.
+    GiveUp,
+}
+
 /// Fills a file with zeros. If there is not enough room, that is known before any of it is filled.
-pub(crate) fn fill(file: &dyn DiskFile, size: u64, give_up: impl Fn() -> bool) -> io::Result<()> {
+///
+/// Zeros only make it fast: what a file has taken room for, and what nobody has written to yet, costs the log's
+/// syncs an update of the file system each. It reads as zeros all the same, and of a used file the log
+/// tells its own records from whatever else is there ([`crate::record`]). So if the log waits, the rest is left.
+pub(crate) fn fill(file: &dyn DiskFile, size: u64, how: impl Fn() -> Fill) -> io::Result<()> {
     match file.allocate(size) {
-        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-        _ => zero_fill(file, size, give_up),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => zero_fill(file, size, how),
+        Err(error) => Err(error),
+        Ok(()) => {
+            for at in (0..size).step_by(ZEROS_MAX) {
+                match how() {
+                    Fill::Steadily => {
+                        file.write_zeros(at, (size - at).min(ZEROS_MAX as u64) as usize)?;
+                    }
+                    Fill::AtOnce => break,
+                    Fill::GiveUp => return Err(io::ErrorKind::Interrupted.into()),
+                }
+            }
+            Ok(())
+        }
     }
 }
 
 /// Takes the room for a file at once, where the file system can.
 pub(crate) fn allocate(file: &dyn DiskFile, size: u64) -> io::Result<()> {
     match file.allocate(size) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => zero_fill(file, size, || false),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            zero_fill(file, size, || Fill::AtOnce)
+        }
         done => done,
     }
 }
 
-fn zero_fill(file: &dyn DiskFile, size: u64, give_up: impl Fn() -> bool) -> io::Result<()> {
-    static ZEROS: [u8; ZERO_STEP] = [0; ZERO_STEP];
-    let mut at = 0;
-    while at < size {
-        if give_up() {
+/// Where room cannot be taken in another way: all of it. Each step is synced, because the kernel would else put off
+/// writing, and the log's next sync might have to wait for the whole of it.
+fn zero_fill(file: &dyn DiskFile, size: u64, how: impl Fn() -> Fill) -> io::Result<()> {
+    static ZEROS: [u8; ZEROS_MAX] = [0; ZEROS_MAX];
+    for at in (0..size).step_by(ZEROS_MAX) {
+        if how() == Fill::GiveUp {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let step = (size - at).min(ZERO_STEP as u64);
-        file.write_all_at(&ZEROS[..step as usize], at)?;
+        let step = (size - at).min(ZEROS_MAX as u64) as usize;
+        file.write_all_at(&ZEROS[..step], at)?;
         file.sync_data()?;
-        at += step;
     }
     Ok(())
 }
@@ -127,3 +151,40 @@ pub(crate) fn is_leftover_name(name: &str) -> bool {
 
 const SPARE_PREFIX: &str = "spare-";
 const NEW_PREFIX: &str = "new-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::RealDisk;
+    use std::cell::Cell;
+
+    const SIZE: u64 = 3 * ZEROS_MAX as u64 + 4096;
+
+    /// On the file system of the tests, after so many steps.
+    fn filled(steps: usize, then: Fill) -> (io::Result<()>, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(dir.path());
+        let file = disk.create("file").unwrap();
+        let left = Cell::new(steps);
+        let done = fill(&*file, SIZE, || match left.replace(left.get().saturating_sub(1)) {
+            0 => then,
+            _ => Fill::Steadily,
+        });
+        // As the log writes it then.
+        file.write_all_at(&[7; 100], 4096).unwrap();
+        file.sync_data().unwrap();
+        (done, std::fs::read(disk.path("file")).unwrap())
+    }
+
+    #[test]
+    fn a_file_is_whole_and_all_zeros_however_long_its_filling_went_on() {
+        for steps in [0, 1, 2, 100] {
+            let (done, mut found) = filled(steps, Fill::AtOnce);
+            done.unwrap();
+            assert_eq!(found.len() as u64, SIZE);
+            assert!(found.drain(4096..4196).all(|byte| byte == 7));
+            assert!(found.iter().all(|byte| *byte == 0));
+        }
+        assert!(filled(1, Fill::GiveUp).0.is_err());
+    }
+}

@@ -1,7 +1,8 @@
 //! Where the next segment comes from, and what is kept for a disk that runs full.
 //!
 //! The next segment is prepared in the background ([`crate::recycler`]), from a released one if there
-//! is one, else zero-filled; so that the writer, when it needs it, finds it ready.
+//! is one, else zero-filled; so that the writer, when it needs it, finds it ready. If the log grows faster than
+//! that, the writer gets the segment as far as it is filled.
 //!
 //! The stock holds segment files without content. Some of them are the reserve: they are touched
 //! only when the disk has no room for a new file, and filled up again when it has. Members whose
@@ -14,7 +15,7 @@ use crate::options::Room;
 use crate::record::Layout;
 use crate::seal::{DiskKeyId, DiskKeys};
 use crate::segment::{file_name, Segment, HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_MAX};
-use crate::segment_files::{allocate, fill, spare_name, SegmentFiles};
+use crate::segment_files::{allocate, fill, spare_name, Fill, SegmentFiles};
 use crate::state::Released;
 use quorate_consensus::MemberId;
 use std::collections::VecDeque;
@@ -41,6 +42,8 @@ struct State {
     wanted: Option<u64>,
     /// One is being made, by the recycler or by the writer itself.
     making: bool,
+    /// The writer waits for it.
+    hurry: bool,
     stock: VecDeque<String>,
     retired: Vec<Released>,
     /// The member may go on when others of its group stop.
@@ -132,6 +135,7 @@ impl Supply {
     pub(crate) fn take(&self, sequence: u64, need: u64) -> Result<Arc<Segment>, WalError> {
         let mut state = self.lock();
         while state.making && !state.abandoned {
+            state.hurry = true;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         let fits = |ready: &Arc<Segment>| ready.sequence() == sequence && ready.size() >= need;
@@ -277,11 +281,18 @@ impl Supply {
     /// Carries out [`Job::Make`]. A failure costs nothing yet: `take` tries again when the segment
     /// is really needed, and the recycler when space may have become free.
     pub(crate) fn prepare(&self, sequence: u64, spare: Option<String>) {
-        let give_up = || self.lock().closing;
+        let how = || {
+            let state = self.lock();
+            match (state.hurry, state.closing) {
+                (true, _) => Fill::AtOnce,
+                (_, true) => Fill::GiveUp,
+                _ => Fill::Steadily,
+            }
+        };
         let size = self.segment_bytes;
-        let made = self.make(sequence, size, spare, |file| fill(file, size, give_up));
+        let made = self.make(sequence, size, spare, |file| fill(file, size, how));
         let mut state = self.lock();
-        state.making = false;
+        (state.making, state.hurry) = (false, false);
         state.tried(made.as_ref().err());
         match made {
             Ok(segment) => state.ready = Some(segment),
@@ -290,11 +301,17 @@ impl Supply {
         self.changed.notify_all();
     }
 
+    /// As if the writer waited for what is made next.
+    #[cfg(test)]
+    pub(crate) fn hurry(&self) {
+        self.lock().hurry = true;
+    }
+
     /// Carries out [`Job::Reserve`].
     pub(crate) fn add_to_reserve(&self) {
         let added = self.files.new_spare(self.segment_bytes);
         let mut state = self.lock();
-        state.making = false;
+        (state.making, state.hurry) = (false, false);
         state.tried(added.as_ref().err());
         state.stock.extend(added.ok());
         self.changed.notify_all();

@@ -105,6 +105,23 @@ fn old_entries_are_read_from_disk() {
     assert_eq!(one, all[1499..1500]);
 }
 
+/// It does not wait for the next segment to be filled.
+#[test]
+fn a_log_that_grows_faster_than_its_segments_are_filled_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = || WalOptions { segment_bytes: 4 << 20, ..WalOptions::new(dir.path()) };
+    let (wal, _, reports) = open_with(options()).unwrap();
+    let data = Bytes::from(vec![7; 300 << 10]);
+    let all: Vec<_> =
+        (1..=100).map(|index| Entry::new(index, 1, EntryKind::Data, data.clone())).collect();
+    wal.append(&all);
+    wait_for(&reports, at(1, 100));
+    wal.close();
+    let (wal, again, _reports) = open_with(options()).unwrap();
+    assert_eq!((again.last, again.torn_bytes), (at(1, 100), 0));
+    assert_eq!(read_all(&wal), all);
+}
+
 #[test]
 fn truncation_takes_back_and_new_entries_take_the_place() {
     let dir = tempfile::tempdir().unwrap();

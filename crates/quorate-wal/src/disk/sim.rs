@@ -403,6 +403,10 @@ impl DiskFile for SimFile {
         world.survived()
     }
 
+    fn write_zeros(&self, offset: u64, bytes: usize) -> io::Result<()> {
+        DiskFile::write_all_at(self, &vec![0; bytes], offset)
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         let mut world = lock(&self.world);
         world.change()?;
