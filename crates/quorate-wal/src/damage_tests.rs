@@ -9,6 +9,7 @@ use crate::options::WalOptions;
 use crate::recycler;
 use crate::segment::{parse_file_name, HEADER_BYTES};
 use crate::shared::Shared;
+use crate::supply::Job;
 use bytes::Bytes;
 use quorate_consensus::{Entry, EntryKind, HardState, LogPosition, MemberId};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ fn log(rng: &mut fastrand::Rng, encrypted: bool, bytes: usize) -> (SimDisk, Vec<
     shared.state().append(&entries[entries.len() - 1..]).unwrap();
     writer.write_batch().unwrap();
     writer.mark().unwrap();
+    let Some(settle @ Job::Settle(_)) = shared.supply.try_job() else { panic!("it comes first") };
+    recycler::carry_out(&shared, settle).unwrap();
     (disk.crash(Crash::Power), entries)
 }
 

@@ -1,5 +1,5 @@
-//! Prepares the next segment, recycles released ones and fills the reserve up, off the writer's
-//! path.
+//! Prepares the next segment, recycles released ones, fills the reserve up and syncs marks, off the
+//! writer's path.
 
 use crate::error::WalError;
 use crate::shared::Shared;
@@ -7,11 +7,12 @@ use crate::state::Released;
 use crate::supply::Job;
 use std::sync::Arc;
 
-/// Fails only if the meta file cannot be written, which is final.
+/// Fails only if the meta file cannot be written, or a segment of the log not synced, which is final.
 pub(crate) fn carry_out(shared: &Shared, job: Job) -> Result<(), Arc<WalError>> {
     match job {
         Job::Make { sequence, spare } => shared.supply.prepare(sequence, spare),
         Job::Reserve => shared.supply.add_to_reserve(),
+        Job::Settle(segment) => segment.sync().map_err(|error| shared.fail(error))?,
         Job::Retire(released) => {
             retire(shared, released)?;
             shared.room_made();

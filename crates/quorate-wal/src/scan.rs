@@ -14,9 +14,9 @@
 //! each vote, each snapshot, each open and close. A log that ends before that is damaged, too.
 //!
 //! What remains: damage inside the *last* synced write looks like a torn one if nothing was
-//! written after it. The writer narrows this by a `Mark` record, on a page of its own, when it
-//! becomes idle, when it is closed, and at each open. It remains for the last batch before a crash
-//! under load, and for the end of the one before, where both stand in the sector that is lost: that
+//! written after it. The writer narrows this by a `Mark` record, on a page of its own, when it has
+//! been idle for a while, and at each open. It remains for the last batch before a crash that comes
+//! sooner, and for the end of the one before, where both stand in the sector that is lost: that
 //! the tail was never acknowledged is then likely, not known.
 
 use crate::codec::Codec;

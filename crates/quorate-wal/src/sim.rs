@@ -68,7 +68,7 @@ impl Steps {
         self.writer.step()
     }
 
-    /// Whether segments are to be prepared or recycled. The product does that in the background; what
+    /// Whether segments are to be prepared or recycled, or a mark to be synced. The product does that in the background; what
     /// failed for want of room it tries again after five seconds, or when a segment was released.
     pub fn has_recycling(&self) -> bool {
         self.writer.shared().supply.has_job()

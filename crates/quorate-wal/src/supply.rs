@@ -46,6 +46,8 @@ struct State {
     hurry: bool,
     stock: VecDeque<String>,
     retired: Vec<Released>,
+    /// The segment in use, with a mark that is written and not synced.
+    marked: Option<Arc<Segment>>,
     /// The member may go on when others of its group stop.
     spared: bool,
     /// There was no room for a new file.
@@ -61,8 +63,13 @@ struct State {
 /// What there is to do in the background.
 pub(crate) enum Job {
     Retire(Vec<Released>),
-    Make { sequence: u64, spare: Option<String> },
+    Make {
+        sequence: u64,
+        spare: Option<String>,
+    },
     Reserve,
+    /// Sync it: nobody waits for that.
+    Settle(Arc<Segment>),
 }
 
 impl Supply {
@@ -202,6 +209,12 @@ impl Supply {
         self.changed.notify_all();
     }
 
+    /// The mark that was written to this segment is to be synced.
+    pub(crate) fn settle(&self, segment: Arc<Segment>) {
+        self.lock().marked = Some(segment);
+        self.changed.notify_all();
+    }
+
     /// Why the writer stands still, or that it goes on.
     pub(crate) fn set_blocked(&self, why: Option<String>) {
         self.lock().blocked = why;
@@ -275,7 +288,7 @@ impl Supply {
     pub(crate) fn has_job(&self) -> bool {
         let state = self.lock();
         let make = state.wanted.is_some() || state.stock.len() < self.reserve;
-        !state.retired.is_empty() || (make && state.held.is_none())
+        !state.retired.is_empty() || state.marked.is_some() || (make && state.held.is_none())
     }
 
     /// Carries out [`Job::Make`]. A failure costs nothing yet: `take` tries again when the segment
@@ -374,6 +387,9 @@ impl State {
     fn job(&mut self, reserve: usize) -> Option<Job> {
         if !self.retired.is_empty() {
             return Some(Job::Retire(std::mem::take(&mut self.retired)));
+        }
+        if let Some(segment) = self.marked.take() {
+            return Some(Job::Settle(segment));
         }
         if self.making || self.closing {
             return None;

@@ -245,6 +245,11 @@ impl Tail {
         self.long.is_some() || self.buf.len() >= WRITE_BYTES
     }
 
+    /// Everything that was put is with the file, and the segment is not ended.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.written == self.offset && self.next.is_none()
+    }
+
     /// Hands what was put to the file. False: this was so much that a sync is due first.
     pub(crate) fn flush(&mut self) -> Result<bool, WalError> {
         while self.written < self.offset {
@@ -285,6 +290,10 @@ impl Tail {
         self.buf.clear();
         self.buf.shrink_to(2 * WRITE_BYTES);
         Ok(())
+    }
+
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
     }
 
     /// What was flushed is on disk when this returns. Goes on to the next segment if this one is

@@ -52,7 +52,7 @@ pub enum Next {
     Sync,
     /// Try again: the disk had no room.
     Full,
-    /// Nothing is queued: say on disk that everything is synced. Due after some time without work.
+    /// Nothing is queued: write that everything is synced. Due after some time without work.
     Mark,
     /// Fail again: it is final.
     Failed,
@@ -118,6 +118,7 @@ impl Writer {
         }
         let was_full = self.stage == Stage::Full;
         self.stage = match self.put_batch() {
+            Ok(()) if self.marking && self.tail.is_flushed() => self.marked(),
             Ok(()) => Stage::Syncing,
             Err(full @ WalError::Full { .. }) => {
                 self.shared.supply.set_blocked(Some(full.to_string()));
@@ -154,12 +155,17 @@ impl Writer {
             Synced::Segment => return Ok(None),
             Synced::All => {}
         }
-        debug_assert!(self.batch.is_empty());
+        debug_assert!(self.batch.is_empty() && !self.marking);
         self.stage = Stage::Idle;
-        let marking = std::mem::take(&mut self.marking);
-        self.unmarked = !marking;
-        let persisted = self.batch_synced()?;
-        Ok(persisted.filter(|_| !marking))
+        self.unmarked = true;
+        self.batch_synced()
+    }
+
+    /// Nobody waits for the mark: it is synced in the background, or with the next batch.
+    fn marked(&mut self) -> Stage {
+        self.shared.supply.settle(self.tail.segment().clone());
+        (self.marking, self.unmarked) = (false, false);
+        Stage::Idle
     }
 
     /// Publishes that the batch is on disk; returns what of it is to be reported.
@@ -169,9 +175,7 @@ impl Writer {
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
-        if self.unmarked {
-            state.stats.batch_took(self.begun.elapsed());
-        }
+        state.stats.batch_took(self.begun.elapsed());
         let (last, synced) = (self.tail.last(), self.tail.synced());
         let placements = self.tail.placements();
         let placements = placements.inspect(|p| reset |= matches!(p, Placement::Reset));
