@@ -6,7 +6,8 @@ use quorate_certify::{process_uuid, Codec, Header, Packed, PartsOf, WriteSetBuil
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_lab::server::secret_in;
 use quorate_live::{
-    Committed, Group, GroupOptions, LogLevel, Observer, SecretOptions, Security, StateMachine, View,
+    Committed, Frozen, Group, GroupOptions, LogLevel, Observer, SecretOptions, Security,
+    StateMachine, View,
 };
 use quorate_tests::TestCluster;
 use std::fs;
@@ -70,8 +71,8 @@ impl StateMachine for Empty {
         Ok(())
     }
 
-    fn snapshot(&mut self) -> Bytes {
-        Bytes::new()
+    fn freeze(&mut self) -> Frozen {
+        Box::new(Bytes::new)
     }
 
     fn restore(&mut self, _index: u64, _snapshot: Bytes) -> Result<(), String> {
