@@ -2,7 +2,7 @@
 //! leaves between two steps.
 
 #[path = "../tests/common/mod.rs"]
-pub(crate) mod common;
+mod common;
 mod operators;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
     Proposal, SnapshotMeta, Term, LEVEL,
 };
-use quorate_group::{Content, Input, Notes, Stored};
+use quorate_group::{Content, Input, LogFigures, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{DiskKeys, SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
@@ -319,4 +319,22 @@ fn a_panic_in_the_machine_takes_the_member_out_on_whatever_thread_it_was() {
     let rest: Vec<_> = (0..3).filter(|at| *at != broken).collect();
     let proposals: Vec<_> = rest.iter().map(|at| cluster.nodes[*at].propose()).collect();
     rest.iter().for_each(|at| cluster.nodes[*at].await_applied(&proposals));
+}
+
+#[test]
+fn what_is_handed_in_while_the_caller_feeds_is_taken_in_when_it_has_fed() {
+    const ROUNDS: u64 = 50;
+    let cluster = Cluster::started("handed-in", 1);
+    let core = &cluster.nodes[0].group().live.core;
+    // Read before anything is taken in that waits.
+    let last =
+        || core.with(|machine, now_ms, _| machine.status(now_ms, LogFigures::default()).last_index);
+    let taken_in = |round: &u64| {
+        let before = last();
+        core.with_feeding(|_, _, _| (), || core.hand_in((1 << 40) + round));
+        last() > before
+    };
+    // Now and then another thread holds the machine, and takes it in a moment later.
+    let taken_in = (0..ROUNDS).filter(taken_in).count() as u64;
+    assert!(taken_in > ROUNDS * 9 / 10, "{taken_in}");
 }

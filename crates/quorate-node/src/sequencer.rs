@@ -349,10 +349,9 @@ impl StateMachine for Sequencer {
     }
 
     fn needs_from(&mut self) -> u64 {
-        let open = self.state.parts.first_index().into_iter().chain([self.left_open]);
+        let (open, lags) = (self.state.parts.first_index(), self.lags_from());
         let passed = self.parts.local.part_places.first_index();
-        let lags = self.lags_from();
-        passed.into_iter().chain(open).chain(self.left).min().unwrap_or(u64::MAX).min(lags)
+        [passed, open, self.left].into_iter().flatten().fold(self.left_open.min(lags), u64::min)
     }
 
     /// The parts of what is being applied are not among it: nothing is won by giving up what is nearly done, and all

@@ -272,6 +272,14 @@ impl Core {
         self.fresh.load(Ordering::Relaxed)
     }
 
+    /// As a thread does that finds the machine taken.
+    #[cfg(test)]
+    pub(crate) fn hand_in(&self, serial: u64) {
+        let proposal = Proposal::new(EntryKind::Data, Bytes::from_static(b"x"));
+        self.intake.lock().push(serial, proposal);
+        self.set_fresh();
+    }
+
     fn set_fresh(&self) {
         self.fresh.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -306,6 +314,3 @@ impl Drop for Held<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
