@@ -11,7 +11,8 @@
 //!
 //! Invariant: there are never more entries than `keys_max`, purged or not. An item with `n` keys
 //! first has twice as many purged: either none is left but those of the window, which keeps the
-//! limit, or there are fewer than before. So the table is prepared for that many, and never moves.
+//! limit, or there are fewer than before. The table has room for [`KEYS_USUAL`] from the start, and doubles where
+//! that is not enough.
 
 use crate::chunks::Chunks;
 use crate::key_table::KeyTable;
@@ -65,10 +66,14 @@ pub struct Index {
     purged: usize,
 }
 
+/// What a window of small transactions has. A table for all keys that there may be would take 96 MiB on every busy
+/// node, and a miss of the processor's caches for nearly every key.
+const KEYS_USUAL: u64 = 1 << 17;
+
 impl Index {
     pub fn new(keys_max: u64) -> Index {
         Index {
-            users: KeyTable::with_room(keys_max as usize),
+            users: KeyTable::with_room(keys_max.min(KEYS_USUAL) as usize),
             entered: Chunks::default(),
             entered_by: Chunks::default(),
             purged: 0,
@@ -150,7 +155,6 @@ impl Index {
         if count > 0 {
             self.entered_by.push((seqno, count));
         }
-        debug_assert!(self.entered.len() <= self.users.room());
     }
 
     /// Removes up to `budget` entries of evicted items.
