@@ -18,8 +18,8 @@ use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
 
-/// Keys in the window: at most 96 MiB for the table of them and 24 MiB for their order. The kernel gives the table
-/// page by page as they are used, so a group that writes a lot comes to have all of it, and one that does not, little.
+/// Keys in the window: at most 128 MiB for the table of them and 24 MiB for their order, taken only when there are so
+/// many.
 pub const KEYS_MAX_DEFAULT: u64 = 3 << 20;
 
 /// Bounds on the window. All members of a group must have the same ones.

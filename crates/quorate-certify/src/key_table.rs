@@ -8,6 +8,7 @@
 //! A table with room for all that may ever come never moves: its slots are zero at first, so the
 //! kernel gives memory only to those that are used. One without grows by doubling.
 
+use crate::probing::Ring;
 use crate::Key;
 
 const SLOTS_MIN: usize = 32;
@@ -96,8 +97,7 @@ impl<V: Copy + Default> KeyTable<V> {
             if raw == 0 {
                 break;
             }
-            // The entry may move back into the hole unless its home lies after the hole.
-            if self.distance(self.home(raw), at) >= self.distance(hole, at) {
+            if self.ring().may_fill(hole, self.home(raw), at) {
                 self.slots[hole] = self.slots[at];
                 hole = at;
             }
@@ -115,22 +115,15 @@ impl<V: Copy + Default> KeyTable<V> {
     }
 
     fn home(&self, raw: u64) -> usize {
-        ((u128::from(raw) * self.slots.len() as u128) >> u64::BITS) as usize
+        self.ring().home(raw)
     }
 
     fn next(&self, at: usize) -> usize {
-        match at + 1 {
-            end if end == self.slots.len() => 0,
-            next => next,
-        }
+        self.ring().next(at)
     }
 
-    /// Slots from one to the other, forwards.
-    fn distance(&self, from: usize, to: usize) -> usize {
-        match to.checked_sub(from) {
-            Some(ahead) => ahead,
-            None => to + self.slots.len() - from,
-        }
+    fn ring(&self) -> Ring {
+        Ring(self.slots.len())
     }
 
     /// The slot of `key`, or the empty slot where it belongs.

@@ -18,6 +18,7 @@ mod key_table;
 mod members;
 mod packing;
 mod parts;
+mod probing;
 mod seen;
 mod sequenced;
 mod snapshot;
@@ -59,10 +60,10 @@ pub fn is_process_of(uuid: u128, member: u128) -> bool {
 /// could end the group with an entry that stops whoever applies it, or pass for another one, whose transactions it
 /// ends, or whose serials it takes. (What is of a newer release is proposed only at a level that all members know.)
 /// Nor does it say that it is the primary of the term that whoever asks leads (0: none): that one alone is.
-pub fn may_propose(member: u128, leads_in: u64, proposal: &Bytes) -> bool {
+pub fn may_propose(member: u128, leads_in: impl FnOnce() -> u64, proposal: &Bytes) -> bool {
     let Ok(write_set) = WriteSet::parse(proposal.clone()) else { return false };
     let header = write_set.header();
-    let is_ours = header.term != 0 && header.term == leads_in;
+    let is_ours = header.term != 0 && header.term == leads_in();
     is_process_of(header.origin, member) && !is_ours
 }
 
@@ -83,6 +84,7 @@ mod tests {
             altered[at] = byte;
             Bytes::from(altered)
         };
+        let may_propose = |member, leads_in, data: &Bytes| may_propose(member, || leads_in, data);
         assert!(may_propose(77, 0, &built) && may_propose(77, 4, &built));
         assert!(!may_propose(78, 0, &built));
         let stamped = Header { term: 4, ..Header::transaction(process_uuid(77, 3), 1, 0) };

@@ -3,6 +3,7 @@
 //! Open addressing with linear probing, as in [`KeyTable`](crate::key_table::KeyTable), but a slot has only the place
 //! of an item, which says whose it is. At most half full, and made for all that the window can hold: it never moves.
 
+use crate::probing::Ring;
 use crate::window::mix;
 use crate::Seqno;
 
@@ -44,9 +45,7 @@ impl Seen {
             if other == 0 {
                 break;
             }
-            // It may move back into the hole unless its home lies after the hole.
-            let home = self.home(whose(other));
-            if self.distance(home, at) >= self.distance(hole, at) {
+            if self.ring().may_fill(hole, self.home(whose(other)), at) {
                 self.slots[hole] = other;
                 hole = at;
             }
@@ -65,15 +64,15 @@ impl Seen {
 
     fn home(&self, (origin, serial): Identity) -> usize {
         let hash = mix(mix(0, origin as u64 ^ (origin >> 64) as u64), serial);
-        ((u128::from(hash) * self.slots.len() as u128) >> u64::BITS) as usize
+        self.ring().home(hash)
     }
 
     fn next(&self, at: usize) -> usize {
-        (at + 1) % self.slots.len()
+        self.ring().next(at)
     }
 
-    fn distance(&self, from: usize, to: usize) -> usize {
-        (to + self.slots.len() - from) % self.slots.len()
+    fn ring(&self) -> Ring {
+        Ring(self.slots.len())
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn admit(
     if let Err(refusal) = guest.check_level(driver.config.level) {
         return Admission::Refused { reason: refusal.text };
     }
-    if let Some(other) = policy::is_confusable(&driver.config, guest.member) {
+    if let Some(other) = policy::confusable_with(&driver.config, guest.member) {
         let id = guest.member;
         let reason = format!(
             "the id {id} cannot be told from that of member {other}: ids are drawn at random, so this one was chosen; \

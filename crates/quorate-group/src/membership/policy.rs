@@ -81,7 +81,7 @@ pub(crate) fn readdress<'a>(
 /// The member, or nobody (0), whose processes could pass for this one's. The layer above tells processes apart by the
 /// member's id with the incarnation added from bit 32 on, and hears each in the name of its member only: ids that
 /// differ in these bits alone would speak for each other. Ids are random, so it is no accident.
-pub(crate) fn is_confusable(config: &Config, id: MemberId) -> Option<MemberId> {
+pub(crate) fn confusable_with(config: &Config, id: MemberId) -> Option<MemberId> {
     const INCARNATIONS: u128 = (u32::MAX as u128) << 32;
     let others = config.members.keys().copied().filter(|other| *other != id);
     let mut all = others.chain([MemberId(0)]);

@@ -52,8 +52,7 @@ impl Observer for NodeObserver {
     }
 
     fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
-        let node = self.node.upgrade();
-        let leads_in = node.and_then(|node| node.primary.leads()).unwrap_or(0);
+        let leads_in = || self.node.upgrade().and_then(|node| node.primary.leads()).unwrap_or(0);
         may_propose(member.0, leads_in, proposal)
     }
 

@@ -170,7 +170,7 @@ struct Stderr {
 
 impl Observer for Stderr {
     fn may_propose(&self, member: MemberId, proposal: &Bytes) -> bool {
-        may_propose(member.0, self.leads_in.load(Ordering::Relaxed), proposal)
+        may_propose(member.0, || self.leads_in.load(Ordering::Relaxed), proposal)
     }
 
     /// The group's own line has the name of who leads, and why.
