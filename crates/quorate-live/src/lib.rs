@@ -63,7 +63,9 @@ mod threads;
 pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
-pub use host::{CommitLatencyReport, CommitReport, KeptLog, Observer, ServerReport, StateMachine};
+pub use host::{
+    CommitLatencyReport, CommitReport, KeptLog, Observer, Rehearsal, ServerReport, StateMachine,
+};
 pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{
     https, parse_bool, Credential, Expiry, Https, OperatorId, OperatorIdentity, Operators,

@@ -27,7 +27,7 @@ use quorate_certify::{
     WriteSet,
 };
 use quorate_consensus::level::VOTES_BY_MAJORITY;
-use quorate_live::{Committed, KeptLog, StateMachine, View};
+use quorate_live::{Committed, KeptLog, Rehearsal, StateMachine, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub struct Sequencer {
     state: Sequenced,
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
+    /// What this database may have in it: DDL is durable there before its position is. -1: it is to be replaced.
+    database: i64,
     limits: Limits,
     /// From this index on, all is for this node's next start: its connection has ended, or it took leave
     /// and this is the view without it, or the last fragment of a session that did not wait for it any
@@ -62,11 +64,24 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
+    /// `noted`: the last isolated action that may be in the database.
+    pub fn new(parts: Parts, link: Arc<Link>, limits: Limits, noted: Option<i64>) -> Self {
         let start = link.start().unwrap_or(-1);
+        let database = link.start().max(noted.filter(|_| start >= 0)).unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
         let (left, left_open, headless_upto, backlog) = (None, u64::MAX, None, Backlog::default());
-        Self { parts, link, state, start, limits, left, left_open, headless_upto, backlog }
+        Self {
+            parts,
+            link,
+            state,
+            start,
+            database,
+            limits,
+            left,
+            left_open,
+            headless_upto,
+            backlog,
+        }
     }
 
     /// All from `index` on is for the next start.
@@ -230,8 +245,7 @@ impl Sequencer {
 
     fn view(&mut self, index: u64, view: View) {
         let link = self.link.clone();
-        let members: Vec<u128> =
-            view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
+        let members = process_ids(&view);
         let before: Vec<u128> = self.state.certifier.members().ids().collect();
         let (seqno, ended) = self.state.view(&members);
         let equal = self.state.certifier.members().ids().eq(before);
@@ -375,6 +389,20 @@ impl StateMachine for Sequencer {
         }
     }
 
+    fn is_unlogged(&self, before: bool) -> bool {
+        // A state that was fetched may be of any place of the log.
+        let received = if self.start < 0 { self.parts.local.apply.last_left() } else { -1 };
+        let seqno = self.state.certifier.seqno();
+        before && self.database > seqno || received > seqno
+    }
+
+    fn rehearsal(&mut self) -> Option<Box<dyn Rehearsal>> {
+        let database = self.database;
+        let is_behind = database > self.state.certifier.seqno();
+        let state = is_behind.then(|| Sequenced::restore(&self.state.snapshot()).ok());
+        Some(Box::new(Rehearsed { state: state?, database }))
+    }
+
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
         let state = if snapshot.is_empty() {
             Sequenced::beginning(self.limits, self.link.genesis.seqno)
@@ -409,6 +437,38 @@ impl StateMachine for Sequencer {
         self.note_start_view();
         Ok(())
     }
+}
+
+/// Gives out seqnos as the sequencer does, and tells nobody.
+struct Rehearsed {
+    /// `None`: it could not be copied, and gets nowhere.
+    state: Option<Sequenced>,
+    database: i64,
+}
+
+impl Rehearsal for Rehearsed {
+    fn reaches_database(&mut self, entry: Committed) -> Result<bool, String> {
+        let Some(state) = &mut self.state else { return Ok(false) };
+        match entry {
+            Committed::Data { index, data, primary_term, level } => {
+                let votes = Rule::of(level >= VOTES_BY_MAJORITY);
+                let sequenced = state.entry(index, data, Rules { primary_term, votes });
+                if let Err(error) = sequenced.map(drop) {
+                    if error.is_newer() {
+                        return Err(error.to_string());
+                    }
+                }
+            }
+            Committed::View { view, .. } => {
+                state.view(&process_ids(&view));
+            }
+        }
+        Ok(state.certifier.seqno() >= self.database)
+    }
+}
+
+fn process_ids(view: &View) -> Vec<u128> {
+    view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect()
 }
 
 /// A write set that failed is still delivered, so that the position advances, but as a dummy: an isolated

@@ -128,7 +128,7 @@ fn finds_write_sets_of_who_is_not_the_primary() {
 #[test]
 fn finds_entries_that_are_fed_too_early() {
     let rules =
-        [Rule::CommitNeedsPersistedMajority, Rule::FedOnlyPersisted, Rule::CommittedNeverChanges];
+        [Rule::CommitNeedsPersistedMajority, Rule::LogFitsDatabase, Rule::CommittedNeverChanges];
     assert_found(Plant::FedTooEarly, 50, &rules);
 }
 
@@ -197,6 +197,11 @@ fn finds_two_that_both_go_on_alone() {
 #[test]
 fn finds_a_majority_given_up_without_asking_those_kept() {
     assert_found(Plant::AllAgreeToForce, 4000, &[Rule::CommittedNeverChanges]);
+}
+
+#[test]
+fn finds_a_start_on_a_database_that_is_ahead_of_its_log() {
+    assert_found(Plant::UnloggedUnknown, 4000, &[Rule::CommittedNeverChanges]);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use quorate_consensus::{Index, SnapshotMeta};
 use quorate_group::{Input, LogLevel, Received, Release, Stored};
 
 pub(crate) fn run(live: &Live) {
-    while let Some(job) = live.hands.snapshots.next() {
+    let on_disk = || live.hands.wal.persisted().index;
+    while let Some(job) = live.hands.snapshots.next(on_disk) {
         match job {
             Job::Save(meta, content, needed) => write(live, meta, &content, needed),
             Job::Store(received, content) => take_over(live, received, &content),

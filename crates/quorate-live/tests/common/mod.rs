@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use quorate_consensus::{Index, MemberId, Term};
 use quorate_live::{
     Author, Committed, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer, OpenInfo,
-    Operator, OrderError, Security, ServerReport, StateMachine, View,
+    Operator, OrderError, Rehearsal, Security, ServerReport, StateMachine, View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -45,6 +45,8 @@ pub struct Shared {
     pub threads: Mutex<Vec<String>>,
     /// What the host is said to be in the middle of; 0: nothing.
     pub commit: AtomicI64,
+    /// Up to which index the database is said to have everything.
+    pub database: AtomicU64,
     /// How the server is said to be that it is part of.
     pub server: Mutex<Option<ServerReport>>,
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
@@ -104,6 +106,16 @@ impl StateMachine for Machine {
         true
     }
 
+    fn is_unlogged(&self, before: bool) -> bool {
+        before && self.0.database.load(Ordering::SeqCst) > self.0.state.lock().last
+    }
+
+    fn rehearsal(&mut self) -> Option<Box<dyn Rehearsal>> {
+        let database = self.0.database.load(Ordering::SeqCst);
+        let is_behind = database > self.0.state.lock().last;
+        is_behind.then(|| Box::new(Rehearsed { database }) as Box<dyn Rehearsal>)
+    }
+
     fn passed(&mut self, index: Index) {
         self.0.passed.store(index, Ordering::SeqCst);
         self.0.changed.notify_all();
@@ -120,6 +132,17 @@ impl StateMachine for Machine {
         *self.0.state.lock() = State { applied, seen, last: index, ..State::default() };
         self.0.changed.notify_all();
         Ok(())
+    }
+}
+
+struct Rehearsed {
+    database: Index,
+}
+
+impl Rehearsal for Rehearsed {
+    fn reaches_database(&mut self, entry: Committed) -> Result<bool, String> {
+        let (Committed::Data { index, .. } | Committed::View { index, .. }) = entry;
+        Ok(index >= self.database)
     }
 }
 
@@ -177,6 +200,8 @@ pub struct Node {
     pub group: Option<Arc<Group>>,
     pub shared: Arc<Shared>,
     pub info: Option<OpenInfo>,
+    /// Up to which index its database has everything, as its next start is to find it.
+    pub database: Index,
     serial: AtomicU64,
 }
 
@@ -211,6 +236,7 @@ impl Cluster {
                 group: None,
                 shared: Arc::default(),
                 info: None,
+                database: 0,
                 serial: AtomicU64::new(0),
             }
         };
@@ -333,6 +359,7 @@ impl Node {
         accept: &mut dyn FnMut(Index, &Bytes) -> bool,
     ) -> Result<(), GroupError> {
         self.shared = Arc::default();
+        self.shared.database.store(self.database, Ordering::SeqCst);
         let ear = Arc::new(Ear(self.shared.clone()));
         let (group, info) = Group::open(self.options.clone(), ear)?;
         let group = Arc::new(group);
