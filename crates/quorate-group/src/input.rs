@@ -90,6 +90,9 @@ pub enum Input {
     },
     /// The state machine starts, or starts anew, from here.
     Started(Applied),
+    /// Whether the database above has what this member's log has not: it saw that committed, and a crash came before
+    /// the own disk had it. Before [`Input::Started`] if it is so at the start, and when it is no more.
+    Unlogged(bool),
     /// How far the state machine got: before each tick, and after each entry that is not data.
     Applied(Applied),
     /// This note is in the log, and was applied.

@@ -35,8 +35,8 @@ pub struct Output {
     pub ask_room: Option<MemberId>,
     /// The state machine continues from the snapshot of this index: goes with `effects.reset_log`.
     pub install: Option<Index>,
-    /// Entries up to here are committed *and* on this member's own disk: the state machine may see
-    /// them. Never goes back: what the layer above has seen, the own log can show again.
+    /// Entries up to here are committed: the state machine may see them. This member's own disk may be the last one
+    /// to have them: so no snapshot of them is to be saved before that has. Never goes back.
     pub feed: Option<Index>,
     pub snapshots: Vec<SnapshotOrder>,
     pub links: Vec<Link>,

@@ -17,7 +17,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -58,8 +58,12 @@ fn run(dir: &Path, time: Duration, bytes: usize) -> Result<(), Error> {
         line("TCP round trip", &trip);
         line("overwrite 4 KiB + fdatasync", &sync);
         for clients in [1, 4, 16, 64] {
+            let before = members[at].waiters.seen();
             let times = load(&members[at], clients, bytes, time)?;
             line(&format!("{clients} clients on the {name}"), &times);
+            let (all, early) = members[at].waiters.seen();
+            let share = (early - before.1) as f64 / (all - before.0).max(1) as f64;
+            println!("  {:.1} % applied before the own disk had them", 100.0 * share);
             if clients == 1 {
                 // A follower's proposal travels to the leader and the commit back to it.
                 let trips = if at == leader { 1 } else { 2 };
@@ -161,7 +165,24 @@ struct Node {
 #[derive(Default)]
 struct Waiters {
     own: Mutex<u128>,
+    group: OnceLock<Weak<Group>>,
+    applied: AtomicU64,
+    /// Of those, before this member's own disk had them.
+    early: AtomicU64,
     waiting: Mutex<HashMap<u64, (Thread, Arc<AtomicBool>)>>,
+}
+
+impl Waiters {
+    fn seen(&self) -> (u64, u64) {
+        (self.applied.load(Ordering::Relaxed), self.early.load(Ordering::Relaxed))
+    }
+
+    fn count(&self, index: Index) {
+        let Some(group) = self.group.get().and_then(Weak::upgrade) else { return };
+        let is_early = group.status().persisted_index < index;
+        self.applied.fetch_add(1, Ordering::Relaxed);
+        self.early.fetch_add(u64::from(is_early), Ordering::Relaxed);
+    }
 }
 
 struct Machine {
@@ -174,7 +195,8 @@ impl StateMachine for Machine {
     }
 
     fn apply(&mut self, entry: Committed) -> Result<(), String> {
-        let Committed::Data { data, .. } = entry else { return Ok(()) };
+        let Committed::Data { index, data, .. } = entry else { return Ok(()) };
+        self.waiters.count(index);
         let (Some(member), Some(serial)) =
             (data.first_chunk::<16>(), data.get(16..24).and_then(|b| b.first_chunk::<8>()))
         else {
@@ -245,8 +267,10 @@ fn open(options: GroupOptions) -> Result<Node, GroupError> {
     group.wait_joined(Duration::from_secs(10))?;
     let waiters = Arc::new(Waiters::default());
     *waiters.own.lock() = info.member.0;
+    let group = Arc::new(group);
+    waiters.group.get_or_init(|| Arc::downgrade(&group));
     group.start(Box::new(Machine { waiters: waiters.clone() }), &mut |_, _| true)?;
-    Ok(Node { group: Arc::new(group), waiters, serial: AtomicU64::new(0) })
+    Ok(Node { group, waiters, serial: AtomicU64::new(0) })
 }
 
 fn find_leader(members: &[Node]) -> usize {

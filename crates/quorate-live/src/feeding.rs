@@ -5,7 +5,8 @@
 //! committed feeds them in passing: waking that thread would take longer, and cost more.
 //!
 //! Invariants:
-//! - an entry is applied once, after all before it, and only when it is committed and on this member's disk;
+//! - an entry is applied once, after all before it, and only when it is committed. This member's disk may be the last
+//!   one to have it: a snapshot of it is saved only after that ([`crate::core::Snapshots::next`]);
 //! - one thread at a time feeds, the one that holds the lock, and looks again after it has let go: so what another
 //!   found it busy with does not stay;
 //! - a receiver is never kept by more than a moment's work, nor by a disk: by no snapshot, no change of the view, and
@@ -39,14 +40,17 @@ pub(crate) struct Feeding {
 pub(crate) struct Feeder {
     machine: Box<dyn StateMachine>,
     feed: Feed,
+    /// The database above has more than the log, as the group was told.
+    unlogged: bool,
     /// Room for what is read.
     entries: Vec<Entry>,
 }
 
 impl Feeding {
-    /// With the state that `feed` goes on from already in `machine`.
-    pub fn begin(&self, machine: Box<dyn StateMachine>, feed: Feed) {
-        *self.feeder.lock() = Some(Box::new(Feeder { machine, feed, entries: Vec::new() }));
+    /// With the state that `feed` goes on from already in `machine`; `unlogged`: the log does not reach the database.
+    pub fn begin(&self, machine: Box<dyn StateMachine>, feed: Feed, unlogged: bool) {
+        let entries = Vec::new();
+        *self.feeder.lock() = Some(Box::new(Feeder { machine, feed, unlogged, entries }));
     }
 
     /// Has the one who feeds do `work`; false if that is over.
@@ -109,6 +113,9 @@ impl Feeder {
             self.entries.clear();
             let next = self.feed.position().index + 1;
             match core.hands().wal.read(next, READ_BYTES, &mut self.entries) {
+                Ok(()) if self.entries.is_empty() => {
+                    return Err("the log has failed, and did not take the next entry".into());
+                }
                 Ok(()) => self.apply_read(core, up_to)?,
                 // Only a snapshot from the leader takes away what was not applied.
                 Err(ReadError::Purged { .. }) if core.hands().gate.install_waits() => return Ok(()),
@@ -170,6 +177,7 @@ impl Feeder {
             self.machine.apply(committed).map_err(|reason| self.feed.unreadable(index, &reason))?;
         }
         self.machine.passed(index);
+        self.compare_with_database(core);
         // Before it counts as applied: else it would be looked for in vain.
         if let Some(Noted { index, note, again }) = self.feed.take_noted() {
             if !again {
@@ -189,6 +197,15 @@ impl Feeder {
         Ok(())
     }
 
+    /// A majority is not to be given up while the database has what the log has not.
+    fn compare_with_database(&mut self, core: &Core) {
+        let unlogged = self.machine.is_unlogged(self.unlogged);
+        if unlogged != self.unlogged {
+            self.unlogged = unlogged;
+            core.step(Input::Unlogged(unlogged));
+        }
+    }
+
     /// Goes on from a snapshot that a leader sent.
     pub fn install(&mut self, core: &Core, index: Index) -> Result<(), String> {
         let (stored, content) =
@@ -196,6 +213,7 @@ impl Feeder {
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
         self.feed.install(stored, content.view, content.notes);
+        self.compare_with_database(core);
         self.started(core);
         core.hands()
             .notices
@@ -205,6 +223,7 @@ impl Feeder {
 
     /// The others may hear where it stands.
     pub fn started(&self, core: &Core) {
+        core.step(Input::Unlogged(self.unlogged));
         core.hands().gate.start(self.feed.applied());
         *core.hands().notes.lock() = self.feed.notes().clone();
         core.step(Input::Started(self.feed.applied()));

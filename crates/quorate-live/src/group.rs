@@ -1,7 +1,7 @@
 //! The handle of a running member.
 
 use crate::error::GroupError;
-use crate::host::{Observer, StateMachine};
+use crate::host::{Observer, Rehearsal, StateMachine};
 use crate::live::Live;
 use crate::net::trust::Operators;
 use crate::open;
@@ -15,6 +15,7 @@ use quorate_group::{
     memory_fault, Author, Content, Done, EventKind, Feed, ForcePlan, GroupStatus, Notes, Order,
     OrderNote, Stored, View, ViewMember,
 };
+use quorate_wal::ReadError;
 use quorate_wire::Standing;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -28,6 +29,9 @@ pub struct StartingPoint {
     pub log_term: Option<Term>,
     pub machine: Bytes,
 }
+
+/// Bytes of entries read at once, to see how far the log goes.
+const REHEARSED_BYTES: usize = 4 << 20;
 
 /// With what a start from there begins.
 type Point = (StartingPoint, (Stored, Option<Content>));
@@ -102,7 +106,11 @@ impl Group {
         let options = &self.live.options;
         let node = (&options.name[..], self.live.id);
         let feed = Feed::new(node, options.level, options.segment_bytes, stored, view, notes);
-        self.live.feeding.begin(machine, feed);
+        let unlogged = match machine.rehearsal() {
+            Some(rehearsal) => !self.log_reaches(feed.clone(), rehearsal)?,
+            None => false,
+        };
+        self.live.feeding.begin(machine, feed, unlogged);
         let live = self.live.clone();
         if !self.live.threads.spawn("feeder", move || feeder::run(&live)) {
             self.live.feeding.end();
@@ -267,6 +275,33 @@ impl Group {
     fn tell(&self, order: Order) {
         let told = self.live.order(order, AT_ONCE, None);
         debug_assert!(told.is_ok() || self.live.is_stopping() || self.live.has_failed());
+    }
+
+    /// Whether the log, as it is now, has all that the database above has. What of it is committed does not matter:
+    /// where the log ends before that, it is the beginning of what the database saw.
+    fn log_reaches(
+        &self,
+        mut feed: Feed,
+        mut rehearsal: Box<dyn Rehearsal>,
+    ) -> Result<bool, GroupError> {
+        let failed = |reason: String| GroupError::Snapshot { action: "continue from", reason };
+        let mut entries = Vec::new();
+        loop {
+            let next = feed.position().index + 1;
+            match self.live.hands.wal.read(next, REHEARSED_BYTES, &mut entries) {
+                Ok(()) if entries.is_empty() => return Ok(false),
+                Ok(()) => {}
+                // A leader's snapshot replaced it meanwhile: what comes after that will tell.
+                Err(ReadError::Purged { .. }) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+            for entry in entries.drain(..) {
+                let Some(committed) = feed.entry(entry).map_err(failed)? else { continue };
+                if rehearsal.reaches_database(committed).map_err(failed)? {
+                    return Ok(true);
+                }
+            }
+        }
     }
 
     fn starting_point(

@@ -37,10 +37,26 @@ pub trait StateMachine: Send {
     }
     /// How much log there is from [`StateMachine::lags_from`] on: told after each snapshot.
     fn kept(&mut self, _log: KeptLog) {}
+    /// Whether the database above has what the log has not got yet, as far as this has seen it. `before`: whether that
+    /// was so until now.
+    fn is_unlogged(&self, before: bool) -> bool {
+        before
+    }
+    /// Where the database above has more than this has seen: a copy of the state, to find out whether the log has the
+    /// rest. What was committed was applied, and a crash may have come before the own disk had it.
+    fn rehearsal(&mut self) -> Option<Box<dyn Rehearsal>> {
+        None
+    }
     /// Replaces the state (of a member that was too far behind for the log, or at start). `index`
     /// is the log index the snapshot stands for. A view that lists this member follows, even if
     /// nobody comes or goes.
     fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String>;
+}
+
+/// A copy of a state machine that tries entries on which may not be committed.
+pub trait Rehearsal {
+    /// Whether it has got to where the database is.
+    fn reaches_database(&mut self, entry: Committed) -> Result<bool, String>;
 }
 
 /// The log from the first entry on that the layer above may still read back.

@@ -64,7 +64,8 @@ pub use at_rest::{AtRest, DiskKey};
 pub use error::GroupError;
 pub use group::{Group, StartingPoint};
 pub use host::{
-    CommitLatencyReport, CommitReport, Frozen, KeptLog, Observer, ServerReport, StateMachine,
+    CommitLatencyReport, CommitReport, Frozen, KeptLog, Observer, Rehearsal, ServerReport,
+    StateMachine,
 };
 pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{

@@ -91,9 +91,12 @@ impl Live {
     /// and index, and that one is not on disk.
     pub fn on_sync(&self, synced: Result<LogPosition, Arc<WalError>>) {
         match synced {
-            Ok(_) => self.with_machine(|machine, now_ms, out| {
-                machine.step(now_ms, Input::Persisted(self.hands.wal.persisted()), out);
-            }),
+            Ok(_) => {
+                self.with_machine(|machine, now_ms, out| {
+                    machine.step(now_ms, Input::Persisted(self.hands.wal.persisted()), out);
+                });
+                self.hands.snapshots.synced();
+            }
             Err(error) => self.step(Input::LogFailed(error.to_string())),
         }
     }

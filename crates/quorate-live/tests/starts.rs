@@ -37,12 +37,14 @@ struct Snapshot {
     received: bool,
 }
 
-/// What a start comes to: the index that it begins after, and up to where it feeds.
+/// What a start comes to: the index that it begins after, up to where it feeds, and whether the database has what
+/// the log has not: then no majority is to be given up with this log.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Begins {
         after: u64,
         up_to: u64,
+        unlogged: bool,
     },
     /// The log lost what the member had on disk.
     LogLost,
@@ -132,7 +134,12 @@ fn expected(log: &Log, snapshots: &[Snapshot], stands: Option<u64>) -> Outcome {
     let begins = usable.chain((log.base.index == 0).then_some(0));
     let after = stands.and_then(|stands| begins.filter(|index| *index <= stands).max());
     match after {
-        Some(after) => Outcome::Begins { after, up_to },
+        Some(after) => {
+            let end = log.entries.last().unwrap_or(&log.base).index;
+            // Without a log there is nobody to be given up.
+            let unlogged = end > 0 && stands > Some(end);
+            Outcome::Begins { after, up_to, unlogged }
+        }
         None => Outcome::NeedsTransfer { log_base: log.base.index },
     }
 }
@@ -178,6 +185,7 @@ fn make(node: &Node, log: Option<&Log>, snapshots: &[Snapshot], term: Term) {
 }
 
 fn outcome(node: &mut Node, stands: Option<u64>) -> Outcome {
+    node.database = stands.unwrap_or(0);
     let mut after = None;
     let mut accept = |index: u64, _: &Bytes| {
         let accepted = stands.is_some_and(|stands| index <= stands);
@@ -201,7 +209,10 @@ fn outcome(node: &mut Node, stands: Option<u64>) -> Outcome {
     let applied = node.shared.state.lock().applied.clone();
     let rows: Vec<String> = (2..=up_to).map(|index| text(committed(index))).collect();
     assert_eq!(applied, rows, "exactly what was committed");
-    Outcome::Begins { after: after.expect("it was asked"), up_to }
+    let plan = || node.group().plan_force_quorum(&["own"]).refusal.unwrap_or_default();
+    node.wait("its start", |_| !plan().contains("not known yet"));
+    let unlogged = plan().contains("its log lost in a crash");
+    Outcome::Begins { after: after.expect("it was asked"), up_to, unlogged }
 }
 
 /// All starts from one kind of log; how many.

@@ -25,7 +25,7 @@ quorate_seeds::marks! {
     ReplayedAfterCertify, ReplayedAfterOrder, Replayed, LockTimeout,
     Applied, Dummy, ViewSeen, NonPrimarySeen, Connected, Synced,
     LosesMajority, SurvivesInALog, ReadBack,
-    Crash, CrashLostTail, CrashOfAll, CleanStop, Restart, Cut, CutMajority,
+    Crash, CrashLostTail, CrashLostLog, DatabaseAhead, CrashOfAll, CleanStop, Restart, Cut, CutMajority,
     Ddl, DdlFails,
     Paused, Desynced, CausalRead,
     StartContinues, StartFetches, StartOnUnknown, StartOnHalfCopy, StartOnBlank, StartWithoutLog, DataLost,

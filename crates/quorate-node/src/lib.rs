@@ -25,8 +25,9 @@
 //! - `withdraw`: how a node that cannot go on leaves; the node's own threads.
 //! - `pause`: holding still. `primary`: who takes writes. `votes`: what becomes of an error.
 //! - `transfer`: the state, received or sent. `exit`: what a node does that is long without a majority.
-//! - `session`: what local sessions do. `applier`: what the applier threads do. `sequencer`: from the log to
-//!   both of them.
+//! - `session`: what local sessions do. `applier`: what the applier threads do.
+//! - `delivered`: as what a write set comes to the appliers. `rehearsal`: whether a log reaches a database.
+//!   `sequencer`: from the log to sessions and appliers.
 //! - `node`: all of them wired together, what a host may call, how a connection begins and ends.
 
 #![forbid(unsafe_code)]
@@ -36,6 +37,7 @@ mod backlog;
 pub mod blocking;
 mod catch_up;
 pub mod counters;
+mod delivered;
 mod exit;
 pub mod fate;
 pub mod flow;
@@ -54,6 +56,7 @@ mod pause;
 mod primary;
 mod proposals;
 mod records;
+mod rehearsal;
 pub mod sequencer;
 pub mod session;
 pub mod settings;

@@ -122,6 +122,11 @@ impl Records {
         self.isolated.open(history, position)
     }
 
+    /// The seqno of the last isolated action that may have been executed on this data above its position.
+    pub fn last_isolated(&self) -> Option<i64> {
+        self.isolated.last_noted()
+    }
+
     /// Whether the action of this seqno was executed on this data before the restart.
     pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
         self.isolated.was_executed(seqno, tables)

@@ -11,12 +11,14 @@
 //!   connection ends between two entries ([`Link::ended`]), and none has an effect here after that.
 
 use crate::backlog::{Backlog, Finding};
+use crate::delivered::delivered_flags;
 use crate::fate::trx::Fate;
 use crate::link::giving_up::is_last_fragment;
-use crate::link::{node_uuid, Link};
+use crate::link::{process_ids, Link};
 use crate::local::Local;
 use crate::order::{Event, Place, WriteSetEvent, DUMMY};
 use crate::proposals::Proposals;
+use crate::rehearsal::Rehearsed;
 use crate::transfer::Transfer;
 use crate::votes::Votes;
 use crate::withdraw::Withdrawal;
@@ -26,7 +28,7 @@ use quorate_certify::{
     VoteMessage, WriteSet,
 };
 use quorate_consensus::level::VOTES_BY_MAJORITY;
-use quorate_live::{Committed, Frozen, KeptLog, StateMachine, View};
+use quorate_live::{Committed, Frozen, KeptLog, Rehearsal, StateMachine, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,8 @@ pub struct Sequencer {
     state: Sequenced,
     /// Seqnos up to here are in the database already: only the index needs them.
     start: i64,
+    /// What this database may have in it: DDL is durable there before its position is. -1: it is to be replaced.
+    database: i64,
     limits: Limits,
     /// From this index on, all is for this node's next start: its connection has ended, or it took leave
     /// and this is the view without it, or the last fragment of a session that did not wait for it any
@@ -61,11 +65,24 @@ pub struct Sequencer {
 }
 
 impl Sequencer {
-    pub fn new(parts: Parts, link: Arc<Link>, limits: Limits) -> Self {
+    /// `noted`: the last isolated action that may be in the database.
+    pub fn new(parts: Parts, link: Arc<Link>, limits: Limits, noted: Option<i64>) -> Self {
         let start = link.start().unwrap_or(-1);
+        let database = link.start().max(noted.filter(|_| start >= 0)).unwrap_or(-1);
         let state = Sequenced::beginning(limits, link.genesis.seqno);
         let (left, left_open, headless_upto, backlog) = (None, u64::MAX, None, Backlog::default());
-        Self { parts, link, state, start, limits, left, left_open, headless_upto, backlog }
+        Self {
+            parts,
+            link,
+            state,
+            start,
+            database,
+            limits,
+            left,
+            left_open,
+            headless_upto,
+            backlog,
+        }
     }
 
     /// All from `index` on is for the next start.
@@ -229,8 +246,7 @@ impl Sequencer {
 
     fn view(&mut self, index: u64, view: View) {
         let link = self.link.clone();
-        let members: Vec<u128> =
-            view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect();
+        let members = process_ids(&view);
         let before: Vec<u128> = self.state.certifier.members().ids().collect();
         let (seqno, ended) = self.state.view(&members);
         let equal = self.state.certifier.members().ids().eq(before);
@@ -373,6 +389,19 @@ impl StateMachine for Sequencer {
         }
     }
 
+    fn is_unlogged(&self, before: bool) -> bool {
+        // A state that was fetched may be of any place of the log.
+        let received = if self.start < 0 { self.parts.local.apply.last_left() } else { -1 };
+        let seqno = self.state.certifier.seqno();
+        before && self.database > seqno || received > seqno
+    }
+
+    fn rehearsal(&mut self) -> Option<Box<dyn Rehearsal>> {
+        let database = self.database;
+        let is_behind = database > self.state.certifier.seqno();
+        is_behind.then(|| Box::new(Rehearsed::new(&self.state, database)) as Box<dyn Rehearsal>)
+    }
+
     fn restore(&mut self, index: u64, snapshot: Bytes) -> Result<(), String> {
         let state = if snapshot.is_empty() {
             Sequenced::beginning(self.limits, self.link.genesis.seqno)
@@ -409,42 +438,10 @@ impl StateMachine for Sequencer {
     }
 }
 
-/// A write set that failed is still delivered, so that the position advances, but as a dummy: an isolated
-/// action would be executed, and a fragment's failure would end its transaction here before it has ended
-/// at home. There its fragments leave the database with the rollback fragment that its server sends now,
-/// and a node that stopped in between would start with a transaction open that is over for the others.
-fn delivered_flags(original: u32, outcome: &Outcome) -> u32 {
-    match outcome {
-        Outcome::Ok => original,
-        Outcome::Duplicate => DUMMY,
-        // Nothing that it could conflict with: it ends what it says, however old it is.
-        _ if original & flags::ROLLBACK != 0 => original,
-        Outcome::Conflict { .. } | Outcome::TooOld | Outcome::Orphan | Outcome::NotPrimary => DUMMY,
-    }
-}
-
 /// Keeps the group from sending again what has been seen in the log, for entries without a fate.
 fn decided_if_mine(write_set: &WriteSet, link: &Link) {
     let header = write_set.header();
     if header.origin == link.node {
         link.group.decided(header.serial);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_failed_is_a_dummy_but_for_an_end_which_ends_however_it_comes() {
-        let failed = [Outcome::Conflict { with: 3 }, Outcome::TooOld, Outcome::Orphan];
-        let end = flags::ROLLBACK | flags::PA_UNSAFE;
-        for outcome in failed {
-            for kind in [flags::TRX_START, 0, flags::TRX_END, flags::ISOLATION] {
-                assert_eq!(delivered_flags(kind, &outcome), DUMMY, "{kind:x} {outcome:?}");
-            }
-            assert_eq!(delivered_flags(end, &outcome), end, "{outcome:?}");
-        }
-        assert_eq!(delivered_flags(end, &Outcome::Duplicate), DUMMY);
     }
 }

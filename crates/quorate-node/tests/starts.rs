@@ -14,8 +14,9 @@ use quorate_group::{fit, Directory, Fit, Stored};
 use quorate_node::settings::Words;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
-use quorate_node::start::resume::{resume, Beginning, Database, Owner, Start};
+use quorate_node::start::resume::{check_confirmed, resume, Beginning, Database, Owner, Start};
 use quorate_node::start::Position;
+use std::collections::BTreeSet;
 
 const GROUP: u128 = 9 << 90 | 5;
 const OTHER_GROUP: u128 = 3;
@@ -298,6 +299,18 @@ fn database(saved: Option<Grastate>, recovered: Option<Position>) -> Database {
     Database { saved, recovered, data_dir, log_dir, words }
 }
 
+/// What a start continues on counts only once the group has committed more: whether the own log has it or not. At the
+/// time of the first view of this process the group has committed entries 1 to `end`, and that view.
+fn check_confirmation(genesis: &Genesis, seqno: i64) {
+    for end in [0, 2, 4, 5, 9, 12, 13, 14, 19, 20, 25] {
+        let (has, view) = (seqno_of(genesis, end), seqno_of(genesis, end + 1));
+        let confirmed = check_confirmed(seqno, view);
+        assert_eq!(confirmed.is_ok(), seqno <= has, "at {seqno}; the group is at {has}");
+        let sentence = confirmed.err().unwrap_or_default();
+        assert!(sentence.is_empty() || sentence.contains("Nothing was changed"), "{sentence}");
+    }
+}
+
 /// All starts of this database.
 fn starts(database: &Database, genesis: Genesis) -> Vec<Outcome> {
     let truth = truth(&genesis, database.saved, database.recovered);
@@ -330,17 +343,24 @@ fn starts(database: &Database, genesis: Genesis) -> Vec<Outcome> {
 fn each_start_continues_with_what_was_committed_or_fetches_it_or_refuses() {
     let (mut continued, mut fetched, mut refused) = (0, 0, 0);
     for genesis in groups() {
+        let mut stand = BTreeSet::new();
         for saved in saved(&genesis) {
             for recovered in recovered(&genesis) {
                 for found in starts(&database(saved, recovered), genesis) {
                     match found {
-                        Outcome::Continues { .. } => continued += 1,
+                        Outcome::Continues { seqno, .. } => {
+                            continued += 1;
+                            stand.insert(seqno);
+                        }
                         Outcome::Fetches { .. } => fetched += 1,
                         Outcome::Refuses => refused += 1,
                     }
                 }
             }
         }
+        let log_end = seqno_of(&genesis, 12);
+        assert!(stand.iter().any(|seqno| *seqno > log_end), "above the own log");
+        stand.iter().for_each(|seqno| check_confirmation(&genesis, *seqno));
     }
     println!("{continued} starts continue, {fetched} fetch the state, {refused} refuse");
     assert!(continued > 0 && fetched > 0 && refused > 0);

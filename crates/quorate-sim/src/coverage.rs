@@ -16,6 +16,8 @@ quorate_seeds::marks! {
     Noop, Config, JointConfig, View, Note, NotedAgain, LeaderNoted, MembershipNoted, ViewNoted, Passed, Conflict,
     TooOld, Duplicate, Orphan, NotPrimary, FragmentPassed, LargeEntry,
     ZonedCommit,
+    // Databases that are ahead of the own disk.
+    FedAhead, DatabaseAhead,
     // Clients.
     PrimaryWrite, Followed, Read, LeaseRead, ReadUnanswered, WriteRefused, UnknownOutcome, ClientLeft,
     AppliedElsewhere, AppliedTooLate, WentElsewhere, FoundDone, TriedAgain, LaterEpoch, GivenUpPassed,

@@ -32,6 +32,8 @@ pub struct Node {
     pub promised: Option<LogPosition>,
     /// Where its database stood then.
     pub database_at: Index,
+    /// The term of its last entry; `None`: the log began after that.
+    pub database_term: Option<Term>,
     /// The disk holds other than what was synced: rot, or an older image.
     pub damage: Option<Damage>,
     /// The disk has no room.
@@ -106,6 +108,8 @@ pub struct Process {
     /// Counts what the disk was given to do: a wait for nothing urgent is taken back.
     pub disk_turn: u64,
     pub feed_due: bool,
+    /// The database has what the log has not, and the member was told.
+    pub unlogged: bool,
     /// The snapshot that is being saved.
     pub saving: bool,
     /// It said that it cannot go on.
@@ -257,13 +261,16 @@ impl Process {
         self.orders.values().any(|what| kinds.contains(what))
     }
 
-    /// Whether the log of this process has this entry on disk.
+    /// Whether the log of this process has this entry, or begins after it.
+    pub fn has(&self, position: LogPosition) -> bool {
+        position.index <= self.wal.base().index
+            || self.wal.term_at(position.index) == Some(position.term)
+    }
+
+    /// Whether it has it on disk.
     pub fn has_on_disk(&self, position: LogPosition) -> bool {
-        let base = self.wal.base().index;
-        let synced = base + 1..=self.wal.persisted().index;
-        position.index <= base
-            || (synced.contains(&position.index)
-                && self.wal.term_at(position.index) == Some(position.term))
+        let end = self.wal.persisted().index.max(self.wal.base().index);
+        position.index <= end && self.has(position)
     }
 
     pub fn is_in_snapshot(&self, index: Index) -> bool {

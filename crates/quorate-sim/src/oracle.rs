@@ -33,8 +33,8 @@ pub enum Rule {
     CommittedNeverChanges,
     CommitNeedsPersistedMajority,
     CommitInEnoughZones,
-    /// What the layer above has seen, the own log can show again.
-    FedOnlyPersisted,
+    /// What the layer above sees is in the own log; after a crash the disk has it, or the beginning of it.
+    LogFitsDatabase,
     /// What a sync covered is found by every later start.
     SyncedIsKept,
     /// A member whose disk did only what disks do starts, and goes on.

@@ -54,6 +54,8 @@ pub enum Plant {
     ResurrectTruncated,
     /// A host that does not answer counts as one that refuses: nobody runs there.
     SilenceIsAbsence,
+    /// A start takes a database that is ahead of its log for one that the log can show again.
+    UnloggedUnknown,
     /// Whoever is asked agrees to a majority given up, whatever it has.
     AllAgreeToForce,
 }

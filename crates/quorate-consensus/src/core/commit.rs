@@ -6,6 +6,9 @@
 //!   Where the group's rules say so, the quorum must also reach over a number of zones.
 //! - A follower commits what its leader says, as far as its log is known to equal the leader's; and what it
 //!   counts itself ([`super::held`]).
+//! - What is shown to the layer above ([`Consensus::showable`]) is committed, and in this log. Where the own disk
+//!   does not have it yet, what the disk has is the beginning of it: a crash leaves a log that ends before what was
+//!   shown, or contains it, and never one that contradicts it.
 
 use super::{awaited, held, Consensus, Leadership, Role};
 use crate::effects::Effects;
@@ -13,7 +16,21 @@ use crate::message::{Message, MessageBody};
 use crate::quorum;
 use crate::types::Index;
 
+/// So many entries are shown at most that the own disk does not have yet: where it stands still, memory is
+/// bounded, and the layer above waits.
+const AHEAD_MAX: Index = 1024;
+
 impl Consensus {
+    /// Up to where the layer above may see the log: as far as it is committed, though the own disk may be the last
+    /// one to have it. But until that has an entry of the present term, it may hold others' entries in the place of
+    /// those that were taken over since: so far only what it has is shown.
+    pub fn showable(&self) -> Index {
+        let persisted = self.log.persisted();
+        let is_in_step = self.log.term_at(persisted) == Some(self.hard.term);
+        let ahead = if is_in_step { AHEAD_MAX } else { 0 };
+        self.commit.min(persisted.saturating_add(ahead))
+    }
+
     /// Somebody persisted more.
     pub(super) fn advance_commit(&mut self, fx: &mut Effects) {
         let Role::Leader(leadership) = &self.role else {
@@ -61,7 +78,8 @@ impl Consensus {
     }
 
     /// Tells the commit index to all that were sent the entries, and neither learned it with those nor count it
-    /// themselves; unless they may wait for the next ones (see [`awaited`]).
+    /// themselves, so to those whose own disk is later than a majority's; unless they may wait for the next ones
+    /// (see [`awaited`]).
     pub(super) fn tell_commit(&mut self, fx: &mut Effects) {
         let (from, term, commit) = (self.options.id, self.hard.term, self.commit);
         let (config, config_index) = (self.configs.current(), self.configs.index());
@@ -71,7 +89,7 @@ impl Consensus {
         let settled = config_index.max(leadership.noop);
         for peer in leadership.peers.values_mut() {
             let counts = peer.commit_sent >= settled
-                && peer.disk_shown >= commit
+                && peer.disk_shown.min(peer.matched) >= commit
                 && held::counts_with(config, from, peer.id);
             let told = commit.min(peer.end_sent());
             if told <= peer.commit_sent || counts {

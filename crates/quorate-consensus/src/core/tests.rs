@@ -398,3 +398,52 @@ fn a_peer_that_answers_and_gets_no_more_of_the_log_is_there_and_stands_still() {
     let times = |of: u128| status.peer(id(of)).map(|peer| (peer.silent_ms, peer.still_ms));
     assert_eq!((times(2), times(3)), (Some((0, 401)), Some((401, 401))));
 }
+
+fn persisted(member: &mut Consensus, term: Term, index: Index) {
+    step(member, 5000, Event::Persisted(LogPosition { term, index }));
+}
+
+fn data(index: Index, term: Term) -> Entry {
+    Entry::new(index, term, EntryKind::Data, Bytes::from_static(b"d"))
+}
+
+fn append(term: Term, prev: (Term, Index), entries: Vec<Entry>, commit: Index) -> Event {
+    let prev = LogPosition { term: prev.0, index: prev.1 };
+    from_peer(term, MessageBody::Append { prev, entries, commit })
+}
+
+#[test]
+fn what_a_majority_has_is_shown_before_the_own_disk_has_it_but_not_without_end() {
+    let mut leader = leader_of_three();
+    assert_eq!(leader.showable(), 0, "the disk has nothing of this term");
+    persisted(&mut leader, 1, 1);
+    let many = vec![Proposal::new(EntryKind::Data, Bytes::from_static(b"d")); 2000];
+    step(&mut leader, 5000, Event::Propose(many));
+    let all = |from| Message {
+        from: id(from),
+        to: id(1),
+        term: 1,
+        body: MessageBody::AppendReply { matched: 2001 },
+    };
+    step(&mut leader, 5000, Event::Receive(all(2)));
+    assert_eq!(leader.showable(), 1, "one disk of three");
+    step(&mut leader, 5000, Event::Receive(all(3)));
+    assert_eq!((leader.status(5000).commit, leader.showable()), (2001, 1025));
+    persisted(&mut leader, 1, 1500);
+    assert_eq!(leader.showable(), 2001);
+}
+
+/// A crash would leave entries on the disk that contradict what was shown.
+#[test]
+fn what_takes_the_place_of_others_entries_is_shown_when_the_own_disk_has_some_of_it() {
+    let mut follower = member(voters(&[1, 2, 3]));
+    let own = vec![data(1, 1), data(2, 1), data(3, 1)];
+    step(&mut follower, 5000, append(1, (0, 0), own, 1));
+    persisted(&mut follower, 1, 3);
+    assert_eq!(follower.showable(), 1);
+    let leaders = vec![data(2, 2), data(3, 2), data(4, 2)];
+    step(&mut follower, 5000, append(2, (1, 1), leaders, 4));
+    assert_eq!((follower.status(5000).commit, follower.showable()), (4, 1));
+    persisted(&mut follower, 2, 2);
+    assert_eq!(follower.showable(), 4);
+}

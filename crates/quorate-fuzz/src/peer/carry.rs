@@ -50,7 +50,7 @@ impl World {
             assert!(id <= self.order && self.answered.insert(id), "order {id} is answered twice");
         }
         if let Some(limit) = out.feed {
-            assert!(limit >= self.limit && limit <= self.disk.synced, "{limit}");
+            assert!(limit >= self.limit && limit <= self.disk.last().index, "{limit}");
             self.limit = limit;
         }
         self.feed();

@@ -24,7 +24,7 @@ pub struct Disk {
     pub synced: Index,
     /// What the state machine has seen.
     pub fed: Index,
-    /// What one of before a crash has.
+    /// What one of before a crash has, as far as it was on disk.
     pub seen: Index,
     /// From which snapshot it is to go on.
     pub install: Option<Index>,
@@ -70,7 +70,7 @@ impl Disk {
     /// What was not synced is gone.
     pub fn crash(&mut self) {
         let synced = self.synced;
-        self.seen = self.seen.max(self.fed);
+        self.seen = self.seen.max(self.fed.min(synced));
         self.entries.retain(|entry| entry.index <= synced);
         (self.fed, self.install) = (0, None);
         self.incarnation += 1;

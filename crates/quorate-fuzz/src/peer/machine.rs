@@ -71,7 +71,7 @@ impl Machine {
 
     /// A snapshot of here, if one is due.
     pub fn snapshot(&mut self, disk: &mut Disk) -> bool {
-        let due = self.feed.is_snapshot_due();
+        let due = self.feed.is_snapshot_due() && self.feed.position().index <= disk.synced;
         if due {
             let (meta, content) = self.feed.snapshot().fill(self.state.snapshot());
             disk.snapshots.insert(meta.last.index, (Stored { meta, received: false }, content));

@@ -2,8 +2,8 @@
 //! order and at any time. What the member wants done is done: its log is written and synced, its entries
 //! are applied, its snapshots stored, and it is restarted from what is left.
 //!
-//! It never panics; what it hands to its log fits (`disk`); what the state machine sees is committed and
-//! on its own disk, and never changes; what it says, its peers can read; no order is answered twice.
+//! It never panics; what it hands to its log fits (`disk`); what the state machine sees is committed, in its
+//! log, and never changes; what it says, its peers can read; no order is answered twice.
 
 mod begin;
 mod carry;

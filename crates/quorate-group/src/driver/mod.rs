@@ -2,8 +2,9 @@
 //! stand on.
 //!
 //! Invariants:
-//! - what the sequencer may read (`apply_limit`) is committed *and* on this member's own disk, and never
-//!   goes back: what the layer above has seen, the own log can show again after a crash;
+//! - what the sequencer may read (`apply_limit`) is committed, and never goes back. The own disk may be the last one
+//!   to have it ([`Consensus::showable`]): so after a crash the layer above may have seen more than the own log can
+//!   show again (`unlogged`), and this member has no part in giving up a majority before it has come in again;
 //! - a member whose log has failed steps its core no more.
 
 mod deferred;
@@ -51,6 +52,8 @@ pub(crate) struct Driver {
     /// Where the state machine stands, once it was started.
     pub applied: Applied,
     pub started: bool,
+    /// The database above has what this member's log has not got (again) yet.
+    pub unlogged: bool,
     pub now_ms: u64,
     /// Silence after which a member leaves the view; may be changed.
     pub suspect_ms: u64,
@@ -121,6 +124,7 @@ impl Driver {
             leaderless_ms: None,
             applied: Applied::default(),
             started: false,
+            unlogged: false,
             now_ms,
             suspect_ms,
             failed: false,
@@ -319,7 +323,7 @@ impl Driver {
         if let Some(commit) = out.effects.commit.take() {
             self.commit = self.commit.max(commit);
         }
-        let limit = self.commit.min(self.consensus.persisted());
+        let limit = self.consensus.showable();
         if limit > self.apply_limit {
             self.apply_limit = limit;
             out.feed = Some(limit);
@@ -354,6 +358,24 @@ impl Driver {
         if let Some(line) = self.rejections.note(from, cause, self.now_ms) {
             let level = if cause.may_be_honest() { LogLevel::Info } else { LogLevel::Warn };
             out.log(level, line);
+        }
+    }
+
+    /// Why a majority is not to be given up with this member among those kept, as long as that is so.
+    pub fn cannot_keep(&self) -> Option<&'static str> {
+        if !self.arrivals.is_empty() {
+            Some("a snapshot that a leader sent is being written here: try again then")
+        } else if !self.started {
+            Some("where the database of this node stands is not known yet: try again then")
+        } else if self.unlogged {
+            Some(
+                "its database has commits that its log lost in a crash, and what the group has not must not be in \
+                 it. If another server that is left has them in its log, empty the data directory of this one (keep \
+                 a copy) and start it again: then its log can be kept, and its state comes from the other one. If \
+                 none has, nothing is lost by beginning a new group on this database",
+            )
+        } else {
+            None
         }
     }
 

@@ -248,6 +248,7 @@ impl Member {
                 views.started(driver);
                 driver.due = true;
             }
+            Input::Unlogged(unlogged) => driver.unlogged = unlogged,
             // Threads that look at the same time may tell in any order.
             Input::Applied(applied) if applied.last.index < driver.applied.last.index => {}
             Input::Applied(applied) => {

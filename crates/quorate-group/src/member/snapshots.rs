@@ -93,14 +93,16 @@ impl Member {
                         (message.from, message.term) == (received.from, received.term)
                     })
             }
-            MessageBody::ForcedVote { .. } if !arrivals.is_empty() => {
-                let line = format!(
-                    "member {} wants to go on without those that are lost: not answered while a \
-                     snapshot is being written that a leader sent",
-                    message.from
-                );
-                out.log(LogLevel::Warn, line);
-                true
+            MessageBody::ForcedVote { .. } => {
+                let reason = self.driver.cannot_keep();
+                if let Some(reason) = reason {
+                    let line = format!(
+                        "member {} wants to go on without those that are lost: not answered: {reason}",
+                        message.from
+                    );
+                    out.log(LogLevel::Warn, line);
+                }
+                reason.is_some()
             }
             _ => false,
         }

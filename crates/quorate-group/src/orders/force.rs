@@ -39,7 +39,8 @@ impl Force {
         }
         if context.is_late() {
             let reason = "not all that are kept agreed in time. Each has to run and be reachable, \
-                          and must not be writing a snapshot that a leader sent (try again then); \
+                          and must not be writing a snapshot that a leader sent (try again then), \
+                          nor have a database with commits that its log lost (its error log says so); \
                           one that has more in its log refuses, and has to be told instead";
             return refused(context.node(), reason.into());
         }
@@ -96,8 +97,8 @@ fn refusal(driver: &Driver, config: &Config, kept: &BTreeSet<MemberId>) -> Optio
     if !kept.contains(&driver.id) {
         return Some("the node that is told must be among those kept".into());
     }
-    if !driver.arrivals.is_empty() {
-        return Some("a snapshot that a leader sent is being written here: try again then".into());
+    if let Some(reason) = driver.cannot_keep() {
+        return Some(reason.into());
     }
     if let Some(id) = config.members.keys().find(|id| !kept.contains(id) && connected(id)) {
         return Some(format!("{} is to be given up, but lives", name(id)));

@@ -4,7 +4,7 @@ use crate::note::Notes;
 use crate::view::View;
 use bytes::Bytes;
 use quorate_consensus::level::{self, Level, LEVEL, NEWEST};
-use quorate_consensus::{Config, LogPosition, SnapshotMeta};
+use quorate_consensus::{Config, Index, LogPosition, SnapshotMeta};
 use quorate_wire::{BodyReader, BodyWriter, WireError};
 
 const VERSION: u8 = 1;
@@ -42,6 +42,11 @@ pub struct Outline {
 }
 
 impl Outline {
+    /// The last entry that it stands for.
+    pub fn index(&self) -> Index {
+        self.meta.last.index
+    }
+
     /// The snapshot with this state machine's part.
     pub fn fill(self, machine: Bytes) -> (SnapshotMeta, Bytes) {
         let content = Content { view: self.view, notes: self.notes, machine };

@@ -234,3 +234,28 @@ fn members_whose_file_of_terms_says_the_last_ones_say_so_and_are_repaired_by_for
     world.propose(2, "later");
     world.await_applied(&[0, 1, 2], &["later"]);
 }
+
+/// Else its log goes on without them, and its database with them.
+#[test]
+fn who_has_commits_that_its_log_lost_has_no_part_in_giving_up_a_majority() {
+    let mut world = World::started(4);
+    let ([one, other], _) = half_lost(&mut world);
+    for at in (0..4).filter(|at| ![one, other].contains(at)) {
+        world.kill(at);
+    }
+    world.run_ms(1_000);
+    world.step(one, Input::Unlogged(true));
+    let names = [format!("n{one}"), format!("n{other}")];
+    let order = || force(&[&names[0], &names[1]]);
+    for (at, says) in [(one, "its log lost in a crash"), (other, "nor have a database")] {
+        let refused = world.order(at, order(), 500);
+        let Err(OrderError::Forced { reason, .. }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains(says), "{reason}");
+        assert_eq!(world.status(one).config.members.len(), 4);
+    }
+    let lines = &world.nodes[one].lines;
+    assert!(lines.iter().any(|line| line.contains("not answered: its database")), "{lines:?}");
+    world.step(one, Input::Unlogged(false));
+    world.order(other, order(), 5_000).unwrap();
+    world.await_view(&[one.min(other), one.max(other)]);
+}

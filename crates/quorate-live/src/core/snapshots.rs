@@ -50,6 +50,13 @@ impl Snapshots {
         }
     }
 
+    /// More of the log is on disk.
+    pub fn synced(&self) {
+        if self.jobs.lock().save.is_some() {
+            self.work.notify_one();
+        }
+    }
+
     /// Hands a new snapshot to the thread. One that still waits is superseded: so there is one at most, besides the
     /// one that is being written.
     pub fn save(&self, outline: Outline, machine: Frozen, needed: Index) {
@@ -120,14 +127,16 @@ impl Snapshots {
         Ok(None)
     }
 
-    /// Waits for the next job; `None` when there will be no more.
-    pub fn next(&self) -> Option<Job> {
+    /// Waits for the next job; `None` when there will be no more. A snapshot is saved when the log is on disk as far
+    /// as it goes (`on_disk`): a start refuses a log that ends before a snapshot of its own.
+    pub fn next(&self, on_disk: impl Fn() -> Index) -> Option<Job> {
         let mut jobs = self.jobs.lock();
         loop {
             if jobs.stop {
                 return None;
             }
-            if let Some((outline, machine, needed)) = jobs.save.take() {
+            let due = jobs.save.take_if(|(outline, ..)| outline.index() <= on_disk());
+            if let Some((outline, machine, needed)) = due {
                 return Some(Job::Save(outline, machine, needed));
             }
             if let Some((received, content)) = jobs.store.take() {

@@ -7,7 +7,8 @@ use quorate_consensus::{Index, SnapshotMeta};
 use quorate_group::{Input, LogLevel, Received, Release, Stored};
 
 pub(crate) fn run(live: &Live) {
-    while let Some(job) = live.hands.snapshots.next() {
+    let on_disk = || live.hands.wal.persisted().index;
+    while let Some(job) = live.hands.snapshots.next(on_disk) {
         match job {
             Job::Save(outline, machine, needed) => {
                 let (meta, content) = outline.fill(machine());

@@ -3,18 +3,22 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod authority;
+mod machine;
+
+pub use self::machine::Shared;
+use self::machine::{Ear, Machine};
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex, RwLock};
-use quorate_consensus::{Index, MemberId, Term};
+use parking_lot::RwLock;
+use quorate_consensus::{Index, MemberId};
 use quorate_live::{
-    Author, Committed, Frozen, Group, GroupError, GroupOptions, GroupStatus, LogLevel, Observer,
-    OpenInfo, Operator, OrderError, Security, ServerReport, StateMachine, View,
+    Author, Group, GroupError, GroupOptions, GroupStatus, OpenInfo, Operator, OrderError, Security,
+    View,
 };
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,140 +27,6 @@ use std::time::{Duration, Instant};
 static FORKS: RwLock<()> = RwLock::new(());
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What one member's state machine has seen: the distinct proposals, in order.
-#[derive(Default, Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    pub applied: Vec<String>,
-    seen: BTreeSet<String>,
-    pub duplicates: usize,
-    pub views: Vec<(Index, View)>,
-    pub last: Index,
-}
-
-#[derive(Default)]
-pub struct Shared {
-    pub state: Mutex<State>,
-    changed: Condvar,
-    group: Mutex<Option<Arc<Group>>>,
-    own: Mutex<String>,
-    panic: AtomicBool,
-    /// On which thread each proposal was applied.
-    pub threads: Mutex<Vec<String>>,
-    /// What the host is said to be in the middle of; 0: nothing.
-    pub commit: AtomicI64,
-    /// How the server is said to be that it is part of.
-    pub server: Mutex<Option<ServerReport>>,
-    pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
-    pub primary: Mutex<Vec<bool>>,
-    pub fatal: Mutex<Vec<String>>,
-    pub passed: AtomicU64,
-    pub lines: Mutex<Vec<(LogLevel, String)>>,
-}
-
-impl Shared {
-    pub fn panic_on_next(&self) {
-        self.panic.store(true, Ordering::SeqCst);
-    }
-}
-
-struct Machine(Arc<Shared>);
-
-impl StateMachine for Machine {
-    fn apply(&mut self, entry: Committed) -> Result<(), String> {
-        assert!(!self.0.panic.load(Ordering::SeqCst), "as the test wants it");
-        let mut state = self.0.state.lock();
-        match entry {
-            Committed::Data { index, data, .. } => {
-                assert!(index > state.last, "index {index} after {}", state.last);
-                state.last = index;
-                let thread = std::thread::current().name().unwrap_or_default().to_owned();
-                self.0.threads.lock().push(thread);
-                let text = String::from_utf8(data[..data.len().min(64)].to_vec()).unwrap();
-                let text = text.trim_end_matches('.').to_owned();
-                if state.seen.insert(text.clone()) {
-                    if let Some(serial) = text.strip_prefix(&*self.0.own.lock()) {
-                        let group = self.0.group.lock().clone();
-                        if let Some(group) = group {
-                            group.decided(serial.parse().unwrap());
-                        }
-                    }
-                    state.applied.push(text);
-                } else {
-                    state.duplicates += 1;
-                }
-            }
-            Committed::View { index, view } => {
-                assert!(index > state.last);
-                state.last = index;
-                if let Some((_, before)) = state.views.last() {
-                    assert_eq!(view.number, before.number + 1);
-                }
-                state.views.push((index, view));
-            }
-        }
-        drop(state);
-        self.0.changed.notify_all();
-        Ok(())
-    }
-
-    fn is_brief(&self, _data: &Bytes) -> bool {
-        true
-    }
-
-    fn passed(&mut self, index: Index) {
-        self.0.passed.store(index, Ordering::SeqCst);
-        self.0.changed.notify_all();
-    }
-
-    fn freeze(&mut self) -> Frozen {
-        let applied = self.0.state.lock().applied.clone();
-        Box::new(move || Bytes::from(applied.join("\n")))
-    }
-
-    fn restore(&mut self, index: Index, snapshot: Bytes) -> Result<(), String> {
-        let text = String::from_utf8(snapshot.to_vec()).map_err(|error| error.to_string())?;
-        let applied: Vec<_> = text.lines().map(str::to_owned).collect();
-        let seen = applied.iter().cloned().collect();
-        *self.0.state.lock() = State { applied, seen, last: index, ..State::default() };
-        self.0.changed.notify_all();
-        Ok(())
-    }
-}
-
-struct Ear(Arc<Shared>);
-
-impl Observer for Ear {
-    fn may_propose(&self, _member: MemberId, proposal: &Bytes) -> bool {
-        !proposal.starts_with(b"forged")
-    }
-    fn commit_under_way(&self) -> Option<i64> {
-        Some(self.0.commit.load(Ordering::SeqCst)).filter(|commit| *commit != 0)
-    }
-    fn server(&self) -> Option<ServerReport> {
-        self.0.server.lock().clone()
-    }
-    fn leader(&self, term: Term, leader: Option<MemberId>, _leads: bool) {
-        self.0.leaders.lock().push((term, leader));
-        self.0.changed.notify_all();
-    }
-    fn primary(&self, primary: bool) {
-        self.0.primary.lock().push(primary);
-        self.0.changed.notify_all();
-    }
-    fn fatal(&self, message: String) {
-        if std::env::var_os("QUORATE_TEST_LOG").is_some() {
-            eprintln!("FATAL {message}");
-        }
-        self.0.fatal.lock().push(message);
-    }
-    fn log(&self, level: LogLevel, message: String) {
-        if std::env::var_os("QUORATE_TEST_LOG").is_some() {
-            eprintln!("{:?} {level:?} {}", Instant::now(), message);
-        }
-        self.0.lines.lock().push((level, message));
-    }
-}
 
 /// Below the ports that the kernel hands out for outgoing connections, and given out once only: a
 /// node that is down keeps its address.
@@ -178,6 +48,8 @@ pub struct Node {
     pub group: Option<Arc<Group>>,
     pub shared: Arc<Shared>,
     pub info: Option<OpenInfo>,
+    /// Up to which index its database has everything, as its next start is to find it.
+    pub database: Index,
     serial: AtomicU64,
 }
 
@@ -212,6 +84,7 @@ impl Cluster {
                 group: None,
                 shared: Arc::default(),
                 info: None,
+                database: 0,
                 serial: AtomicU64::new(0),
             }
         };
@@ -334,6 +207,7 @@ impl Node {
         accept: &mut dyn FnMut(Index, &Bytes) -> bool,
     ) -> Result<(), GroupError> {
         self.shared = Arc::default();
+        self.shared.database.store(self.database, Ordering::SeqCst);
         let ear = Arc::new(Ear(self.shared.clone()));
         let (group, info) = Group::open(self.options.clone(), ear)?;
         let group = Arc::new(group);

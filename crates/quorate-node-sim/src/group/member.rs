@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex as Plain;
 use quorate_certify::process_uuid;
 use quorate_consensus::{Index, LogPosition, Term, LEVEL};
-use quorate_live::{Committed, LogLevel, Observer, StateMachine};
+use quorate_live::{Committed, LogLevel, Observer, Rehearsal, StateMachine};
 use simulated_node::blocking::{now, Condvar, Mutex};
 use simulated_node::start::resume::Beginning;
 use std::sync::Arc;
@@ -136,17 +136,39 @@ impl Member {
         let from = snapshot as usize;
         let stored = self.network.state.lock().places[self.node].own.snapshots.get(&from).cloned();
         machine.restore(snapshot, stored.map_or_else(Bytes::new, |(_, bytes)| bytes))?;
+        let rehearsed = machine.rehearsal().and_then(|rehearsal| self.rehearse(rehearsal, from));
         self.tell_rules(&*observer);
         let member = self.clone();
         let name = format!("n{}.sequencer", self.node);
-        installed().start(self.process, &name, move || member.feed(&mut *machine, from));
+        installed().start(self.process, &name, move || member.feed(&mut *machine, from, rehearsed));
         let member = self.clone();
         let name = format!("n{}.watch", self.node);
         installed().start(self.process, &name, move || member.watch(&*observer));
         Ok(())
     }
 
-    fn feed(&self, machine: &mut dyn StateMachine, mut fed: usize) {
+    /// Where its own log ends, and whether that has all that the database has, as the node finds out.
+    fn rehearse(&self, mut rehearsal: Box<dyn Rehearsal>, from: usize) -> Option<(usize, bool)> {
+        let state = self.network.state.lock();
+        let end = state.places[self.node].own.end;
+        let mut own = state.log[..end].iter().enumerate().skip(from);
+        let reaches = own.any(|(at, logged)| {
+            let entry = logged.entry.clone();
+            let committed = committed(at + 1, entry, logged.primary_term);
+            rehearsal.reaches_database(committed).unwrap_or_default()
+        });
+        if !reaches {
+            self.network.oracle.mark(Mark::DatabaseAhead);
+        }
+        Some((end, reaches))
+    }
+
+    fn feed(
+        &self,
+        machine: &mut dyn StateMachine,
+        mut fed: usize,
+        rehearsed: Option<(usize, bool)>,
+    ) {
         while let Some(next) = self.next(fed) {
             {
                 let mut running = self.running.lock();
@@ -169,6 +191,11 @@ impl Member {
             if let Err(why) = done {
                 self.network.oracle.fail(why);
             }
+            if rehearsed
+                .is_some_and(|(end, reaches)| end == fed && machine.is_unlogged(true) == reaches)
+            {
+                self.network.oracle.fail("the rehearsal on the log said otherwise");
+            }
             self.running.lock().feeding = false;
             self.stopped.notify_all();
         }
@@ -182,10 +209,7 @@ impl Member {
     ) -> Result<(), String> {
         let index = fed as Index;
         let primary_term = self.network.state.lock().log[fed - 1].primary_term;
-        machine.apply(match entry {
-            Entry::Data(data) => Committed::Data { index, data, primary_term, level: LEVEL },
-            Entry::View(view) => Committed::View { index, view },
-        })?;
+        machine.apply(committed(fed, entry, primary_term))?;
         machine.passed(index);
         if installed().random(|rng| rng.chance(20)) {
             self.keep_snapshot(fed, machine.freeze()(), machine.needs_from())
@@ -299,5 +323,13 @@ impl Member {
 
     pub(super) fn is_closed(&self) -> bool {
         self.running.lock().closed
+    }
+}
+
+fn committed(index: usize, entry: Entry, primary_term: Option<Term>) -> Committed {
+    let index = index as Index;
+    match entry {
+        Entry::Data(data) => Committed::Data { index, data, primary_term, level: LEVEL },
+        Entry::View(view) => Committed::View { index, view },
     }
 }

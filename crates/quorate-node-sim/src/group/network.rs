@@ -172,6 +172,22 @@ impl Network {
         self.changed.notify_all();
     }
 
+    /// A crash came before the member's own disk had all that a majority has, and that its server has seen. What a
+    /// snapshot of its own stands for was on its disk, and so is what the leader's log begins after.
+    pub fn lose_tail(&self, node: usize) {
+        let mut state = self.state.lock();
+        let floor = state.floor;
+        let own = &mut state.places[node].own;
+        let newest = own.snapshots.last_key_value().map_or(0, |(index, _)| *index);
+        let least = own.base.max(newest).max(floor).max(1);
+        let tail = own.end.saturating_sub(least).min(8);
+        let lost = installed().random(|rng| if rng.chance(500) { rng.index(tail + 1) } else { 0 });
+        own.end -= lost;
+        if lost > 0 {
+            self.oracle.mark(Mark::CrashLostLog);
+        }
+    }
+
     /// The entries of the log so far.
     pub fn len(&self) -> usize {
         self.state.lock().log.len()

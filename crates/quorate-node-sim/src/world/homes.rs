@@ -114,6 +114,7 @@ impl World {
         if lost > 0 {
             self.oracle().mark(Mark::CrashLostTail);
         }
+        self.network().lose_tail(number);
         self.part_with(number, &server);
     }
 

@@ -17,6 +17,7 @@ use super::Appliers;
 use crate::host::{HostCtx, HostMember, HostView};
 use crate::link::Link;
 use crate::local::LocalState;
+use crate::start::resume::check_confirmed;
 use crate::views::{self, joined_by, refused};
 use crate::withdraw::Stop;
 
@@ -37,14 +38,8 @@ impl Appliers {
             link.needs_transfer();
         }
         match link.announce_start() {
-            Some(start) if seqno <= start => Err(format!(
-                "this node's database is at seqno {start}, but the group's log gives it its place at {seqno}: \
-                 an older state of the logs was restored, or the database belongs to another past of the \
-                 group. Nothing was changed. Put back the log directories that belong to it; or empty its \
-                 data directory (keep a copy) to fetch the group's state",
-            )
-            .into()),
             Some(start) => {
+                check_confirmed(start, seqno)?;
                 self.records.note_group(link)?;
                 let own = views::host_view(&self.local.config, link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());

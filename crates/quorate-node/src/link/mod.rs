@@ -23,7 +23,7 @@ use crate::start::genesis::Genesis;
 use quorate_certify::process_uuid;
 use quorate_consensus::level::Level;
 use quorate_consensus::MemberId;
-use quorate_live::GroupError;
+use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -32,6 +32,11 @@ use std::time::{Duration, Instant};
 /// The identity of one process of a member.
 pub fn node_uuid(member: MemberId, incarnation: u32) -> u128 {
     process_uuid(member.0, incarnation)
+}
+
+/// The processes of a view's members.
+pub fn process_ids(view: &View) -> Vec<u128> {
+    view.members.iter().map(|m| node_uuid(m.id, m.incarnation)).collect()
 }
 
 /// While the group is at an older feature level, it is asked so often at most for its present one.

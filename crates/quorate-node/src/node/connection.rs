@@ -66,7 +66,8 @@ impl Node {
         self.local.queue.push(Event::Connect);
         self.local.set_link(Some(link.clone()));
         self.primary.settle();
-        Sequencer::new(self.sequencer_parts(), link, limits)
+        let noted = self.records.last_isolated();
+        Sequencer::new(self.sequencer_parts(), link, limits, noted)
     }
 
     /// What is known of the database before a connection.

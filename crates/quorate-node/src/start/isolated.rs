@@ -77,6 +77,11 @@ impl IsolatedNotes {
         severed
     }
 
+    /// The last action of the former run above the position: whatever became of it is in the data.
+    pub fn last_noted(&self) -> Option<i64> {
+        self.inner.lock().former.keys().max().copied()
+    }
+
     /// Whether the action of this seqno, on these tables, was executed before the restart.
     pub fn was_executed(&self, seqno: i64, tables: &[(String, String)]) -> bool {
         match self.inner.lock().former.get(&seqno) {

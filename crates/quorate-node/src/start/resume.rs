@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! - a start continues only if everything up to its seqno is known to be the group's, and the log goes
-//!   on from there without a gap;
+//!   on from there without a gap. The own log may end before that seqno: then the server is told of it only
+//!   once a leader has committed more ([`check_confirmed`]);
 //! - a snapshot counts only if the log has its term at its index.
 
 use crate::settings::Words;
@@ -59,6 +60,22 @@ pub enum Start {
     Fetch { snapshot: Index },
     /// What is wrong, and what to do.
     Refuse(String),
+}
+
+/// Whether a database that stands at `start` is the group's, as far as a place of the log shows that a leader has
+/// committed now: there the seqno is `confirmed`, counted from the log alone. The node's own log may have ended before
+/// `start`, where a crash came before its disk had what a majority had: so only this says that all of it is the
+/// group's, and not the node's own log. Else what to do.
+pub fn check_confirmed(start: i64, confirmed: i64) -> Result<(), String> {
+    if confirmed > start {
+        return Ok(());
+    }
+    Err(format!(
+        "this node's database is at seqno {start}, but the group's log gives it its place at {confirmed}: \
+         an older state of the logs was restored, or the database belongs to another past of the \
+         group. Nothing was changed. Put back the log directories that belong to it; or empty its \
+         data directory (keep a copy) to fetch the group's state"
+    ))
 }
 
 impl Beginning {

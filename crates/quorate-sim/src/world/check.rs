@@ -67,9 +67,13 @@ impl World {
         let id = self.nodes[m].id;
         let Some(process) = &self.nodes[m].process else { return };
         let (counted_in, position) = (process.term, entry.position());
-        self.oracle.fail_if(!process.has_on_disk(position), Rule::FedOnlyPersisted, || {
-            format!("m{m} is fed {}, which its own disk does not have", show(position))
+        let is_ahead = !process.has_on_disk(position);
+        self.oracle.fail_if(!process.has(position), Rule::LogFitsDatabase, || {
+            format!("m{m} is fed {}, which its own log does not have", show(position))
         });
+        if is_ahead {
+            self.mark(Mark::FedAhead);
+        }
         let news = self.oracle.committing(id, entry, counted_in);
         if news {
             self.see_who_counted(m, entry.index);

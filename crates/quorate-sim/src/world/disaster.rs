@@ -48,6 +48,14 @@ impl World {
             }
             self.nodes[m].off = self.rng.chance(500);
         }
+        // The power goes for those that are left, too: their disks may lack what they have applied.
+        if self.rng.chance(400) {
+            let left = self.slots().filter(|m| left & (1 << m) != 0);
+            for m in left.collect::<Vec<_>>() {
+                self.crash(m, Crash::Power);
+                self.restart_later(m);
+            }
+        }
         self.disaster.on = true;
         self.act_later(self.scenario.election_us() * 4, World::force);
     }
@@ -58,6 +66,7 @@ impl World {
             return self.replace_the_lost();
         }
         self.act_later(self.scenario.election_us() * 4, World::force);
+        self.empty_databases();
         let left: Vec<usize> = self.slots().filter(|m| self.nodes[*m].runs()).collect();
         let Some(m) = self.rng.pick(&left) else { return };
         let Some(process) = &self.nodes[m].process else { return };
@@ -66,6 +75,18 @@ impl World {
         known.retain(|id| !self.was_lost(*id) && self.slot(*id).is_some());
         let keep = known.iter().map(MemberId::to_string).collect();
         self.tell(m, "force", Order::ForceQuorum { keep, reason: REASON.into() });
+    }
+
+    /// A member whose database has what its log has not cannot be kept: the operator empties its data directory. (Of
+    /// a real group's last database a new group would be made.)
+    fn empty_databases(&mut self) {
+        let unlogged = |m: &usize| self.nodes[*m].process.as_ref().is_some_and(|p| p.unlogged);
+        for m in self.slots().filter(unlogged).collect::<Vec<_>>() {
+            note!(self, "m{m} has commits in its database that are in no log: it is emptied");
+            self.crash(m, Crash::Kill);
+            (self.nodes[m].database_at, self.nodes[m].database_term) = (0, None);
+            self.restart_later(m);
+        }
     }
 
     /// Whether `m` makes one of these entries as the leader of a forced election: what is lost by
@@ -135,6 +156,10 @@ impl World {
     fn knows(&self, node: &Node, index: Index) -> Option<&'static str> {
         let process = node.process.as_ref()?;
         let term = self.oracle.committed_term(index)?;
+        let database = node.database_term.filter(|_| node.database_at >= index);
+        if database.is_some() && database == self.oracle.committed_term(node.database_at) {
+            return Some("has in its database");
+        }
         match process.wal.persisted().index >= index {
             _ if process.applied() >= index => Some("was fed"),
             true if process.wal.term_at(index) == Some(term) => Some("has on disk"),

@@ -81,6 +81,9 @@ impl World {
             Err(ReadError::Purged { .. }) if process.install.is_some() => return Ok(()),
             Err(error) => return Err(error.to_string()),
         }
+        if entries.is_empty() {
+            return Err("the log did not take the next entry".into());
+        }
         let slow = self.nodes[m].apply_lag_us > 0;
         let count = if slow { SLOW_BATCH } else { usize::MAX };
         let run = self.nodes[m].run;
@@ -145,6 +148,7 @@ impl World {
             None => None,
         };
         let (digest, applied) = (process.database.digest(), process.feed.applied());
+        let unlogged = process.unlogged;
         let noted = process.feed.take_noted();
         if noted.is_some() {
             process.notes = digest_of_notes(process.feed.notes());
@@ -152,6 +156,9 @@ impl World {
         let (notes, view) = (process.notes, process.feed.view().number);
         self.oracle.state(id, index, digest);
         self.oracle.notes(id, index, notes);
+        if unlogged && index >= self.nodes[m].database_at {
+            self.logged(m);
+        }
         if kind == EntryKind::View {
             self.view_seen(m, index);
         }
@@ -168,6 +175,14 @@ impl World {
             self.step(m, Input::Applied(applied));
         }
         Ok(())
+    }
+
+    /// What the database had is in the log again.
+    fn logged(&mut self, m: usize) {
+        if let Some(process) = &mut self.nodes[m].process {
+            process.unlogged = false;
+        }
+        self.step(m, Input::Unlogged(false));
     }
 
     fn mark_entry(&mut self, entry: &Entry) {

@@ -33,6 +33,7 @@ impl World {
                 apply_lag_us: lag,
                 promised: None,
                 database_at: 0,
+                database_term: None,
                 damage: None,
                 full: false,
                 image: None,
@@ -144,10 +145,15 @@ impl World {
             Crash::Kill if in_order && closes(process.steps) => Mark::Stopped,
             Crash::Kill => Mark::Kill,
         });
-        let kept = applied.saturating_sub(self.rng.below(60));
+        let lost = if self.rng.chance(500) { 0 } else { self.rng.below(60) };
+        let kept = applied.saturating_sub(lost);
         let node = &mut self.nodes[m];
         node.promised = Some(process.wal.persisted());
-        node.database_at = kept.max(node.database_at.min(applied));
+        // Of what it had before, and its log has not shown again, it loses nothing.
+        if !process.unlogged {
+            node.database_at = kept.max(node.database_at.min(applied));
+            node.database_term = process.wal.term_at(node.database_at);
+        }
         node.run += 1;
         node.paused = false;
         node.backlog.clear();
@@ -210,7 +216,7 @@ impl World {
         let node = &mut self.nodes[m];
         node.disk = disk;
         node.id = MemberId::default();
-        (node.promised, node.database_at) = (None, 0);
+        (node.promised, node.database_at, node.database_term) = (None, 0, None);
         (node.damage, node.image, node.refused, node.mark) = (None, None, None, None);
         node.run += 1;
     }

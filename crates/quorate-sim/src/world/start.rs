@@ -2,7 +2,7 @@
 
 use super::connections::key_of;
 use super::{
-    addr, name, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
+    addr, name, show, Client, Coverage, Damage, Mark, Oracle, Plant, Process, Rule, Sessions, World,
 };
 use crate::database::Database;
 use crate::oracle::digest_of_notes;
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use quorate_certify::process_uuid;
 use quorate_consensus::{
     Charter, Entry, HardState, Index, KeyId, LogPosition, MemberId, Primaries, Rules, SnapshotMeta,
+    Term,
 };
 use quorate_group::{
     prepare, Content, Directory, Feed, Input, LogLevel, Member, Notes, Opened, Opening, Options,
@@ -173,6 +174,8 @@ impl World {
         let member = Member::new(options, directory, newest, now_ms, &mut out)?;
         let (base, last, applied) = (wal.base(), wal.last(), feed.applied());
         note!(self, "m{m} starts ({incarnation}): log {base:?} to {last:?}, applied {applied:?}");
+        let unlogged =
+            self.nodes[m].database_at > last.index && self.plant != Some(Plant::UnloggedUnknown);
         let clients = self.scenario.clients_per_member;
         // By the clock, as `quorate-node` begins: a member that was rolled back counts its starts once
         // more, and must not take an outcome of its forgotten life for its own.
@@ -218,11 +221,13 @@ impl World {
             disk_at: None,
             disk_turn: 0,
             feed_due: false,
+            unlogged,
             saving: false,
             fatal: None,
             hangs: false,
         });
         self.carry_out(m);
+        self.step(m, Input::Unlogged(unlogged));
         self.step(m, Input::Started(applied));
         let phase = self.rng.below(self.scenario.tick_us());
         self.tick_later(m, phase);
@@ -279,10 +284,7 @@ impl World {
         if node.damage == Some(Damage::RolledBack) {
             return self.oracle.rolled_back(id, recovered.hard_state);
         }
-        let term_at = |index: Index| {
-            let runs = || recovered.term_runs.iter().rev();
-            runs().find(|(first, _)| *first <= index).map(|(_, term)| *term)
-        };
+        let term_at = |index: Index| term_at(recovered, index);
         // Rot of what was synced last looks like a write that was interrupted.
         let whole = node.damage.is_none();
         if let Some(promised) = node.promised.filter(|promised| whole && promised.index > 0) {
@@ -294,6 +296,9 @@ impl World {
                 format!("m{m} had {promised:?} on disk, and finds a log up to {last:?}")
             });
         }
+        if whole {
+            self.check_database(m, recovered);
+        }
         self.oracle.restarted(id, recovered.hard_state);
         let mut prev_term = recovered.base.term;
         for index in recovered.base.index + 1..=recovered.last.index {
@@ -302,6 +307,37 @@ impl World {
             prev_term = term;
         }
     }
+
+    /// Where the log ends before the database, it is the beginning of what the database has: so it may be gone on with
+    /// as soon as it has the rest.
+    fn check_database(&mut self, m: usize, recovered: &Recovered) {
+        let node = &self.nodes[m];
+        let (index, last) = (node.database_at, recovered.last);
+        let Some(term) = node.database_term.filter(|_| index > recovered.base.index) else {
+            return;
+        };
+        let database = LogPosition { term, index };
+        if self.oracle.committed_term(index) != Some(term) {
+            return; // It is of a majority that was given up.
+        }
+        let is_ahead = index > last.index;
+        if is_ahead {
+            self.mark(Mark::DatabaseAhead);
+        }
+        let fits = match is_ahead {
+            true => self.oracle.committed_term(last.index) == Some(last.term),
+            false => term_at(recovered, index) == Some(term),
+        };
+        self.oracle.fail_if(!fits, Rule::LogFitsDatabase, || {
+            let (database, last) = (show(database), show(last));
+            format!("m{m} has {database} in its database, and finds another log, up to {last}")
+        });
+    }
+}
+
+fn term_at(recovered: &Recovered, index: Index) -> Option<Term> {
+    let mut runs = recovered.term_runs.iter().rev();
+    runs.find(|(first, _)| *first <= index).map(|(_, term)| *term)
 }
 
 fn directory(recovered: &Recovered) -> Directory {

@@ -45,9 +45,9 @@ fn one(kind: EntryKind) -> Vec<Proposal> {
     vec![Proposal::new(kind, Bytes::from_static(b"data"))]
 }
 
-/// A hundred batches, each proposed before the one before is on disk and acknowledged: how many messages each of
-/// the two followers got.
-fn messages_to_each(propose: impl Fn(Vec<Proposal>) -> Event) -> [usize; 2] {
+/// A hundred batches, each proposed before the one before is on disk and acknowledged, by the followers in this order:
+/// how many messages each of the two got.
+fn messages_to_each(order: [u128; 2], propose: impl Fn(Vec<Proposal>) -> Event) -> [usize; 2] {
     let mut leader = leader();
     let mut messages = Vec::new();
     for batch in 2..102 {
@@ -55,7 +55,7 @@ fn messages_to_each(propose: impl Fn(Vec<Proposal>) -> Event) -> [usize; 2] {
         if batch > 2 {
             let before = batch - 1;
             steps.push(Event::Persisted(LogPosition { term: 1, index: before }));
-            steps.extend([acknowledged(2, before), acknowledged(3, before)]);
+            steps.extend(order.map(|from| acknowledged(from, before)));
         }
         for event in steps {
             messages.append(&mut step(&mut leader, NOW_MS, event).messages);
@@ -66,14 +66,21 @@ fn messages_to_each(propose: impl Fn(Vec<Proposal>) -> Event) -> [usize; 2] {
 
 #[test]
 fn who_waits_for_nothing_gets_one_message_a_batch() {
-    assert_eq!(messages_to_each(Event::Propose), [100, 100]);
+    assert_eq!(messages_to_each([2, 3], Event::Propose), [100, 100]);
 }
 
 #[test]
 fn whose_clients_wait_is_told_at_once_what_the_leader_has_on_disk() {
-    let of_third = messages_to_each(|batch| Event::ProposeFor(id(3), batch));
-    assert_eq!(of_third, [100, 199], "the last batch is on no disk yet");
-    assert_eq!(messages_to_each(|batch| Event::ProposeFor(id(9), batch)), [100, 100], "a guest");
+    let of_third = |batch| Event::ProposeFor(id(3), batch);
+    assert_eq!(messages_to_each([3, 2], of_third), [100, 199], "the last batch is on no disk yet");
+    let guest = |batch| Event::ProposeFor(id(9), batch);
+    assert_eq!(messages_to_each([2, 3], guest), [100, 100]);
+}
+
+#[test]
+fn whose_clients_wait_and_whose_disk_is_the_last_one_is_also_told_of_the_commit() {
+    let of_third = |batch| Event::ProposeFor(id(3), batch);
+    assert_eq!(messages_to_each([2, 3], of_third), [100, 298]);
 }
 
 #[test]

@@ -155,6 +155,7 @@ impl World {
     fn kill(&mut self, id: MemberId) {
         let reached = self.rng.below(3) as usize;
         self.members.get_mut(&id).unwrap().crash(reached);
+        self.check_what_is_left(id);
         self.reads.retain(|(asker, _), _| *asker != id);
         self.checked.remove(&id);
     }

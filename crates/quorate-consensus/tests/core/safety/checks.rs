@@ -41,6 +41,21 @@ impl World {
         self.check_leader_completeness();
     }
 
+    /// After a crash: the disk has what was shown, or the beginning of it, and nothing in its place.
+    pub(super) fn check_what_is_left(&self, id: MemberId) {
+        let member = &self.members[&id];
+        let (left, shown) = (&member.disk.durable, member.shown);
+        let from = left.snapshot.last.index;
+        let all = self.committed.range(from + 1..).take_while(|(index, _)| **index <= shown);
+        for (index, (entry, _)) in all {
+            let found = left.get(*index);
+            assert!(
+                found.is_none_or(|found| found == entry),
+                "{id:?} was shown {index}, and has another entry there"
+            );
+        }
+    }
+
     /// A leader's log has everything that was committed in its term or before.
     fn check_leader_completeness(&self) {
         for member in self.members.values() {
@@ -66,6 +81,8 @@ impl World {
             // Failed disks are replaced by a restart.
             let member = self.members.get_mut(id).unwrap();
             member.crash(0);
+            self.check_what_is_left(*id);
+            let member = self.members.get_mut(id).unwrap();
             member.start(self.now_ms);
             self.checked.remove(id);
         }

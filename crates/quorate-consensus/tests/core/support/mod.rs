@@ -16,6 +16,8 @@ pub struct Member {
     pub disk: Disk,
     /// The highest commit index it told its driver.
     pub commit: Index,
+    /// Up to where the layer above has seen the log, in whatever life.
+    pub shown: Index,
     pub outbox: Vec<Message>,
     pub reads: Vec<ReadReady>,
     pub fetches: Vec<Fetch>,
@@ -34,6 +36,7 @@ impl Member {
             core: None,
             disk: Disk::new(config),
             commit: 0,
+            shown: 0,
             outbox: Vec::new(),
             reads: Vec::new(),
             fetches: Vec::new(),
@@ -76,6 +79,7 @@ impl Member {
         };
         let mut effects = Effects::default();
         let outcome = core.step(now_ms, event, &mut effects);
+        self.shown = self.shown.max(core.showable());
         self.disk.write(&effects);
         self.outbox.append(&mut effects.messages);
         self.reads.append(&mut effects.reads);
