@@ -5,11 +5,12 @@ use crate::local::{Local, LocalState};
 use crate::start::failed::{FailedNotes, Past};
 use crate::start::grastate::{Grastate, NAME};
 use crate::start::isolated::{IsolatedNotes, Stream};
-use crate::start::Position;
+use crate::start::{refused, Position};
 use quorate_certify::votes::Ballot;
 use quorate_live::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The file is replaced as a whole, by way of another one.
@@ -110,6 +111,32 @@ impl Records {
              permissions, and restart the node",
             self.local.config.data_dir.join(NAME).display()
         )
+    }
+
+    /// The group has refused this database, at this seqno, beside this log: the next start is to know.
+    pub fn note_refused(&self, link: &Link, seqno: i64) {
+        let database = Position { uuid: link.history, seqno };
+        if let Err(e) = refused::note(&self.log_dir(), database) {
+            self.local.error(&format!(
+                "{}: {e}. The next start would not know that this database was refused: do not start this \
+                 node before you have done what the next line says",
+                self.log_dir().join(refused::NAME).display()
+            ));
+        }
+    }
+
+    /// The database is another one now.
+    pub fn forget_refused(&self) {
+        if let Err(e) = refused::forget(&self.log_dir()) {
+            self.local.warn(&format!(
+                "{}: {e}; it speaks of a database that was replaced, and may be removed",
+                self.log_dir().join(refused::NAME).display()
+            ));
+        }
+    }
+
+    fn log_dir(&self) -> PathBuf {
+        self.local.settings(|settings| PathBuf::from(&settings.log_dir))
     }
 
     /// Reads what the former run noted of isolated actions on this data, which stands at `position`.

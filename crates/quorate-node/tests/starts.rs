@@ -14,6 +14,7 @@ use quorate_group::{fit, Directory, Fit, Stored};
 use quorate_node::settings::Words;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
+use quorate_node::start::refused::Refused;
 use quorate_node::start::resume::{check_confirmed, resume, Beginning, Database, Owner, Start};
 use quorate_node::start::Position;
 use std::collections::BTreeSet;
@@ -296,7 +297,7 @@ fn database(saved: Option<Grastate>, recovered: Option<Position>) -> Database {
         gtid_domain: "gtid domain",
     };
     let (data_dir, log_dir) = ("/data".into(), "the log's directory".into());
-    Database { saved, recovered, data_dir, log_dir, words }
+    Database { saved, recovered, refused: None, data_dir, log_dir, words }
 }
 
 /// What a start continues on counts only once the group has committed more: whether the own log has it or not. At the
@@ -309,6 +310,25 @@ fn check_confirmation(genesis: &Genesis, seqno: i64) {
         let sentence = confirmed.err().unwrap_or_default();
         assert!(sentence.is_empty() || sentence.contains("Nothing was changed"), "{sentence}");
     }
+}
+
+/// A moment after it was refused the group may be past its seqno, with other transactions.
+#[test]
+fn a_database_that_was_refused_beside_this_log_stays_refused() {
+    let genesis = groups()[0];
+    let of = |seqno| Position { uuid: genesis.history, seqno };
+    let refused =
+        [None, Some(Refused::At(of(6))), Some(Refused::At(of(5))), Some(Refused::Unknown)];
+    let found = |refused, founded| {
+        let position = of(5);
+        let saved = Grastate { position, safe_to_bootstrap: true, group: GROUP, gtid_domain: None };
+        let database = Database { refused, ..database(Some(saved), None) };
+        let owner = Owner { group: GROUP, genesis, fresh: false, founded };
+        outcome(&database, &owner, (&logs().remove(0).1, 1), &[])
+    };
+    let refuses = refused.map(|refused| found(refused, false) == Outcome::Refuses);
+    assert_eq!(refuses, [false, false, true, true]);
+    assert!(refused.iter().all(|refused| found(*refused, true) != Outcome::Refuses), "a new log");
 }
 
 /// All starts of this database.

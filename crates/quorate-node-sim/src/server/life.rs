@@ -41,6 +41,7 @@ const WORDS: Words = Words {
 impl Server {
     pub(super) fn boot(self: Arc<Self>, recovered: Option<i64>, founds: bool) {
         let settings = Settings {
+            log_dir: self.data_dir.to_string_lossy().into_owned(),
             queue_bytes: self.load.queue_bytes as usize,
             write_set_bytes_max: self.load.write_set_bytes_max,
             parts: self.load.parts,

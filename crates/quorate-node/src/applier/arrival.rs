@@ -39,7 +39,8 @@ impl Appliers {
         }
         match link.announce_start() {
             Some(start) => {
-                check_confirmed(start, seqno)?;
+                check_confirmed(start, seqno)
+                    .inspect_err(|_| self.records.note_refused(link, start))?;
                 self.records.note_group(link)?;
                 let own = views::host_view(&self.local.config, link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());
@@ -65,6 +66,7 @@ impl Appliers {
                     return Ok(false);
                 }
                 self.records.note_group(link)?;
+                self.records.forget_refused();
                 link.state_received();
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.set_target(seqno.max(link.progress.seqno()));

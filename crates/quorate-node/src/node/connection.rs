@@ -8,11 +8,13 @@ use crate::order::Event;
 use crate::sequencer::Sequencer;
 use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
+use crate::start::refused::Refused;
 use crate::start::resume::Database;
 use crate::start::Position;
 use crate::withdraw::LEAVE_TIMEOUT;
 use quorate_certify::Limits;
 use quorate_consensus::MemberId;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Node {
@@ -72,11 +74,13 @@ impl Node {
 
     /// What is known of the database before a connection.
     pub fn database(&self) -> Database {
+        let log_dir = self.local.settings(|settings| settings.log_dir.clone());
         Database {
+            refused: Refused::read(Path::new(&log_dir)),
             saved: Grastate::read(&self.local.config.data_dir),
             recovered: self.recovered(),
             data_dir: self.local.config.data_dir.clone(),
-            log_dir: self.local.settings(|settings| settings.log_dir.clone()),
+            log_dir,
             words: self.local.config.words,
         }
     }

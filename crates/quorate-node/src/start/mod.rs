@@ -6,6 +6,7 @@ pub mod failed;
 pub mod genesis;
 pub mod grastate;
 pub mod isolated;
+pub mod refused;
 pub mod resume;
 
 /// A place in a history of write sets: the interface's GTID.

@@ -10,11 +10,13 @@
 //! - a start continues only if everything up to its seqno is known to be the group's, and the log goes
 //!   on from there without a gap. The own log may end before that seqno: then the server is told of it only
 //!   once a leader has committed more ([`check_confirmed`]);
+//! - what was refused so stays refused, though the group goes on ([`super::refused`]);
 //! - a snapshot counts only if the log has its term at its index.
 
 use crate::settings::Words;
 use crate::start::genesis::{Genesis, Standing};
 use crate::start::grastate::Grastate;
+use crate::start::refused::{Refused, NAME};
 use crate::start::Position;
 use quorate_consensus::{Index, LogPosition, MemberId, Term};
 use std::path::PathBuf;
@@ -25,6 +27,8 @@ pub struct Database {
     pub saved: Option<Grastate>,
     /// What the server recovered from the database itself.
     pub recovered: Option<Position>,
+    /// What the group has refused beside this log.
+    pub refused: Option<Refused>,
     pub data_dir: PathBuf,
     pub log_dir: String,
     pub words: Words,
@@ -74,7 +78,7 @@ pub fn check_confirmed(start: i64, confirmed: i64) -> Result<(), String> {
         "this node's database is at seqno {start}, but the group's log gives it its place at {confirmed}: \
          an older state of the logs was restored, or the database belongs to another past of the \
          group. Nothing was changed. Put back the log directories that belong to it; or empty its \
-         data directory (keep a copy) to fetch the group's state"
+         data directory (keep a copy) to fetch the group's state. Until then, this node does not start"
     ))
 }
 
@@ -143,8 +147,21 @@ impl Database {
                  and begin the group on this node ({})",
                 genesis.seqno, self.words.found,
             ),
+            Standing::At(seqno) if self.was_refused(owner, seqno) => format!(
+                "the database in {data} is at seqno {seqno}, and the group had not got there when this node \
+                 last came: an older state of the logs was restored, or the database belongs to another \
+                 past of the group. The group may have other transactions under the same numbers by now. \
+                 Nothing was changed. Put back the log directories that belong to the database; or empty \
+                 {data} (keep a copy) to fetch the group's state. If you know that the database is the \
+                 group's nevertheless, remove the file {NAME} from {log}",
+            ),
             _ => return Ok(standing),
         };
         Err(text)
+    }
+
+    fn was_refused(&self, owner: &Owner, seqno: i64) -> bool {
+        let database = Position { uuid: owner.genesis.history, seqno };
+        !owner.founded && self.refused.is_some_and(|refused| refused.is(database))
     }
 }
