@@ -54,16 +54,18 @@ impl Consensus {
     }
 }
 
+/// Whether clients of `peer` may wait for something that it was not told to be committed.
+pub(super) fn is_awaited(peer: &Progress) -> bool {
+    peer.awaited > peer.commit_sent
+}
+
 /// Whether the next Append to `peer`, or the next step of the commit, may tell it that all up to `commit` is committed.
 pub(super) fn may_wait_for(peer: &Progress, commit: Index, last: Index, options: &Options) -> bool {
     let next_entry_leaves = peer.state == State::Replicate
         && peer.next == last + 1
         && peer.window_bytes(options).is_some();
     let owes_another = peer.commit_owed > peer.commit_sent && peer.commit_owed != commit;
-    next_entry_leaves
-        && peer.end_sent() > commit
-        && peer.awaited <= peer.commit_sent
-        && !owes_another
+    next_entry_leaves && peer.end_sent() > commit && !is_awaited(peer) && !owes_another
 }
 
 #[cfg(test)]

@@ -78,8 +78,8 @@ impl Consensus {
     }
 
     /// Tells the commit index to all that were sent the entries, and neither learned it with those nor count it
-    /// themselves, so to those whose own disk is later than a majority's; unless they may wait for the next ones
-    /// (see [`awaited`]).
+    /// themselves, or will in a moment with nobody waiting there; unless they may wait for the next ones (see
+    /// [`awaited`]). Where a client waits, its member's own disk may be later than a majority's.
     pub(super) fn tell_commit(&mut self, fx: &mut Effects) {
         let (from, term, commit) = (self.options.id, self.hard.term, self.commit);
         let (config, config_index) = (self.configs.current(), self.configs.index());
@@ -89,7 +89,8 @@ impl Consensus {
         let settled = config_index.max(leadership.noop);
         for peer in leadership.peers.values_mut() {
             let counts = peer.commit_sent >= settled
-                && peer.disk_shown.min(peer.matched) >= commit
+                && peer.disk_shown >= commit
+                && (peer.matched >= commit || may_withhold && !awaited::is_awaited(peer))
                 && held::counts_with(config, from, peer.id);
             let told = commit.min(peer.end_sent());
             if told <= peer.commit_sent || counts {
