@@ -56,6 +56,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     // From the data directory.
     ("grastate", node::grastate),
     ("genesis", node::genesis),
+    ("refused_database", node::refused_database),
     ("isolated_notes", node::isolated_notes),
     ("error_notes", node::error_notes),
     ("galera_cache", quorate::fuzzing::galera_cache),

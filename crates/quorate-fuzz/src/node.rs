@@ -18,6 +18,10 @@ pub fn grastate(input: &[u8]) {
     fuzzing::grastate(text(input));
 }
 
+pub fn refused_database(input: &[u8]) {
+    fuzzing::refused_database(text(input));
+}
+
 pub fn isolated_notes(input: &[u8]) {
     fuzzing::isolated_notes(text(input));
 }

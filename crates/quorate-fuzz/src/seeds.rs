@@ -312,6 +312,7 @@ fn texts(add: &mut impl FnMut(&'static str, &str, &[u8])) {
         "{seven} 3 begun 00000000000000ab\n{seven} 3 severs {seven}:1f {seven}:2\n{seven} 3 done\n\
          {seven} 4 beg"
     );
+    add("refused_database", "database", b"0000002a-0000-0000-0000-000000000000:12\n");
     add("isolated_notes", "notes", isolated.as_bytes());
     let errors = format!(
         "{seven} base 10\n{seven} error 12 00000000000000ab\n{seven} dissent 15 00000000000000cd\n"

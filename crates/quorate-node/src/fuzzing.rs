@@ -2,7 +2,7 @@
 //! what is understood is written so that it means the same. Not part of the interface.
 
 use crate::start::grastate::Grastate;
-use crate::start::{failed, isolated};
+use crate::start::{failed, isolated, refused};
 
 /// Of the notes that are looked for.
 const HISTORY: u128 = 7;
@@ -11,6 +11,13 @@ const HISTORY: u128 = 7;
 pub fn grastate(text: &str) {
     if let Some(state) = Grastate::parse(text) {
         assert_eq!(Grastate::parse(&state.render()), Some(state));
+    }
+}
+
+/// The note on a database that was refused.
+pub fn refused_database(text: &str) {
+    if let Some(database) = refused::parse(text) {
+        assert_eq!(refused::parse(&refused::render(database)), Some(database));
     }
 }
 

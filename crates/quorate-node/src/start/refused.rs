@@ -43,7 +43,7 @@ impl Refused {
 /// Durable when it returns.
 pub fn note(log_dir: &Path, database: Position) -> io::Result<()> {
     let mut file = File::create(log_dir.join(NAME))?;
-    writeln!(file, "{}:{}", MemberId(database.uuid), database.seqno)?;
+    file.write_all(render(database).as_bytes())?;
     file.sync_data()?;
     File::open(log_dir)?.sync_all()
 }
@@ -56,7 +56,11 @@ pub fn forget(log_dir: &Path) -> io::Result<()> {
     }
 }
 
-fn parse(text: &str) -> Option<Position> {
+pub(crate) fn render(database: Position) -> String {
+    format!("{}:{}\n", MemberId(database.uuid), database.seqno)
+}
+
+pub(crate) fn parse(text: &str) -> Option<Position> {
     let (uuid, seqno) = text.trim().rsplit_once(':')?;
     let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
     Some(Position { uuid, seqno: seqno.parse().ok()? })
