@@ -11,6 +11,9 @@ use quorate_certify::{
     Sequencing, StateOutcome, StateRequest, VoteAct, VoteMessage, WriteSetBuilder,
 };
 
+/// As many keys are in the window at most.
+const KEYS_MAX: u64 = 64;
+
 pub fn run(input: &[u8]) {
     let mut source = Source::new(input);
     let mut state = beginning(&mut source);
@@ -49,7 +52,10 @@ fn beginning(source: &mut Source<'_>) -> Sequenced {
         assert_eq!(constants.words(), words);
         // Others are refused before there is a state.
         if constants.are_sound() {
-            return Sequenced::beginning(constants.limits(), constants.seqno);
+            // Room for more would take most of the time to fill with zeros.
+            let limits = constants.limits();
+            let limits = Limits { keys_max: limits.keys_max.min(KEYS_MAX), ..limits };
+            return Sequenced::beginning(limits, constants.seqno);
         }
     }
     let limits =
