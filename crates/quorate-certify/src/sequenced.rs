@@ -66,6 +66,14 @@ impl Sequenced {
         Self { certifier, votes, transfers, parts }
     }
 
+    /// The next entry, for who only keeps the state, and tells nobody: an error is one that stops this member.
+    pub fn follow(&mut self, index: u64, data: Bytes, rules: Rules) -> Result<(), ParseError> {
+        match self.entry(index, data, rules) {
+            Err(error) if error.is_newer() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// The next entry, which is at `index` in the log, under the group's `rules` there. An error that
     /// [`ParseError::is_newer`] stops this member: others may be able to read the entry. Any other is passed over by
     /// every member alike.

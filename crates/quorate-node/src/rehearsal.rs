@@ -26,12 +26,7 @@ impl Rehearsal for Rehearsed {
         match entry {
             Committed::Data { index, data, primary_term, level } => {
                 let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
-                let sequenced = state.entry(index, data, rules);
-                if let Err(error) = sequenced.map(drop) {
-                    if error.is_newer() {
-                        return Err(error.to_string());
-                    }
-                }
+                state.follow(index, data, rules).map_err(|error| error.to_string())?;
             }
             Committed::View { view, .. } => {
                 state.view(&process_ids(&view));

@@ -52,12 +52,7 @@ impl Machine {
         match self.feed.entry(entry)? {
             Some(Committed::Data { index, data, primary_term, level }) => {
                 let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
-                let known = self.state.entry(index, data, rules);
-                if let Err(error) = known.map(|_| ()).map_err(|error| (error.is_newer(), error)) {
-                    if error.0 {
-                        return Err(error.1.to_string());
-                    }
-                }
+                self.state.follow(index, data, rules).map_err(|error| error.to_string())?;
             }
             Some(Committed::View { view, .. }) => {
                 let process = |id, start| quorate_certify::process_uuid(id, start);

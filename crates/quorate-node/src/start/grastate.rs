@@ -8,7 +8,7 @@
 //!   gone from it before a state transfer begins to replace the database;
 //! - the file is replaced whole: a crash leaves the old or the new one.
 
-use crate::start::Position;
+use crate::start::{parse_uuid, Position};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -38,11 +38,10 @@ impl Grastate {
         let field = |name: &str| {
             text.lines().find_map(|l| l.strip_prefix(name)?.trim().strip_prefix(':')).map(str::trim)
         };
-        let uuid = field("uuid")?.replace('-', "");
         let comment = |name| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
         Some(Self {
             position: Position {
-                uuid: u128::from_str_radix(&uuid, 16).ok()?,
+                uuid: parse_uuid(field("uuid")?)?,
                 seqno: field("seqno")?.parse().ok()?,
             },
             // Files of old versions do not have it: as Galera, which takes that for yes.

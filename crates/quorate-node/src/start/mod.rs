@@ -9,6 +9,11 @@ pub mod isolated;
 pub mod refused;
 pub mod resume;
 
+/// A uuid as files have it, with hyphens or without.
+pub fn parse_uuid(text: &str) -> Option<u128> {
+    u128::from_str_radix(&text.replace('-', ""), 16).ok()
+}
+
 /// A place in a history of write sets: the interface's GTID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position {

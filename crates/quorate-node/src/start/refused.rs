@@ -6,7 +6,7 @@
 //!
 //! The file stays until a state is fetched. It does no harm to another database, nor to this one at another place.
 
-use crate::start::Position;
+use crate::start::{parse_uuid, Position};
 use quorate_consensus::MemberId;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -62,8 +62,7 @@ pub(crate) fn render(database: Position) -> String {
 
 pub(crate) fn parse(text: &str) -> Option<Position> {
     let (uuid, seqno) = text.trim().rsplit_once(':')?;
-    let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
-    Some(Position { uuid, seqno: seqno.parse().ok()? })
+    Some(Position { uuid: parse_uuid(uuid)?, seqno: seqno.parse().ok()? })
 }
 
 #[cfg(test)]

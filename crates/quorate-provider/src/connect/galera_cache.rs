@@ -11,7 +11,7 @@
 //! (i8: 3, a view). A head of size 0 is the end, or where the ring goes on at its beginning.
 //! Anything that looks otherwise counts as "cannot tell".
 
-use quorate_node::start::Position;
+use quorate_node::start::{parse_uuid, Position};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -53,7 +53,7 @@ fn last_types(file: impl Read + Seek, end: u64, at: Position) -> io::Result<BTre
         text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     };
     let number = |name| field(name).and_then(|v| v.parse::<i64>().ok());
-    let uuid = field("GID").and_then(|g| u128::from_str_radix(&g.replace('-', ""), 16).ok());
+    let uuid = field("GID").and_then(parse_uuid);
     let last = number("seqno_max");
     if uuid != Some(at.uuid) || last != Some(at.seqno) || number("synced") != Some(1) {
         return Err(useless("it is not of this position"));

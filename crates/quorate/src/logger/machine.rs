@@ -31,11 +31,7 @@ impl StateMachine for LogMachine {
         match entry {
             Committed::Data { index, data, primary_term, level } => {
                 let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
-                match self.state.entry(index, data, rules) {
-                    Err(error) if error.is_newer() => return Err(error.to_string()),
-                    // What else cannot be read is passed over by every member alike.
-                    Ok(_) | Err(_) => {}
-                }
+                self.state.follow(index, data, rules).map_err(|error| error.to_string())?;
             }
             Committed::View { view, .. } => {
                 let uuid = |m: &quorate_live::ViewMember| process_uuid(m.id.0, m.incarnation);
