@@ -300,6 +300,9 @@ impl Consensus {
         if term > self.hard.term {
             self.note_leap(term);
             self.become_follower(term, None, fx);
+            if matches!(body, MessageBody::Vote { transfer: true, .. }) {
+                self.leader_took_leave();
+            }
         } else if term < self.hard.term {
             match body {
                 MessageBody::ForcedVote { last } if self.goes_back_with(term, last) => {

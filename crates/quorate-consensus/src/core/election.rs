@@ -60,6 +60,11 @@ impl Consensus {
         self.wait_for_leader();
     }
 
+    /// The leader of an earlier term told somebody to stand, so nobody owes it anything any more.
+    pub(super) fn leader_took_leave(&mut self) {
+        self.leader_heard_ms = None;
+    }
+
     /// Whether a leader is in office, as far as this member knows. With `lease_reads` it has
     /// promised so much to the leader it heard last, even if it lost sight of it since.
     pub(super) fn lease_refuses_votes(&self) -> bool {
@@ -100,6 +105,9 @@ impl Consensus {
         }
         let term = self.hard.term + 1;
         self.become_follower(term, None, fx);
+        if transfer {
+            self.leader_took_leave();
+        }
         // Votes have to travel, too.
         self.election_due_ms = self.election_due_ms.saturating_add(2 * self.farthest_ms());
         self.hard = HardState { term, voted_for: Some(self.options.id) };
@@ -167,8 +175,9 @@ impl Consensus {
             // It is about to lead.
             self.in_office_ms = Some(self.now_ms);
         }
-        if granted && transfer {
-            self.leader_heard_ms = None;
+        if transfer && !granted && self.vote_is_free(from) {
+            // Whom the leader told to stand lacks something that the leader had sent here.
+            self.election_due_ms = self.election_due_ms.min(self.now_ms + self.hurried_wait());
         }
         self.send(from, MessageBody::VoteReply { granted }, fx);
     }

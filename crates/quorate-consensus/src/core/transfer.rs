@@ -111,7 +111,8 @@ impl Consensus {
         let rank = |p: &&Progress| {
             let complete = p.matched >= self.commit;
             let lag = Reverse(self.lags.of(p.id));
-            (p.heard_ms >= Some(recently_ms), complete, self.claim(p.id).0, p.matched, lag)
+            let log = (p.matched, p.end_sent());
+            (p.heard_ms >= Some(recently_ms), complete, self.claim(p.id).0, log, lag)
         };
         voters.max_by_key(rank).map(|p| p.id)
     }
