@@ -102,7 +102,9 @@ fn without_its_key_a_node_does_not_start_and_with_it_again() -> Result<()> {
     let refused = cluster.try_start("", &["--provider-options", ""])?;
     ensure!(!refused.status.success(), "started without the key: {}", shown(&refused));
     let log = cluster.error_log(1)?;
-    for part in ["is encrypted with the key", "Nothing was changed", "quorate.encrypt_key_file"] {
+    for part in
+        ["is encrypted or sealed with the key", "Nothing was changed", "quorate.encrypt_key_file"]
+    {
         ensure!(log.contains(part), "{part:?} is not in {log}");
     }
     cluster.start("", &["--provider-options", &with(&key)])?;

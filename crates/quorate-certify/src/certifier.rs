@@ -13,7 +13,7 @@
 use crate::index::{Index, AT_ONCE};
 use crate::members::Members;
 use crate::window::{mix, Class, Item, Window};
-use crate::{flags, Header, Key, Kind, Seqno, WriteSet};
+use crate::{flags, is_process_of, Header, Key, Kind, Seqno, WriteSet};
 
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
@@ -170,6 +170,17 @@ impl Certifier {
     /// The last seqno that was assigned.
     pub fn seqno(&self) -> Seqno {
         self.window.seqno()
+    }
+
+    /// Whether `voter`, who has an error at `seqno`, can be right that the origin has committed it: the item passed as
+    /// a transaction, and of another member. Of what has left the window nobody knows, so it is believed.
+    pub fn may_be_committed(&self, seqno: Seqno, voter: u128) -> bool {
+        if seqno <= self.window.floor() {
+            return true;
+        }
+        let item = self.window.item(seqno);
+        let is_own = is_process_of(item.origin, voter) || is_process_of(voter, item.origin);
+        item.class == Class::Transaction && !is_own
     }
 
     /// Write sets with a lower `last_seen` fail.

@@ -5,7 +5,7 @@
 use crate::snapshot;
 use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
-use crate::votes::{self, Answer, Decision, Votes};
+use crate::votes::{Answer, Ballot, Decision, Rule, Votes};
 use crate::{Certifier, Kind, Limits, OpenParts, ParseError, Places, Seqno, Verdict, WriteSet};
 use bytes::Bytes;
 
@@ -40,13 +40,13 @@ pub enum Sequencing {
 pub struct Rules {
     /// See [`Certifier::sequence_under`].
     pub primary_term: Option<u64>,
-    pub votes: votes::Rule,
+    pub votes: Rule,
 }
 
 impl Rules {
-    /// `counts_majorities`: all members know [`votes::Rule::Majority`].
+    /// `counts_majorities`: all members know [`Rule::Majority`].
     pub fn new(primary_term: Option<u64>, counts_majorities: bool) -> Self {
-        let votes = if counts_majorities { votes::Rule::Majority } else { votes::Rule::Cast };
+        let votes = if counts_majorities { Rule::Majority } else { Rule::Cast };
         Self { primary_term, votes }
     }
 }
@@ -143,6 +143,11 @@ impl Sequenced {
         }
         let rule = rules.votes;
         match message.act {
+            VoteAct::Cast(Ballot::Dissent(error))
+                if rule == Rule::Majority && !self.certifier.may_be_committed(seqno, origin) =>
+            {
+                self.votes.cast(seqno, origin, Ballot::Error(error), (message.policy, rule))
+            }
             VoteAct::Cast(ballot) => self.votes.cast(seqno, origin, ballot, (message.policy, rule)),
             VoteAct::Close => self.votes.close(seqno, origin, rule),
         }
@@ -235,7 +240,7 @@ fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Header, Outcome, PartsOf, WriteSetBuilder};
+    use crate::{flags, process_uuid, votes, Header, Outcome, PartsOf, WriteSetBuilder};
 
     #[test]
     fn a_snapshot_is_the_whole_state_and_damage_is_refused() {
@@ -243,7 +248,7 @@ mod tests {
         state.view(&[1, 2, 3]);
         let part = WriteSetBuilder::new().finish(&Header::part(1, 7, 7, 0));
         assert!(matches!(state.entry(5, part, Rules::default()), Ok(Sequencing::Part(_))));
-        state.votes.cast(1, 2, votes::Ballot::Error(5), (0, votes::Rule::Majority));
+        state.votes.cast(1, 2, Ballot::Error(5), (0, Rule::Majority));
         let request = StateRequest { donor: 1, joiner: 3, message: Bytes::new() };
         state.transfers.request(&request, 1, 1, |_| true);
         let bytes = state.snapshot();
@@ -295,7 +300,7 @@ mod tests {
             state.entry(2, builder.finish(&header), Rules::default()).unwrap()
         };
         for (seqno, answer) in [(2, Answer::Counted), (1, Answer::Opened)] {
-            let act = VoteAct::Cast(votes::Ballot::Error(7));
+            let act = VoteAct::Cast(Ballot::Error(7));
             let vote = VoteMessage { seqno, policy: 0, act, text: String::new() };
             let Sequencing::Vote(_, _, heard) = said(1, Kind::VOTE, &vote.encode()) else {
                 panic!("no vote")
@@ -307,6 +312,41 @@ mod tests {
         let outcome = StateOutcome { joiner: 3, code: -1 }.encode();
         assert!(matches!(said(2, Kind::STATE_OUTCOME, &outcome), Sequencing::Void(_)));
         assert!(matches!(said(1, Kind::STATE_OUTCOME, &outcome), Sequencing::StateOutcome(..)));
+    }
+
+    #[test]
+    fn a_member_that_lies_about_an_error_makes_nobody_leave() {
+        let mut state = Sequenced::beginning(Certifier::new(16).limits(), 0);
+        state.view(&[1, 2, 3]);
+        let mut entry = |header: Header, data: &[u8]| {
+            let mut builder = WriteSetBuilder::new();
+            builder.append_data(data);
+            state.entry(2, builder.finish(&header), Rules::new(None, true)).unwrap()
+        };
+        let says = |entry: &mut dyn FnMut(Header, &[u8]) -> Sequencing, seqno, origin, act| {
+            let vote = VoteMessage { seqno, policy: 0, act, text: String::new() }.encode();
+            let header = Header { kind: Kind::VOTE, ..Header::transaction(origin, 1, 0) };
+            match entry(header, &vote) {
+                Sequencing::Vote(_, _, answer) => answer,
+                _ => panic!("no vote"),
+            }
+        };
+        let (dissent, error) =
+            (|d| VoteAct::Cast(Ballot::Dissent(d)), VoteAct::Cast(Ballot::Error(8)));
+        let ddl = Header { flags: flags::ISOLATION, ..Header::transaction(2, 1, 1) };
+        let own = Header::transaction(process_uuid(1, 1), 2, 1);
+        for (seqno, header) in [(2, ddl), (3, own)] {
+            entry(header, b"fails wherever it is executed");
+            assert_eq!(says(&mut entry, seqno, 1, dissent(7)), Answer::Opened);
+            assert_eq!(says(&mut entry, seqno, 1, VoteAct::Close), Answer::Counted, "{seqno}");
+            assert_eq!(says(&mut entry, seqno, 2, error), Answer::Counted);
+            let last = says(&mut entry, seqno, 3, error);
+            assert!(matches!(last, Answer::Decided(d) if d.result == 8), "most have met that one");
+        }
+        entry(Header::transaction(2, 2, 1), b"committed by its origin");
+        assert_eq!(says(&mut entry, 4, 1, dissent(7)), Answer::Opened);
+        let closed = says(&mut entry, 4, 1, VoteAct::Close);
+        assert!(matches!(closed, Answer::Decided(d) if d.result == votes::SUCCESS));
     }
 
     #[test]

@@ -18,8 +18,10 @@
 //! - where the origin of the write set has committed it, one success counts, though nobody may be left to say
 //!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
 //!   members that have no data. It leaves, and whoever has it right goes on when it is back;
-//! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes,
-//!   and whoever closes a poll ends it with success, or with an error that a majority has met of those that do not
+//! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes;
+//!   that the origin has committed something counts only where the log does not know better (see
+//!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)); and only who has met an error closes a
+//!   poll: with success, for which it leaves itself, or with an error that a majority has met of those that do not
 //!   abstain. Else it goes on waiting, which costs nobody else anything;
 //! - a success never opens a poll, so no polls cost nothing.
 
@@ -65,6 +67,10 @@ impl Ballot {
             Ballot::Error(digest) | Ballot::Dissent(digest) => Some(digest),
             Ballot::Abstain => None,
         }
+    }
+
+    fn is_error(self) -> bool {
+        matches!(self, Ballot::Error(_) | Ballot::Dissent(_))
     }
 
     /// As log entries and snapshots have it; `None` stands for no ballot.
@@ -168,8 +174,7 @@ impl Votes {
             // It casts again, as long as it has no result: once its view has come it counts.
             return Answer::Counted;
         }
-        let is_error = matches!(ballot, Ballot::Error(_) | Ballot::Dissent(_));
-        let opens = is_error && !self.open.contains_key(&seqno);
+        let opens = ballot.is_error() && !self.open.contains_key(&seqno);
         if opens {
             let voters = self.view.iter().copied().chain([voter]).collect();
             self.open.insert(seqno, Poll { policy, voters, cast: BTreeMap::new() });
@@ -197,7 +202,10 @@ impl Votes {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
         }
-        let poll = self.open.get(&seqno).filter(|poll| poll.cast.contains_key(&voter));
+        // Who has no error waits for nothing.
+        let may_close = |ballot: &Ballot| rule == Rule::Cast || ballot.is_error();
+        let poll =
+            self.open.get(&seqno).filter(|poll| poll.cast.get(&voter).is_some_and(may_close));
         let wins = |poll: &Poll, result| {
             rule == Rule::Cast || result == SUCCESS || poll.has_majority(result)
         };

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 const MEMBERS: [u128; 3] = [11, 12, 13];
 /// Views come before the first entry, and before this one.
 const SECOND_VIEW: usize = 5;
+/// From here on the group is at level 2.
+const LEVEL_2: usize = 14;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats")
@@ -74,7 +76,7 @@ fn history() -> Vec<Bytes> {
         message(Kind::VOTE, 13, 3, vote(VoteAct::Cast(Ballot::Success))),
         message(Kind::VOTE, 12, 5, vote_on(4, VoteAct::Cast(Ballot::Error(9)))),
         message(Kind::VOTE, 11, 6, vote_on(5, VoteAct::Cast(Ballot::Dissent(9)))),
-        // From here on of level 2.
+        // `LEVEL_2` begins.
         part(Header::part(11, 7, 7, 0)),
         part(Header::part(12, 6, 6, 0)),
         part(Header::part(11, 8, 7, 1)),
@@ -90,13 +92,13 @@ fn history() -> Vec<Bytes> {
 fn follow(entries: &[Bytes]) -> (Sequenced, Vec<String>) {
     let mut state = Sequenced::beginning(Limits { window: 64, keys_max: 1000 }, 2);
     let mut said = Vec::new();
-    let rules = Rules { primary_term: Some(4), ..Rules::default() };
     state.view(&MEMBERS);
     for (at, entry) in entries.iter().enumerate() {
         if at == SECOND_VIEW {
             state.view(&MEMBERS[..2]);
             state.view(&MEMBERS);
         }
+        let rules = Rules::new(Some(4), at >= LEVEL_2);
         said.push(
             match state.entry(at as u64, entry.clone(), rules).expect("an entry of a release") {
                 Sequencing::WriteSet(_, verdict, parts) => format!("{verdict:?} {parts:?}"),

@@ -19,6 +19,8 @@ pub(crate) struct Log {
     recent: VecDeque<Entry>,
     recent_bytes: usize,
     recent_bytes_max: usize,
+    /// Of entries that are not persisted.
+    unsynced_bytes: usize,
 }
 
 /// Entries from `first` on, up to the next run, have this term.
@@ -51,6 +53,7 @@ impl Log {
             recent: VecDeque::new(),
             recent_bytes: 0,
             recent_bytes_max,
+            unsynced_bytes: 0,
         };
         if last.index > base.index {
             let runs = term_runs.iter().filter(|(first, _)| *first <= last.index);
@@ -120,6 +123,7 @@ impl Log {
         }
         self.last = entry.position();
         self.recent_bytes += cost(&entry);
+        self.unsynced_bytes += cost(&entry);
         self.recent.push_back(entry);
         self.evict();
     }
@@ -133,6 +137,9 @@ impl Log {
         while self.recent.back().is_some_and(|entry| entry.index >= from) {
             if let Some(entry) = self.recent.pop_back() {
                 self.recent_bytes -= cost(&entry);
+                if entry.index > self.persisted {
+                    self.unsynced_bytes -= cost(&entry);
+                }
             }
         }
         while self.runs.back().is_some_and(|run| run.first >= from) {
@@ -148,6 +155,7 @@ impl Log {
     pub fn reset(&mut self, base: LogPosition) {
         self.recent.clear();
         self.recent_bytes = 0;
+        self.unsynced_bytes = 0;
         self.runs.clear();
         self.base = base;
         self.last = base;
@@ -179,9 +187,33 @@ impl Log {
         if position.index <= self.persisted || !self.contains(position) {
             return false;
         }
+        let synced = self.unsynced().take_while(|entry| entry.index <= position.index);
+        let synced: usize = synced.map(cost).sum();
+        self.unsynced_bytes -= synced;
         self.persisted = position.index;
         self.evict();
         true
+    }
+
+    /// The end of the first `entries_max` entries that are not persisted, and of `bytes_max` bytes of them, but at
+    /// least of one.
+    pub fn unsynced_end(&self, entries_max: Index, bytes_max: usize) -> Index {
+        let end = self.last.index.min(self.persisted.saturating_add(entries_max));
+        if self.unsynced_bytes <= bytes_max {
+            return end;
+        }
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += cost(entry);
+            bytes <= bytes_max || entry.index == self.persisted + 1
+        };
+        let count = self.unsynced().take_while(fits).count();
+        end.min(self.persisted + count as Index)
+    }
+
+    fn unsynced(&self) -> impl Iterator<Item = &Entry> {
+        let unsynced = (self.last.index - self.persisted) as usize;
+        self.recent.range(self.recent.len() - unsynced..)
     }
 
     /// Index of the first entry whose body is in memory (one past the last if none is).

@@ -165,7 +165,7 @@ impl Feeder {
         let needed = self.machine.needs_from();
         let bytes = core.hands().wal.bytes_from(self.machine.lags_from());
         self.machine.kept(KeptLog { bytes, max: core.hands().log_max });
-        core.hands().snapshots.save(outline, machine, needed);
+        core.hands().snapshots.save(outline, machine, needed, core.hands().wal.persisted().index);
     }
 
     fn apply(&mut self, core: &Core, entry: Entry) -> Result<(), String> {

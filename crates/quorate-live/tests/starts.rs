@@ -211,7 +211,7 @@ fn outcome(node: &mut Node, stands: Option<u64>) -> Outcome {
     assert_eq!(applied, rows, "exactly what was committed");
     let plan = || node.group().plan_force_quorum(&["own"]).refusal.unwrap_or_default();
     node.wait("its start", |_| !plan().contains("not known yet"));
-    let unlogged = plan().contains("its log lost in a crash");
+    let unlogged = plan().contains("commits that its log has not");
     Outcome::Begins { after: after.expect("it was asked"), up_to, unlogged }
 }
 

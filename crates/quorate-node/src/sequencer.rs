@@ -390,10 +390,11 @@ impl StateMachine for Sequencer {
     }
 
     fn is_unlogged(&self, before: bool) -> bool {
-        // A state that was fetched may be of any place of the log.
-        let received = if self.start < 0 { self.parts.local.apply.last_left() } else { -1 };
         let seqno = self.state.certifier.seqno();
-        before && self.database > seqno || received > seqno
+        match self.link.may_be_fetched_to() {
+            Some(fetched) => fetched > seqno,
+            None => before && self.database > seqno,
+        }
     }
 
     fn rehearsal(&mut self) -> Option<Box<dyn Rehearsal>> {

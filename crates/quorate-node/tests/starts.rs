@@ -305,10 +305,14 @@ fn database(saved: Option<Grastate>, recovered: Option<Position>) -> Database {
 fn check_confirmation(genesis: &Genesis, seqno: i64) {
     for end in [0, 2, 4, 5, 9, 12, 13, 14, 19, 20, 25] {
         let (has, view) = (seqno_of(genesis, end), seqno_of(genesis, end + 1));
-        let confirmed = check_confirmed(seqno, view);
-        assert_eq!(confirmed.is_ok(), seqno <= has, "at {seqno}; the group is at {has}");
-        let sentence = confirmed.err().unwrap_or_default();
-        assert!(sentence.is_empty() || sentence.contains("Nothing was changed"), "{sentence}");
+        // DDL is durable in the database before its position is.
+        for noted in [None, Some(seqno + 1), Some(seqno + 3)] {
+            let confirmed = check_confirmed(seqno, noted, view);
+            let reached = noted.unwrap_or(seqno);
+            assert_eq!(confirmed.is_ok(), reached <= has, "at {reached}; the group is at {has}");
+            let sentence = confirmed.err().unwrap_or_default();
+            assert!(sentence.is_empty() || sentence.contains("Nothing was changed"), "{sentence}");
+        }
     }
 }
 

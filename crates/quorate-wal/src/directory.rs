@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::error::{IoContext, WalError};
 use crate::meta::{MetaFile, META_NAME, META_TMP_NAME};
+use crate::seal::DiskKeys;
 use crate::segment::parse_file_name;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::{self, File, OpenOptions};
@@ -60,10 +61,11 @@ impl Lock {
             }
             Contents::Empty => {}
             Contents::Log => {
-                // Whatever else is wrong may be a write of the present owner.
+                // Whatever else is wrong may be a write of the present owner; and keys come later.
                 let foreign =
                     |e: &_| matches!(e, WalError::Foreign { .. } | WalError::Version { .. });
-                if let Some(error) = MetaFile::open(disk).err().filter(foreign) {
+                if let Some(error) = MetaFile::open(disk, DiskKeys::default()).err().filter(foreign)
+                {
                     return Err(error);
                 }
             }

@@ -163,7 +163,7 @@ fn without_the_key_a_start_is_refused_and_changes_nothing() {
         let Err(error) = open(&disk, keys.clone()) else { panic!("opened with {keys}") };
         assert!(matches!(&error, WalError::NoKey { .. }), "{error}");
         let sentence = error.to_string();
-        for part in [&id(OLD).to_string(), &keys.to_string(), "/sim/log-0", "Nothing was changed"] {
+        for part in [&id(OLD).to_string(), &keys.to_string(), "/sim/meta", "Nothing was changed"] {
             assert!(sentence.contains(part), "{sentence}");
         }
         assert_eq!(disk.operations(), operations);
@@ -184,7 +184,7 @@ fn what_is_in_the_clear_is_not_read_where_that_is_demanded() {
     // A segment.
     let disk = SimDisk::new(1);
     open(&disk, DiskKeys::default()).unwrap().write(60);
-    refused(&disk, "/sim/log-");
+    refused(&disk, "/sim/meta");
     // Until what was in the clear is gone.
     let mut log = open(&disk, only(&[OLD])).unwrap();
     log.write(40);

@@ -89,7 +89,7 @@ pub enum WalError {
     )]
     Version { file: PathBuf, found: u32, supported: u32 },
     #[error(
-        "{file} is encrypted with the key {key}, which is not among those that this node was given \
+        "{file} is encrypted or sealed with the key {key}, which is not among those that this node was given \
          ({known}). Nothing was changed, the data is not affected: put the key's line back into the file \
          that quorate.encrypt_key_file (of a logger: --encrypt-key-file) names, behind the first one. If the \
          key is lost, so is what it encrypts; the other members hold it: move the directory {dir} \

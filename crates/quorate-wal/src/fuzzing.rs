@@ -61,7 +61,7 @@ pub fn sealed_head() -> Vec<u8> {
 pub fn meta(input: &[u8]) {
     for bytes in [input.to_vec(), with_checksum(input)] {
         if let Ok(slot) = decode_slot(&bytes) {
-            assert_eq!(decode_slot(&encode_slot(&slot)), Ok(slot));
+            assert_eq!(decode_slot(&encode_slot(&slot, None)), Ok(slot));
         }
     }
 }

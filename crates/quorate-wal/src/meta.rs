@@ -7,7 +7,7 @@
 //! 16 u64 sequence | 24 u64 term | 32 u128 vote | 48 u64 has vote | 56 u128 member | 72 u128 group
 //! 88 u64 incarnation | 96 u64 first segment | 104 u64 base term | 112 u64 base index
 //! 120 five u64 charter | 160 u64, u64: segment and offset up to which the log was synced
-//! 176 u64 closed | 184 u64 ceiling, zeros to 512
+//! 176 u64 closed | 184 u64 ceiling | 192 seal (`seal.rs`), zeros to 512
 //! ```
 //!
 //! Format 1 ended at 160, and its checksum too. A slot of another format that is intact by its own
@@ -25,12 +25,17 @@
 //!   in a term below the ceiling, if the other slot does not have it. An open that finds only one
 //!   goes on in the term of the ceiling, in which this member has neither voted nor stood.
 //!
+//! * With a key, every slot is sealed with it, so a slot that somebody without the key wrote is a damaged one.
+//!
 //! An open saves both before it lets anything be answered. Releases that know of no ceiling write
 //! 0, and both slots at each vote; and they read the newer slot.
+
+mod seal;
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{IoContext, WalError};
 use crate::options::Identity;
+use crate::seal::{DiskKeyId, DiskKeys, KeyOfKeys};
 use crate::segment::parse_file_name;
 use crc32c::{crc32c, crc32c_append};
 use quorate_consensus::level::NEWEST;
@@ -92,6 +97,10 @@ pub(crate) enum SlotError {
     Foreign,
     Version(u32),
     Damaged,
+    /// Sealed with a key that is not known.
+    NoKey(DiskKeyId),
+    /// Not sealed, where that is demanded.
+    Plain,
 }
 
 /// Never panics, whatever the bytes are.
@@ -128,7 +137,8 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<Slot, SlotError> {
     Ok(Slot { sequence: u64_at(16), ceiling: u64_at(184), meta })
 }
 
-pub(crate) fn encode_slot(slot: &Slot) -> [u8; SLOT_BYTES] {
+/// Sealed with `key`, if there is one.
+pub(crate) fn encode_slot(slot: &Slot, key: Option<&KeyOfKeys>) -> [u8; SLOT_BYTES] {
     let Slot { sequence, ceiling, meta } = slot;
     let mut bytes = [0; SLOT_BYTES];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -150,6 +160,9 @@ pub(crate) fn encode_slot(slot: &Slot) -> [u8; SLOT_BYTES] {
     put(184, &ceiling.to_le_bytes());
     for (field, value) in meta.identity.charter.0.iter().enumerate() {
         put(CHARTER_AT + 8 * field, &value.to_le_bytes());
+    }
+    if let Some(key) = key {
+        seal::put(&mut bytes, key);
     }
     let crc = checksum(&bytes);
     bytes[12..16].copy_from_slice(&crc.to_le_bytes());
@@ -176,6 +189,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct MetaFile {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
+    keys: DiskKeys,
     /// The slot that certainly holds `content`.
     in_force: u64,
     sequence: u64,
@@ -185,17 +199,18 @@ pub(crate) struct MetaFile {
 
 impl MetaFile {
     /// Creates the file whole: it gets its name when both slots are on disk.
-    pub(crate) fn create(disk: &dyn Disk, content: Meta) -> Result<Self, WalError> {
+    pub(crate) fn create(disk: &dyn Disk, keys: DiskKeys, content: Meta) -> Result<Self, WalError> {
         let path = disk.path(META_NAME);
         let file = disk.create(META_TMP_NAME).doing("create", &path)?;
-        let mut meta = MetaFile { path, file, in_force: 0, sequence: 0, ceiling: 0, content };
+        let (in_force, sequence, ceiling) = (0, 0, 0);
+        let mut meta = MetaFile { path, file, keys, in_force, sequence, ceiling, content };
         meta.save_twice(content)?;
         disk.rename(META_TMP_NAME, META_NAME).doing("create", &meta.path)?;
         disk.sync_dir().doing("sync", disk.dir())?;
         Ok(meta)
     }
 
-    pub(crate) fn open(disk: &dyn Disk) -> Result<Self, WalError> {
+    pub(crate) fn open(disk: &dyn Disk, keys: DiskKeys) -> Result<Self, WalError> {
         let path = disk.path(META_NAME);
         let file = disk.open(META_NAME).doing("open", &path)?;
         let len = file.len().doing("look at", &path)?;
@@ -208,7 +223,10 @@ impl MetaFile {
                 continue;
             }
             match file.read_exact_at(&mut bytes, offset) {
-                Ok(()) => *slot = decode_slot(&bytes),
+                Ok(()) => {
+                    *slot = decode_slot(&bytes)
+                        .and_then(|slot| seal::check(&bytes, &keys).map(|()| slot));
+                }
                 Err(error) => unreadable = Some(error),
             }
         }
@@ -218,14 +236,14 @@ impl MetaFile {
             [_, Ok(b)] => (1, b),
             [Err(a), Err(b)] => {
                 unreadable.map_or(Ok(()), Err).doing("read", &path)?;
-                return Err(refusal(disk, path, a, b));
+                return Err(refusal(disk, path, &keys, a, b));
             }
         };
         let one_is_lost = slots.iter().any(Result::is_err);
         if one_is_lost && content.hard_state.term < ceiling {
             content.hard_state = HardState { term: ceiling, voted_for: None };
         }
-        Ok(MetaFile { path, file, in_force, sequence, ceiling, content })
+        Ok(MetaFile { path, file, keys, in_force, sequence, ceiling, content })
     }
 
     /// Before the first save after an open. If only the process died, one slot, and nobody knows which, may
@@ -273,7 +291,8 @@ impl MetaFile {
         slots: [u64; N],
     ) -> Result<(), WalError> {
         let sequence = self.sequence + 1;
-        let bytes = encode_slot(&Slot { sequence, ceiling, meta: content });
+        let slot = Slot { sequence, ceiling, meta: content };
+        let bytes = encode_slot(&slot, self.keys.own());
         slots.into_iter().try_for_each(|slot| self.write(slot, &bytes))?;
         (self.sequence, self.ceiling, self.content) = (sequence, ceiling, content);
         Ok(())
@@ -286,8 +305,18 @@ impl MetaFile {
     }
 }
 
-fn refusal(disk: &dyn Disk, path: PathBuf, a: SlotError, b: SlotError) -> WalError {
+fn refusal(
+    disk: &dyn Disk,
+    path: PathBuf,
+    keys: &DiskKeys,
+    a: SlotError,
+    b: SlotError,
+) -> WalError {
     match (a, b) {
+        (SlotError::NoKey(key), _) | (_, SlotError::NoKey(key)) => {
+            WalError::NoKey { file: path, key: key.to_string(), known: keys.to_string() }
+        }
+        (SlotError::Plain, _) | (_, SlotError::Plain) => WalError::Plain { file: path },
         (SlotError::Version(found), _) | (_, SlotError::Version(found)) => {
             WalError::Version { file: path, found, supported: VERSION }
         }

@@ -43,8 +43,10 @@ impl Shared {
         create: bool,
     ) -> Result<(Arc<Shared>, Writer, Recovered), WalError> {
         let mut meta = match classify(&*disk)? {
-            Contents::Log => MetaFile::open(&*disk)?,
-            Contents::Empty if create => MetaFile::create(&*disk, fresh_meta(&*disk)?)?,
+            Contents::Log => MetaFile::open(&*disk, options.keys.clone())?,
+            Contents::Empty if create => {
+                MetaFile::create(&*disk, options.keys.clone(), fresh_meta(&*disk)?)?
+            }
             Contents::Empty => return Err(WalError::NoLog { dir: disk.dir().to_path_buf() }),
         };
         let member = meta.content().identity.member;

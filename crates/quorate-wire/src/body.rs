@@ -119,10 +119,18 @@ impl BodyWriter {
     }
 }
 
-/// As it may stand in a line of a log, or on a screen: what would start a new line there, or command a terminal,
-/// is a question mark.
+/// As it may stand in a line of a log, or on a screen: what would start a new line there, command a terminal, or show
+/// letters in another order than they have, is a question mark.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || rearranges(c) { '?' } else { c }).collect()
+}
+
+/// Separators of lines and paragraphs, and marks of the direction of writing.
+fn rearranges(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2028}'..='\u{202e}' | '\u{200e}' | '\u{200f}' | '\u{2066}'..='\u{2069}' | '\u{061c}'
+    )
 }
 
 /// Little-endian reader of a received packet. Data fields are slices of the packet, not copies.

@@ -182,6 +182,13 @@ fn one_member_alone_makes_nobody_leave() {
     let closed = votes.close(5, 1, Rule::Majority);
     assert!(matches!(closed, Answer::Decided(d) if d.result == SUCCESS), "as many successes");
 
+    // Two have met an error, and a third says, and says so at once, that it has not.
+    assert_eq!(votes.cast(7, 1, E, majority), Answer::Opened);
+    assert_eq!(votes.cast(7, 3, Ballot::Success, majority), Answer::Counted);
+    assert_eq!(votes.close(7, 3, Rule::Majority), Answer::Counted, "it waits for nothing");
+    let last = votes.cast(7, 2, E, majority);
+    assert!(matches!(last, Answer::Decided(d) if d.result == 7), "both stay");
+
     assert_eq!(
         votes.cast(6, 9, E, majority),
         Answer::Counted,

@@ -16,8 +16,8 @@ use crate::message::{Message, MessageBody};
 use crate::quorum;
 use crate::types::Index;
 
-/// So many entries are shown at most that the own disk does not have yet: where it stands still, memory is
-/// bounded, and the layer above waits.
+/// So many entries are shown at most that the own disk does not have yet, and as many bytes of them as are sent to a
+/// follower ahead of its acknowledgements: where the disk is slow, memory is bounded, and the layer above waits.
 const AHEAD_MAX: Index = 1024;
 
 impl Consensus {
@@ -27,8 +27,11 @@ impl Consensus {
     pub fn showable(&self) -> Index {
         let persisted = self.log.persisted();
         let is_in_step = self.log.term_at(persisted) == Some(self.hard.term);
-        let ahead = if is_in_step { AHEAD_MAX } else { 0 };
-        self.commit.min(persisted.saturating_add(ahead))
+        let end = match is_in_step {
+            true => self.log.unsynced_end(AHEAD_MAX, self.options.inflight_bytes_max),
+            false => persisted,
+        };
+        self.commit.min(end)
     }
 
     /// Somebody persisted more.

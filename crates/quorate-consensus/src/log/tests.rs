@@ -105,3 +105,23 @@ fn an_entry_that_came_back_is_believed_like_any_other() {
     assert!(!log.mark_persisted(position(0, 0)), "while the reset is under way");
     assert_eq!(log.persisted(), 9);
 }
+
+#[test]
+fn what_is_not_on_disk_is_counted_in_entries_and_bytes() {
+    let mut log = log(&[1, 1, 1, 1]);
+    let ends = |log: &Log| {
+        [(9, 9 * COST), (2, 9 * COST), (9, 2 * COST + 1), (9, 0), (0, 0)]
+            .map(|(entries, bytes)| log.unsynced_end(entries, bytes))
+    };
+    assert_eq!(ends(&log), [4, 2, 2, 1, 0]);
+    log.mark_persisted(position(2, 1));
+    assert_eq!(ends(&log), [4, 4, 4, 3, 2]);
+    log.truncate(4);
+    assert_eq!(log.unsynced_end(9, COST), 3, "one is left");
+    log.truncate(2);
+    log.append(entry(2, 2));
+    assert_eq!(ends(&log), [2, 2, 2, 2, 1]);
+    log.reset(position(9, 2));
+    log.append(entry(10, 2));
+    assert_eq!(ends(&log), [10, 10, 10, 10, 9]);
+}

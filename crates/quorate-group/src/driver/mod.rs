@@ -369,10 +369,12 @@ impl Driver {
             Some("where the database of this node stands is not known yet: try again then")
         } else if self.unlogged {
             Some(
-                "its database has commits that its log lost in a crash, and what the group has not must not be in \
-                 it. If another server that is left has them in its log, empty the data directory of this one (keep \
-                 a copy) and start it again: then its log can be kept, and its state comes from the other one. If \
-                 none has, nothing is lost by beginning a new group on this database",
+                "its database has commits that its log has not, or takes in a state that may have, and what the \
+                 group has not must not be in it. Start this server again, then give the order again: that gives \
+                 up a state transfer, and looks anew whether the log has the commits. If it is refused again, the \
+                 log lost them in a crash. Then another server that is left may have them in its log: give the \
+                 order without this one, and compare the seqnos (see 'A majority is lost' in the documentation) \
+                 before anything is written and before any directory is emptied",
             )
         } else {
             None

@@ -52,7 +52,8 @@ impl VoteWishes {
     ) -> Option<ConfigChange> {
         while let Some((id, votes)) = self.asked.pop_first() {
             let Some(info) = config.members.get(&id) else { continue };
-            if info.votes == votes {
+            // Whoever joins asks when it is a voter: only then is it seen who can decide with that.
+            if !info.is_voter() || info.votes == votes {
                 continue;
             }
             let put = vec![(id, MemberInfo { votes, ..info.clone() })];
@@ -92,6 +93,11 @@ mod tests {
         assert_eq!(wishes.change(&config, |_| true), None);
         wishes.asked(MemberId(1), 3);
         assert_eq!(wishes.change(&config, |_| false), None, "nobody could decide");
+        let joining = MemberInfo { joining: true, ..config.members[&MemberId(1)].clone() };
+        let mut config = config;
+        config.members.insert(MemberId(2), joining);
+        wishes.asked(MemberId(2), 255);
+        assert_eq!(wishes.change(&config, |_| true), None, "it is no voter yet");
         assert_eq!(wishes.missing(&config, MemberId(1)), None);
     }
 }

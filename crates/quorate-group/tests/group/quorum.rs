@@ -247,7 +247,7 @@ fn who_has_commits_that_its_log_lost_has_no_part_in_giving_up_a_majority() {
     world.step(one, Input::Unlogged(true));
     let names = [format!("n{one}"), format!("n{other}")];
     let order = || force(&[&names[0], &names[1]]);
-    for (at, says) in [(one, "its log lost in a crash"), (other, "nor have a database")] {
+    for (at, says) in [(one, "commits that its log has not"), (other, "nor have a database")] {
         let refused = world.order(at, order(), 500);
         let Err(OrderError::Forced { reason, .. }) = refused else { panic!("{refused:?}") };
         assert!(reason.contains(says), "{reason}");

@@ -3,8 +3,9 @@
 
 use crate::error::GroupError;
 use quorate_group::StartError;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "rolled-back";
@@ -24,7 +25,8 @@ pub(crate) fn leave(dir: &Path, reason: &str) -> Result<(), GroupError> {
 }
 
 fn write(dir: &Path, reason: &str) -> io::Result<()> {
-    let mut file = File::create(path(dir))?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path(dir))?;
     file.write_all(reason.as_bytes())?;
     file.sync_all()?;
     File::open(dir)?.sync_all()

@@ -57,10 +57,13 @@ impl Snapshots {
         }
     }
 
-    /// Hands a new snapshot to the thread. One that still waits is superseded: so there is one at most, besides the
-    /// one that is being written.
-    pub fn save(&self, outline: Outline, machine: Frozen, needed: Index) {
-        self.jobs.lock().save = Some((outline, machine, needed));
+    /// Hands a new snapshot to the thread, for a log that is `on_disk` up to there. One waits at most, besides the one
+    /// that is being written: where the disk lags it is the older one, or none would ever be due.
+    pub fn save(&self, outline: Outline, machine: Frozen, needed: Index, on_disk: Index) {
+        let mut jobs = self.jobs.lock();
+        if jobs.save.as_ref().is_none_or(|(waiting, ..)| waiting.index() <= on_disk) {
+            jobs.save = Some((outline, machine, needed));
+        }
         self.work.notify_one();
     }
 
@@ -147,5 +150,32 @@ impl Snapshots {
             }
             self.work.wait(&mut jobs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_consensus::{Config, LogPosition, SnapshotMeta};
+
+    #[test]
+    fn the_oldest_snapshot_waits_for_the_disk_and_the_newest_for_the_thread() {
+        let snapshots = Snapshots::new(Path::new("/nonexistent"), DiskKeys::default());
+        let save = |index, on_disk| {
+            let last = LogPosition { term: 1, index };
+            let meta = SnapshotMeta { last, config: Config::default() };
+            let outline = Outline { meta, view: Default::default(), notes: Default::default() };
+            snapshots.save(outline, Box::new(Bytes::new), index, on_disk);
+        };
+        let due = |on_disk| match snapshots.next(|| on_disk) {
+            Some(Job::Save(outline, ..)) => outline.index(),
+            _ => panic!("no snapshot is due"),
+        };
+        save(10, 5);
+        save(20, 7);
+        assert_eq!(due(15), 10, "with the second in its place, none would be due");
+        save(30, 40);
+        save(40, 40);
+        assert_eq!(due(40), 40);
     }
 }

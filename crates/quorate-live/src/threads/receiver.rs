@@ -8,7 +8,7 @@ use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
 use bytes::Bytes;
 use quorate_consensus::{MemberId, Proposal};
-use quorate_group::{Assembly, Greeting, Input, Received};
+use quorate_group::{Assembly, Greeting, Input, LogLevel, Received};
 use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
 use std::io;
 use std::net::TcpStream;
@@ -22,12 +22,15 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(live: &Live, stream: TcpStream) {
     let addr = stream.peer_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
-    if let Err(failure) = serve(live, stream) {
-        if !live.is_stopping() && !live.with_machine(|machine, _, _| machine.is_isolated()) {
-            let node = &live.options.name;
-            let who = format!("node {node} closed a connection from {addr}");
-            live.complain(&who, &failure.to_string());
-        }
+    let Err(failure) = serve(live, stream) else { return };
+    if live.is_stopping() {
+        return;
+    }
+    let who = format!("node {} closed a connection from {addr}", live.options.name);
+    let Some(line) = live.hands.acceptor.complaint(&who, &failure.to_string()) else { return };
+    // Asked last: strangers, however many, do not keep the machine busy.
+    if !live.with_machine(|machine, _, _| machine.is_isolated()) {
+        live.log(LogLevel::Warn, line);
     }
 }
 

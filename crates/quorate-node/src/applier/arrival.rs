@@ -39,8 +39,9 @@ impl Appliers {
         }
         match link.announce_start() {
             Some(start) => {
-                check_confirmed(start, seqno)
+                check_confirmed(start, self.records.last_isolated(), seqno)
                     .inspect_err(|_| self.records.note_refused(link, start))?;
+                self.records.forget_refused();
                 self.records.note_group(link)?;
                 let own = views::host_view(&self.local.config, link, start, &view);
                 let at_start = view_at_start(&own, &link.progress.start_members());
@@ -65,8 +66,9 @@ impl Appliers {
                 if position.is_none() {
                     return Ok(false);
                 }
-                self.records.note_group(link)?;
+                // First: what is noted may be of the place where the new state will stand one day.
                 self.records.forget_refused();
+                self.records.note_group(link)?;
                 link.state_received();
                 self.local.set_state(LocalState::Joined);
                 self.catch_up.set_target(seqno.max(link.progress.seqno()));

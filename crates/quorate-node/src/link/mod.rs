@@ -25,7 +25,7 @@ use quorate_consensus::level::Level;
 use quorate_consensus::MemberId;
 use quorate_live::{GroupError, View};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,6 +61,8 @@ pub struct Link {
     pub member: MemberId,
     pub incarnation: u32,
     start: Mutex<Start>,
+    /// Up to which seqno a fetched state may go: -1 where none was asked for, `i64::MAX` until it has arrived.
+    fetched: AtomicI64,
     pub progress: SequencerProgress,
     /// For what this node proposes.
     pub room: Room,
@@ -106,6 +108,7 @@ impl Link {
             member,
             incarnation,
             start: Mutex::new(Start { position: start, announced: false, received: false }),
+            fetched: AtomicI64::new(-1),
             progress: SequencerProgress::new(),
             room: Room::new(),
             flow: Flow::new(None),
@@ -145,6 +148,21 @@ impl Link {
             start.position = None;
         }
         !start.announced
+    }
+
+    /// The state of another node is being asked for: it may be of any place of the log.
+    pub fn fetches(&self) {
+        self.fetched.store(i64::MAX, Ordering::Release);
+    }
+
+    /// It was refused: -1; or it has arrived, and goes up to this seqno.
+    pub fn fetched(&self, seqno: i64) {
+        self.fetched.store(seqno, Ordering::Release);
+    }
+
+    /// Up to which seqno this database may go by a state transfer, if there is or was one.
+    pub fn may_be_fetched_to(&self) -> Option<i64> {
+        Some(self.fetched.load(Ordering::Acquire)).filter(|seqno| *seqno >= 0)
     }
 
     /// A state transfer is done: the database is one of the group's.

@@ -1,3 +1,5 @@
+mod unlogged;
+
 use super::*;
 use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
 use crate::group::Group;
@@ -245,27 +247,6 @@ fn a_snapshot_past_the_database_before_anything_else_asks_for_a_transfer() {
     let (mut level, link) = sequencer(Some(18));
     level.restore(25, snapshot_at(18)).unwrap();
     assert_eq!(link.start(), Some(18));
-}
-
-#[test]
-fn a_rehearsal_tells_whether_the_log_has_all_that_the_database_may_have() {
-    for noted in [None, Some(2)] {
-        let link = Link::new(Arc::<Nobody>::default(), genesis(), MemberId(1), 1, Some(1));
-        let (link, parts) = (Arc::new(link), Node::for_tests().sequencer_parts());
-        let limits = Constants::default().limits();
-        let mut node = Sequencer::new(parts, link.clone(), limits, noted);
-        let entry = |index| {
-            let data = write_set(link.node, index);
-            Committed::Data { index, data, primary_term: None, level: LEVEL }
-        };
-        let mut rehearsal = node.rehearsal().expect("the database has more");
-        let mut reaches = |index| rehearsal.reaches_database(entry(index)).unwrap();
-        assert_eq!((reaches(1), reaches(2)), (noted.is_none(), true), "{noted:?}");
-        node.apply(entry(1)).unwrap();
-        assert_eq!((node.is_unlogged(true), node.is_unlogged(false)), (noted.is_some(), false));
-        node.apply(entry(2)).unwrap();
-        assert!(!node.is_unlogged(true) && node.rehearsal().is_none());
-    }
 }
 
 #[test]

@@ -4,12 +4,13 @@
 //! What shows it is that the group has not committed as much yet as the database has. A moment later it may have, with
 //! other transactions, and a service manager has started the node again by then: so the first finding counts.
 //!
-//! The file stays until a state is fetched. It does no harm to another database, nor to this one at another place.
+//! The file stays until a state is fetched, or the database is accepted at another place.
 
 use crate::start::{parse_uuid, Position};
 use quorate_consensus::MemberId;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub const NAME: &str = "refused_database";
@@ -42,7 +43,9 @@ impl Refused {
 
 /// Durable when it returns.
 pub fn note(log_dir: &Path, database: Position) -> io::Result<()> {
-    let mut file = File::create(log_dir.join(NAME))?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(log_dir.join(NAME))?;
     file.write_all(render(database).as_bytes())?;
     file.sync_data()?;
     File::open(log_dir)?.sync_all()
@@ -51,8 +54,9 @@ pub fn note(log_dir: &Path, database: Position) -> io::Result<()> {
 /// The database is another one now.
 pub fn forget(log_dir: &Path) -> io::Result<()> {
     match fs::remove_file(log_dir.join(NAME)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => File::open(log_dir)?.sync_all(),
     }
 }
 

@@ -66,16 +66,18 @@ pub enum Start {
     Refuse(String),
 }
 
-/// Whether a database that stands at `start` is the group's, as far as a place of the log shows that a leader has
-/// committed now: there the seqno is `confirmed`, counted from the log alone. The node's own log may have ended before
-/// `start`, where a crash came before its disk had what a majority had: so only this says that all of it is the
-/// group's, and not the node's own log. Else what to do.
-pub fn check_confirmed(start: i64, confirmed: i64) -> Result<(), String> {
-    if confirmed > start {
+/// Whether a database that stands at `start`, and may have DDL up to `noted` (which is durable before its position
+/// is), is the group's, as far as a place of the log shows that a leader has committed now: there the seqno is
+/// `confirmed`, counted from the log alone. The node's own log may have ended before `start`, where a crash came before
+/// its disk had what a majority had: so only this says that all of it is the group's, and not the node's own log. Else
+/// what to do.
+pub fn check_confirmed(start: i64, noted: Option<i64>, confirmed: i64) -> Result<(), String> {
+    let reached = start.max(noted.unwrap_or(start));
+    if confirmed > reached {
         return Ok(());
     }
     Err(format!(
-        "this node's database is at seqno {start}, but the group's log gives it its place at {confirmed}: \
+        "this node's database is at seqno {reached}, but the group's log gives it its place at {confirmed}: \
          an older state of the logs was restored, or the database belongs to another past of the \
          group. Nothing was changed. Put back the log directories that belong to it; or empty its \
          data directory (keep a copy) to fetch the group's state. Until then, this node does not start"

@@ -63,6 +63,7 @@ impl Joiner {
                         return Err(failed_at_donor(&donor.name, code));
                     }
                     Waited::Refused => {
+                        link.fetched(-1);
                         self.local.info(&format!("{} cannot donate now", donor.name))
                     }
                 }
@@ -112,6 +113,9 @@ impl Joiner {
 
     fn ask(&self, link: &Link, donor: u128, message: &[u8]) -> Result<(), String> {
         self.signals.ask(donor);
+        // Before the request is in the log: until what comes is known to be in it, no majority is given up with
+        // this node.
+        link.fetches();
         let request =
             StateRequest { donor, joiner: link.node, message: Bytes::copy_from_slice(message) };
         self.proposals.message(link, Kind::STATE_REQUEST, &request.encode())
@@ -150,6 +154,7 @@ impl Joiner {
             ));
             Err(-libc::EIO)
         } else {
+            link.fetched(seqno);
             self.local.commit.set_position(seqno);
             self.local.apply.set_position(seqno);
             self.local.queue.discard_upto(seqno);

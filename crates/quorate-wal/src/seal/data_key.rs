@@ -16,12 +16,22 @@ const KEY_BYTES: usize = 32;
 pub(crate) struct KeyOfKeys {
     pub(crate) id: DiskKeyId,
     cipher: XChaCha20Poly1305,
+    /// Keyed, for the file of term and vote.
+    slots: Hmac<Sha256>,
 }
 
 impl KeyOfKeys {
     pub(super) fn new(key: &[u8; KEY_BYTES]) -> Self {
         let cipher = XChaCha20Poly1305::new(derive(key, b"quorate: wrapping of keys of files"));
-        KeyOfKeys { id: DiskKeys::id_of(key), cipher }
+        let slots = Hmac::new(derive(key, b"quorate: file of term and vote"));
+        KeyOfKeys { id: DiskKeys::id_of(key), cipher, slots }
+    }
+
+    /// Over the fields of a slot of the file of term and vote.
+    pub(crate) fn seal_of_slot(&self, fields: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.slots.clone();
+        mac.update(fields);
+        mac
     }
 }
 

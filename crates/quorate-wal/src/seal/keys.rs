@@ -43,7 +43,8 @@ impl DiskKeys {
     }
 
     /// Files in the clear are not read either: whoever can write to the disk, and has no key, puts nothing there
-    /// that is taken for this node's own. (The file of term and vote is always in the clear.)
+    /// that is taken for this node's own. (The file of term and vote can be read without a
+    /// key, but is not believed without its seal.)
     pub fn refusing_plain(self) -> Self {
         DiskKeys { refuses_plain: self.encrypts, ..self }
     }

@@ -33,7 +33,7 @@ mod data_key;
 mod keys;
 
 pub(crate) use chunks::{sealed_bytes, Salt, CHUNK_BYTES};
-pub(crate) use data_key::{random_bytes, DataKey, Envelope, NotOpened, WriteKey};
+pub(crate) use data_key::{random_bytes, DataKey, Envelope, KeyOfKeys, NotOpened, WriteKey};
 pub use keys::{DiskKeyId, DiskKeys};
 
 /// Added to the version of a file's plain format: the same content, sealed. It is a matter of each node's
