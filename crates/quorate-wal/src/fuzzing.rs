@@ -2,7 +2,7 @@
 //! accepted makes sense. Not part of the interface.
 
 use crate::codec::Codec;
-use crate::meta::{decode_slot, encode_slot, with_checksum};
+use crate::meta::{check_seal, decode_slot, encode_slot, with_checksum};
 use crate::record::{Head, RecordKind};
 use crate::replay::Replay;
 use crate::scan::{behind, walk, Behind, Chain};
@@ -57,11 +57,16 @@ pub fn sealed_head() -> Vec<u8> {
     SegmentHeader { sequence: 1, size: 16 << 10, nonce: NONCE, member, envelope }.encode()
 }
 
-/// The bytes as a slot of the meta file; and as the fields of one with a right checksum.
+/// The bytes as a slot of the meta file; and as the fields of one with a right checksum. Whoever does not have the
+/// key seals none.
 pub fn meta(input: &[u8]) {
+    let keys = DiskKeys::new(&[KEY], true).refusing_plain();
     for bytes in [input.to_vec(), with_checksum(input)] {
         if let Ok(slot) = decode_slot(&bytes) {
             assert_eq!(decode_slot(&encode_slot(&slot, None)), Ok(slot));
+            assert!(check_seal(&bytes, &keys).is_err());
+            let sealed = encode_slot(&slot, keys.own());
+            assert_eq!((decode_slot(&sealed), check_seal(&sealed, &keys)), (Ok(slot), Ok(())));
         }
     }
 }

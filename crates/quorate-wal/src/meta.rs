@@ -137,6 +137,12 @@ pub(crate) fn decode_slot(bytes: &[u8]) -> Result<Slot, SlotError> {
     Ok(Slot { sequence: u64_at(16), ceiling: u64_at(184), meta })
 }
 
+/// Whether the bytes of a slot that was decoded may be believed by a node with these keys.
+pub(crate) fn check_seal(bytes: &[u8], keys: &DiskKeys) -> Result<(), SlotError> {
+    let bytes = bytes.first_chunk().ok_or(SlotError::Foreign)?;
+    seal::check(bytes, keys)
+}
+
 /// Sealed with `key`, if there is one.
 pub(crate) fn encode_slot(slot: &Slot, key: Option<&KeyOfKeys>) -> [u8; SLOT_BYTES] {
     let Slot { sequence, ceiling, meta } = slot;
@@ -225,7 +231,7 @@ impl MetaFile {
             match file.read_exact_at(&mut bytes, offset) {
                 Ok(()) => {
                     *slot = decode_slot(&bytes)
-                        .and_then(|slot| seal::check(&bytes, &keys).map(|()| slot));
+                        .and_then(|slot| check_seal(&bytes, &keys).map(|()| slot));
                 }
                 Err(error) => unreadable = Some(error),
             }
