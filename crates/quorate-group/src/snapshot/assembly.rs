@@ -4,8 +4,8 @@ use bytes::{Bytes, BytesMut};
 use quorate_consensus::{MemberId, SnapshotMeta, Term};
 use quorate_wire::{Packet, SnapshotBegin, WireError};
 
-/// Longest snapshot accepted from a leader.
-const SNAPSHOT_BYTES_MAX: u64 = 16 << 30;
+/// Longest snapshot accepted from a leader. It is put together in memory; with the widest window it has some 30 MB.
+const SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
 
 /// The packets of snapshots on one connection: made anew with each.
 #[derive(Debug)]
