@@ -25,7 +25,8 @@
 //!   in a term below the ceiling, if the other slot does not have it. An open that finds only one
 //!   goes on in the term of the ceiling, in which this member has neither voted nor stood.
 //!
-//! * With a key, every slot is sealed with it, so a slot that somebody without the key wrote is a damaged one.
+//! * With a key, every slot is sealed with it: what somebody without the key changed is damaged. A slot without a seal
+//!   is read, as other files in the clear are, unless that is refused ([`DiskKeys::refusing_plain`]).
 //!
 //! An open saves both before it lets anything be answered. Releases that know of no ceiling write
 //! 0, and both slots at each vote; and they read the newer slot.
