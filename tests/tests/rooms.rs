@@ -28,7 +28,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-live",
         &[
-            "error host process spawn",
+            "error host private_file process spawn",
             "net",
             "at_rest",
             "options port query",

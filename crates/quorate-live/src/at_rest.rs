@@ -6,9 +6,8 @@
 //! of files are as with secrets.
 
 use crate::error::GroupError;
-use crate::net::trust::{
-    check_processor, digits, random_bits, read_digits, replace_alike, write_private,
-};
+use crate::net::trust::{check_processor, digits, random_bits, read_digits, write_private};
+use crate::private_file;
 use quorate_wal::{DiskKeyId, DiskKeys};
 use std::fs;
 use std::io;
@@ -94,7 +93,7 @@ impl DiskKey {
         fs::read_to_string(path)
             .and_then(|text| {
                 let text = format!("{}\n{}\n", digits(&self.0), text.trim_end());
-                replace_alike(path, text.as_bytes())
+                private_file::replace_alike(path, text.as_bytes())
             })
             .map_err(|error| bad(path, error.to_string()))
     }

@@ -54,6 +54,7 @@ mod open;
 mod operator;
 mod options;
 pub mod port;
+mod private_file;
 mod process;
 mod query;
 mod spawn;
@@ -75,6 +76,7 @@ pub use net::trust::{
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
+pub use private_file::replace as replace_private;
 pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{

@@ -1,6 +1,7 @@
 //! What can go wrong, grouped by where the remedy lies: the disk, damaged data, the configuration,
 //! or the caller.
 
+use crate::seal::{DiskKeyId, DiskKeys};
 use quorate_consensus::{Index, LogPosition};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -116,6 +117,12 @@ pub enum WalError {
     OutOfOrder { entry: LogPosition, last: LogPosition },
     #[error("log index {index}: an entry of {bytes} bytes is longer than a record can be")]
     EntryTooLong { index: Index, bytes: u64 },
+}
+
+impl WalError {
+    pub(crate) fn no_key(file: PathBuf, key: DiskKeyId, keys: &DiskKeys) -> Self {
+        Self::NoKey { file, key: key.to_string(), known: keys.to_string() }
+    }
 }
 
 /// Why entries can not be read.

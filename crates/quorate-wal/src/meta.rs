@@ -321,7 +321,7 @@ fn refusal(
 ) -> WalError {
     match (a, b) {
         (SlotError::NoKey(key), _) | (_, SlotError::NoKey(key)) => {
-            WalError::NoKey { file: path, key: key.to_string(), known: keys.to_string() }
+            WalError::no_key(path, key, keys)
         }
         (SlotError::Plain, _) | (_, SlotError::Plain) => WalError::Plain { file: path },
         (SlotError::Version(found), _) | (_, SlotError::Version(found)) => {

@@ -195,11 +195,7 @@ impl Segment {
             return Err(WalError::Damaged { file: path, offset, what });
         }
         let codec = header.codec(keys).map_err(|e| match e {
-            NotOpened::NoKey(key) => WalError::NoKey {
-                file: path.clone(),
-                key: key.to_string(),
-                known: keys.to_string(),
-            },
+            NotOpened::NoKey(key) => WalError::no_key(path.clone(), key, keys),
             NotOpened::Forged => damaged("the key in its header is not intact".into()),
             NotOpened::Plain => WalError::Plain { file: path.clone() },
         })?;

@@ -120,7 +120,7 @@ impl SnapshotFiles {
             Err(Unreadable::Damaged(what)) => {
                 Err(WalError::SnapshotDamaged { file: path, what: what.into() })
             }
-            Err(Unreadable::NoKey(key)) => Err(no_key(path, key, &self.keys)),
+            Err(Unreadable::NoKey(key)) => Err(WalError::no_key(path, key, &self.keys)),
             Err(Unreadable::Plain) => Err(WalError::Plain { file: path }),
         }
     }
@@ -168,7 +168,7 @@ pub(crate) fn check_keys(
         }
         let key = envelope_of(&head).map(|envelope| envelope.key());
         let refusal = match key {
-            Some(key) if keys.find(key).is_none() => Some(no_key(path, key, keys)),
+            Some(key) if keys.find(key).is_none() => Some(WalError::no_key(path, key, keys)),
             None if keys.refuses_plain() => Some(WalError::Plain { file: path }),
             _ => None,
         };
@@ -180,10 +180,6 @@ pub(crate) fn check_keys(
         found.push(key);
     }
     Ok(found)
-}
-
-fn no_key(file: PathBuf, key: DiskKeyId, keys: &DiskKeys) -> WalError {
-    WalError::NoKey { file, key: key.to_string(), known: keys.to_string() }
 }
 
 fn read_all(file: &dyn DiskFile) -> io::Result<Vec<u8>> {

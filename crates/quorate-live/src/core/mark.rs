@@ -2,10 +2,10 @@
 //! each further start its count of starts would grow, until nobody could tell any more.
 
 use crate::error::GroupError;
+use crate::private_file;
 use quorate_group::StartError;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "rolled-back";
@@ -21,15 +21,9 @@ pub(crate) fn check(dir: &Path) -> Result<(), GroupError> {
 
 /// Durable when it returns.
 pub(crate) fn leave(dir: &Path, reason: &str) -> Result<(), GroupError> {
-    write(dir, reason).map_err(|source| GroupError::Mark { path: path(dir), source })
-}
-
-fn write(dir: &Path, reason: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path(dir))?;
-    file.write_all(reason.as_bytes())?;
-    file.sync_all()?;
-    File::open(dir)?.sync_all()
+    let path = path(dir);
+    private_file::replace(&path, reason.as_bytes())
+        .map_err(|source| GroupError::Mark { path, source })
 }
 
 fn path(dir: &Path) -> PathBuf {

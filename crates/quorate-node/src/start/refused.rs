@@ -8,9 +8,9 @@
 
 use crate::start::{parse_uuid, Position};
 use quorate_consensus::MemberId;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use quorate_live::replace_private;
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 pub const NAME: &str = "refused_database";
@@ -43,12 +43,7 @@ impl Refused {
 
 /// Durable when it returns.
 pub fn note(log_dir: &Path, database: Position) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(log_dir.join(NAME))?;
-    file.write_all(render(database).as_bytes())?;
-    file.sync_data()?;
-    File::open(log_dir)?.sync_all()
+    replace_private(&log_dir.join(NAME), render(database).as_bytes())
 }
 
 /// The database is another one now.

@@ -2,13 +2,15 @@
 //! could say that less of the log had been synced, and cut off its end unnoticed.
 //!
 //! ```text
-//! 192 u64 1 | 200 u64 id of the key | 208 HMAC-SHA256 of 0..192, the checksum taken as zeros
+//! 192 u64 1 | 200 u64 id of the key | 208 HMAC-SHA256 of 0..192 without the checksum
 //! ```
 //!
 //! Zeros: there is none. What is sealed stays readable: it is no secret.
 
 use super::{SlotError, SLOT_BYTES};
 use crate::seal::{DiskKeyId, DiskKeys, KeyOfKeys};
+use graviola::hashing::hmac::Hmac;
+use graviola::hashing::Sha256;
 
 const SEAL_AT: usize = 192;
 const TAG_AT: usize = SEAL_AT + 16;
@@ -16,7 +18,7 @@ const TAG_BYTES: usize = 32;
 
 /// Seals the fields, before the checksum is put over all.
 pub(super) fn put(bytes: &mut [u8; SLOT_BYTES], key: &KeyOfKeys) {
-    let tag = key.seal_of_slot(&bytes[..SEAL_AT]).finish();
+    let tag = mac(bytes, key).finish();
     bytes[SEAL_AT..SEAL_AT + 8].copy_from_slice(&1u64.to_le_bytes());
     bytes[SEAL_AT + 8..TAG_AT].copy_from_slice(&key.id.0.to_le_bytes());
     bytes[TAG_AT..TAG_AT + TAG_BYTES].copy_from_slice(tag.as_ref());
@@ -30,9 +32,13 @@ pub(super) fn check(bytes: &[u8; SLOT_BYTES], keys: &DiskKeys) -> Result<(), Slo
     }
     let id = DiskKeyId(u64_at(SEAL_AT + 8));
     let key = keys.find(id).ok_or(SlotError::NoKey(id))?;
-    let mut fields = [0; SEAL_AT];
-    fields.copy_from_slice(&bytes[..SEAL_AT]);
-    fields[12..16].fill(0);
     let tag = &bytes[TAG_AT..TAG_AT + TAG_BYTES];
-    key.seal_of_slot(&fields).verify(tag).map_err(|_| SlotError::Damaged)
+    mac(bytes, key).verify(tag).map_err(|_| SlotError::Damaged)
+}
+
+fn mac(bytes: &[u8; SLOT_BYTES], key: &KeyOfKeys) -> Hmac<Sha256> {
+    let mut mac = key.mac_of_slots();
+    mac.update(&bytes[..12]);
+    mac.update(&bytes[16..SEAL_AT]);
+    mac
 }

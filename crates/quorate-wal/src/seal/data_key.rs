@@ -27,11 +27,9 @@ impl KeyOfKeys {
         KeyOfKeys { id: DiskKeys::id_of(key), cipher, slots }
     }
 
-    /// Over the fields of a slot of the file of term and vote.
-    pub(crate) fn seal_of_slot(&self, fields: &[u8]) -> Hmac<Sha256> {
-        let mut mac = self.slots.clone();
-        mac.update(fields);
-        mac
+    /// For a slot of the file of term and vote.
+    pub(crate) fn mac_of_slots(&self) -> Hmac<Sha256> {
+        self.slots.clone()
     }
 }
 

@@ -23,7 +23,6 @@ mod named;
 mod names;
 mod operators;
 mod own_key;
-mod private_file;
 mod proof;
 mod secret;
 mod transfer;
@@ -39,7 +38,6 @@ pub(super) use holders::Holder;
 pub use https::{https, Https};
 pub use named::{parse_bool, SecurityError};
 pub use operators::{OperatorId, Operators, Privilege};
-pub(crate) use private_file::replace_alike;
 #[cfg(test)]
 pub(crate) use secret::tests::Folder;
 pub(crate) use secret::{random_bits, read_digits, write_private};

@@ -8,8 +8,9 @@
 
 use super::proof::Shown;
 use super::verifier::{finished, Judge, Verifier};
-use super::{check_processor, private_file, Proving, Tls};
+use super::{check_processor, Proving, Tls};
 use crate::error::GroupError;
+use crate::private_file;
 use graviola::signing::eddsa::Ed25519SigningKey;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::AlwaysResolvesClientRawPublicKeys;

@@ -18,9 +18,10 @@
 //!   its own;
 //! - the files are whole, for their owner alone, and only written if they change.
 
+use super::key_id;
 use super::secret::{Secret, Secrets};
-use super::{key_id, private_file};
 use crate::error::GroupError;
+use crate::private_file;
 use der::pem::{encode_string, LineEnding};
 use graviola::hashing::hmac::Hmac;
 use graviola::hashing::Sha256;

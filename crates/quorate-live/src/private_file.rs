@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{fchown, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-pub(super) const MODE: u32 = 0o600;
+pub(crate) const MODE: u32 = 0o600;
 
 /// Makes the file, or puts another one in its place: whole or not at all, and durably.
-pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     put(path, content, MODE, None)
 }
 
