@@ -276,8 +276,15 @@ mod tests {
             tables: Tables { count: 1, rows: 1 },
             profiles: None,
         };
-        let wish =
-            Wish { tests, systems: Vec::new(), networks: None, rounds: 1, scale, reuse: true };
+        let wish = Wish {
+            tests,
+            systems: Vec::new(),
+            named: false,
+            networks: None,
+            rounds: 1,
+            scale,
+            reuse: true,
+        };
         let setup = |version: &str| Setup {
             name: "galera".into(),
             version: version.into(),

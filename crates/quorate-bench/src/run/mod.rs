@@ -12,7 +12,7 @@ mod fleets;
 pub use build::build_id;
 
 use crate::meter;
-use crate::plan::{self, Step, Visit};
+use crate::plan::{self, Grid, Step, Visit};
 use crate::record::{Key, Place, Results, Run, Settings, Store};
 use crate::suite::{self, Scale, Test};
 use crate::system::System;
@@ -40,6 +40,8 @@ type Kind = (String, usize, Syncs);
 pub struct Wish {
     pub tests: Vec<&'static dyn Test>,
     pub systems: Vec<Arc<dyn System>>,
+    /// Whether somebody has named the systems: then each test is measured on all of them.
+    pub named: bool,
     /// None: those of the grid, and those that a test has besides.
     pub networks: Option<Vec<Topology>>,
     pub rounds: u32,
@@ -136,7 +138,14 @@ impl Wish {
         let (Some(test), Ok(system)) = (test, self.system(system)) else { return false };
         let networks = self.networks_of(*test);
         networks.iter().any(|network| network.to_string() == place.network)
+            && (self.named || self.is_usual(*test, &**system))
             && test.is_for(&**system, place)
+    }
+
+    /// Whether a system is measured where none are named.
+    fn is_usual(&self, test: &dyn Test, system: &dyn System) -> bool {
+        self.scale.grid != Grid::Default
+            || test.usual_systems().is_none_or(|usual| usual.contains(&system.name()))
     }
 }
 

@@ -11,6 +11,7 @@ fn wish(grid: Grid, tests: &[&str], networks: Option<Vec<Topology>>) -> Wish {
     Wish {
         tests: tests.iter().map(|name| suite::named(name).unwrap()).collect(),
         systems: vec![system("quorate"), system("async")],
+        named: true,
         networks,
         rounds: 1,
         scale: Scale {
@@ -42,6 +43,29 @@ fn jitter_has_four_networks_in_the_default_grid_unless_others_are_asked_for() {
     let asked = wish(Grid::Default, &tests, Some(vec![Topology::TenMs]));
     assert_eq!(networks(&asked, "jitter"), BTreeSet::from(["10ms".to_owned()]));
     assert_eq!(networks(&asked, "rpo"), BTreeSet::from(["10ms".to_owned()]));
+}
+
+#[test]
+fn the_default_grid_leaves_out_what_says_nothing_unless_it_is_named() {
+    let is_there = |grid, named, test| {
+        let wish = Wish { named, ..wish(grid, &["oltp", "jitter"], None) };
+        let visits = wish.plan(&BTreeSet::new());
+        let mut asynchronous = visits.iter().filter(|visit| visit.system == "async");
+        asynchronous.any(|visit| visit.steps.iter().any(|step| step.place.test == test))
+    };
+    assert!(is_there(Grid::Default, false, "oltp"));
+    assert!(!is_there(Grid::Default, false, "jitter"));
+    assert!(is_there(Grid::Default, true, "jitter"));
+    assert!(is_there(Grid::Full, false, "jitter"));
+}
+
+#[test]
+fn usual_systems_are_known() {
+    for test in suite::ALL {
+        for name in test.usual_systems().unwrap_or_default() {
+            named(name, &Sources::default()).unwrap();
+        }
+    }
 }
 
 #[test]

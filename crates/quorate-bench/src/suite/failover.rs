@@ -100,6 +100,10 @@ impl Test for Failover {
         replicates(system, place) && survives
     }
 
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(super::DURABLE)
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, fault) = (site.fleet, fault(&place.load)?);
         let primary = fleet.primary()?;

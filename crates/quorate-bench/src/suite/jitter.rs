@@ -60,6 +60,11 @@ impl Test for Jitter {
         }
     }
 
+    /// The published ones, and who has nobody to wait for.
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(&["quorate", "galera", "standalone", "gr-eventual"])
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let members = match place.load.as_str() {
             ALL_MEMBERS => site.fleet.members().collect(),

@@ -84,6 +84,11 @@ pub trait Test: Sync {
         None
     }
 
+    /// What the default grid measures, of systems that nobody has named: all, or those that say something here.
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
     /// Whether a system can do what is done at a place; it has no cell there if not.
     fn is_for(&self, _system: &dyn System, _place: &Place) -> bool {
         true
@@ -101,6 +106,10 @@ pub trait Test: Sync {
         Ok(())
     }
 }
+
+/// Whoever gives up durability for throughput has a place where throughput is measured.
+const DURABLE: &[&str] =
+    &["quorate", "galera", "async", "semisync", "standalone", "gr-eventual", "gr-after"];
 
 /// All tests, in the order in which they are shown.
 pub const ALL: [&dyn Test; 13] = [

@@ -50,6 +50,10 @@ impl Test for Replay {
         replicates(system, place) && (!is_held || system.hold().is_some())
     }
 
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(super::DURABLE)
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
         let primary = fleet.primary()?;

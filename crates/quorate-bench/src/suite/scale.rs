@@ -72,6 +72,11 @@ impl Test for ScaleOut {
         replicates(system, place) && (relaxed.is_empty() || gives_up)
     }
 
+    /// The published ones.
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(&["quorate", "galera", "async", "gr-eventual"])
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (script, kind) = place.load.split_once(' ').context("a load, and how durable")?;
         let tables = site.tables()?;

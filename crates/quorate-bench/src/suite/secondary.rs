@@ -70,6 +70,10 @@ impl Test for Secondary {
         replicates(system, place)
     }
 
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(super::DURABLE)
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
         let primary = fleet.primary()?;

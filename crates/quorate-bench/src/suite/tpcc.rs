@@ -83,6 +83,11 @@ impl Test for Tpcc {
         place.network == Topology::Lan.to_string()
     }
 
+    /// The published ones.
+    fn usual_systems(&self) -> Option<&'static [&'static str]> {
+        Some(&["quorate", "galera", "async", "semisync", "gr-eventual"])
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, time) = (site.fleet, time(site.scale));
         let warehouses = warehouses(site.scale);

@@ -33,7 +33,7 @@ pub struct Bench {
     #[arg(value_name = "NAME")]
     pub tests: Vec<String>,
 
-    /// The systems, see --list [default: all that are installed; with --quick not those that are relaxed or alone]
+    /// The systems, see --list [default: those installed that say something in a test; with --full all, with --quick not those that are relaxed or alone]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 

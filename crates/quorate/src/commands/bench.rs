@@ -93,7 +93,8 @@ fn wish(args: &Bench) -> Result<Wish> {
     let networks: Vec<Topology> = networks.collect::<Result<_>>()?;
     let networks = (!networks.is_empty()).then_some(networks);
     let rounds = args.rounds.unwrap_or(rounds);
-    Ok(Wish { tests, systems: systems(args)?, networks, rounds, scale, reuse: args.quick })
+    let (systems, named) = (systems(args)?, !args.systems.is_empty());
+    Ok(Wish { tests, systems, named, networks, rounds, scale, reuse: args.quick })
 }
 
 /// Those that were named; else all whose programs are installed.
