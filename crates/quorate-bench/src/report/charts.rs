@@ -1,6 +1,6 @@
 //! The charts of a test.
 
-use super::chapter::{Chapter, Drawn};
+use super::chapter::{Chapter, Drawn, CHAPTERS};
 use super::Told;
 use crate::published::rows_at;
 use crate::record::figure::{self, Figure, COMMIT_PARTS};
@@ -155,9 +155,38 @@ fn published_shares(places: &[&Place], figure: &Figure) -> Vec<Line> {
     systems.into_iter().map(line).collect()
 }
 
+/// The number of clients in the picture that stands for the whole, and what they do.
+const PICTURED: (&str, u32) = ("write_only", 64);
+
+/// One picture for all: throughput on each network. None without that load.
+pub(super) fn picture(told: &Told) -> Option<Bars> {
+    let chapter = CHAPTERS.iter().find(|chapter| chapter.test == "oltp")?;
+    let is_pictured = |place: &&Place| (place.load.as_str(), place.clients) == PICTURED;
+    let places = told.summary.places(chapter.test).filter(is_pictured);
+    let mut chart = bars_at(told, chapter, chapter.main()?, places);
+    for group in &mut chart.groups {
+        group.bars.sort_by(|one, other| total(other).total_cmp(&total(one)));
+    }
+    (!chart.groups.is_empty()).then_some(chart)
+}
+
+fn total(bar: &Bar) -> f64 {
+    bar.parts.iter().map(|(_, value)| value).sum()
+}
+
 /// A bar for each system at each place.
 fn bars(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
-    let groups = told.summary.places(chapter.test).map(|place| {
+    let chart = bars_at(told, chapter, figure, told.summary.places(chapter.test));
+    html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
+}
+
+fn bars_at<'a>(
+    told: &Told,
+    chapter: &Chapter,
+    figure: &Figure,
+    places: impl Iterator<Item = &'a Place>,
+) -> Bars {
+    let groups = places.map(|place| {
         let bar = |system: String| {
             let cells = told.summary.cells(place, &system);
             let name = told.title(&system);
@@ -178,14 +207,12 @@ fn bars(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
         let bars = told.systems(chapter.test).into_iter().filter_map(bar).collect();
         Group { name: place.words(), bars }
     });
-    let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
-    let chart = Bars {
+    Bars {
         title: figure.title.to_owned(),
         axis: Axis::linear(&figure.title_with_unit()),
-        groups,
+        groups: groups.filter(|group: &Group| !group.bars.is_empty()).collect(),
         kinds: Vec::new(),
-    };
-    html! { @if !chart.groups.is_empty() { (page::figure(&chart)) } }
+    }
 }
 
 /// What a commit takes, and of which parts, as far as a system tells them. A chart for each network: beside

@@ -1,10 +1,11 @@
 //! A run for people: one page, and the same as JSON, CSV, Markdown and for the terminal.
 //!
 //! ```text
-//! OUT/report.html   the verdict first; needs nothing but itself
-//! OUT/results.json  all of it: run, cells, medians, ratios, judgements, goals, what was published
-//! OUT/cells.csv     a cell a line
-//! OUT/summary.md    verdict and tables
+//! OUT/report.html     the verdict first; needs nothing but itself
+//! OUT/results.json    all of it: run, cells, medians, ratios, judgements, goals, what was published
+//! OUT/cells.csv       a cell a line
+//! OUT/summary.md      verdict and tables
+//! OUT/throughput.svg  one picture, for other pages; only of a run with the load that it shows
 //! ```
 //!
 //! * [`CHAPTERS`]: what is told of each test.
@@ -28,10 +29,13 @@ pub use standing::{Side, Standing};
 use crate::record::{Results, Spread, Summary};
 use anyhow::{Context, Result};
 use maud::{html, Markup};
+use quorate_report::chart::Chart;
 use quorate_report::page::{Page, Section};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+const PICTURE_WIDTH: u32 = 900;
 
 /// What is told, and all that it takes to tell it.
 struct Told<'a> {
@@ -51,6 +55,9 @@ pub fn write(results: &Results, out: &Path) -> Result<()> {
         let path = out.join(name);
         fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     };
+    if let Some(picture) = charts::picture(&told) {
+        save("throughput.svg", picture.file(PICTURE_WIDTH).into_bytes())?;
+    }
     save("report.html", told.page().html().into_bytes())?;
     save("results.json", json::json(&told)?)?;
     save("cells.csv", files::csv(results)?)?;

@@ -149,6 +149,8 @@ fn all_files_have_all_cells() {
     assert_eq!(json["medians"].as_array().unwrap().len(), 3);
     assert_eq!(json["tests"][0]["quorate"][0]["ahead"], 1);
     assert!(read("summary.md").contains("| lan, write_only, 1 client | 1,500 | 1,000 (1.50×) |"));
+    let picture = read("throughput.svg");
+    assert!(picture.contains("Quorate") && picture.contains("4,000"), "{picture}");
     let page = read("report.html");
     assert!(page.contains("Galera, &lt;flush&gt;") && !page.contains("<flush>"));
     fs::remove_dir_all(out).unwrap();

@@ -15,7 +15,8 @@ use std::path::PathBuf;
         figures. Ctrl-C ends it with a report of what is done, and the same command with the same --out \
         goes on from there. What was measured with another build, with servers of another version, or \
         otherwise, does not go into the same --out: name another one, or remove the folder.\n\n\
-        Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md.\n\n\
+        Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md, \
+        DIR/throughput.svg.\n\n\
         Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
         which and why.\n\n\
         Examples:\n  quorate bench --quick                      a quarter of an hour\n  \
