@@ -4,7 +4,7 @@ use crate::TestCluster;
 use anyhow::{bail, Result};
 use mysql::prelude::Queryable;
 pub use quorate_bench::drive::sysbench::Tables;
-use quorate_bench::drive::sysbench::{self, Report, DATABASE, PREPARE};
+use quorate_bench::drive::sysbench::{self, DATABASE};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -29,14 +29,13 @@ pub struct Measured {
 /// Fills the tables through `node`.
 pub fn prepare(cluster: &TestCluster, tables: Tables, node: u16) -> Result<()> {
     cluster.sql(node, &format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
-    sysbench::said(command(cluster, tables, &[node]).args(PREPARE)).map(drop)
+    sysbench::fill(&mut command(cluster, tables, &[node]), tables)
 }
 
 /// Runs the load. Any error but a conflict ends sysbench, and is an error here.
 pub fn run(cluster: &TestCluster, tables: Tables, load: &Load) -> Result<Measured> {
     let mut command = command(cluster, tables, load.nodes);
-    let with_load = sysbench::with_load(&mut command, load.script, load.clients, load.seconds);
-    let report = Report::parse(&sysbench::said(with_load)?)?;
+    let report = sysbench::report(&mut command, load.script, load.clients, load.seconds)?;
     Ok(Measured { tps: report.tps, conflicts: report.errors as u64 })
 }
 

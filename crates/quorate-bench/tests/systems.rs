@@ -115,5 +115,6 @@ fn standalone_relaxed() {
 #[ignore = "needs MySQL: QUORATE_MYSQL_ROOT names its folder"]
 fn group_replication() {
     story("gr-eventual", 3);
+    story("gr-tuned", 3);
     story("gr-after", 3);
 }

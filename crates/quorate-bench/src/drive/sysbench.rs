@@ -13,12 +13,16 @@ use std::time::Duration;
 /// Of its tables.
 pub const DATABASE: &str = "sbtest";
 /// What fills them.
-pub const PREPARE: [&str; 2] = ["oltp_common", "prepare"];
+const PREPARE: [&str; 2] = ["oltp_common", "prepare"];
 const WARM_UP_SECONDS: u32 = 1;
 /// After its time, for answers that do not come: then it fails.
 const SHUTDOWN_SECONDS: u32 = 60;
 /// Threads that fill the tables, each one at a time.
 const FILLERS: u32 = 4;
+/// The slowest that tables are filled at, in rows.
+const FILLED_A_SECOND: u64 = 500;
+/// For what ends by itself, if not everything stands still.
+const END_LIMIT: Duration = Duration::from_secs(120);
 /// For members that apply what was written by a load, once it has ended.
 pub const CATCH_UP_LIMIT: Duration = Duration::from_secs(120);
 /// For members that apply what the primary has loaded.
@@ -81,7 +85,7 @@ pub fn prepare(fleet: &Fleet, tables: Tables) -> Result<()> {
     fleet.connect(primary)?.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
     let mut command = of_fleet(fleet, tables, &[primary]);
     command.arg(format!("--threads={}", tables.count.min(FILLERS)));
-    said(command.args(PREPARE))?;
+    fill(&mut command, tables)?;
     fleet.wait_level(LEVEL_LIMIT)
 }
 
@@ -132,7 +136,7 @@ pub fn run_events(fleet: &Fleet, tables: Tables, load: &Load, events: u64) -> Re
 fn run_with(fleet: &Fleet, tables: Tables, load: &Load, option: Option<String>) -> Result<Report> {
     let mut command = of_fleet(fleet, tables, load.members);
     command.arg("--report-interval=1").args(option);
-    Report::parse(&said(with_load(&mut command, load.script, load.clients, load.seconds))?)
+    report(&mut command, load.script, load.clients, load.seconds)
 }
 
 pub(super) fn of_fleet(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {
@@ -161,8 +165,21 @@ pub fn command(sockets: &[PathBuf], tables: Tables) -> Command {
     command
 }
 
+/// Fills these tables.
+pub fn fill(command: &mut Command, tables: Tables) -> Result<()> {
+    let rows = u64::from(tables.count) * u64::from(tables.rows);
+    let limit = END_LIMIT + Duration::from_secs(rows / FILLED_A_SECOND);
+    said(command.args(PREPARE), limit).map(drop)
+}
+
+/// Runs a load, and reads what it says.
+pub fn report(command: &mut Command, script: &str, clients: u32, seconds: u32) -> Result<Report> {
+    with_load(command, script, clients, seconds);
+    Report::parse(&said(command, Duration::from_secs(seconds.into()) + END_LIMIT)?)
+}
+
 /// After a conflict it tries again, and counts that; any other error is to end it.
-pub fn with_load<'a>(
+pub(super) fn with_load<'a>(
     command: &'a mut Command,
     script: &str,
     clients: u32,
@@ -178,9 +195,13 @@ pub fn with_load<'a>(
         .args([script, "run"])
 }
 
-/// Runs it, and gives back what it says.
-pub fn said(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("running {command:?}"))?;
+/// Runs it for so long at most, and gives back what it says: a group that stands still answers nobody, and no run is
+/// to wait for that for ever.
+pub(super) fn said(command: &Command, limit: Duration) -> Result<String> {
+    let mut limited = Command::new("timeout");
+    limited.arg("--kill-after=10").arg(limit.as_secs().to_string());
+    limited.arg(command.get_program()).args(command.get_args());
+    let output = limited.output().with_context(|| format!("running {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {said}{error}");

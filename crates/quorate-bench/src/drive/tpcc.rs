@@ -72,9 +72,10 @@ pub fn prepare(fleet: &Fleet, warehouses: u32) -> Result<()> {
     ] {
         connection.query_drop(&statement).with_context(|| statement)?;
     }
-    let mut command = command(fleet, primary, "prepare", warehouses, FILL_LIMIT * warehouses)?;
+    let mut command = command(fleet, primary, "prepare", warehouses)?;
     command.args([&format!("--threads={FILLERS}"), "--no-check"]);
-    let text = fleet.network().hosts()[primary].run(|| said(&mut command))??;
+    let limit = FILL_LIMIT * warehouses;
+    let text = fleet.network().hosts()[primary].run(|| said(&command, limit))??;
     ensure!(text.contains("Finished"), "{PROGRAM} did not fill its tables: {text}");
     Ok(())
 }
@@ -89,26 +90,17 @@ pub fn clear(fleet: &Fleet) -> Result<()> {
 /// again; any other error is one here.
 pub fn run(fleet: &Fleet, warehouses: u32, clients: u32, time: Duration) -> Result<Report> {
     let primary = fleet.primary()?;
-    let mut command = command(fleet, primary, "run", warehouses, time + SHUTDOWN)?;
+    let mut command = command(fleet, primary, "run", warehouses)?;
     command
         .arg(format!("--threads={clients}"))
         .arg(format!("--time={}ms", time.as_millis()))
         .args(["--interval=1s", "--output=json", "--ignore-error"]);
-    Report::parse(&fleet.network().hosts()[primary].run(|| said(&mut command))??)
+    Report::parse(&fleet.network().hosts()[primary].run(|| said(&command, time + SHUTDOWN))??)
 }
 
-/// `limit`: after which it is ended, and has failed.
-fn command(
-    fleet: &Fleet,
-    member: usize,
-    what: &str,
-    warehouses: u32,
-    limit: Duration,
-) -> Result<Command> {
+fn command(fleet: &Fleet, member: usize, what: &str, warehouses: u32) -> Result<Command> {
     let (node, account) = (fleet.node(member), ACCOUNT.split('@').next().unwrap_or_default());
-    // It waits for ever for an answer that does not come.
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=10", &limit.as_secs().to_string()]).arg(find()?);
+    let mut command = Command::new(find()?);
     command.args([
         "tpcc".to_owned(),
         what.to_owned(),

@@ -40,7 +40,8 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "oltp",
         title: "Throughput by clients and networks",
-        what: "sysbench, clients beside the primary.",
+        what: "sysbench, clients beside the primary. The throughput is what the clients see; beside it stands how long \
+               the members need for the rest once the load has ended.",
         main: Some("tps"),
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
@@ -123,7 +124,8 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "persistence",
         title: "What the sync of the log costs",
-        what: "Quorate's log synced and unsynced; the lab takes the syncs away from outside.",
+        what: "Systems in which the group has a log: as they are, and with all syncs of the servers taken away from \
+               outside.",
         main: Some("tps"),
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
@@ -131,7 +133,8 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "conflicts",
         title: "Writes to the same rows everywhere",
-        what: "All nodes write the same hot rows.",
+        what: "Clients of all members that take writes update the same hot rows. With a single primary, all are \
+               clients of that, and wait for each other's locks.",
         main: Some("goodput_tps"),
         beside: &["cert_failures", "avg_ms"],
         drawn: Bars,

@@ -281,7 +281,10 @@ fn curves(told: &Told, chapter: &Chapter) -> Markup {
             }
         }
     }
-    page::figures(&charts)
+    html! {
+        @if !charts.is_empty() { p.small.faint { "Curves: of the first round that has them." } }
+        (page::figures(&charts))
+    }
 }
 
 fn chart_of(told: &Told, title: String, cells: &[&Cell]) -> Option<Lines> {

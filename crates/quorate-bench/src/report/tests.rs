@@ -40,7 +40,7 @@ fn the_terminal_shows_figures_ratios_and_failures() {
         "1,500",
         "1,000 (1.50×)",
         "failed",
-        "ahead at 1 of 1 points",
+        "Quorate is ahead at 1 of 1 points",
         "Failed cells: 1, of them of Quorate: 0",
     ] {
         assert!(text.contains(part), "{part} in {text}");

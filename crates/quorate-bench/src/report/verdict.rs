@@ -5,8 +5,14 @@ use super::grid::{Entry, Grid};
 use super::standing::{standings, Standing, QUORATE};
 use super::Told;
 use crate::published::{judge, setups, Judgement, Shape};
+use crate::record::Cell;
 use maud::{html, Markup};
 use quorate_report::page::{self, Tone};
+
+/// Systems that replicate, and lose nothing of a commit when all crash, as Quorate: the headline counts no others.
+fn is_like(peer: &str) -> bool {
+    !["galera-relaxed", "standalone", "standalone-relaxed"].contains(&peer)
+}
 
 /// Of the whole run.
 pub(super) struct Overall {
@@ -16,6 +22,10 @@ pub(super) struct Overall {
     failed: usize,
     /// Of them, those of Quorate: no point at which it has no figure is counted as behind.
     failed_ours: usize,
+    /// Cells in which another member led at the end.
+    moved: usize,
+    /// Whether Group Replication was measured.
+    mysql: bool,
     /// Tests whose published shape was judged, and those of them that show it, in whole or in part.
     judged: usize,
     reproduced: usize,
@@ -49,12 +59,16 @@ impl Overall {
             }
         }
         let failed = || told.results.cells.iter().filter(|cell| cell.failed.is_some());
-        let sum = |at: usize| peers.iter().map(|(_, counts)| counts[at]).sum();
+        let alike = || peers.iter().filter(|(peer, _)| is_like(peer));
+        let sum = |at: usize| alike().map(|(_, counts)| counts[at]).sum();
+        let moved = |cell: &&Cell| cell.facts.contains_key("primary moved");
         Overall {
             ahead: sum(0),
             level: sum(1),
             behind: sum(2),
             failed: failed().count(),
+            moved: told.results.cells.iter().filter(moved).count(),
+            mysql: told.order.iter().any(|system| system.starts_with("gr-")),
             failed_ours: failed().filter(|cell| cell.system == QUORATE).count(),
             judged,
             reproduced,
@@ -76,7 +90,8 @@ impl Overall {
         match self.ahead + self.level + self.behind {
             0 => "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned(),
             all => format!(
-                "Quorate is ahead at {} of {all} points, level at {} and behind at {}.",
+                "Beside systems that replicate and are as durable, Quorate is ahead at {} of {all} points, \
+                 level at {} and behind at {}.",
                 self.ahead, self.level, self.behind
             ),
         }
@@ -115,7 +130,21 @@ impl Overall {
             1 => "One round: no spread; a small difference may be chance.",
             _ => "",
         };
-        let mut remarks = vec![self.shapes(), self.failures(), one_round.to_owned()];
+        let level = "Level: the rounds disagree, or it is less than 3 %.";
+        let mysql = match self.mysql {
+            true => {
+                "Group Replication is part of MySQL, and all others are of MariaDB: its ratios are of the servers \
+                 also."
+            }
+            false => "",
+        };
+        let moved = match self.moved {
+            0 => String::new(),
+            moved => format!("Cells in which another member led at the end: {moved}."),
+        };
+        let said = [level, mysql, one_round].map(str::to_owned);
+        let mut remarks = vec![self.shapes(), self.failures(), moved];
+        remarks.extend(said);
         remarks.retain(|remark| !remark.is_empty());
         remarks.join(" ")
     }
@@ -237,7 +266,8 @@ pub(super) fn of_chapter(told: &Told, chapter: &Chapter) -> Markup {
                     }
                 } }
             } }))
-            p.small.faint { "As published: within a factor of two." }
+            p.small.faint { "As published: within a factor of two; a ratio also nearer to the \
+                published one than to 1, or within a quarter of it." }
         }
     }
 }

@@ -203,10 +203,10 @@ fn caught<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// Fleets that could not be started, in one round on one network.
+/// Fleets that could not be started, in one visit: the next one may come at a better time.
 #[derive(Default)]
 struct Failures {
-    at: (u32, String),
+    at: Option<Visit>,
     /// How often one after the other, and why the last time.
     starts: HashMap<Kind, (u32, String)>,
 }
@@ -214,9 +214,8 @@ struct Failures {
 impl Failures {
     /// An error if another start is not worth its time.
     fn check(&mut self, visit: &Visit, kind: &Kind) -> Result<()> {
-        let at = (visit.round, visit.network.clone());
-        if self.at != at {
-            (self.at, self.starts) = (at, HashMap::new());
+        if self.at.as_ref() != Some(visit) {
+            (self.at, self.starts) = (Some(visit.clone()), HashMap::new());
         }
         match self.starts.get(kind) {
             Some((count, reason)) if *count >= STARTS_MAX => {

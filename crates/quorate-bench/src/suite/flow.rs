@@ -17,7 +17,7 @@ const THRESHOLD: &str = "threshold ";
 const USUAL: u32 = 1000;
 /// Of a processor, for the slow one.
 const SHARE: f64 = 0.1;
-const CATCH_UP_LIMIT: Duration = Duration::from_secs(600);
+const CATCH_UP_LIMIT: Duration = Duration::from_secs(180);
 
 impl Test for Flow {
     fn name(&self) -> &'static str {
@@ -55,6 +55,10 @@ impl Test for Flow {
         let is_usual = threshold(&place.load).is_ok_and(|threshold| threshold == USUAL);
         let has_thresholds = !system.flow_control(Some(USUAL)).is_empty();
         replicates(system, place) && (has_thresholds || is_usual)
+    }
+
+    fn differs(&self, _scale: &Scale) -> Option<String> {
+        Some("sysbench, and a secondary that is slow; published with TPC-C on equal servers".into())
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

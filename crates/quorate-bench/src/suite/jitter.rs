@@ -1,6 +1,6 @@
 //! How even the throughput is, second by second, under more clients than the machine has processors for.
 
-use super::{grid, replicates, Found, Scale, Site, Test};
+use super::{differ_tables, grid, replicates, Found, Scale, Site, Test};
 use crate::plan::{Grid, Point};
 use crate::record::{Place, Spread};
 use crate::system::System;
@@ -63,6 +63,10 @@ impl Test for Jitter {
     /// The published ones, and who has nobody to wait for.
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
         Some(&["quorate", "galera", "standalone", "gr-eventual"])
+    }
+
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        differ_tables(scale, time(scale))
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

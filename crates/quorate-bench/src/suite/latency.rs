@@ -79,6 +79,7 @@ impl Test for Latency {
         let meter = Meter::new(fleet);
         let before = meter.read()?;
         let times = commits.run(site.scale.time, usize::MAX)?;
+        fleet.wait_level(LEVEL_LIMIT)?;
         found.set_costs(&before.until(&meter.read()?), times.len() as f64);
         found.set_percentiles(times);
         drop(meter);
@@ -102,7 +103,7 @@ fn member(site: &Site, primary: usize, load: &str) -> Result<usize> {
     // Of equals, near is the first and far the last.
     let chosen = match load {
         PRIMARY => Some(primary),
-        NEAR => others.rev().min_by_key(delay),
+        NEAR => others.min_by_key(delay),
         _ => others.max_by_key(delay),
     };
     chosen.context("there is no other member")

@@ -1,8 +1,7 @@
 //! The standard load of a shop: statements by primary key in a few tables, at several numbers of clients
 //! and distances between the members.
 
-use super::{grid, replicates, Found, Scale, Site, Test};
-use crate::drive::sysbench::Tables;
+use super::{differ_tables, grid, replicates, Found, Scale, Site, Test};
 use crate::plan::{Grid, Point};
 use crate::record::Place;
 use crate::system::System;
@@ -11,8 +10,6 @@ use quorate_lab::net::Topology;
 use std::time::Duration;
 
 pub struct Oltp;
-
-const PUBLISHED: Tables = Tables { count: 16, rows: 10_000_000 };
 
 impl Test for Oltp {
     fn name(&self) -> &'static str {
@@ -59,11 +56,7 @@ impl Test for Oltp {
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {
-        let (tables, published) = (scale.tables, PUBLISHED);
-        (tables != published).then(|| {
-            let seconds = scale.time.as_secs();
-            format!("{tables} rows, {seconds} s a cell; published with {published} rows")
-        })
+        differ_tables(scale, scale.time)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

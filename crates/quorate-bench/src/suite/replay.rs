@@ -54,6 +54,15 @@ impl Test for Replay {
         Some(super::DURABLE)
     }
 
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        let amounts = match scale.grid {
+            Grid::Full => return None,
+            Grid::Default => "10,000 and 50,000",
+            Grid::Quick => "2,000",
+        };
+        Some(format!("{amounts} transactions; published with up to millions"))
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
         let primary = fleet.primary()?;

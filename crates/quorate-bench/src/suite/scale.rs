@@ -77,6 +77,20 @@ impl Test for ScaleOut {
         Some(&["quorate", "galera", "async", "gr-eventual"])
     }
 
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        let here = match scale.grid {
+            Grid::Full => String::new(),
+            _ => format!(
+                "64 clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, 4 minutes; ",
+                scale.tables,
+                trial_time(scale).as_secs()
+            ),
+        };
+        Some(format!(
+            "{here}relaxed is innodb_flush_log_at_trx_commit=0 here, 2 where it was published"
+        ))
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (script, kind) = place.load.split_once(' ').context("a load, and how durable")?;
         let tables = site.tables()?;

@@ -2,7 +2,7 @@
 //! the throughput does meanwhile.
 
 use super::dip::{dip, is_back};
-use super::{grid, replicates, Found, Scale, Site, Test};
+use super::{differ_tables, grid, replicates, Found, Scale, Site, Test};
 use crate::drive::steady::Steady;
 use crate::drive::sysbench::Load;
 use crate::drive::writers::{door, table, Client, Writers};
@@ -74,6 +74,10 @@ impl Test for Secondary {
         Some(super::DURABLE)
     }
 
+    fn differs(&self, scale: &Scale) -> Option<String> {
+        differ_tables(scale, around(scale.grid).1)
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, tables) = (site.fleet, site.tables()?);
         let primary = fleet.primary()?;
@@ -87,6 +91,7 @@ impl Test for Secondary {
             JOIN => {
                 fleet.stop(victim, STOP_LIMIT)?;
                 fleet.wipe(victim)?;
+                fleet.system().make_joiner(fleet, victim)?;
             }
             _ => {}
         }

@@ -21,6 +21,10 @@ const PUBLISHED: (u32, Duration) = (10, Duration::from_secs(360));
 /// What a warehouse takes until all members have it, about.
 const FILL_EACH: Duration = Duration::from_secs(8);
 const LEVEL_LIMIT: Duration = Duration::from_secs(900);
+const POOL: &str = "innodb_buffer_pool_size";
+const POOL_BYTES: &str = "2147483648";
+/// That of all other tests.
+const USUAL_POOL_BYTES: &str = "134217728";
 
 fn warehouses(scale: &Scale) -> u32 {
     match scale.grid {
@@ -64,14 +68,16 @@ impl Test for Tpcc {
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {
-        let here = (warehouses(scale), time(scale));
-        (here != PUBLISHED).then(|| {
-            let words = |(count, time): (u32, Duration)| {
-                let s = if count == 1 { "" } else { "s" };
-                format!("{count} warehouse{s} for {} s", time.as_secs())
-            };
-            format!("{}; published with {}", words(here), words(PUBLISHED))
-        })
+        let words = |(count, time): (u32, Duration)| {
+            let s = if count == 1 { "" } else { "s" };
+            format!("{count} warehouse{s} for {} s", time.as_secs())
+        };
+        Some(format!(
+            "{}, a buffer pool of 2 GiB, 4 appliers, all members on one machine; published with {}, 4 GB, 8 \
+             appliers, 2 processors for each member",
+            words((warehouses(scale), time(scale))),
+            words(PUBLISHED)
+        ))
     }
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
@@ -91,6 +97,8 @@ impl Test for Tpcc {
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let (fleet, time) = (site.fleet, time(site.scale));
         let warehouses = warehouses(site.scale);
+        // All warehouses are to fit.
+        fleet.set_variables(&[(POOL, POOL_BYTES)])?;
         tpcc::prepare(fleet, warehouses)?;
         fleet.wait_level(LEVEL_LIMIT)?;
         let primary = fleet.primary()?;
@@ -127,7 +135,8 @@ impl Test for Tpcc {
     }
 
     fn clear(&self, fleet: &Fleet) -> Result<()> {
-        tpcc::clear(fleet)
+        tpcc::clear(fleet)?;
+        fleet.set_variables(&[(POOL, USUAL_POOL_BYTES)])
     }
 }
 

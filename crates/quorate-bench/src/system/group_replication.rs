@@ -22,20 +22,41 @@ pub(super) struct GroupReplication {
     name: &'static str,
     title: &'static str,
     consistency: &'static str,
+    /// `group_replication_paxos_single_leader`, and `replica_parallel_workers`.
+    tuning: [&'static str; 2],
     program: Program,
 }
+
+/// As its users get it, and as it was published.
+const USUAL: [&str; 2] = ["OFF", "4"];
+/// For a single primary: commits wait for the members that are nearest, and the applier's coordinator, which spins
+/// while all workers are busy, does so less often.
+const TUNED: [&str; 2] = ["ON", "16"];
 
 impl GroupReplication {
     pub fn eventual(root: Option<PathBuf>) -> GroupReplication {
         let title = "MySQL Group Replication, EVENTUAL, double 1";
-        let program = Program::MySql { root };
-        GroupReplication { name: "gr-eventual", title, consistency: "EVENTUAL", program }
+        GroupReplication::new("gr-eventual", title, "EVENTUAL", USUAL, root)
+    }
+
+    pub fn tuned(root: Option<PathBuf>) -> GroupReplication {
+        let title = "MySQL Group Replication, EVENTUAL, tuned, double 1";
+        GroupReplication::new("gr-tuned", title, "EVENTUAL", TUNED, root)
     }
 
     pub fn after(root: Option<PathBuf>) -> GroupReplication {
         let title = "MySQL Group Replication, AFTER, double 1";
-        let program = Program::MySql { root };
-        GroupReplication { name: "gr-after", title, consistency: "AFTER", program }
+        GroupReplication::new("gr-after", title, "AFTER", USUAL, root)
+    }
+
+    fn new(
+        name: &'static str,
+        title: &'static str,
+        consistency: &'static str,
+        tuning: [&'static str; 2],
+        root: Option<PathBuf>,
+    ) -> GroupReplication {
+        GroupReplication { name, title, consistency, tuning, program: Program::MySql { root } }
     }
 
     /// Starts a server on a new datadir, and tells it how to fetch what it misses.
@@ -99,6 +120,8 @@ impl System for GroupReplication {
             ("group_replication_recovery_get_public_key", "ON"),
             ("group_replication_single_primary_mode", "ON"),
             ("group_replication_consistency", self.consistency),
+            ("group_replication_paxos_single_leader", self.tuning[0]),
+            ("replica_parallel_workers", self.tuning[1]),
             // As published.
             ("group_replication_flow_control_mode", "DISABLED"),
         ]));
@@ -126,10 +149,14 @@ impl System for GroupReplication {
         }
     }
 
+    /// A server without any data but its own.
+    fn make_joiner(&self, fleet: &Fleet, member: usize) -> Result<()> {
+        fleet.make_datadirs(&[member])?;
+        self.prepare(fleet, member)
+    }
+
     /// From the binary logs of the others, which is what is done by default.
     fn join(&self, fleet: &Fleet, member: usize) -> Result<()> {
-        fleet.make_datadirs(&[member])?;
-        self.prepare(fleet, member)?;
         enter(&mut fleet.connect(member)?)
     }
 
@@ -166,6 +193,8 @@ impl System for GroupReplication {
             ("log_bin", "ON"),
             ("group_replication_consistency", self.consistency),
             ("group_replication_flow_control_mode", "DISABLED"),
+            ("group_replication_paxos_single_leader", self.tuning[0]),
+            ("replica_parallel_workers", self.tuning[1]),
         ]
     }
 

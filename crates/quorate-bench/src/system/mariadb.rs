@@ -86,6 +86,10 @@ impl System for MariaDb {
         let mut options = owned([
             ("server_id", &number),
             ("log_bin", "binlog"),
+            // As the others replicate.
+            ("binlog_format", "ROW"),
+            // As in the other systems of this server: else they would abort what this one lets pass.
+            ("innodb_snapshot_isolation", "ON"),
             ("innodb_flush_log_at_trx_commit", self.synced()),
             ("sync_binlog", self.synced()),
         ]);
@@ -181,6 +185,8 @@ impl System for MariaDb {
             ("innodb_flush_log_at_trx_commit", self.synced()),
             ("sync_binlog", self.synced()),
             ("log_bin", "ON"),
+            ("binlog_format", "ROW"),
+            ("innodb_snapshot_isolation", "ON"),
         ];
         if self.replication == Replication::SemiSynchronous {
             variables.push(("rpl_semi_sync_master_wait_point", "AFTER_SYNC"));

@@ -79,7 +79,12 @@ pub trait System: Send + Sync {
     /// other member runs, the group goes on with this one.
     fn start_again(&self, fleet: &Fleet, member: usize) -> Result<()>;
 
-    /// Starts a member whose folders are empty, so that it gets the data of the others.
+    /// What is installed before a member can join whose folders are empty.
+    fn make_joiner(&self, _fleet: &Fleet, _member: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Lets such a member in, so that it gets the data of the others.
     fn join(&self, fleet: &Fleet, member: usize) -> Result<()>;
 
     /// Whether a member that answers takes part, with all that it had missed before it came.
@@ -165,6 +170,7 @@ pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
         Arc::new(MariaDb::new(Replication::None, true)),
         Arc::new(MariaDb::new(Replication::None, false)),
         Arc::new(GroupReplication::eventual(root.clone())),
+        Arc::new(GroupReplication::tuned(root.clone())),
         Arc::new(GroupReplication::after(root)),
     ]
 }
@@ -224,7 +230,8 @@ mod tests {
     /// Else two of them would not be told apart by what was read back.
     #[test]
     fn what_decides_on_durability_is_written_out() {
-        let names = ["async", "semisync", "standalone", "standalone-relaxed", "gr-after"];
+        let names =
+            ["async", "semisync", "standalone", "standalone-relaxed", "gr-after", "gr-tuned"];
         for name in names {
             let (system, given) = (system(name), options(&*system(name), 0));
             for (variable, value) in system.durability() {

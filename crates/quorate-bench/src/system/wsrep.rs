@@ -195,7 +195,12 @@ impl System for Wsrep {
     }
 
     fn durability(&self) -> Vec<(&'static str, &'static str)> {
-        vec![(FLUSH, self.flush), ("sync_binlog", "0"), ("log_bin", "OFF")]
+        vec![
+            (FLUSH, self.flush),
+            ("sync_binlog", "0"),
+            ("log_bin", "OFF"),
+            ("innodb_snapshot_isolation", "ON"),
+        ]
     }
 
     fn fails_over(&self) -> bool {

@@ -29,6 +29,7 @@ const PALETTE: &[(&str, &str, &str)] = &[
     ("gr-eventual", "#7a3fd1", "#b995ff"),
     ("gr-after", "#b5268f", "#f086d3"),
     ("dn", "#8a4b2a", "#cf9773"),
+    ("gr-tuned", "#5a53e0", "#9a9cff"),
 ];
 
 impl Colour {

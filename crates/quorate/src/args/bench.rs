@@ -38,7 +38,7 @@ pub struct Bench {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 
-    /// The networks, see --list [default: lan and two-regions, for jitter region and three-regions also; with --full all]
+    /// The networks, see --list [default: lan and two-regions, for oltp, jitter and latency region also, for jitter three-regions also; with --full all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub networks: Vec<String>,
 
@@ -70,7 +70,7 @@ pub struct Bench {
     #[arg(
         long,
         value_name = "DIR",
-        long_help = "Where MySQL is installed, for gr-eventual and gr-after: a folder with a Debian of \
+        long_help = "Where MySQL is installed, for gr-eventual, gr-tuned and gr-after: a folder with a Debian of \
             its own. To make it:\n  \
             debootstrap --variant=minbase --include=mysql-server-core,mysql-client-core sid DIR"
     )]
