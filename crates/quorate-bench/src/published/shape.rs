@@ -75,7 +75,8 @@ pub fn judge(test: &str, summary: &Summary) -> Judgement {
             "Group Replication with EVENTUAL keeps 4 % of its lan throughput in two-regions at one \
              client of write_only, and 23 % at 256; DN keeps 49 % and 96 %. With AFTER it stays behind \
              EVENTUAL, the further the more clients: 2 % of it at 256. At a round trip of 10 ms, a Group \
-             Replication with a log on disk has 21 % of asynchronous replication at 50 clients of read_write, and 94 % at 500.",
+             Replication with a log on disk has 21 % of asynchronous replication at 50 clients of \
+             read_write, and 94 % at 500.",
             judge.oltp(),
         ),
         "jitter" => (

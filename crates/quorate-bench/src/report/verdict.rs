@@ -9,7 +9,7 @@ use crate::record::Cell;
 use maud::{html, Markup};
 use quorate_report::page::{self, Tone};
 
-/// Systems that replicate, and lose nothing of a commit when all crash, as Quorate: the headline counts no others.
+/// Systems that replicate, and lose no commit when all crash, as Quorate: the headline counts no others.
 fn is_like(peer: &str) -> bool {
     !["galera-relaxed", "standalone", "standalone-relaxed"].contains(&peer)
 }
@@ -90,8 +90,8 @@ impl Overall {
         match self.ahead + self.level + self.behind {
             0 => "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned(),
             all => format!(
-                "Beside systems that replicate and are as durable, Quorate is ahead at {} of {all} points, \
-                 level at {} and behind at {}.",
+                "Beside systems that replicate and sync their commits, Quorate is ahead at {} of {all} \
+                 points, level at {} and behind at {}.",
                 self.ahead, self.level, self.behind
             ),
         }
