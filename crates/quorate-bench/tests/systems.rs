@@ -67,7 +67,7 @@ fn story(name: &str, members: usize) {
     if let Some(lost) = others.last() {
         fleet.stop(*lost, LIMIT).unwrap();
         fleet.wipe(*lost).unwrap();
-        fleet.system().make_joiner(&fleet, *lost).unwrap();
+        fleet.make_joiner(*lost).unwrap();
         fleet.join(*lost).unwrap();
         fleet.wait_up(&[*lost]).unwrap();
         write(&fleet, 30..40);

@@ -195,8 +195,8 @@ pub(super) fn with_load<'a>(
         .args([script, "run"])
 }
 
-/// Runs it for so long at most, and gives back what it says: a group that stands still answers nobody, and no run is
-/// to wait for that for ever.
+/// Runs a program with its arguments for so long at most, and gives back what it says: a group that stands still
+/// answers nobody, and no run is to wait for that for ever.
 pub(super) fn said(command: &Command, limit: Duration) -> Result<String> {
     let mut limited = Command::new("timeout");
     limited.arg("--kill-after=10").arg(limit.as_secs().to_string());

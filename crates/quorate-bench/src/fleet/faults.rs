@@ -89,8 +89,13 @@ impl Fleet {
         server::make_folders(node, &self.account)
     }
 
-    /// Starts a member that was wiped, so that it gets the data of the others; [`Fleet::wait_up`] waits
-    /// until it has them.
+    /// Installs what a member that was wiped needs before it can [`Fleet::join`].
+    pub fn make_joiner(&self, member: usize) -> Result<()> {
+        self.system.make_joiner(self, member).with_context(|| self.log_ends())
+    }
+
+    /// Lets such a member in, so that it gets the data of the others; [`Fleet::wait_up`] waits until it has
+    /// them.
     pub fn join(&self, member: usize) -> Result<()> {
         self.system.join(self, member).with_context(|| self.log_ends())
     }

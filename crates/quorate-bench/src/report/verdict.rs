@@ -6,13 +6,9 @@ use super::standing::{standings, Standing, QUORATE};
 use super::Told;
 use crate::published::{judge, setups, Judgement, Shape};
 use crate::record::Cell;
+use crate::system::PEERS;
 use maud::{html, Markup};
 use quorate_report::page::{self, Tone};
-
-/// Systems that replicate, and lose no commit when all crash, as Quorate: the headline counts no others.
-fn is_like(peer: &str) -> bool {
-    !["galera-relaxed", "standalone", "standalone-relaxed"].contains(&peer)
-}
 
 /// Of the whole run.
 pub(super) struct Overall {
@@ -59,8 +55,8 @@ impl Overall {
             }
         }
         let failed = || told.results.cells.iter().filter(|cell| cell.failed.is_some());
-        let alike = || peers.iter().filter(|(peer, _)| is_like(peer));
-        let sum = |at: usize| alike().map(|(_, counts)| counts[at]).sum();
+        let counted = || peers.iter().filter(|(peer, _)| PEERS.contains(&peer.as_str()));
+        let sum = |at: usize| counted().map(|(_, counts)| counts[at]).sum();
         let moved = |cell: &&Cell| cell.facts.contains_key("primary moved");
         Overall {
             ahead: sum(0),

@@ -10,7 +10,7 @@ use crate::drive::writers::{door, table, Client, Door, Writers};
 use crate::fleet::Fleet;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
-use crate::system::System;
+use crate::system::{System, PEERS};
 use anyhow::{ensure, Context, Result};
 use mysql::Conn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +101,7 @@ impl Test for Failover {
     }
 
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
-        Some(super::DURABLE)
+        Some(&PEERS)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

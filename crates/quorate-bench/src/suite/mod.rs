@@ -107,18 +107,6 @@ pub trait Test: Sync {
     }
 }
 
-/// Whoever gives up durability for throughput has a place where throughput is measured.
-const DURABLE: &[&str] = &[
-    "quorate",
-    "galera",
-    "async",
-    "semisync",
-    "standalone",
-    "gr-eventual",
-    "gr-tuned",
-    "gr-after",
-];
-
 /// All tests, in the order in which they are shown.
 pub const ALL: [&dyn Test; 13] = [
     &oltp::Oltp,

@@ -6,7 +6,7 @@ use crate::fleet::Fleet;
 use crate::meter::{lag, Meter};
 use crate::plan::{Grid, Point};
 use crate::record::Place;
-use crate::system::System;
+use crate::system::{System, PEERS};
 use anyhow::{ensure, Context, Result};
 use std::time::{Duration, Instant};
 
@@ -30,12 +30,7 @@ impl Test for Replay {
     }
 
     fn points(&self, scale: &Scale) -> Vec<Point> {
-        let amounts: &[u64] = match scale.grid {
-            Grid::Quick => &[2_000],
-            Grid::Default => &[10_000, 50_000],
-            Grid::Full => &[100_000, 1_000_000, 10_000_000],
-        };
-        let loads = amounts
+        let loads = amounts(scale.grid)
             .iter()
             .flat_map(|events| ["", HELD].map(|held| format!("{events}{EVENTS}{held}")));
         grid(loads, &scale.clients(&[100], &[100], &[100]))
@@ -51,16 +46,15 @@ impl Test for Replay {
     }
 
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
-        Some(super::DURABLE)
+        Some(&PEERS)
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {
-        let amounts = match scale.grid {
-            Grid::Full => return None,
-            Grid::Default => "10,000 and 50,000",
-            Grid::Quick => "2,000",
-        };
-        Some(format!("{amounts} transactions; published with up to millions"))
+        let here = amounts(scale.grid);
+        (here != amounts(Grid::Full)).then(|| {
+            let here: Vec<String> = here.iter().map(u64::to_string).collect();
+            format!("{} transactions; published with up to millions", here.join(" and "))
+        })
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
@@ -102,6 +96,15 @@ impl Test for Replay {
             ("transactions", report.transactions),
         ]);
         Ok(found)
+    }
+}
+
+/// Of transactions.
+fn amounts(grid: Grid) -> &'static [u64] {
+    match grid {
+        Grid::Quick => &[2_000],
+        Grid::Default => &[10_000, 50_000],
+        Grid::Full => &[100_000, 1_000_000, 10_000_000],
     }
 }
 

@@ -45,7 +45,7 @@ impl Test for ScaleOut {
             Grid::Default | Grid::Full => (&[3, 5, 7, 9], &LOADS),
         };
         let mut points = Vec::new();
-        for clients in scale.clients(&[64], &[64], &[256]) {
+        for clients in clients(scale) {
             for members in sizes {
                 points.extend(loads.iter().map(|load| Point {
                     members: *members,
@@ -80,11 +80,16 @@ impl Test for ScaleOut {
     fn differs(&self, scale: &Scale) -> Option<String> {
         let here = match scale.grid {
             Grid::Full => String::new(),
-            _ => format!(
-                "64 clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, 4 minutes; ",
-                scale.tables,
-                trial_time(scale).as_secs()
-            ),
+            _ => {
+                let clients: Vec<String> = clients(scale).iter().map(u32::to_string).collect();
+                format!(
+                    "{} clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, \
+                     4 minutes; ",
+                    clients.join(" and "),
+                    scale.tables,
+                    trial_time(scale).as_secs()
+                )
+            }
         };
         Some(format!(
             "{here}relaxed is innodb_flush_log_at_trx_commit=0 here, 2 where it was published"
@@ -145,6 +150,10 @@ impl Test for ScaleOut {
         }
         Ok(found)
     }
+}
+
+fn clients(scale: &Scale) -> Vec<u32> {
+    scale.clients(&[64], &[64], &[256])
 }
 
 /// Whole seconds, as sysbench takes them.

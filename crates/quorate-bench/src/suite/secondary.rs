@@ -9,7 +9,7 @@ use crate::drive::writers::{door, table, Client, Writers};
 use crate::fleet::Fleet;
 use crate::plan::{Grid, Point};
 use crate::record::Place;
-use crate::system::System;
+use crate::system::{System, PEERS};
 use anyhow::{ensure, Context, Result};
 use mysql::prelude::Queryable;
 use std::thread;
@@ -71,7 +71,7 @@ impl Test for Secondary {
     }
 
     fn usual_systems(&self) -> Option<&'static [&'static str]> {
-        Some(super::DURABLE)
+        Some(&PEERS)
     }
 
     fn differs(&self, scale: &Scale) -> Option<String> {
@@ -91,7 +91,7 @@ impl Test for Secondary {
             JOIN => {
                 fleet.stop(victim, STOP_LIMIT)?;
                 fleet.wipe(victim)?;
-                fleet.system().make_joiner(fleet, victim)?;
+                fleet.make_joiner(victim)?;
             }
             _ => {}
         }

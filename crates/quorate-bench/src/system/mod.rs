@@ -157,6 +157,10 @@ impl Hold {
     const READ_LOCK: Self = Self { hold: "FLUSH TABLES WITH READ LOCK", release: "UNLOCK TABLES" };
 }
 
+/// Those that replicate, and lose no commit when all of their servers crash. The others show what that costs.
+pub const PEERS: [&str; 7] =
+    ["quorate", "galera", "async", "semisync", "gr-eventual", "gr-tuned", "gr-after"];
+
 /// All of them, in the order in which they are shown.
 pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
     let provider = sources.provider.clone();

@@ -9,7 +9,7 @@ use quorate_bench::plan::{Grid, PUBLISHED};
 use quorate_bench::record::{Invocation, Results, Run};
 use quorate_bench::run::{self, Live, Wish};
 use quorate_bench::suite::{self, Scale, Test};
-use quorate_bench::system::{self, Sources, System};
+use quorate_bench::system::{self, Sources, System, PEERS};
 use quorate_bench::{meter, report};
 use quorate_lab::cluster;
 use quorate_lab::leftovers;
@@ -116,9 +116,6 @@ fn tests(names: &[String]) -> Result<Vec<&'static dyn Test>> {
     Ok(tests)
 }
 
-/// What the quick grid has no time for.
-const NOT_QUICK: [&str; 3] = ["galera-relaxed", "standalone", "standalone-relaxed"];
-
 /// Those that were named; else all of the grid that are installed, and Quorate in any case.
 fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
     let sources = Sources { provider: None, mysql_root: args.mysql_root.clone() };
@@ -129,7 +126,8 @@ fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
         return Ok(systems);
     }
     let mut systems = Vec::new();
-    let of_grid = |system: &Arc<dyn System>| !args.quick || !NOT_QUICK.contains(&system.name());
+    // For the others the quick grid has no time.
+    let of_grid = |system: &Arc<dyn System>| !args.quick || PEERS.contains(&system.name());
     for system in system::all(&sources).into_iter().filter(of_grid) {
         match system.check() {
             Ok(()) => systems.push(system),

@@ -6,7 +6,7 @@
 
 use super::super::standing::{times, QUORATE};
 use super::super::Told;
-use crate::record::{clients_words, Place, Spread};
+use crate::record::{clients_words, Place};
 
 /// How a value stands to its limit.
 #[derive(Clone, Copy)]
@@ -186,61 +186,67 @@ impl Goal {
     }
 
     fn point(&self, told: &Told, place: &Place) -> Option<Point> {
-        let value = self.value(told, place)?;
-        let value = value.filter(|_| !has_failed(told, place));
+        let beside = self.beside(told, place)?;
+        let has_failed = has_failed(told, place) || has_failed(told, &self.base(place));
+        let value = match has_failed {
+            true => None,
+            false => Some(self.value(told, place, beside)?),
+        };
         Some(Point { at: clients_words(place.clients), value })
     }
 
-    /// None: there is nothing to compare with, or Quorate was not measured. `Some(None)`: there is, and Quorate has
-    /// no value.
-    fn value(&self, told: &Told, place: &Place) -> Option<Option<f64>> {
-        let summary = &told.summary;
-        let spread = |place: &Place, system: &str, name: &str| summary.figure(place, system, name);
-        let median = |place: &Place, system: &str, name: &str| {
-            spread(place, system, name).map(|spread| spread.median)
-        };
-        let ours = |name: &str| self.ours(told, place, spread(place, QUORATE, name));
-        let ratio = |other: &Place, system: &str, name: &str| {
-            let failed = system == QUORATE && has_failed(told, other);
-            if !failed {
-                median(other, system, name)?;
-            }
-            let ratio = summary.ratio_between((place, QUORATE), (other, system), name);
-            let ratio = ratio.filter(|_| !failed).map(|spread| spread.median);
-            (ratio.is_some() || failed || has_failed(told, place)).then_some(ratio)
-        };
-        let on = |network: &str| Place { network: network.into(), ..place.clone() };
-        let with = |load: &str| Place { load: load.into(), ..place.clone() };
+    /// Where Quorate is compared with itself; elsewhere the place is its own.
+    fn base(&self, place: &Place) -> Place {
         match self.kind {
-            OverPeer(peer) => ratio(place, peer, "tps"),
-            OverNetwork(network) => ratio(&on(network), QUORATE, "tps"),
-            CommitBeyond(alone) => {
-                let beside = median(place, alone, "commit_us")?
-                    + told.round_trip_and_sync_us(self.network)?;
-                ours("commit_us").map(|here| here.map(|here| here - beside))
-            }
-            CommitOver(load) => ratio(&with(load), QUORATE, "commit_us"),
-            Commit => ours("commit_us").map(|us| us.map(|us| us / 1e3)),
-            Variation(peer) => ratio(place, peer, "cv_percent"),
-            Gap => ours("primary_gap_s"),
-            GapBeyond(alone) => {
-                let large = median(place, alone, "large_s")?;
-                ours("gap_s").map(|gap| gap.map(|gap| gap - large))
-            }
-            Failed => ours("small_failed"),
-            WorstSecond => ours("worst_tps"),
-            Applied => ours("apply_over_write"),
+            OverNetwork(network) => Place { network: network.into(), ..place.clone() },
+            CommitOver(load) => Place { load: load.into(), ..place.clone() },
+            _ => place.clone(),
         }
     }
 
-    /// A figure of Quorate's, as this goal judges it.
-    fn ours(&self, told: &Told, place: &Place, spread: Option<Spread>) -> Option<Option<f64>> {
-        let value = spread.map(|spread| match self.kind {
-            Gap | GapBeyond(_) | Failed => spread.high,
-            WorstSecond => spread.low,
-            _ => spread.median,
-        });
-        (value.is_some() || has_failed(told, place)).then_some(value)
+    /// What others have at the place, where Quorate is compared with them; else 0. None: what it is compared with was
+    /// not measured.
+    fn beside(&self, told: &Told, place: &Place) -> Option<f64> {
+        let theirs = |system: &str, name: &str| {
+            told.summary.figure(place, system, name).map(|spread| spread.median)
+        };
+        match self.kind {
+            OverPeer(peer) => theirs(peer, "tps"),
+            Variation(peer) => theirs(peer, "cv_percent"),
+            CommitBeyond(alone) => {
+                Some(theirs(alone, "commit_us")? + told.round_trip_and_sync_us(self.network)?)
+            }
+            GapBeyond(alone) => theirs(alone, "large_s"),
+            _ => {
+                let ours = told.summary.cells(&self.base(place), QUORATE);
+                (!ours.is_empty()).then_some(0.0)
+            }
+        }
+    }
+
+    /// None: Quorate, or what it is compared with, was not measured, or never in one round.
+    fn value(&self, told: &Told, place: &Place, beside: f64) -> Option<f64> {
+        let ours = |name: &str| told.summary.figure(place, QUORATE, name);
+        let median = |name: &str| ours(name).map(|spread| spread.median);
+        let most = |name: &str| ours(name).map(|spread| spread.high);
+        let ratio = |system: &str, name: &str| {
+            let base = self.base(place);
+            let ratio = told.summary.ratio_between((place, QUORATE), (&base, system), name);
+            ratio.map(|spread| spread.median)
+        };
+        match self.kind {
+            OverPeer(peer) => ratio(peer, "tps"),
+            OverNetwork(_) => ratio(QUORATE, "tps"),
+            CommitBeyond(_) => median("commit_us").map(|here| here - beside),
+            CommitOver(_) => ratio(QUORATE, "commit_us"),
+            Commit => median("commit_us").map(|us| us / 1e3),
+            Variation(peer) => ratio(peer, "cv_percent"),
+            Gap => most("primary_gap_s"),
+            GapBeyond(_) => most("gap_s").map(|gap| gap - beside),
+            Failed => most("small_failed"),
+            WorstSecond => ours("worst_tps").map(|spread| spread.low),
+            Applied => median("apply_over_write"),
+        }
     }
 }
 
