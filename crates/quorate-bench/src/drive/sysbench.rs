@@ -23,6 +23,9 @@ const FILLERS: u32 = 4;
 const FILLED_A_SECOND: u64 = 500;
 /// For what ends by itself, if not everything stands still.
 const END_LIMIT: Duration = Duration::from_secs(120);
+/// `timeout` exits so when it has ended its program with SIGTERM, or has had to kill it.
+const TIMED_OUT: i32 = 124;
+const KILLED: i32 = 137;
 /// For members that apply what was written by a load, once it has ended.
 pub const CATCH_UP_LIMIT: Duration = Duration::from_secs(120);
 /// For members that apply what the primary has loaded.
@@ -204,6 +207,8 @@ pub(super) fn said(command: &Command, limit: Duration) -> Result<String> {
     let output = limited.output().with_context(|| format!("running {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
+    let late = matches!(output.status.code(), Some(TIMED_OUT | KILLED));
+    ensure!(!late, "{command:?}: ended after {} s, its limit: {said}{error}", limit.as_secs());
     ensure!(output.status.success(), "{command:?}: {said}{error}");
     Ok(said)
 }
@@ -281,6 +286,13 @@ Latency (ms):
 Threads fairness:
     events (avg/stddev):           177.7500/1.48
 ";
+
+    #[test]
+    fn a_program_that_stands_still_is_ended_and_its_limit_named() {
+        let mut still = Command::new("sleep");
+        let error = said(still.arg("100"), Duration::from_secs(1)).unwrap_err();
+        assert!(error.to_string().contains("ended after 1 s, its limit"), "{error}");
+    }
 
     #[test]
     fn a_report_is_read() {
