@@ -107,6 +107,11 @@ pub trait Test: Sync {
     }
 }
 
+/// `10000 and 50000`.
+fn listed<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(" and ")
+}
+
 /// All tests, in the order in which they are shown.
 pub const ALL: [&dyn Test; 13] = [
     &oltp::Oltp,

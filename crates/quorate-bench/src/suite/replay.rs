@@ -1,6 +1,6 @@
 //! How long replicas need to apply what the primary has written: beside it, and after they were held back.
 
-use super::{grid, replicates, Found, Scale, Site, Test};
+use super::{grid, listed, replicates, Found, Scale, Site, Test};
 use crate::drive::sysbench::{self, Load};
 use crate::fleet::Fleet;
 use crate::meter::{lag, Meter};
@@ -51,10 +51,8 @@ impl Test for Replay {
 
     fn differs(&self, scale: &Scale) -> Option<String> {
         let here = amounts(scale.grid);
-        (here != amounts(Grid::Full)).then(|| {
-            let here: Vec<String> = here.iter().map(u64::to_string).collect();
-            format!("{} transactions; published with up to millions", here.join(" and "))
-        })
+        (here != amounts(Grid::Full))
+            .then(|| format!("{} transactions; published with up to millions", listed(here)))
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {

@@ -4,7 +4,7 @@
 //! rates below it are tried, by halves of what is left between one that was kept up with and one that was
 //! not.
 
-use super::{replicates, Found, Scale, Site, Test};
+use super::{listed, replicates, Found, Scale, Site, Test};
 use crate::drive::sysbench::{self, Load};
 use crate::fleet::Fleet;
 use crate::meter::Meter;
@@ -80,16 +80,12 @@ impl Test for ScaleOut {
     fn differs(&self, scale: &Scale) -> Option<String> {
         let here = match scale.grid {
             Grid::Full => String::new(),
-            _ => {
-                let clients: Vec<String> = clients(scale).iter().map(u32::to_string).collect();
-                format!(
-                    "{} clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, \
-                     4 minutes; ",
-                    clients.join(" and "),
-                    scale.tables,
-                    trial_time(scale).as_secs()
-                )
-            }
+            _ => format!(
+                "{} clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, 4 minutes; ",
+                listed(&clients(scale)),
+                scale.tables,
+                trial_time(scale).as_secs()
+            ),
         };
         Some(format!(
             "{here}relaxed is innodb_flush_log_at_trx_commit=0 here, 2 where it was published"
