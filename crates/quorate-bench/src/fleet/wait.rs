@@ -18,6 +18,10 @@ const LINES_SHOWN: usize = 12;
 impl Fleet {
     /// Waits until these members take part.
     pub fn wait_up(&self, members: &[usize]) -> Result<()> {
+        self.wait_up_until(members, Instant::now() + START_LIMIT)
+    }
+
+    fn wait_up_until(&self, members: &[usize], end: Instant) -> Result<()> {
         let up = |member: &usize| {
             let mut connection = self.try_connect(*member)?;
             match self.system.is_up(&mut connection)? {
@@ -25,7 +29,6 @@ impl Fleet {
                 false => bail!("node{} is not up", member + 1),
             }
         };
-        let end = Instant::now() + START_LIMIT;
         members.iter().try_for_each(|member| self.poll(*member, end, || up(member)))
     }
 
@@ -72,7 +75,11 @@ impl Fleet {
 
     /// Waits until all members have applied as many transactions as this one has now.
     pub fn wait_caught_up(&self, with: usize, limit: Duration) -> Result<()> {
-        let (end, goal) = (Instant::now() + limit, self.applied(with)?);
+        self.wait_caught_up_until(with, Instant::now() + limit)
+    }
+
+    fn wait_caught_up_until(&self, with: usize, end: Instant) -> Result<()> {
+        let goal = self.applied(with)?;
         self.members().try_for_each(|member| self.wait_applied(member, goal, end))
     }
 
@@ -86,12 +93,18 @@ impl Fleet {
     /// How long it takes from now until all members have what any of them has now. None: longer than
     /// `limit`. An error if a member is gone.
     pub fn catch_up(&self, limit: Duration) -> Result<Option<Duration>> {
-        let begin = Instant::now();
-        match self.wait_caught_up(self.farthest()?, limit) {
-            Ok(()) => Ok(Some(begin.elapsed())),
-            Err(_) if begin.elapsed() >= limit => Ok(None),
-            Err(error) => Err(error),
-        }
+        within(limit, |end| self.wait_caught_up_until(self.farthest()?, end))
+    }
+
+    /// How long it takes from now until these members take part, and all have what any had when they did.
+    /// Others may write meanwhile. None: longer than `limit`. An error if a member is gone.
+    pub fn rejoin(&self, members: &[usize], limit: Duration) -> Result<Option<Duration>> {
+        within(limit, |end| {
+            self.wait_up_until(members, end)?;
+            self.wait_caught_up_until(self.farthest()?, end)?;
+            // Who was away may not have known that it was.
+            self.wait_up_until(members, end)
+        })
     }
 
     fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {
@@ -129,5 +142,36 @@ impl Fleet {
             format!("The end of {}:\n    {lines}", path.display())
         });
         ends.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// How long it took. None: it was given up when the limit had passed; other errors remain errors.
+fn within(limit: Duration, wait: impl FnOnce(Instant) -> Result<()>) -> Result<Option<Duration>> {
+    let begin = Instant::now();
+    let end = begin + limit;
+    match wait(end) {
+        Ok(()) => Ok(Some(begin.elapsed())),
+        Err(_) if Instant::now() >= end => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_takes_too_long_is_no_error() {
+        let limit = Duration::from_millis(20);
+        let fail = |_| bail!("no server");
+        let fail_late = |end| {
+            while Instant::now() < end {
+                thread::yield_now();
+            }
+            bail!("waited in vain")
+        };
+        assert!(within(limit, |_| Ok(())).unwrap().is_some());
+        assert!(within(limit, fail).is_err());
+        assert_eq!(within(limit, fail_late).unwrap(), None);
     }
 }

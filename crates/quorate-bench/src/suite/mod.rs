@@ -282,6 +282,12 @@ impl Found {
         self.set([("conflicts_per_1000_trx", 1e3 * conflicts / transactions.max(1.0))]);
     }
 
+    /// Of a member that was not back so soon.
+    fn set_not_back(&mut self, limit: Duration) {
+        let told = format!("not within {} s, while clients wrote", limit.as_secs());
+        self.facts.insert("whole again".into(), told);
+    }
+
     /// How long members needed for the rest of a load once it had ended, and what all of it cost. Where
     /// that took longer than `limit`, nobody knows what it costs.
     fn set_behind(
