@@ -205,7 +205,8 @@ pub(super) fn said(command: &Command, limit: Duration) -> Result<String> {
     let output = limited.output().with_context(|| format!("running {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
-    // By the clock: a `timeout` that has had to kill its program ends as one whose program was killed by others.
+    // By the clock: a `timeout` that has had to kill its program ends as one whose program was killed by
+    // others.
     let late = began.elapsed() >= limit && !output.status.success();
     ensure!(!late, "{command:?}: ended after {} s, its limit: {said}{error}", limit.as_secs_f64());
     ensure!(output.status.success(), "{command:?}: {said}{error}");

@@ -96,15 +96,16 @@ impl Fleet {
         within(limit, |end| self.wait_caught_up_until(self.farthest()?, end))
     }
 
-    /// How long it takes from now until these members take part, and all have what any had when they did.
-    /// Others may write meanwhile. None: longer than `limit`. An error if a member is gone.
-    pub fn rejoin(&self, members: &[usize], limit: Duration) -> Result<Option<Duration>> {
-        within(limit, |end| {
+    /// Waits until these members take part, and all have what any had when they did. Others may write
+    /// meanwhile. False: that takes longer than `limit`. An error if a member is gone.
+    pub fn rejoin(&self, members: &[usize], limit: Duration) -> Result<bool> {
+        let back = within(limit, |end| {
             self.wait_up_until(members, end)?;
             self.wait_caught_up_until(self.farthest()?, end)?;
             // Who was away may not have known that it was.
             self.wait_up_until(members, end)
-        })
+        });
+        Ok(back?.is_some())
     }
 
     fn poll<T>(&self, member: usize, end: Instant, attempt: impl Fn() -> Result<T>) -> Result<T> {

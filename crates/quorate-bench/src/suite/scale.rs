@@ -81,7 +81,8 @@ impl Test for ScaleOut {
         let here = match scale.grid {
             Grid::Full => String::new(),
             _ => format!(
-                "{} clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, 4 minutes; ",
+                "{} clients, {} rows, trials of {} s, published with up to 256 clients, 8x1000000 rows, \
+                 4 minutes; ",
                 listed(&clients(scale)),
                 scale.tables,
                 trial_time(scale).as_secs()

@@ -120,7 +120,7 @@ impl Test for Secondary {
         happen(fleet, happens, victim)?;
         let returns = matches!(happens, RESTART | JOIN);
         let limit = back_limit(site.scale.grid);
-        let back = if returns { fleet.rejoin(&[victim], limit)? } else { None };
+        let back = returns && fleet.rejoin(&[victim], limit)?;
         let done = Instant::now();
         let at = |time: Instant| (time - steady.begin()).as_secs_f64();
         let (event_s, done_s) = (at(event), at(done));
@@ -146,14 +146,14 @@ impl Test for Secondary {
         ]);
         found.curves.insert("tps".into(), curve);
         found.events.push((event_s, format!("{happens} of {node}")));
-        if back.is_some() {
-            found.figures.insert("back_to_three_s".into(), done_s - event_s);
-            found.events.push((done_s, format!("{node} is back")));
-        } else if returns {
-            found.set_not_back(limit);
+        if returns {
+            found.set_back(back.then(|| done - event), limit);
         } else {
             fleet.start_again(victim)?;
             fleet.wait_up(&[victim])?;
+        }
+        if back {
+            found.events.push((done_s, format!("{node} is back")));
         }
         fleet.wait_level(LEVEL_LIMIT)?;
         let missing = table::missing(&mut fleet.connect(victim)?, &acks.ids(), RUN)?;
