@@ -8,7 +8,9 @@
 //!
 //! Invariant: an error is in the file, durably, before this node asks the group about it and
 //! before anything above its seqno is committed. So above the base, a seqno that this data is past
-//! and that is not in the file was a success.
+//! and that is not in the file was a success. One case is not covered: the server stores the seqno
+//! of what failed before it tells of the error, and the process may end between the two
+//! (`docs/guarantees.md`, "Not promised").
 
 use crate::blocking::Mutex;
 use quorate_certify::votes::Ballot;
