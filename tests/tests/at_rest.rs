@@ -8,6 +8,7 @@ use quorate_tests::TestCluster;
 use std::fs;
 use std::os::unix::fs::{chown, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -32,6 +33,14 @@ fn shows(cluster: &TestCluster, node: u16, text: &str) -> Result<bool> {
     Ok(false)
 }
 
+/// Names of files below a folder that have this text in them.
+fn showing(folder: &Path, text: &str) -> Result<String> {
+    let output = Command::new("grep").args(["-rlaF", text]).arg(folder).output()?;
+    // 1: in none; anything above is an error.
+    ensure!(output.status.code().is_some_and(|code| code <= 1), "grep: {}", shown(&output));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 /// Rows that hold this text, written through the first node.
 fn write(cluster: &TestCluster, text: &str) -> Result<()> {
     let mut connection = cluster.connect(1)?;
@@ -53,9 +62,13 @@ fn count(cluster: &TestCluster, node: u16, text: &str) -> Result<u32> {
 fn key_file(cluster: &TestCluster) -> Result<PathBuf> {
     let path = cluster.dir.join("key");
     DiskKey::new()?.write(&path)?;
-    let server = fs::metadata(cluster.node_dir(1).join("data"))?;
-    chown(&path, Some(server.uid()), Some(server.gid()))?;
+    give_to_servers(cluster, &path)?;
     Ok(path)
+}
+
+fn give_to_servers(cluster: &TestCluster, path: &Path) -> Result<()> {
+    let server = fs::metadata(cluster.node_dir(1).join("data"))?;
+    Ok(chown(path, Some(server.uid()), Some(server.gid()))?)
 }
 
 fn with(key: &Path) -> String {
@@ -88,6 +101,46 @@ fn once_there_is_a_key_no_file_of_the_log_shows_a_row() -> Result<()> {
         ensure!(log.contains("new files are encrypted, with the key"), "node{node}: {log}");
         ensure!(log.contains("of its files are in the clear"), "node{node}: {log}");
     }
+    cluster.passed()
+}
+
+/// The server encrypts its files, and the log is encrypted: then nothing on the disk shows a row.
+#[test]
+fn beside_the_servers_own_encryption_no_file_of_the_node_shows_a_row() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let key = key_file(&cluster)?;
+    let servers_keys = cluster.dir.join("servers-keys");
+    fs::write(&servers_keys, format!("1;{}\n", "5a".repeat(32)))?;
+    give_to_servers(&cluster, &servers_keys)?;
+    cluster.quorate(&["down"])?;
+    let encrypting = format!(
+        "plugin_load_add = file_key_management\nfile_key_management_filename = {}\n\
+         innodb_encrypt_tables = FORCE\ninnodb_encrypt_log = ON\ninnodb_encryption_threads = 1\n\
+         innodb_encrypt_temporary_tables = ON\nencrypt_tmp_files = ON\nencrypt_binlog = ON",
+        servers_keys.display()
+    );
+    cluster.start(&encrypting, &["--provider-options", &with(&key)])?;
+    cluster.sql(1, "CREATE DATABASE t")?;
+    cluster.sql(1, "CREATE TABLE t.t (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(100))")?;
+    let sealed = "nobody reads that";
+    write(&cluster, sealed)?;
+    cluster.quorate(&["kill", "1", "2", "3"])?;
+    for node in cluster.all() {
+        let found = showing(&cluster.node_dir(node), sealed)?;
+        ensure!(found.is_empty(), "killed: a row is in the clear in {found}");
+    }
+    cluster.quorate(&["up"])?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
+    cluster.all().into_iter().try_for_each(|node| {
+        ensure!(count(&cluster, node, sealed)? == ROWS, "node{node}: rows are lost");
+        Ok(())
+    })?;
+    cluster.quorate(&["down"])?;
+    for node in cluster.all() {
+        let found = showing(&cluster.node_dir(node), sealed)?;
+        ensure!(found.is_empty(), "stopped: a row is in the clear in {found}");
+    }
+    cluster.quorate(&["up"])?;
     cluster.passed()
 }
 

@@ -7,7 +7,7 @@ use mysql::Conn;
 use quorate_cli::server::ProcessId;
 use quorate_tests::sysbench::{self, Load, Tables};
 use quorate_tests::{await_that, sized, TestCluster};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const TABLES: Tables = Tables { count: 4, rows: 2_000 };
 /// What a lagging server's memory may grow by beside `quorate.queue_bytes`.
@@ -29,12 +29,13 @@ fn resident(cluster: &TestCluster, node: u16) -> Result<u64> {
     Ok(kibibytes << 10)
 }
 
-fn write(cluster: &TestCluster, nodes: &[u16], seconds: u64) -> Result<()> {
+/// Transactions a second.
+fn write(cluster: &TestCluster, nodes: &[u16], seconds: u64) -> Result<f64> {
     let seconds = seconds as u32;
     let load = Load { script: "oltp_write_only", clients: 8, seconds, nodes };
     let measured = sysbench::run(cluster, TABLES, &load)?;
     println!("{:.0} transactions a second", measured.tps);
-    Ok(())
+    Ok(measured.tps)
 }
 
 #[test]
@@ -44,13 +45,13 @@ fn a_held_server_lags_in_bounded_memory_and_catches_up() -> Result<()> {
     sysbench::prepare(&cluster, TABLES, 1)?;
     let held = cluster.followers()?[0];
     let others: Vec<u16> = cluster.all().into_iter().filter(|node| *node != held).collect();
-    write(&cluster, &others, 2)?;
+    let calm = write(&cluster, &others, sized(2, 60))?;
     cluster.wait_level(&cluster.all(), Duration::from_secs(60))?;
 
     let lock = hold(&cluster, held)?;
     let before = resident(&cluster, held)?;
-    let seconds = sized(10, 120);
-    write(&cluster, &others, seconds)?;
+    let seconds = sized(10, 600);
+    let beside = write(&cluster, &others, seconds)?;
     let (queued, lag) = (
         cluster.variable::<f64>(held, "wsrep_local_recv_queue")?,
         cluster.variable::<f64>(held, "wsrep_quorate_lag_seconds")?,
@@ -60,7 +61,18 @@ fn a_held_server_lags_in_bounded_memory_and_catches_up() -> Result<()> {
     assert!(queued > 100.0 * seconds as f64, "{queued} wait");
     assert!((seconds as f64 - 1.0..seconds as f64 + 30.0).contains(&lag), "{lag} s");
     assert!(grown <= GROWTH_MAX + (1 << 20), "it grew by {grown} bytes");
+    let let_go = Instant::now();
     drop(lock);
+    cluster.wait_level(&cluster.all(), Duration::from_secs(seconds.max(120)))?;
+    let faster = seconds as f64 / let_go.elapsed().as_secs_f64();
+    println!(
+        "the others: {:.2} of what they did before; {faster:.1} x as fast replayed",
+        beside / calm
+    );
+    if sized(false, true) {
+        assert!(beside >= 0.95 * calm, "{beside} beside {calm} transactions a second");
+        assert!(faster >= 6.0, "{faster} x as fast as it was written");
+    }
     sysbench::compare(&cluster, TABLES)?;
     assert_eq!(cluster.variable::<f64>(held, "wsrep_quorate_lag_seconds")?, 0.0);
     cluster.passed()

@@ -13,8 +13,8 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "quorate-group",
         &[
-            "author depth error options redial rejected view",
-            "note order",
+            "author depth error options paced redial view",
+            "note order rejected",
             "snapshot",
             "output input",
             "forward start status",

@@ -39,6 +39,7 @@ mod options;
 mod order;
 mod orders;
 mod output;
+mod paced;
 mod read;
 mod redial;
 mod rejected;
@@ -55,7 +56,7 @@ pub use error::{memory_fault, OrderError, StartError};
 pub use feed::{Committed, Feed, Noted};
 pub use forward::{Intake, FORWARD_BYTES};
 pub use input::{Applied, AskAnswer, Input, LogRoom};
-pub use member::{Greeting, Member};
+pub use member::{AtLength, Greeting, Member};
 pub use note::{
     EventKind, EventNote, Note, NoteId, Notes, OrderNote, OrderTaken, EVENTS_MAX, NOTES_MAX,
     NOTE_BYTES_MAX,

@@ -1,9 +1,8 @@
 //! What members said that did not count: how often, by kind, and a line about it at most once a second.
 
+use crate::paced::Paced;
 use quorate_consensus::{MemberId, Objection};
 use std::collections::BTreeMap;
-
-const LINE_INTERVAL_MS: u64 = 1_000;
 
 /// Why something of a peer did not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,26 +81,22 @@ impl Cause {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Rejections {
     counts: BTreeMap<Cause, u64>,
-    told_ms: Option<u64>,
-    untold: u64,
+    lines: Paced,
+}
+
+impl Default for Rejections {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new(), lines: Paced::new(1) }
+    }
 }
 
 impl Rejections {
     /// Something of `from` did not count. The line about it, if one is due.
     pub fn note(&mut self, from: MemberId, cause: Cause, now_ms: u64) -> Option<String> {
         *self.counts.entry(cause).or_default() += 1;
-        if self.told_ms.is_some_and(|told_ms| now_ms < told_ms.saturating_add(LINE_INTERVAL_MS)) {
-            self.untold += 1;
-            return None;
-        }
-        self.told_ms = Some(now_ms);
-        let others = match std::mem::take(&mut self.untold) {
-            0 => String::new(),
-            count => format!(" ({count} more since the last line)"),
-        };
+        let others = self.lines.due(now_ms)?;
         let what = cause.what();
         Some(format!("something that member {from} said does not count: {what}{others}"))
     }

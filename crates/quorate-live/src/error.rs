@@ -30,11 +30,11 @@ pub enum GroupError {
     )]
     HttpsFile { path: PathBuf, reason: String },
     #[error(
-        "this processor lacks '{feature}', which encryption needs here. Run the node on a newer one. Or, \
+        "this processor lacks what encryption needs here ({features}). Run the node on a newer one. Or, \
          inside a network of which every host is trusted, run the group with quorate.insecure=yes, and for its \
          log take out quorate.encrypt_key_file; nothing was started"
     )]
-    TlsUnsupported { feature: &'static str },
+    TlsUnsupported { features: String },
     #[error(
         "none of the cipher suites of socket.ssl_cipher ({named}) is one of TLS 1.3, which members speak: name \
          some of {there}, or take the option out; nothing was started"

@@ -4,7 +4,7 @@ use crate::core::{Core, Hands};
 use crate::error::GroupError;
 use crate::feeding::Feeding;
 use crate::host::Observer;
-use crate::net::dial::Caller;
+use crate::net::dial::{plain_line, Caller};
 use crate::net::trust::{Credentials, OperatorId, Operators, Security, Trust};
 use crate::options::GroupOptions;
 use crate::spawn::Threads;
@@ -141,6 +141,11 @@ impl Live {
         if let Some(line) = self.hands.acceptor.complaint(who, reason) {
             self.log(LogLevel::Warn, line);
         }
+    }
+
+    /// A connection in the clear where others are encrypted.
+    pub fn warn_plain(&self, connection: &str) {
+        self.complain(&format!("node {}", self.options.name), &plain_line(connection));
     }
 
     /// What new connections stand on.

@@ -1,11 +1,13 @@
 //! From a directory to a running member.
 
-use crate::core::{mark, Answers, Asks, Core, Gate, Hands, Notices, Snapshots, StartSender};
+use crate::core::{
+    mark, Alone, Answers, Arriving, Asks, Core, Gate, Hands, Notices, Snapshots, StartSender,
+};
 use crate::error::GroupError;
 use crate::feeding::Feeding;
 use crate::host::Observer;
 use crate::live::Live;
-use crate::net::dial::{dial, Caller, DialError};
+use crate::net::dial::{dial, plain_line, Caller, DialError};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
 use crate::net::trust::{Credentials, Trust};
@@ -92,6 +94,8 @@ pub(crate) fn open(
             wal,
             log_max,
             snapshots,
+            arriving: Arriving::default(),
+            at_length: Alone::default(),
             gate: Gate::default(),
             notes: Mutex::default(),
             notices: Notices::default(),
@@ -201,7 +205,13 @@ impl Opening for Folder<'_> {
             trust: self.trust.clone(),
         };
         match dial(caller, addr, Want::Status, None) {
-            Ok(dialled) => SeedAnswer::Found(dialled.welcome.from),
+            Ok(dialled) => {
+                if dialled.plain {
+                    let line = plain_line(&format!("the connection to {addr}"));
+                    self.observer.log(LogLevel::Warn, line);
+                }
+                SeedAnswer::Found(dialled.welcome.from)
+            }
             // Nobody listens, or there is no such host (yet): the group is to be created.
             Err(DialError::Connect(error)) => {
                 if error.kind() != io::ErrorKind::ConnectionRefused {

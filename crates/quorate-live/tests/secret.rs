@@ -131,7 +131,16 @@ fn a_running_group_gets_a_secret_node_by_node() {
             proposals.push(cluster.nodes[at].propose());
             cluster.await_applied(&proposals);
             if (at, dynamic) == (0, true) {
-                assert!(cluster.nodes[0].has_line("NOT encrypted"), "plain connections are told");
+                // Both those that it makes and those that it accepts.
+                for connection in ["the connection to member", "a connection from"] {
+                    cluster.nodes[0].wait("plain connections", |node| {
+                        let lines = node.shared.lines.lock();
+                        let told = |line: &str| {
+                            line.contains(connection) && line.contains("NOT encrypted")
+                        };
+                        lines.iter().any(|(_, line)| told(line))
+                    });
+                }
             }
         }
     }

@@ -50,6 +50,7 @@ fn network(table: &Table) -> Markup {
     };
     html! {
         (page::figure(&chart))
+        p.small.faint { "A bar is the median of the rounds, its line goes to the worst one. Red: over a limit." }
         (page::scroll(html! { table {
             thead { tr {
                 th { "fault" } th.n { "rounds" } th.n { "median (limit)" } th.n { "worst (limit)" }

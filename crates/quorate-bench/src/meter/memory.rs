@@ -22,13 +22,12 @@ impl PeakMemory {
         Ok(PeakMemory { servers: fleet.members().map(watch).collect::<Result<_>>()? })
     }
 
-    /// Of the member that had most.
-    pub fn largest_bytes(&self) -> Result<u64> {
+    /// By member.
+    pub fn bytes(&self) -> Result<Vec<u64>> {
         let peak = |(member, server): (usize, &ProcessId)| {
             let peak = server.peak_memory_bytes();
             peak.with_context(|| format!("node{} has ended meanwhile", member + 1))
         };
-        let peaks: Vec<u64> = self.servers.iter().enumerate().map(peak).collect::<Result<_>>()?;
-        peaks.into_iter().max().context("no member")
+        self.servers.iter().enumerate().map(peak).collect()
     }
 }

@@ -18,12 +18,14 @@ pub use memory::PeakMemory;
 pub use network::{measure, takes};
 pub use parts::Parts;
 pub use profile::{perf_is_absent, Profile};
+pub use threads::Activity;
 
 use crate::fleet::Fleet;
 use anyhow::Result;
 use parking_lot::Mutex;
 use quorate_lab::process::{CallCount, ProcessId};
 use std::time::{Duration, Instant};
+use threads::Threads;
 
 /// What makes earlier writes durable. (Writes that are so by themselves, O_DSYNC, no server here does.)
 const SYNCS: [&str; 6] = ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync"];
@@ -49,6 +51,8 @@ pub struct Reading {
     packets: u64,
     forwarding: Duration,
     syncs: Result<u64, String>,
+    /// Threads of Quorate's library, where there are any.
+    own: Threads,
 }
 
 /// What was used between two readings, all members together.
@@ -63,6 +67,8 @@ pub struct Used {
     pub syncs: Figure,
     /// The lab's own processor time, for its network.
     pub lab_cpu_s: f64,
+    /// Of the threads of Quorate's library.
+    pub own: Option<Activity>,
 }
 
 impl Meter<'_> {
@@ -79,6 +85,8 @@ impl Meter<'_> {
         };
         // First, as it takes a while.
         let followed = self.follow();
+        let pids: Vec<i32> = self.fleet.members().filter_map(|id| self.fleet.pid(id)).collect();
+        let own = Threads::read_own(&pids)?;
         let servers: Vec<_> = self.fleet.members().map(server).collect();
         let network = self.fleet.network();
         let mut reading = Reading {
@@ -88,6 +96,7 @@ impl Meter<'_> {
             bytes: 0,
             packets: 0,
             forwarding: network.cpu_time()?,
+            own,
         };
         for from in self.fleet.members() {
             for to in self.fleet.others(from) {
@@ -140,6 +149,7 @@ impl Reading {
             packets: (later.packets - self.packets) as f64,
             syncs: same.and_then(|()| syncs()),
             lab_cpu_s: (later.forwarding - self.forwarding).as_secs_f64(),
+            own: self.own.sum_until(&later.own),
         }
     }
 }
@@ -156,6 +166,7 @@ mod tests {
             packets: 1,
             forwarding: Duration::ZERO,
             syncs,
+            own: Threads::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// The connections to other members, of which each has a name of its own.
 const SENDERS: &str = "qrt-send";
+const OWN: &str = "qrt-";
 
 /// Of all threads of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,11 +37,20 @@ pub fn names(pid: i32) -> Result<BTreeMap<i32, String>> {
 }
 
 impl Threads {
-    /// What they have used since they began.
+    /// What all have used since they began.
     pub fn read(pids: &[i32]) -> Result<Threads> {
+        Threads::read_of(pids, |_| true)
+    }
+
+    /// Those of Quorate's library, which has no name for the threads of clients.
+    pub fn read_own(pids: &[i32]) -> Result<Threads> {
+        Threads::read_of(pids, |name| name.starts_with(OWN))
+    }
+
+    fn read_of(pids: &[i32], wanted: impl Fn(&str) -> bool) -> Result<Threads> {
         let mut threads = BTreeMap::new();
         for pid in pids {
-            for (thread, name) in names(*pid)? {
+            for (thread, name) in names(*pid)?.into_iter().filter(|(_, name)| wanted(name)) {
                 let folder = format!("/proc/{pid}/task/{thread}");
                 let file = |name: &str| fs::read_to_string(format!("{folder}/{name}"));
                 let (Ok(times), Ok(status)) = (file("schedstat"), file("status")) else { continue };
@@ -64,6 +74,15 @@ impl Threads {
             sum.preempted += after.preempted.saturating_sub(before.preempted);
         }
         used
+    }
+
+    /// The same in sum; none if there are no threads.
+    pub fn sum_until(&self, later: &Threads) -> Option<Activity> {
+        self.until(later).into_values().reduce(|sum, used| Activity {
+            cpu: sum.cpu + used.cpu,
+            sleeps: sum.sleeps + used.sleeps,
+            preempted: sum.preempted + used.preempted,
+        })
     }
 }
 
@@ -97,9 +116,13 @@ mod tests {
             Threads::read(&pid).unwrap()
         };
         let worker = std::thread::Builder::new().name("qrt-send-abc".into()).spawn(work).unwrap();
-        let used = before.until(&worker.join().unwrap());
+        let after = worker.join().unwrap();
+        let used = before.until(&after);
         let worker = used[SENDERS];
         assert!(worker.cpu > Duration::from_millis(1) && worker.sleeps >= 5, "{used:?}");
+        let sum = before.sum_until(&after).unwrap();
+        assert!(sum.cpu >= worker.cpu && sum.sleeps >= worker.sleeps, "{sum:?}");
+        assert_eq!(before.sum_until(&Threads::default()), None);
     }
 
     #[test]

@@ -66,11 +66,20 @@ pub const FIGURES: &[Figure] = &[
     figure("wake_us", "Commit: wake-ups", "µs", Lower, 0),
     figure("wakeups_per_trx", "Wake-ups, all nodes", "wake-ups/transaction", Lower, 1),
     figure("switches_per_trx", "Context switches, all nodes", "switches/transaction", Lower, 1),
+    figure("own_cpu_us_per_trx", "CPU of Quorate's own threads", "µs/transaction", Lower, 0),
+    figure(
+        "own_switches_per_trx",
+        "Context switches of Quorate's own threads",
+        "switches/transaction",
+        Lower,
+        1,
+    ),
     figure("large_s", "Time of the large transaction", "s", Lower, 1),
     figure("gap_s", "Longest gap", "s", Lower, 2),
     figure("primary_gap_s", "Longest gap at the primary", "s", Lower, 2),
     figure("small_failed", "Small transactions that failed", "", Lower, 0),
     figure("memory_mb", "Memory of the largest node", "MB", Lower, 0),
+    figure("primary_memory_mb", "Memory of the primary", "MB", Lower, 0),
     figure("goodput_tps", "Goodput", "transactions/s", Higher, 0),
     figure("cert_failures", "Certification failures", "", Lower, 0),
 ];
@@ -95,8 +104,10 @@ pub const COSTS: &[&str] = &["cpu_us_per_trx", "net_bytes_per_trx", "syncs_per_t
 /// What the lab itself adds to that: the processors that carry the packets are those of the nodes.
 pub const LAB: &[&str] = &["packets_per_trx", "lab_us_per_trx"];
 
-/// How often threads sleep and are woken, or make room: known of what was profiled.
-pub const SWITCHES: &[&str] = &["wakeups_per_trx", "switches_per_trx"];
+/// How often threads sleep and are woken, or make room: of all threads where that was profiled, of Quorate's own
+/// wherever costs are.
+pub const SWITCHES: &[&str] =
+    &["wakeups_per_trx", "switches_per_trx", "own_cpu_us_per_trx", "own_switches_per_trx"];
 
 /// The figure of that name.
 pub fn named(name: &str) -> Option<&'static Figure> {

@@ -191,9 +191,10 @@ impl PartialOrd for Place {
     }
 }
 
-/// Of `10 MB`, `1 GB`.
+/// Of `10 MB`, `1 GB`, `1 GB of something`.
 pub fn size_bytes(load: &str) -> Option<usize> {
-    let (number, unit) = load.split_once(' ')?;
+    let mut words = load.split(' ');
+    let (number, unit) = (words.next()?, words.next()?);
     let unit = match unit {
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
@@ -261,9 +262,9 @@ mod tests {
     #[test]
     fn loads_that_name_a_size_are_in_its_order() {
         let place = |load: &str| Place { load: load.into(), ..Place::default() };
-        let mut places = ["1 GB", "100 MB", "threshold 100", "10 MB"].map(place);
+        let mut places = ["1 GB", "100 MB of x", "100 MB", "threshold 100", "10 MB"].map(place);
         places.sort();
-        assert_eq!(places, ["threshold 100", "10 MB", "100 MB", "1 GB"].map(place));
+        assert_eq!(places, ["threshold 100", "10 MB", "100 MB", "100 MB of x", "1 GB"].map(place));
     }
 
     #[test]

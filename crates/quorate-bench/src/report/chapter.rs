@@ -10,6 +10,8 @@ pub struct Chapter {
     pub title: &'static str,
     /// What is done.
     pub what: &'static str,
+    /// Where the clients are connected.
+    pub clients: &'static str,
     /// The figure by which systems are compared. None: they are by a fact.
     pub main: Option<&'static str>,
     /// What else is shown, besides the costs.
@@ -42,6 +44,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Throughput by clients and networks",
         what: "sysbench, clients beside the primary. The throughput is what the clients see; beside it stands how long \
                the members need for the rest once the load has ended.",
+        clients: "at the primary",
         main: Some("tps"),
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
@@ -51,6 +54,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Steadiness",
         what: "Throughput of each second but the first under one steady load, with clients at the primary and \
                spread over all members that take writes.",
+        clients: "at the primary, or spread over all members",
         main: Some("cv_percent"),
         beside: &["worst_over_median", "tps", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverTime,
@@ -59,6 +63,7 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "failover",
         title: "Loss of the primary",
         what: "The primary is killed, stopped or cut off, idle and under load.",
+        clients: "at the primary, then at whoever answers",
         main: Some("write_again_s"),
         beside: &["detect_s", "back_to_three_s"],
         drawn: Bars,
@@ -66,7 +71,9 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "secondary",
         title: "Loss and return of a secondary",
-        what: "A secondary is killed at second 10 and comes back; one is stopped; an empty one joins.",
+        what: "A secondary is killed (at second 10; in the quick grid at second 3); one that was killed is started; one is \
+               stopped; an empty one joins.",
+        clients: "at the primary",
         main: Some("dip_s"),
         beside: &["dip_depth_percent", "gap_s", "back_to_three_s", "tps"],
         drawn: OverTime,
@@ -76,6 +83,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Is what was committed kept?",
         what: "Followers are held before they apply, the primary commits one row and is lost for good, \
                followers crash one after the other and come back.",
+        clients: "at the primary",
         main: None,
         beside: &[],
         drawn: No,
@@ -84,6 +92,7 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "replay",
         title: "How far replicas are behind",
         what: "A load of a given length, with replicas that apply, and with applying held back and let go.",
+        clients: "at the primary",
         main: Some("replay_s"),
         beside: &["lag_p50_ms", "lag_p99_ms", "lag_max_ms", "apply_over_write", "tps", CONFLICTS],
         drawn: Bars,
@@ -92,6 +101,7 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "scale",
         title: "More members",
         what: "The best rate at which no member's lag grows.",
+        clients: "at the primary",
         main: Some("best_tps"),
         beside: &["trx_per_cpu_s", "avg_ms", CONFLICTS],
         drawn: OverMembers,
@@ -100,6 +110,7 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "tpcc",
         title: "TPC-C",
         what: "32 clients at the primary; a history table with a key.",
+        clients: "at the primary",
         main: Some("tps"),
         beside: &["transactions", "tpm", "avg_ms", "replica_elapsed_s", "replica_tps", CONFLICTS],
         drawn: Bars,
@@ -109,6 +120,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Where the time of a commit goes",
         what: "One client, from the leader, from a near member and from a far one. The parts are medians of \
                commits that the kernel traced; the own log is synced while the others answer.",
+        clients: "where the load says",
         main: Some("commit_us"),
         beside: COMMIT_PARTS,
         drawn: Parts,
@@ -117,8 +129,9 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "large",
         title: "Large transactions beside small ones",
         what: "One large transaction while small ones go on.",
+        clients: "spread over all members that take writes",
         main: Some("primary_gap_s"),
-        beside: &["gap_s", "large_s", "p99_ms", "small_failed", "memory_mb"],
+        beside: &["gap_s", "large_s", "p99_ms", "small_failed", "primary_memory_mb", "memory_mb"],
         drawn: Bars,
     },
     Chapter {
@@ -126,6 +139,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "What the sync of the log costs",
         what: "Systems in which the group has a log: as they are, and with all syncs of the servers taken away from \
                outside.",
+        clients: "at the primary",
         main: Some("tps"),
         beside: &["avg_ms", "p95_ms", BEHIND, CONFLICTS],
         drawn: OverClients,
@@ -135,6 +149,7 @@ pub const CHAPTERS: &[Chapter] = &[
         title: "Writes to the same rows everywhere",
         what: "Clients of all members that take writes update the same hot rows. With a single primary, all are \
                clients of that, and wait for each other's locks.",
+        clients: "spread over all members that take writes",
         main: Some("goodput_tps"),
         beside: &["cert_failures", "avg_ms"],
         drawn: Bars,
@@ -143,6 +158,7 @@ pub const CHAPTERS: &[Chapter] = &[
         test: "flow",
         title: "A slow secondary",
         what: "Thresholds of flow control, where a system has it.",
+        clients: "at the primary",
         main: Some("tps"),
         beside: &["worst_tps", "lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
         drawn: Bars,

@@ -71,6 +71,7 @@ pub(super) fn markdown(told: &Told) -> String {
     for chapter in told.chapters() {
         let judgement = judge(chapter.test, &told.summary);
         let _ = writeln!(text, "\n## {}: {}\n", chapter.test, chapter.title);
+        let _ = writeln!(text, "{}\n", told.stage(chapter));
         if !judgement.published.is_empty() {
             let _ = writeln!(text, "Published: {}", judgement.published);
         }
@@ -82,7 +83,8 @@ pub(super) fn markdown(told: &Told) -> String {
         if let Some(differs) = told.differs(chapter) {
             let _ = writeln!(text, "\nOtherwise than published: {differs}.");
         }
-        text += &markdown_table(&caption(chapter), &table(told, chapter));
+        text +=
+            &markdown_table(&caption(chapter), &table(told, chapter, |system| told.title(system)));
         let costs = costs(told, chapter);
         if !costs.1.is_empty() {
             text += &markdown_table("What a transaction costs, all nodes together", &costs);
@@ -137,9 +139,9 @@ fn caption(chapter: &Chapter) -> String {
 }
 
 /// Of the compared figure: head and rows.
-fn table(told: &Told, chapter: &Chapter) -> Table {
+fn table(told: &Told, chapter: &Chapter, named: impl Fn(&str) -> String) -> Table {
     let grid = Grid::new(chapter, &told.summary, &told.order);
-    let systems = grid.systems.iter().map(|system| told.title(system));
+    let systems = grid.systems.iter().map(|system| named(system));
     let head = [String::new()].into_iter().chain(systems).collect();
     let words = |entry: &Entry| {
         let mut words = entry.words_with_spread(chapter.main());
@@ -161,7 +163,8 @@ pub(super) fn terminal(told: &Told) -> String {
     let overall = Overall::of(told);
     let mut text = String::new();
     for chapter in told.chapters() {
-        let (head, rows) = table(told, chapter);
+        // Titles would make it wider than terminals are.
+        let (head, rows) = table(told, chapter, str::to_owned);
         let left_out = rows.len().saturating_sub(ROWS_SHOWN);
         let mut lines = vec![head];
         lines.extend(rows.into_iter().take(ROWS_SHOWN));
@@ -169,6 +172,7 @@ pub(super) fn terminal(told: &Told) -> String {
             |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..lines[0].len()).map(width).collect();
         let _ = writeln!(text, "{}: {}", chapter.test, caption(chapter));
+        let _ = writeln!(text, "  {}", told.stage(chapter));
         for line in &lines {
             let _ = write!(text, "  {:<width$}", line[0], width = widths[0]);
             for (cell, width) in line.iter().zip(&widths).skip(1) {

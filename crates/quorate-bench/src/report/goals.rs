@@ -316,6 +316,6 @@ mod tests {
         let told = told(&results);
         let [(_, even, true), (_, gap, false)] = &told[..] else { panic!("{told:?}") };
         assert_eq!(even, "1.20× with 1 client");
-        assert_eq!(gap, "at 1 of 2 points; highest 0.30 s with 8 clients");
+        assert_eq!(gap, "at 1 of 2 points; highest 0.300 s with 8 clients");
     }
 }

@@ -135,6 +135,28 @@ impl<'a> Told<'a> {
         title.unwrap_or_else(|| system.to_owned())
     }
 
+    /// Where the clients of a test were, who led, and whose members encrypt what they say to each other.
+    fn stage(&self, chapter: &Chapter) -> String {
+        let cells = self.results.cells.iter().filter(|cell| cell.place.test == chapter.test);
+        let primaries: BTreeSet<&str> = cells.filter_map(|cell| cell.primary.as_deref()).collect();
+        let primaries: Vec<&str> = primaries.into_iter().collect();
+        let here = self.systems(chapter.test);
+        let setups = self.results.run.systems.iter();
+        let encrypted: Vec<String> = setups
+            .filter(|setup| setup.encrypted && here.contains(&setup.name))
+            .map(|setup| self.title(&setup.name))
+            .collect();
+        let encrypted = match &encrypted[..] {
+            [] => "by nobody".to_owned(),
+            all => format!("by {} alone", all.join(", ")),
+        };
+        format!(
+            "Clients: {}. Primary: {}. Connections between members are encrypted {encrypted}.",
+            chapter.clients,
+            primaries.join(", ")
+        )
+    }
+
     /// Tests that have cells.
     fn chapters(&self) -> impl Iterator<Item = &'static Chapter> + '_ {
         CHAPTERS.iter().filter(|chapter| self.summary.places(chapter.test).next().is_some())
@@ -172,6 +194,7 @@ impl<'a> Told<'a> {
     fn chapter(&self, chapter: &Chapter) -> Markup {
         html! {
             p { (chapter.what) }
+            p.small.faint { (self.stage(chapter)) }
             (verdict::of_chapter(self, chapter))
             (charts::charts(self, chapter))
             (tables::tables(self, chapter))

@@ -5,7 +5,7 @@ use super::grid::{Entry, Grid};
 use super::standing::{times, Side};
 use super::Told;
 use crate::published::{rows_at, Row};
-use crate::record::figure::{self, Figure, COSTS};
+use crate::record::figure::{self, Figure, COSTS, FIGURES};
 use crate::record::{Place, Spread};
 use maud::{html, Markup};
 use quorate_report::page::{self, Tone};
@@ -142,9 +142,12 @@ fn costs(told: &Told, chapter: &Chapter) -> Markup {
     html! { h3 { "What a transaction costs, all nodes together" } (page::scroll(table)) }
 }
 
-/// Every figure that any cell has, medians only.
+/// Every figure that any cell has, those of the chapter first.
 fn everything(told: &Told, chapter: &Chapter) -> Markup {
-    let figures = measured(told, chapter, chapter.figures());
+    let of_chapter: Vec<&Figure> = chapter.figures().collect();
+    let known = |figure: &&Figure| of_chapter.iter().any(|of| of.name == figure.name);
+    let others = FIGURES.iter().filter(|figure| !known(figure));
+    let figures = measured(told, chapter, of_chapter.iter().copied().chain(others));
     if figures.is_empty() {
         return Markup::default();
     }
@@ -160,7 +163,7 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
             td { (primary(told, place, &system)) }
             @for figure in &figures {
                 td.n { @if let Some(spread) = told.summary.figure(place, &system, figure.name) {
-                    (figure.show(spread.median))
+                    (figure.show(spread.median)) (ranged(told, chapter, &spread, figure))
                 } }
             }
             td { (also(told, place, &system)) }

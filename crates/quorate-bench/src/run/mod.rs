@@ -13,7 +13,7 @@ pub use build::build_id;
 
 use crate::meter;
 use crate::plan::{self, Grid, Step, Visit};
-use crate::record::{Key, Place, Results, Run, Settings, Store};
+use crate::record::{Cell, Key, Place, Results, Run, Settings, Store};
 use crate::suite::{self, Scale, Test};
 use crate::system::System;
 use anyhow::{ensure, Context, Result};
@@ -90,6 +90,12 @@ impl Wish {
         let is_wanted = |key: &Key| !done.contains(key) && self.is_for(&key.1, &key.0);
         let worth = if self.reuse { Duration::ZERO } else { WORTH };
         plan::lay_out(&asked, (&systems, &networks), 1..=self.rounds, worth, is_wanted)
+    }
+
+    /// Whether nothing of what is asked for now is missing in a cell.
+    fn has_all(&self, cell: &Cell) -> bool {
+        let of_cell = |test: &&&dyn Test| test.name() == cell.place.test;
+        self.tests.iter().find(of_cell).is_none_or(|test| test.has_all(cell, &self.scale))
     }
 
     /// An error if there is no cell at all.
@@ -172,6 +178,9 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
             format!("{folder} has other figures, and nothing was measured: {ELSEWHERE}")
         })?;
         done = former.done();
+        for cell in former.cells.iter().filter(|cell| !wish.has_all(cell)) {
+            done.remove(&cell.key());
+        }
         *run = run.clone().after(former.run);
     }
     let mut store = Store::open(folder, run)?;

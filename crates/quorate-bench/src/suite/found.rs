@@ -85,6 +85,12 @@ impl Found {
             ("packets_per_trx", each(used.packets)),
             ("lab_us_per_trx", each(used.lab_cpu_s * 1e6)),
         ]);
+        if let Some(own) = used.own {
+            self.set([
+                ("own_cpu_us_per_trx", each(own.cpu.as_secs_f64() * 1e6)),
+                ("own_switches_per_trx", each((own.sleeps + own.preempted) as f64)),
+            ]);
+        }
         let cpu = used.cpu_s.clone().map(|seconds| seconds * 1e6);
         for (name, sum) in [("cpu_us_per_trx", cpu), ("syncs_per_trx", used.syncs.clone())] {
             match sum {
@@ -133,6 +139,7 @@ fn at_shares<const N: usize>(mut times: Vec<Duration>, shares: [f64; N]) -> Opti
 mod tests {
     use super::*;
     use crate::drive::sysbench::CATCH_UP_LIMIT;
+    use crate::meter::Activity;
 
     fn ms(times: impl IntoIterator<Item = u64>) -> Vec<Duration> {
         times.into_iter().map(Duration::from_millis).collect()
@@ -155,6 +162,7 @@ mod tests {
             packets: 4e3,
             syncs: Err("no tracing".into()),
             lab_cpu_s: 0.5,
+            own: Some(Activity { cpu: Duration::from_millis(2), sleeps: 30, preempted: 10 }),
         }
     }
 
@@ -178,6 +186,7 @@ mod tests {
         assert_eq!((figure("behind_s"), figure("conflicts_per_1000_trx")), (2.5, 5.0));
         assert_eq!((figure("cpu_us_per_trx"), figure("lab_us_per_trx")), (2000.0, 500.0));
         assert_eq!((figure("net_bytes_per_trx"), figure("packets_per_trx")), (500.0, 4.0));
+        assert_eq!((figure("own_cpu_us_per_trx"), figure("own_switches_per_trx")), (2.0, 0.04));
         assert_eq!(found.facts["syncs_per_trx"], "no tracing");
 
         let mut late = Found::default();

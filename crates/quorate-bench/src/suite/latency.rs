@@ -4,7 +4,7 @@ use super::{grid, Found, Scale, Site, Test};
 use crate::drive::commits::{self, Commits};
 use crate::meter::{Meter, Parts, Profile};
 use crate::plan::{Grid, Point};
-use crate::record::Place;
+use crate::record::{Cell, Place};
 use crate::system::System;
 use anyhow::{Context, Result};
 use quorate_lab::net::Topology;
@@ -17,6 +17,8 @@ pub struct Latency;
 const PRIMARY: &str = "primary";
 const NEAR: &str = "near member";
 const FAR: &str = "far member";
+/// What only a profile tells.
+const PROFILED: &str = "wakeups_per_trx";
 const LEVEL_LIMIT: Duration = Duration::from_secs(60);
 /// What is traced makes a commit slower, so it is a run of its own: so many commits, or as long.
 const TRACED: usize = 200;
@@ -64,6 +66,10 @@ impl Test for Latency {
 
     fn is_for(&self, system: &dyn System, place: &Place) -> bool {
         place.load == PRIMARY || system.is_multi_primary()
+    }
+
+    fn has_all(&self, cell: &Cell, scale: &Scale) -> bool {
+        scale.profiles.is_none() || cell.figures.contains_key(PROFILED)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
@@ -135,7 +141,7 @@ fn profile(
     let seen = profile.end()?;
     let (sleeps, preempted) = seen.switches();
     let each = |number: u64| number as f64 / count as f64;
-    found.set([("wakeups_per_trx", each(sleeps)), ("switches_per_trx", each(sleeps + preempted))]);
+    found.set([(PROFILED, each(sleeps)), ("switches_per_trx", each(sleeps + preempted))]);
     found.facts.insert("CPU".into(), seen.line());
     let system = site.fleet.system().name();
     let name = format!("{} {} {system} {}", place.network, place.load, site.round);

@@ -22,7 +22,7 @@ use crate::drive::sysbench::{self, Load, Tables, CATCH_UP_LIMIT};
 use crate::fleet::Fleet;
 use crate::meter::Meter;
 use crate::plan::{Asked, Grid, Point};
-use crate::record::Place;
+use crate::record::{Cell, Place};
 use crate::system::System;
 use anyhow::{bail, Result};
 use quorate_lab::net::Topology;
@@ -92,6 +92,11 @@ pub trait Test: Sync {
 
     /// Whether a system can do what is done at a place; it has no cell there if not.
     fn is_for(&self, _system: &dyn System, _place: &Place) -> bool {
+        true
+    }
+
+    /// Whether a cell of an earlier run has what this one is to have.
+    fn has_all(&self, _cell: &Cell, _scale: &Scale) -> bool {
         true
     }
 

@@ -5,14 +5,26 @@
 
 mod invented;
 
+use quorate_bench::record::Results;
 use quorate_bench::report;
 use quorate_report::browser::{Browser, View};
 use std::path::Path;
 
 #[test]
 fn a_report_of_every_test_can_be_read_everywhere() {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
-    report::write(&invented::results(), &out).unwrap();
+    can_be_read_everywhere(&invented::results(), "report");
+}
+
+/// As it is drawn now; with the names, settings and failures that real systems have.
+#[test]
+fn the_report_of_a_whole_run_can_be_read_everywhere() {
+    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
+    can_be_read_everywhere(&Results::read(&run).unwrap(), "benchmarks");
+}
+
+fn can_be_read_everywhere(results: &Results, name: &str) {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    report::write(results, &out).unwrap();
     let page = out.join("report.html");
     let mut browser = Browser::start().unwrap();
     let mut wrong = Vec::new();

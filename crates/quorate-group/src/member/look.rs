@@ -10,6 +10,16 @@ use quorate_consensus::level::LEVEL_MIN;
 use quorate_consensus::{Charter, MemberId, MemberInfo, MemberRole, Status};
 use quorate_wire::PeerIdentity;
 
+/// Whether somebody may send a long packet: such ones are kept in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtLength {
+    /// A member, or who leads, of whose admission this one may not have heard.
+    Yes,
+    /// This member knows nobody, so it may be anybody who leads.
+    OneAtATime,
+    No,
+}
+
 impl Member {
     pub fn id(&self) -> MemberId {
         self.driver.id
@@ -38,11 +48,21 @@ impl Member {
         self.driver.due = true;
     }
 
-    /// Whether `from` may have much to say: a member, or who leads, of whose admission this one may not have
-    /// heard. And everybody, as long as this one knows nobody.
-    pub fn hears_at_length(&self, from: MemberId) -> bool {
+    /// Whether `from` may have much to say.
+    pub fn hears_at_length(&self, from: MemberId) -> AtLength {
         let driver = &self.driver;
-        driver.config.members.is_empty() || driver.is_member(from) || driver.leader() == Some(from)
+        if driver.is_member(from) || driver.leader() == Some(from) {
+            AtLength::Yes
+        } else if driver.config.members.is_empty() {
+            AtLength::OneAtATime
+        } else {
+            AtLength::No
+        }
+    }
+
+    /// Whether `id` is a member, in the configuration in force or, while that changes, in the one before.
+    pub fn is_member(&self, id: MemberId) -> bool {
+        self.driver.is_member(id)
     }
 
     pub fn is_isolated(&self) -> bool {

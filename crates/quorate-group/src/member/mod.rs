@@ -7,11 +7,14 @@
 
 mod greet;
 mod housekeeping;
+mod lines;
 mod look;
 mod snapshots;
 
 pub use greet::Greeting;
+pub use look::AtLength;
 
+use self::lines::Lines;
 use crate::alone::Alone;
 use crate::driver::{Driver, Own};
 use crate::error::{OrderError, StartError};
@@ -48,6 +51,7 @@ pub struct Member {
     contact: Contact,
     disk: DiskWatch,
     room: RoomWatch,
+    lines: Lines,
     log_room: LogRoom,
     stand_still: StandStill,
     /// What the log was last told of how much this member is needed.
@@ -101,6 +105,7 @@ impl Member {
             contact: Contact::new(now_ms),
             disk: DiskWatch::new(now_ms),
             room: RoomWatch::default(),
+            lines: Lines::default(),
             log_room: LogRoom::Enough,
             stand_still: StandStill::default(),
             needed: None,
@@ -179,7 +184,7 @@ impl Member {
     }
 
     fn dispatch(&mut self, input: Input, out: &mut Output) {
-        let Self { driver, views, .. } = self;
+        let Self { driver, views, lines, .. } = self;
         match input {
             Input::Tick { unix_ms } => {
                 driver.set_clock(unix_ms);
@@ -195,7 +200,12 @@ impl Member {
             Input::Disconnected(peer) => {
                 driver.peers.disconnected(peer, driver.now_ms);
                 if !driver.closed {
-                    out.log(LogLevel::Info, format!("connection to member {peer} lost"));
+                    lines.connection(
+                        peer,
+                        format!("connection to member {peer} lost"),
+                        driver,
+                        out,
+                    );
                 }
                 driver.due = true;
             }
@@ -318,13 +328,13 @@ impl Member {
     }
 
     fn connected(&mut self, identity: PeerIdentity, out: &mut Output) {
-        let driver = &mut self.driver;
+        let Self { driver, lines, .. } = self;
         let peer = identity.member;
         if driver.check_key(&identity).is_err() {
             // Its key became known after it was welcome.
             return out.links.push(Link::Break(peer));
         }
-        out.log(LogLevel::Info, format!("connected to member {peer}"));
+        lines.connection(peer, format!("connected to member {peer}"), driver, out);
         driver.peers.connected(identity, driver.now_ms, out);
         driver.ignore_refusal(Event::Connected(peer), out);
         if driver.leadership.leader == Some(peer) {

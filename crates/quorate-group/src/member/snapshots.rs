@@ -82,25 +82,22 @@ impl Member {
 
     /// Whether a message is not to be looked at while a snapshot is being written. Its sender asks
     /// again, or its operator does.
-    pub(super) fn comes_too_early(&self, message: &Message, out: &mut Output) -> bool {
-        let arrivals = &self.driver.arrivals;
+    pub(super) fn comes_too_early(&mut self, message: &Message, out: &mut Output) -> bool {
+        let Self { driver, lines, .. } = self;
+        let arrivals = &driver.arrivals;
         match message.body {
             // Entries after it would only be refused now, and the leader would send the log from its
             // beginning instead.
             MessageBody::Append { prev, .. } => {
-                prev.index > self.driver.last().index
+                prev.index > driver.last().index
                     && arrivals.any(|received| {
                         (message.from, message.term) == (received.from, received.term)
                     })
             }
             MessageBody::ForcedVote { .. } => {
-                let reason = self.driver.cannot_keep();
+                let reason = driver.cannot_keep();
                 if let Some(reason) = reason {
-                    let line = format!(
-                        "member {} wants to go on without those that are lost: not answered: {reason}",
-                        message.from
-                    );
-                    out.log(LogLevel::Warn, line);
+                    lines.not_kept(message.from, reason, driver.now_ms, out);
                 }
                 reason.is_some()
             }

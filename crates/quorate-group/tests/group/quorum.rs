@@ -1,6 +1,7 @@
 use crate::world::World;
-use quorate_consensus::{LogPosition, SnapshotMeta};
+use quorate_consensus::{LogPosition, Message, MessageBody, SnapshotMeta};
 use quorate_group::{Input, Order, OrderError, Received};
+use quorate_wire::Packet;
 
 #[test]
 fn a_dead_leader_is_replaced_and_its_followers_proposals_are_kept() {
@@ -255,6 +256,18 @@ fn who_has_commits_that_its_log_lost_has_no_part_in_giving_up_a_majority() {
     }
     let lines = &world.nodes[one].lines;
     assert!(lines.iter().any(|line| line.contains("not answered: its database")), "{lines:?}");
+    // Whoever asks again and again fills no log.
+    let told = |world: &World| {
+        world.nodes[one].lines.iter().filter(|line| line.contains("not answered")).count()
+    };
+    let before = told(&world);
+    let (from, to) = (world.nodes[other].id, world.nodes[one].id);
+    let body = MessageBody::ForcedVote { last: LogPosition::default() };
+    let packet = Packet::Consensus(Message { from, to, term: 1, body });
+    for _ in 0..1_000 {
+        world.step(one, Input::Packet { from, packet: packet.clone() });
+    }
+    assert!(told(&world) <= before + 1, "{} lines", told(&world) - before);
     world.step(one, Input::Unlogged(false));
     world.order(other, order(), 5_000).unwrap();
     world.await_view(&[one.min(other), one.max(other)]);

@@ -1,6 +1,6 @@
 //! What the machine's output is carried out with.
 
-use super::{Answers, Asks, Gate, Notices, Snapshots};
+use super::{Alone, Answers, Arriving, Asks, Gate, Notices, Snapshots};
 use crate::net::listener::Acceptor;
 use crate::net::peer::Peer;
 use parking_lot::Mutex;
@@ -24,6 +24,9 @@ pub(crate) struct Hands {
     /// Bytes that the log is to have at most.
     pub log_max: u64,
     pub snapshots: Snapshots,
+    pub arriving: Arriving,
+    /// Who sends a long packet to this member, of those that it does not know.
+    pub at_length: Alone,
     pub gate: Gate,
     /// Of events and operators' orders, as the state machine has passed them.
     pub notes: Mutex<Notes>,

@@ -12,7 +12,9 @@
 //! Lock order: the machine → (an outbox | intake | gate | notices | answers | jobs of a thread); a
 //! peer's writer before its outbox. No two others are held together.
 
+mod alone;
 mod answers;
+mod arriving;
 mod asks;
 mod carry;
 mod gate;
@@ -22,7 +24,9 @@ pub(crate) mod mark;
 mod notices;
 mod snapshots;
 
+pub(crate) use alone::Alone;
 pub(crate) use answers::Answers;
+pub(crate) use arriving::Arriving;
 pub(crate) use asks::Asks;
 pub(crate) use gate::{Gate, Next};
 pub(crate) use hands::{Hands, StartSender};

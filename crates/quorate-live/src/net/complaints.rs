@@ -45,9 +45,60 @@ impl Complaints {
     }
 }
 
+/// Between two lines about one peer that cannot be reached.
+const PEER_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Lines about one peer that cannot be reached: each reason once until it is reached, not at each attempt. Its
+/// attempts, and some of the words in the reasons, are the peer's.
+#[derive(Default)]
+pub(crate) struct Unreached {
+    told: Vec<String>,
+    last: Option<Instant>,
+}
+
+impl Unreached {
+    pub fn is_due(&mut self, reason: &str, now: Instant) -> bool {
+        let is_fresh = self.last.is_some_and(|last| now.duration_since(last) < PEER_INTERVAL);
+        if is_fresh || self.told.iter().any(|told| told == reason) {
+            return false;
+        }
+        if self.told.len() >= REASONS_MAX {
+            self.told.clear();
+        }
+        self.told.push(reason.to_owned());
+        self.last = Some(now);
+        true
+    }
+
+    pub fn reached(&mut self) {
+        self.told.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_reason_why_a_peer_is_not_reached_is_told_once() {
+        let mut unreached = Unreached::default();
+        let now = Instant::now();
+        let told = |unreached: &mut Unreached, seconds| {
+            let now = now + Duration::from_secs(seconds);
+            let due = |reason: &&str| unreached.is_due(reason, now);
+            ["refused", "no route"].into_iter().filter(due).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&mut unreached, 0), ["refused"], "one a second");
+        assert_eq!(told(&mut unreached, 1), ["no route"]);
+        assert_eq!(told(&mut unreached, 2), Vec::<&str>::new());
+        unreached.reached();
+        assert_eq!(told(&mut unreached, 3), ["refused"]);
+        let made_up = (0..100_000).filter(|ms| {
+            unreached.is_due(&ms.to_string(), now + Duration::from_millis(4_000 + ms))
+        });
+        assert_eq!(made_up.count(), 100);
+        assert!(unreached.told.len() <= REASONS_MAX);
+    }
 
     #[test]
     fn noise_about_one_thing_does_not_hide_another() {

@@ -42,8 +42,8 @@ pub(crate) enum DialError {
 pub(crate) struct Dialled {
     pub reader: FrameReader<Channel>,
     pub welcome: Welcome,
-    /// The other side encrypts nothing, and that is allowed: why it is plain.
-    pub plain: Option<String>,
+    /// The other side encrypts nothing, and this one does; it is allowed.
+    pub plain: bool,
     /// What was in force when it was dialled.
     pub trust: Arc<Trust>,
 }
@@ -78,9 +78,9 @@ pub(crate) fn dial(
     let tls = caller.trust.tls.as_ref();
     match attempt(&caller, addr, want, expects, tls) {
         // It is not switched over yet.
-        Err(DialError::Unencrypted(reason)) if caller.trust.dynamic => {
+        Err(DialError::Unencrypted(_)) if caller.trust.dynamic => {
             let dialled = attempt(&caller, addr, want, expects, None)?;
-            Ok(Dialled { plain: Some(reason), ..dialled })
+            Ok(Dialled { plain: true, ..dialled })
         }
         other => other,
     }
@@ -118,7 +118,7 @@ fn attempt(
     match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(mut welcome) => {
             welcome.from.key = reader.stream().peer();
-            Ok(Dialled { reader, welcome, plain: None, trust: caller.trust.clone() })
+            Ok(Dialled { reader, welcome, plain: false, trust: caller.trust.clone() })
         }
         Packet::Refuse(refusal) => Err(DialError::Refused { refusal, key: reader.stream().peer() }),
         other => {
@@ -144,6 +144,14 @@ fn unencrypted(plain: Channel, what: &str) -> DialError {
         }
         _ => DialError::Handshake(io::Error::other(format!("{what}, and this node does"))),
     }
+}
+
+/// What is allowed for a while must not be forgotten.
+pub(crate) fn plain_line(connection: &str) -> String {
+    format!(
+        "{connection} is NOT encrypted, which socket.dynamic=yes allows. Take socket.dynamic out when all \
+         nodes are switched over"
+    )
 }
 
 pub(crate) fn write_packet(channel: &mut Channel, packet: &Packet) -> io::Result<()> {

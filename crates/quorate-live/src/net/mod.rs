@@ -12,7 +12,7 @@
 
 pub(crate) mod allowed;
 pub(crate) mod channel;
-mod complaints;
+pub(crate) mod complaints;
 pub(crate) mod connections;
 pub(crate) mod dial;
 pub(crate) mod listener;

@@ -17,6 +17,9 @@ pub(crate) fn run(live: &Live) {
 
 fn answer(live: &Live, ask: &Ask) -> Result<AskAnswer, DialError> {
     let mut dialled = dial(live.caller(), &ask.addr, Want::Join, None)?;
+    if dialled.plain {
+        live.warn_plain(&format!("the connection to {}, which is asked for admission,", ask.addr));
+    }
     let from = dialled.welcome.from.clone();
     if from.member == live.id {
         let reason = "it says that it is this member itself".to_owned();

@@ -8,7 +8,7 @@ use crate::net::dial::{write_packet, GREETING_BYTES_MAX};
 use crate::process;
 use bytes::Bytes;
 use quorate_consensus::{MemberId, Proposal};
-use quorate_group::{Assembly, Greeting, Input, LogLevel, Received};
+use quorate_group::{Assembly, AtLength, Greeting, Input, LogLevel, Received};
 use quorate_wire::{FrameReader, Hello, Packet, ReadFailure, Refusal, RefusalCode, Want, Welcome};
 use std::io;
 use std::net::TcpStream;
@@ -61,6 +61,9 @@ fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
             return Err(io::Error::other(why).into());
         }
     };
+    if channel.is_plain() && live.trust().tls.is_some() {
+        live.warn_plain(&format!("a connection from {addr}"));
+    }
     let mut reader = FrameReader::new(channel, GREETING_BYTES_MAX);
     let Some(Packet::Hello(mut hello)) = next(&mut reader, MemberId(0), live.id)? else {
         return Ok(());
@@ -131,7 +134,7 @@ fn receive(
     peer.incoming_opened(connection, handle);
     let ended = write_packet(reader.stream_mut(), &Packet::Welcome(welcome))
         .map_err(ReadFailure::from)
-        .and_then(|()| Receiver::new(live, from).run(reader));
+        .and_then(|()| Receiver::new(live, from, connection).run(reader));
     peer.incoming_closed(connection);
     ended
 }
@@ -181,8 +184,10 @@ fn next(
 struct Receiver<'a> {
     live: &'a Live,
     from: MemberId,
+    connection: u64,
     packets: Vec<Packet>,
-    snapshot: Assembly,
+    /// A snapshot is coming in from it.
+    sends_snapshot: bool,
     /// A packet longer than a guest's is coming in, and may.
     sends_long: bool,
     /// When the machine last heard of something long that is coming.
@@ -190,9 +195,16 @@ struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    fn new(live: &'a Live, from: MemberId) -> Self {
-        let (packets, snapshot) = (Vec::new(), Assembly::new(from));
-        Self { live, from, packets, snapshot, sends_long: false, reported: Instant::now() }
+    fn new(live: &'a Live, from: MemberId, connection: u64) -> Self {
+        Self {
+            live,
+            from,
+            connection,
+            packets: Vec::new(),
+            sends_snapshot: false,
+            sends_long: false,
+            reported: Instant::now(),
+        }
     }
 
     fn run(&mut self, reader: &mut FrameReader<Channel>) -> Result<(), ReadFailure> {
@@ -212,12 +224,10 @@ impl<'a> Receiver<'a> {
                 let packet = Packet::decode(frame_type, body, self.from, self.live.id)?;
                 if self.is_forged(&packet) {
                     self.live.step(Input::Forged(self.from));
-                } else if self.is_unwanted(&packet) {
-                    self.snapshot = Assembly::new(self.from);
                 } else if !Assembly::takes(&packet) {
                     self.packets.push(packet);
-                } else if let Some((received, content)) = self.snapshot.take(packet)? {
-                    self.snapshot_arrived(received, content);
+                } else {
+                    self.take_in(packet)?;
                 }
             }
             if self.packets.is_empty() {
@@ -233,16 +243,25 @@ impl<'a> Receiver<'a> {
     /// than a guest's is kept.
     fn set_limit(&mut self, reader: &mut FrameReader<Channel>) {
         let is_long = reader.partial_bytes() > GUEST_BYTES_MAX / 2;
-        if is_long != self.sends_long {
-            let may = |machine: &mut quorate_group::Member, _, _: &mut _| {
-                machine.hears_at_length(self.from)
-            };
-            self.sends_long = is_long && self.live.with_machine(may);
-            reader.raise_limit(match self.sends_long {
-                true => self.live.options.message_bytes_max(),
-                false => GUEST_BYTES_MAX,
-            });
+        if is_long == self.sends_long {
+            return;
         }
+        let alone = &self.live.hands.at_length;
+        let may =
+            |machine: &mut quorate_group::Member, _, _: &mut _| machine.hears_at_length(self.from);
+        self.sends_long = is_long
+            && match self.live.with_machine(may) {
+                AtLength::Yes => true,
+                AtLength::OneAtATime => alone.claim(self.connection),
+                AtLength::No => false,
+            };
+        if !is_long {
+            alone.release(self.connection);
+        }
+        reader.raise_limit(match self.sends_long {
+            true => self.live.options.message_bytes_max(),
+            false => GUEST_BYTES_MAX,
+        });
     }
 
     /// Proposals in the name of another member, that nobody can read, or that are longer than any may be: none of them
@@ -253,6 +272,20 @@ impl<'a> Receiver<'a> {
         !batch.iter().all(|Proposal { data, .. }| {
             data.len() <= longest && self.live.observer.may_propose(self.from, data)
         })
+    }
+
+    /// A piece of a snapshot.
+    fn take_in(&mut self, packet: Packet) -> Result<(), ReadFailure> {
+        let arriving = &self.live.hands.arriving;
+        if self.is_unwanted(&packet) {
+            arriving.end(self.connection);
+        } else if let Some((received, content)) =
+            arriving.take((self.connection, self.from), packet)?
+        {
+            self.snapshot_arrived(received, content);
+        }
+        self.sends_snapshot = arriving.is_on(self.connection);
+        Ok(())
     }
 
     /// A snapshot that is not taken: what comes of it is not kept.
@@ -274,7 +307,7 @@ impl<'a> Receiver<'a> {
     /// may be stuck behind it.
     fn came(&mut self, long: bool) {
         let due = Duration::from_millis(4 * self.live.tick_ms);
-        if (long || self.snapshot.is_begun()) && self.reported.elapsed() >= due {
+        if (long || self.sends_snapshot) && self.reported.elapsed() >= due {
             self.reported = Instant::now();
             self.live.step(Input::Heard(self.from));
         }
@@ -293,5 +326,13 @@ impl<'a> Receiver<'a> {
             }
         };
         core.with_feeding(hear, || feeding.in_passing(core));
+    }
+}
+
+impl Drop for Receiver<'_> {
+    fn drop(&mut self) {
+        let hands = &self.live.hands;
+        hands.arriving.end(self.connection);
+        hands.at_length.release(self.connection);
     }
 }

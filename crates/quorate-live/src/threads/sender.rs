@@ -7,6 +7,7 @@
 //! has happened; without any answer its timeouts decide.
 
 use crate::live::Live;
+use crate::net::complaints::Unreached;
 use crate::net::dial::{dial, DialError, Dialled};
 use crate::net::peer::{Peer, Work};
 use crate::net::socket;
@@ -25,10 +26,10 @@ const PROBE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(live: &Live, peer: &Peer) {
     let mut redial = Redial::new(PAUSE_MAX);
-    let mut complaint = String::new();
+    let mut unreached = Unreached::default();
     while !peer.is_stopped() && !live.is_stopping() {
-        let pause = if let Some(dialled) = dial_any(live, peer, &mut complaint) {
-            complaint.clear();
+        let pause = if let Some(dialled) = dial_any(live, peer, &mut unreached) {
+            unreached.reached();
             let connected = Instant::now();
             serve(live, peer, dialled);
             redial.ended(connected.elapsed())
@@ -43,7 +44,7 @@ pub(crate) fn run(live: &Live, peer: &Peer) {
 }
 
 /// Tries the addresses that the machine knows.
-fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled> {
+fn dial_any(live: &Live, peer: &Peer, unreached: &mut Unreached) -> Option<Dialled> {
     if live.has_failed() {
         return None;
     }
@@ -54,20 +55,23 @@ fn dial_any(live: &Live, peer: &Peer, complaint: &mut String) -> Option<Dialled>
             Ok(dialled) if dialled.welcome.from.member == peer.id => {
                 match live.with_machine(|m, _, _| m.accepts(&dialled.welcome.from)) {
                     Ok(()) => {
-                        warn_plain(live, peer, &addr, &dialled);
+                        if dialled.plain {
+                            let id = peer.id;
+                            live.warn_plain(&format!("the connection to member {id} at {addr}"));
+                        }
                         return Some(dialled);
                     }
-                    Err(refusal) => complain(live, peer, &addr, refusal.text, complaint),
+                    Err(refusal) => complain(live, peer, &addr, &refusal.text, unreached),
                 }
                 refused = false;
             }
             Ok(dialled) => {
                 let (found, key) = (dialled.welcome.from.member, dialled.welcome.from.key);
                 refused &= shows_absence(live, peer, RefusalCode::OtherMember, key);
-                complain(live, peer, &addr, format!("{found} answers there"), complaint);
+                complain(live, peer, &addr, &format!("{found} answers there"), unreached);
             }
             Err(error) => {
-                complain(live, peer, &addr, error.to_string(), complaint);
+                complain(live, peer, &addr, &error.to_string(), unreached);
                 refused &= match error {
                     DialError::Connect(error) => error.kind() == io::ErrorKind::ConnectionRefused,
                     DialError::Refused { refusal, key } => {
@@ -90,25 +94,19 @@ fn shows_absence(live: &Live, peer: &Peer, code: RefusalCode, key: KeyId) -> boo
     live.with_machine(|machine, _, _| machine.shows_absence(peer.id, code, key))
 }
 
-/// What is allowed for a while must not be forgotten.
-fn warn_plain(live: &Live, peer: &Peer, addr: &str, dialled: &Dialled) {
-    if let Some(reason) = &dialled.plain {
-        let id = peer.id;
-        let line = format!(
-            "the connection to member {id} at {addr} is NOT encrypted, which socket.dynamic=yes \
-             allows: {reason}. Take socket.dynamic out when all nodes are switched over"
-        );
-        live.log(LogLevel::Warn, line);
-    }
-}
-
-/// One line for each new reason, not for each attempt.
-fn complain(live: &Live, peer: &Peer, addr: &str, reason: String, last: &mut String) {
+/// One line for each new reason, not for each attempt. All who are no members share a few lines.
+fn complain(live: &Live, peer: &Peer, addr: &str, reason: &str, unreached: &mut Unreached) {
     let id = peer.id;
-    let line = format!("cannot connect to member {id} at {addr}: {reason}");
-    if line != *last {
-        live.log(LogLevel::Info, line.clone());
-        *last = line;
+    let who = format!("cannot connect to member {id} at {addr}");
+    if !unreached.is_due(&format!("{addr}: {reason}"), Instant::now()) {
+        return;
+    }
+    let line = match live.with_machine(|machine, _, _| machine.is_member(id)) {
+        true => Some(format!("{who}: {reason}")),
+        false => live.hands.acceptor.complaint(&who, reason),
+    };
+    if let Some(line) = line {
+        live.log(LogLevel::Info, line);
     }
 }
 

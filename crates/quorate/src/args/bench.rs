@@ -17,8 +17,8 @@ use std::path::PathBuf;
         otherwise, does not go into the same --out: name another one, or remove the folder.\n\n\
         Results: DIR/report.html, DIR/cells.csv, DIR/results.json, DIR/summary.md, \
         DIR/throughput.svg.\n\n\
-        Exit code 0: every cell has its figures. 1: some failed, or it was interrupted; the report says \
-        which and why.\n\n\
+        Exit code 0: every cell has its figures. 1: some failed; the report says which and why. A run that \
+        a signal ends has written its report, and ends by that signal (130 in a shell after Ctrl-C).\n\n\
         Examples:\n  quorate bench --quick                      a quarter of an hour\n  \
         quorate bench                              a night; --list says how long\n  \
         quorate bench oltp --networks lan,two-regions --systems quorate,galera\n  \
@@ -97,7 +97,7 @@ pub enum BenchWhat {
         #[arg(value_name = "DIR", required = true)]
         runs: Vec<PathBuf>,
 
-        /// Where the report goes [default: the first DIR]
+        /// Where the report goes, and, of several runs, what they have together [default, of one run: its folder]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },

@@ -2,7 +2,7 @@
 
 use crate::args::{Bench, BenchWhat};
 use crate::failure;
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_bench::drive::sysbench::Tables;
 use quorate_bench::plan::{Grid, PUBLISHED};
@@ -172,8 +172,11 @@ fn minutes(time: Duration) -> String {
 /// Writes the report of these runs to `out`, and the short table to the terminal.
 fn draw(runs: &[PathBuf], out: &Path) -> Result<u8> {
     let results = Results::merge(runs)?;
+    // The report is of the cells beside it, and what was measured is not written over.
     if !runs.iter().any(|run| run == out) {
         results.save(out)?;
+    } else if runs.len() > 1 {
+        bail!("what several runs have needs a folder of its own: name it with --out");
     }
     report::write(&results, out)?;
     print!("{}", report::terminal(&results));

@@ -246,31 +246,35 @@ fn on_this_host(addr: &str, also: impl Fn(&SocketAddr) -> bool) -> bool {
     })
 }
 
-/// The cryptography is written for processors of the last ten years.
+/// The cryptography is written for processors of the last ten years, and asserts what it needs.
 pub(crate) fn check_processor() -> Result<(), GroupError> {
-    match missing_cpu_feature() {
-        Some(feature) => Err(GroupError::TlsUnsupported { feature }),
-        None => Ok(()),
+    let features = cpu_features();
+    let missing: Vec<_> =
+        features.into_iter().filter(|(_, present)| !present).map(|(name, _)| name).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(GroupError::TlsUnsupported { features: missing.join(", ") }),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn missing_cpu_feature() -> Option<&'static str> {
-    let needed = [
-        ("aes", std::arch::is_x86_feature_detected!("aes")),
-        ("pclmulqdq", std::arch::is_x86_feature_detected!("pclmulqdq")),
-        ("ssse3", std::arch::is_x86_feature_detected!("ssse3")),
-        ("bmi1", std::arch::is_x86_feature_detected!("bmi1")),
-        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
-        ("adx", std::arch::is_x86_feature_detected!("adx")),
-        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
-    ];
-    needed.into_iter().find(|(_, present)| !present).map(|(name, _)| name)
+fn cpu_features() -> [(&'static str, bool); 7] {
+    use std::arch::is_x86_feature_detected as has;
+    [
+        ("aes", has!("aes")),
+        ("pclmulqdq", has!("pclmulqdq")),
+        ("bmi1", has!("bmi1")),
+        ("bmi2", has!("bmi2")),
+        ("adx", has!("adx")),
+        ("avx", has!("avx")),
+        ("avx2", has!("avx2")),
+    ]
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn missing_cpu_feature() -> Option<&'static str> {
-    None
+#[cfg(target_arch = "aarch64")]
+fn cpu_features() -> [(&'static str, bool); 4] {
+    use std::arch::is_aarch64_feature_detected as has;
+    [("neon", has!("neon")), ("aes", has!("aes")), ("pmull", has!("pmull")), ("sha2", has!("sha2"))]
 }
 
 #[cfg(test)]

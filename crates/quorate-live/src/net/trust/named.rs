@@ -27,7 +27,22 @@ pub enum SecurityError {
          user alone, and remove the option; nothing was started"
     )]
     EncryptedKey,
+    #[error(
+        "wsrep_provider_options: {name} is given, and would have no effect: it is about certificates, by which \
+         these nodes do not know each other. Take it out, or say socket.ssl=no. (For certificates, give \
+         socket.ssl_cert and socket.ssl_key, and no quorate.secret_file); nothing was started"
+    )]
+    OfCertificates { name: &'static str },
 }
+
+/// What would protect less than it says where nodes do not know each other by certificates.
+const OF_CERTIFICATES: [&str; 5] = [
+    "socket.ssl_ca",
+    "socket.ssl_crl",
+    "socket.ssl_cipher",
+    "socket.ssl_password_file",
+    "quorate.ssl_names",
+];
 
 impl Security {
     /// `given`: the value of an option, if it was given. As with Galera, a key or a certificate asks for
@@ -36,6 +51,14 @@ impl Security {
         let options = Named(given);
         let dynamic = options.flag("socket.dynamic") == Some(true);
         let certificates = options.certificates(dynamic)?;
+        // `socket.ssl=no` says that certificates are not meant.
+        if certificates.is_none() && options.flag("socket.ssl") != Some(false) {
+            if let Some(name) =
+                OF_CERTIFICATES.into_iter().find(|name| options.text(name).is_some())
+            {
+                return Err(SecurityError::OfCertificates { name });
+            }
+        }
         match (options.path("quorate.secret_file"), certificates) {
             (Some(_), Some(_)) => Err(SecurityError::TwoSecurities),
             (Some(file), None) => Ok(Security::Secret(SecretOptions { file, dynamic })),
@@ -171,6 +194,18 @@ mod tests {
         }
         let locked = "socket.ssl_key=/k;socket.ssl_cert=/c;socket.ssl_password_file=/p";
         assert_eq!(security(locked), Err(SecurityError::EncryptedKey));
+    }
+
+    #[test]
+    fn what_would_have_no_effect_without_certificates_is_refused() {
+        for name in OF_CERTIFICATES {
+            let beside_secret = format!("quorate.secret_file=/s;{name}=/x");
+            assert_eq!(security(&beside_secret), Err(SecurityError::OfCertificates { name }));
+            assert!(security(&format!("{beside_secret};socket.ssl=no")).is_ok(), "{name}");
+            assert!(security(&format!("quorate.secret_file=/s;{name}=")).is_ok(), "{name}");
+            let alone = format!("quorate.insecure=yes;{name}=/x");
+            assert_eq!(security(&alone), Err(SecurityError::OfCertificates { name }));
+        }
     }
 
     #[test]

@@ -45,11 +45,14 @@ impl Secret {
             let reason = format!("it has {SECRETS_MAX} secrets already: remove the old one first");
             return Err(bad(path, reason));
         }
+        let text = read_private(path).map_err(|reason| bad(path, reason))?;
+        // The last line may have been written without an end.
+        let end = if text.ends_with('\n') { "" } else { "\n" };
         OpenOptions::new()
             .append(true)
             .open(path)
             .and_then(|mut file| {
-                writeln!(file, "{}", digits(&self.0))?;
+                writeln!(file, "{end}{}", digits(&self.0))?;
                 file.sync_all()
             })
             .map_err(|error| bad(path, error.to_string()))
@@ -205,6 +208,16 @@ pub(crate) mod tests {
         assert_eq!((both.own(), both.all()), (&first, &[first.clone(), second][..]));
         let error = Secret::new().unwrap().append(&path).unwrap_err().to_string();
         assert!(error.contains("remove the old one"), "{error}");
+    }
+
+    #[test]
+    fn a_second_one_is_added_behind_a_line_without_an_end() {
+        let folder = Folder::new("secret-open-end");
+        let path = folder.0.join("secret");
+        let second = Secret::new().unwrap();
+        write_private(&path, &"0".repeat(64)).unwrap();
+        second.append(&path).unwrap();
+        assert_eq!(Secrets::read(&path).unwrap().all(), [Secret([0; BYTES]), second]);
     }
 
     #[test]
