@@ -169,7 +169,7 @@ fn everything(told: &Told, chapter: &Chapter) -> Markup {
             td { (also(told, place, &system)) }
         } } }
     } };
-    html! { details { summary { "Every figure" } (page::scroll(table)) } }
+    html! { details.wide { summary { "Every figure" } (page::scroll(table)) } }
 }
 
 /// Those of the figures that any cell of the test has.
