@@ -121,11 +121,8 @@ impl Test for Large {
 
 /// Bytes of `10 MB`, or of `1 GB of short rows`, and of one row.
 fn shape(load: &str) -> Result<(usize, usize)> {
-    let (size, row) = match load.strip_suffix(OF_SHORT_ROWS) {
-        Some(size) => (size, SHORT),
-        None => (load, LONG),
-    };
-    Ok((size_bytes(size).with_context(|| format!("{load:?} is no size"))?, row))
+    let row = if load.ends_with(OF_SHORT_ROWS) { SHORT } else { LONG };
+    Ok((size_bytes(load).with_context(|| format!("{load:?} is no size"))?, row))
 }
 
 /// Without the rows of an earlier measurement.

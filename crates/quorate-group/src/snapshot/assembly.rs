@@ -35,11 +35,6 @@ impl Assembly {
         )
     }
 
-    /// Whether one is on its way.
-    pub fn is_begun(&self) -> bool {
-        self.begun.is_some()
-    }
-
     /// Adds a packet; gives back the snapshot with its content when it is whole. An error ends the
     /// connection.
     pub fn take(&mut self, packet: Packet) -> Result<Option<(Received, Bytes)>, WireError> {

@@ -135,7 +135,8 @@ impl Scene {
         let votes = |status: &GroupStatus| status.voters.clone();
         assert_eq!(votes(&after), votes(&before));
         assert!(attacked < usual + GAP, "usual gaps, and those of the attacks: {gaps:?}");
-        let [warned, told] = [0, 1].map(|at| lines()[at] - lines_before[at]);
+        let lines_after = lines();
+        let [warned, told] = [0, 1].map(|at| lines_after[at] - lines_before[at]);
         let seconds = begun.elapsed().as_secs() as usize;
         assert!(warned <= seconds + 2, "{warned} warnings in {seconds} seconds");
         // What comes and goes is told by the second for each kind of line, after some at once.
