@@ -54,7 +54,8 @@ fn parts_make_up_a_commit_and_the_network_has_its_share() {
     assert!(sum < 1.1 * traced && sum > 0.6 * traced, "{sum} of {traced}");
     assert!(traced < 3.0 * part("commit_us"), "tracing makes a commit slower, but not much");
     assert!(part("wakeups_per_trx") >= 3.0, "the session, and a receiver at both ends");
-    let profile = fs::read_to_string(folder.join("region-primary-quorate-1.txt")).unwrap();
+    let profile =
+        fs::read_to_string(folder.join("latency-region-primary-1-quorate-1.txt")).unwrap();
     fs::remove_dir_all(folder).unwrap();
     println!("{profile}");
     for thread in ["qrt-recv", "quorate-log"] {

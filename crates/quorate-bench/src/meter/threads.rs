@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// The connections to other members, of which each has a name of its own.
 const SENDERS: &str = "qrt-send";
-const OWN: &str = "qrt-";
+/// Those of Quorate's library; the log has names of its own.
+const OWN: [&str; 2] = ["qrt-", "quorate-"];
 
 /// Of all threads of a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,7 +45,7 @@ impl Threads {
 
     /// Those of Quorate's library, which has no name for the threads of clients.
     pub fn read_own(pids: &[i32]) -> Result<Threads> {
-        Threads::read_of(pids, |name| name.starts_with(OWN))
+        Threads::read_of(pids, is_own)
     }
 
     fn read_of(pids: &[i32], wanted: impl Fn(&str) -> bool) -> Result<Threads> {
@@ -84,6 +85,10 @@ impl Threads {
             preempted: sum.preempted + used.preempted,
         })
     }
+}
+
+fn is_own(name: &str) -> bool {
+    OWN.iter().any(|own| name.starts_with(own))
 }
 
 /// Of a thread's `schedstat` (nanoseconds on a processor first) and `status`.
@@ -133,6 +138,7 @@ mod tests {
         let read = activity("1500000 77 700\n", status).unwrap();
         assert_eq!(read, Activity { cpu, sleeps: 150, preempted: 545 });
         assert_eq!(activity("", status), None);
+        assert!(is_own("qrt-recv") && is_own("quorate-log") && !is_own("one_connection"));
         assert_eq!(activity("1 2 3", "Name:\tx\n"), None);
     }
 }

@@ -1,15 +1,13 @@
 //! What one client waits for a commit, by where it is connected; and where that time goes.
 
-use super::{grid, Found, Scale, Site, Test};
+use super::{grid, profiled, Found, Scale, Site, Test};
 use crate::drive::commits::{self, Commits};
-use crate::meter::{Meter, Parts, Profile};
+use crate::meter::{Meter, Parts};
 use crate::plan::{Grid, Point};
 use crate::record::{Cell, Place};
 use crate::system::System;
 use anyhow::{Context, Result};
 use quorate_lab::net::Topology;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 pub struct Latency;
@@ -17,8 +15,6 @@ pub struct Latency;
 const PRIMARY: &str = "primary";
 const NEAR: &str = "near member";
 const FAR: &str = "far member";
-/// What only a profile tells.
-const PROFILED: &str = "wakeups_per_trx";
 const LEVEL_LIMIT: Duration = Duration::from_secs(60);
 /// What is traced makes a commit slower, so it is a run of its own: so many commits, or as long.
 const TRACED: usize = 200;
@@ -42,10 +38,7 @@ impl Test for Latency {
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
-        match scale.profiles {
-            Some(_) => 2 * scale.time,
-            None => scale.time,
-        }
+        profiled::takes(scale)
     }
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
@@ -69,7 +62,7 @@ impl Test for Latency {
     }
 
     fn has_all(&self, cell: &Cell, scale: &Scale) -> bool {
-        scale.profiles.is_none() || cell.figures.contains_key(PROFILED)
+        profiled::is_whole(cell, scale)
     }
 
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
@@ -94,9 +87,7 @@ impl Test for Latency {
         if let Err(error) = tell_parts(&mut found, server, &mut commits) {
             found.facts.insert("parts".into(), format!("not told: {error:#}"));
         }
-        if let Some(folder) = &site.scale.profiles {
-            profile(&mut found, site, place, &mut commits, folder)?;
-        }
+        site.profile(place, &mut found, || Ok(commits.run(site.scale.time, usize::MAX)?.len()))?;
         Ok(found)
     }
 }
@@ -126,25 +117,4 @@ fn tell_parts(found: &mut Found, server: i32, commits: &mut Commits) -> Result<(
     let traced = times[times.len() / 2].as_micros();
     found.facts.insert("while its parts were told, a commit took".into(), format!("{traced} µs"));
     Ok(())
-}
-
-/// Who uses the processor, of all members together.
-fn profile(
-    found: &mut Found,
-    site: &Site,
-    place: &Place,
-    commits: &mut Commits,
-    folder: &Path,
-) -> Result<()> {
-    let profile = Profile::begin(site.fleet, folder)?;
-    let count = commits.run(site.scale.time, usize::MAX)?.len();
-    let seen = profile.end()?;
-    let (sleeps, preempted) = seen.switches();
-    let each = |number: u64| number as f64 / count as f64;
-    found.set([(PROFILED, each(sleeps)), ("switches_per_trx", each(sleeps + preempted))]);
-    found.facts.insert("CPU".into(), seen.line());
-    let system = site.fleet.system().name();
-    let name = format!("{} {} {system} {}", place.network, place.load, site.round);
-    let path = folder.join(name.replace(' ', "-") + ".txt");
-    fs::write(&path, seen.text(count)).with_context(|| format!("writing {}", path.display()))
 }

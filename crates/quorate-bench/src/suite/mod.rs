@@ -10,6 +10,7 @@ mod large;
 mod latency;
 mod oltp;
 mod persistence;
+mod profiled;
 mod replay;
 mod rpo;
 mod scale;

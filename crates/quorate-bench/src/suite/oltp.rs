@@ -1,9 +1,9 @@
 //! The standard load of a shop: statements by primary key in a few tables, at several numbers of clients
 //! and distances between the members.
 
-use super::{differ_tables, grid, replicates, Found, Scale, Site, Test};
+use super::{differ_tables, grid, profiled, replicates, Found, Scale, Site, Test};
 use crate::plan::{Grid, Point};
-use crate::record::Place;
+use crate::record::{Cell, Place};
 use crate::system::System;
 use anyhow::Result;
 use quorate_lab::net::Topology;
@@ -35,7 +35,7 @@ impl Test for Oltp {
     }
 
     fn each(&self, scale: &Scale, _point: &Point) -> Duration {
-        scale.time
+        profiled::takes(scale)
     }
 
     fn is_everywhere(&self, _scale: &Scale) -> bool {
@@ -59,9 +59,17 @@ impl Test for Oltp {
         differ_tables(scale, scale.time)
     }
 
+    fn has_all(&self, cell: &Cell, scale: &Scale) -> bool {
+        profiled::is_whole(cell, scale)
+    }
+
     fn measure(&self, site: &Site, place: &Place) -> Result<Found> {
         let mut found = site.steady(&place.load, place.clients, site.scale.time)?;
         found.curves.clear();
+        site.profile(place, &mut found, || {
+            let again = site.steady(&place.load, place.clients, site.scale.time)?;
+            Ok((again.figures["tps"] * site.scale.time.as_secs_f64()) as usize)
+        })?;
         Ok(found)
     }
 }

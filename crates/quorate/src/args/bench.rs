@@ -76,7 +76,7 @@ pub struct Bench {
     )]
     pub mysql_root: Option<PathBuf>,
 
-    /// Latency also: who uses the processor for a commit, in DIR/profiles; by function, with linux-perf
+    /// Oltp and latency also: who uses the processor for a transaction, in DIR/profiles; by function, with linux-perf
     #[arg(long)]
     pub profile: bool,
 
