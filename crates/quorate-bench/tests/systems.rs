@@ -83,6 +83,12 @@ fn quorate() {
 }
 
 #[test]
+fn quorate_with_other_protection() {
+    story("quorate-plain", 3);
+    story("quorate-sealed", 3);
+}
+
+#[test]
 fn galera() {
     story("galera", 3);
 }

@@ -18,7 +18,7 @@ use crate::{flags, is_process_of, Header, Key, Kind, Seqno, WriteSet};
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
 
-/// Keys in the window: at most 128 MiB for the table of them and 24 MiB for their order, taken only when there are so
+/// Keys in the window: at most 96 MiB for the table of them and 24 MiB for their order, taken only when there are so
 /// many.
 pub const KEYS_MAX_DEFAULT: u64 = 3 << 20;
 

@@ -11,8 +11,8 @@
 //!
 //! Invariant: there are never more entries than `keys_max`, purged or not. An item with `n` keys
 //! first has twice as many purged: either none is left but those of the window, which keeps the
-//! limit, or there are fewer than before. The table has room for [`KEYS_USUAL`] from the start, and doubles where
-//! that is not enough.
+//! limit, or there are fewer than before. The table has room for [`KEYS_USUAL`] from the start. Where that is not enough
+//! it doubles, and for a large item it grows at once to what that takes.
 
 use crate::chunks::Chunks;
 use crate::key_table::KeyTable;
@@ -70,10 +70,13 @@ pub struct Index {
 /// node, and a miss of the processor's caches for nearly every key.
 const KEYS_USUAL: u64 = 1 << 17;
 
+/// The places of so many keys are still in the processor's cache once all of them were looked at.
+const CACHED_MAX: u32 = 4096;
+
 impl Index {
     pub fn new(keys_max: u64) -> Index {
         Index {
-            users: KeyTable::with_room(keys_max.min(KEYS_USUAL) as usize),
+            users: KeyTable::with_room(keys_max.min(KEYS_USUAL) as usize).up_to(keys_max as usize),
             entered: Chunks::default(),
             entered_by: Chunks::default(),
             purged: 0,
@@ -127,12 +130,22 @@ impl Index {
     }
 
     /// Enters the keys of the newest item of the window.
-    pub fn enter(&mut self, keys: impl Iterator<Item = Key>, window: &Window) {
+    pub fn enter(&mut self, keys: impl Iterator<Item = Key> + Clone, window: &Window) {
         let seqno = window.seqno();
         let now = seqno as u32;
         let newcomer = window.item(seqno);
+        let is_large = newcomer.keys > CACHED_MAX;
+        if is_large {
+            // And for those that follow while it is in the window: else one of them would have all of these moved.
+            let following = u64::from(newcomer.keys).min(2 * KEYS_USUAL);
+            self.users.reserve(newcomer.keys as usize + following as usize);
+        }
+        let mut next = keys.clone();
         let mut count = 0;
         for key in keys {
+            if is_large && count as usize % AT_ONCE == 0 {
+                self.users.fetch(next.by_ref().take(AT_ONCE));
+            }
             count += 1;
             self.entered.push(key);
             let alone = (now, now);

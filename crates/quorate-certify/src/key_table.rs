@@ -17,6 +17,8 @@ const SLOTS_MIN: usize = 32;
 pub struct KeyTable<V> {
     slots: Vec<(u64, V)>,
     len: usize,
+    /// So many slots are enough for all keys that there can be.
+    slots_max: usize,
 }
 
 impl<V: Copy + Default> Default for KeyTable<V> {
@@ -30,7 +32,13 @@ impl<V: Copy + Default> KeyTable<V> {
     /// library asks for zeroed memory then, and does not write it itself.
     pub fn with_room(keys: usize) -> Self {
         let slots = (keys * 2).max(SLOTS_MIN);
-        KeyTable { slots: vec![(0, V::default()); slots], len: 0 }
+        KeyTable { slots: vec![(0, V::default()); slots], len: 0, slots_max: usize::MAX }
+    }
+
+    /// The same, where there are never more than so many keys: it does not grow beyond what these take.
+    pub fn up_to(mut self, keys_max: usize) -> Self {
+        self.slots_max = keys_max.saturating_mul(2);
+        self
     }
 
     pub fn len(&self) -> usize {
@@ -107,7 +115,7 @@ impl<V: Copy + Default> KeyTable<V> {
 
     pub fn clear(&mut self) {
         if self.slots.len() > SLOTS_MIN * 8 {
-            *self = KeyTable::default();
+            *self = KeyTable { slots_max: self.slots_max, ..KeyTable::default() };
         } else if self.len > 0 {
             self.slots.fill((0, V::default()));
             self.len = 0;
@@ -146,9 +154,22 @@ impl<V: Copy + Default> KeyTable<V> {
         at
     }
 
+    /// Makes room for so many keys more, and for no more than that: memory that is new takes time, too.
+    pub fn reserve(&mut self, keys: usize) {
+        let needed = ((self.len + keys) * 2).min(self.slots_max);
+        if needed > self.slots.len() {
+            self.grow_to(needed);
+        }
+    }
+
     fn grow(&mut self) {
-        let twice = vec![(0, V::default()); self.slots.len() * 2];
-        let old = std::mem::replace(&mut self.slots, twice);
+        let twice = self.slots.len() * 2;
+        self.grow_to(twice.min(self.slots_max).max((self.len + 1) * 2));
+    }
+
+    fn grow_to(&mut self, slots: usize) {
+        let larger = vec![(0, V::default()); slots];
+        let old = std::mem::replace(&mut self.slots, larger);
         for entry in old.into_iter().filter(|entry| entry.0 != 0) {
             let at = self.free_slot(entry.0);
             self.slots[at] = entry;
@@ -204,6 +225,23 @@ mod tests {
     }
 
     #[test]
+    fn grows_to_what_all_keys_take_and_no_further() {
+        let mut table = KeyTable::with_room(100).up_to(150);
+        let key = |i: u64| Key::from_raw(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 4);
+        for i in 0..=100 {
+            table.get_or_insert(key(i), i);
+        }
+        assert_eq!(table.room(), 150);
+        table.reserve(1000);
+        assert_eq!(table.room(), 150);
+        // Who promised that is taken at its word, but not at the price of a table without an empty place.
+        for i in 0..200 {
+            table.get_or_insert(key(i), i);
+        }
+        assert!((0..200).all(|i| table.get_mut(key(i)).is_some()) && table.room() >= 200);
+    }
+
+    #[test]
     fn moves_only_past_its_room_and_clear_empties() {
         let key = |i: u64| Key::from_raw(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 4);
         let mut table = KeyTable::with_room(1000);
@@ -214,6 +252,10 @@ mod tests {
         assert_eq!((table.slots.as_ptr(), table.len()), (slots, 1000));
         table.get_or_insert(key(1000), 1000);
         assert_eq!(table.room(), 2000);
+        table.reserve(999);
+        assert_eq!(table.room(), 2000, "there is room");
+        table.reserve(7000);
+        assert_eq!((table.room(), table.len()), (8001, 1001));
         for i in 0..=1000 {
             assert_eq!(table.get_mut(key(i)).copied(), Some(i));
             table.remove(key(i));

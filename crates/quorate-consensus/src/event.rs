@@ -44,7 +44,7 @@ impl Options {
             append_bytes_max: 1 << 20,
             inflight_bytes_max: 16 << 20,
             inflight_messages_max: 256,
-            recent_bytes_max: 64 << 20,
+            recent_bytes_max: 12 << 20,
             disk_stall_ms: 1000,
             clock_drift_ms: 100,
             lease_reads: false,

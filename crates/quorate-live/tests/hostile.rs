@@ -139,6 +139,7 @@ fn a_removed_member_with_its_old_key_changes_nothing() {
         Packet::Forward(vec![proposal]),
         Packet::WantVotes { votes: 200 },
         Packet::ViewRefresh { number: u64::MAX },
+        Packet::LeaveRequest,
     ];
     scene.withstands(|scene, ended| lie(scene, ended, &wishes));
     let rejected = scene.cluster.nodes[scene.leader()].status().rejected;

@@ -15,7 +15,7 @@ pub struct WalOptions {
     /// Size of a preallocated segment in bytes (default 64 MiB), rounded up to whole 4 KiB pages.
     /// A record that does not fit gets a segment of its own size.
     pub segment_bytes: u64,
-    /// Bytes of recent entries kept in memory for readers (default 64 MiB); entries not yet
+    /// Bytes of recent entries kept in memory for readers (default 12 MiB); entries not yet
     /// synced are kept whatever they add up to.
     pub cache_bytes: usize,
     /// [`crate::Wal::release`] keeps at least this many bytes of log (default 1 GiB) ...
@@ -36,7 +36,7 @@ impl WalOptions {
         WalOptions {
             dir: dir.into(),
             segment_bytes: 64 << 20,
-            cache_bytes: 64 << 20,
+            cache_bytes: 12 << 20,
             retain_bytes: 1 << 30,
             retain_age: None,
             retain_max: None,

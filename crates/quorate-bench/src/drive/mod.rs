@@ -6,5 +6,6 @@ pub(crate) mod clients;
 pub(crate) mod commits;
 pub mod steady;
 pub mod sysbench;
+pub mod tools;
 pub mod tpcc;
 pub mod writers;

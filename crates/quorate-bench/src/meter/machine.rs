@@ -3,6 +3,7 @@
 use crate::record::Machine;
 use anyhow::{Context, Result};
 use quorate_lab::leftovers::Folder;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -12,7 +13,7 @@ const SYNCS: usize = 101;
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: u64 = 1024;
 
-/// What this machine is, and how fast it syncs where nodes have their data.
+/// What this machine is, and how fast it syncs where nodes have their data. Without its tools.
 pub fn machine() -> Result<Machine> {
     let folder = Folder::new()?;
     let processors = fs::read_to_string("/proc/cpuinfo").context("reading /proc/cpuinfo")?;
@@ -28,6 +29,7 @@ pub fn machine() -> Result<Machine> {
         kernel,
         disk: file_system(&mounts, folder.path()).unwrap_or_default().to_owned(),
         sync_us: sync_time(folder.path(), SYNCS)?.as_secs_f64() * 1e6,
+        tools: BTreeMap::new(),
     })
 }
 

@@ -17,6 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 const FREQUENCY: &str = "997";
 /// Of perf's report.
 const FUNCTIONS_SHOWN: usize = 60;
+/// In percent: less is shown as nothing.
+const SHARE_MIN: f64 = 0.05;
 const ABSENT: &str = "perf is not installed (Debian: apt-get install linux-perf): no functions.";
 
 /// None, or what to say of it.
@@ -97,17 +99,17 @@ impl Found {
         threads.fold((0, 0), |sum, thread| (sum.0 + thread.sleeps, sum.1 + thread.preempted))
     }
 
-    /// By thread that did anything, the most of the processor first, in percent.
+    /// By thread with a share that can be shown, the most of the processor first, in percent.
     fn shares(&self) -> Vec<(&str, f64, Activity)> {
         let all: f64 = self.threads.values().map(|thread| thread.cpu.as_secs_f64()).sum();
         let mut shares: Vec<(&str, f64, Activity)> = self
             .threads
             .iter()
-            .filter(|(_, activity)| **activity != Activity::default())
             .map(|(name, activity)| {
                 let share = activity.cpu.as_secs_f64() / all.max(f64::MIN_POSITIVE);
                 (name.as_str(), 100.0 * share, *activity)
             })
+            .filter(|(_, share, _)| *share >= SHARE_MIN)
             .collect();
         shares.sort_by(|one, other| other.1.total_cmp(&one.1));
         shares
@@ -151,13 +153,28 @@ impl Perf {
         fs::remove_file(&self.data).with_context(|| format!("removing {}", self.data.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-        Ok(lines.take(FUNCTIONS_SHOWN).map(|line| line.trim_end().to_owned() + "\n").collect())
+        Ok(lines.take(FUNCTIONS_SHOWN).map(narrow).collect())
     }
+}
+
+/// A line of perf's report without the blanks that make its columns wide, and without those that are empty.
+fn narrow(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "-").collect();
+    words.join(" ") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_perf_is_made_narrow() {
+        let line = "    17.85%  mariadbd  [kernel.kallsyms]   [k] finish_task_switch.isra.0       -      -   ";
+        assert_eq!(
+            narrow(line),
+            "17.85% mariadbd [kernel.kallsyms] [k] finish_task_switch.isra.0\n"
+        );
+    }
 
     #[test]
     fn shares_add_up_and_those_that_rest_are_not_told() {

@@ -25,6 +25,7 @@ use Better::{Higher, Lower};
 
 pub const FIGURES: &[Figure] = &[
     figure("tps", "Throughput", "transactions/s", Higher, 0),
+    figure("share_of_lan_percent", "Share of its throughput on lan", "%", Higher, 0),
     figure("avg_ms", "Average response", "ms", Lower, 2),
     figure("p95_ms", "95th percentile", "ms", Lower, 2),
     figure("p99_ms", "99th percentile", "ms", Lower, 2),

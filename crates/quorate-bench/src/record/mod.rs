@@ -73,6 +73,9 @@ pub struct Machine {
     /// Median of a 4 KiB overwrite with fdatasync, in microseconds; the least of those that were taken at the
     /// begin of each invocation.
     pub sync_us: f64,
+    /// The programs that measure and transfer, with what each says of its version.
+    #[serde(default)]
+    pub tools: BTreeMap<String, String>,
 }
 
 /// Between what members have read back, where they differ.

@@ -11,6 +11,9 @@ use quorate_report::look::Colour;
 use quorate_report::page;
 use std::collections::BTreeSet;
 
+/// The network that others are compared with.
+pub(super) const LAN: &str = "lan";
+
 /// All charts of a test, one beneath the other.
 pub(super) fn charts(told: &Told, chapter: &Chapter) -> Markup {
     let Some(figure) = chapter.main() else { return Markup::default() };
@@ -87,7 +90,7 @@ fn over(told: &Told, chapter: &Chapter, figure: &Figure, x: fn(&Place) -> u32) -
 /// that does not depend on the machine.
 fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
     let chart = |places: Vec<&Place>| {
-        let lan = |place: &Place| Place { network: "lan".into(), ..place.clone() };
+        let lan = |place: &Place| Place { network: LAN.into(), ..place.clone() };
         let ours = told.systems(chapter.test).into_iter().map(|system| {
             let share = |place: &&Place| {
                 let base = lan(place);
@@ -121,7 +124,7 @@ fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
         })
     };
     let mut places = places_of_charts(told, chapter);
-    places.retain(|places| places[0].network != "lan");
+    places.retain(|places| places[0].network != LAN);
     let charts: Vec<Lines> = places.into_iter().filter_map(chart).collect();
     html! {
         @if !charts.is_empty() {
@@ -145,7 +148,7 @@ fn published_shares(places: &[&Place], figure: &Figure) -> Vec<Line> {
     };
     let line = |system: &str| {
         let share = |place: &&Place| {
-            let lan = Place { network: "lan".into(), ..(*place).clone() };
+            let lan = Place { network: LAN.into(), ..(*place).clone() };
             let percent = 100.0 * value(place, system)? / value(&lan, system)?;
             Some(Sample::new(f64::from(place.clients), percent))
         };

@@ -3,6 +3,7 @@
 use super::chapter::Chapter;
 use super::goals;
 use super::grid::{Entry, Grid};
+use super::short;
 use super::standing::times;
 use super::verdict::{shape_words, stand_lines, Overall};
 use super::Told;
@@ -66,6 +67,10 @@ pub(super) fn markdown(told: &Told) -> String {
     let _ = writeln!(text, "\n**{}** {}\n", overall.headline(), overall.remarks());
     for peer in overall.peers() {
         let _ = writeln!(text, "* {peer}");
+    }
+    let short = short::table(told);
+    if !short.is_empty() {
+        let _ = writeln!(text, "\nThroughput of write_only, transactions/s:\n\n{short}");
     }
     text += &goals::markdown(told);
     for chapter in told.chapters() {

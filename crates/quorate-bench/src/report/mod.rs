@@ -19,6 +19,8 @@ mod goals;
 mod grid;
 mod json;
 mod settings;
+mod shares;
+mod short;
 mod standing;
 mod tables;
 mod verdict;
@@ -50,6 +52,7 @@ struct Told<'a> {
 /// Writes all files of a report.
 pub fn write(results: &Results, out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    let results = &shares::added(results);
     let told = Told::new(results);
     let save = |name: &str, bytes: Vec<u8>| {
         let path = out.join(name);
@@ -62,6 +65,11 @@ pub fn write(results: &Results, out: &Path) -> Result<()> {
     save("results.json", json::json(&told)?)?;
     save("cells.csv", files::csv(results)?)?;
     save("summary.md", files::markdown(&told).into_bytes())
+}
+
+/// The table of `summary.md` that other pages show, too, in Markdown.
+pub fn short(results: &Results) -> String {
+    short::table(&Told::new(results))
 }
 
 /// A short table.

@@ -62,6 +62,8 @@ fn machine(told: &Told) -> Markup {
     let run = &told.results.run;
     let machine = &run.machine;
     let memory = machine.memory_bytes as f64 / f64::from(1 << 30);
+    let tools: Vec<_> =
+        machine.tools.iter().map(|(name, version)| format!("{name} {version}")).collect();
     html! {
         (page::pairs([
             ("processors", format!("{} × {}", machine.processors, machine.processor)),
@@ -69,6 +71,7 @@ fn machine(told: &Told) -> Markup {
             ("kernel", machine.kernel.clone()),
             ("disk", machine.disk.clone()),
             ("sync", format!("{:.0} µs, median of a 4 KiB overwrite with fdatasync", machine.sync_us)),
+            ("tools", tools.join(", ")),
         ]))
         (invocations(told))
         (measured(told))

@@ -7,7 +7,7 @@ use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::drive::commits;
 use crate::fleet::Fleet;
-use crate::meter::PeakMemory;
+use crate::meter::{Meter, PeakMemory};
 use crate::plan::{Grid, Point};
 use crate::record::{size_bytes, Place};
 use anyhow::{Context, Result};
@@ -76,17 +76,20 @@ impl Test for Large {
             members.extend(fleet.others(primary));
         }
         let memory = PeakMemory::watch(fleet)?;
+        let meter = Meter::new(fleet);
         let act = || {
             thread::sleep(CALM);
+            let before = meter.read()?;
             let begin = Instant::now();
             write(&mut origin, shape)
                 .with_context(|| format!("a transaction of {}", place.load))?;
             let took = begin.elapsed();
             fleet.wait_caught_up(primary, LIMIT)?;
-            Ok((begin, took, Instant::now()))
+            let everywhere = Instant::now();
+            Ok((begin, took, everywhere, before.until(&meter.read()?)))
         };
         let small = |connection: &mut Conn, _: &mut Random| commits::insert(connection);
-        let ((begin, took, everywhere), ended) =
+        let ((begin, took, everywhere, used), ended) =
             clients::during(fleet, (place.clients, &members), small, act)?;
 
         let mut found = Found::default();
@@ -108,6 +111,9 @@ impl Test for Large {
             ("memory_mb", *largest as f64 / 1e6),
             ("primary_memory_mb", memory[primary] as f64 / 1e6),
         ]);
+        found.set_costs(&used, 1.0);
+        let costs = format!("of the large one, and of {} small ones beside it", beside.len());
+        found.facts.insert("costs".into(), costs);
         let everywhere = (everywhere - begin).as_secs_f64();
         found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
         Ok(found)

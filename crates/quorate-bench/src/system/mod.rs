@@ -57,6 +57,12 @@ pub trait System: Send + Sync {
         false
     }
 
+    /// Whether it is Quorate with other settings, which is of interest beside Quorate alone: measured where it is
+    /// named.
+    fn is_variant(&self) -> bool {
+        false
+    }
+
     fn program(&self) -> &Program;
 
     /// An error that says what is missing on this machine, and how to get it.
@@ -166,7 +172,9 @@ pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
     let provider = sources.provider.clone();
     let root = sources.mysql_root.clone();
     vec![
-        Arc::new(Wsrep::quorate(provider)),
+        Arc::new(Wsrep::quorate(provider.clone())),
+        Arc::new(Wsrep::quorate_plain(provider.clone())),
+        Arc::new(Wsrep::quorate_sealed(provider)),
         Arc::new(Wsrep::galera()),
         Arc::new(Wsrep::galera_relaxed()),
         Arc::new(MariaDb::new(Replication::Asynchronous, true)),
@@ -245,6 +253,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn variants_of_quorate_differ_in_what_protects_them() {
+        let folder = std::env::temp_dir().join(format!("quorate-variants-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // By its name it is known to be ours.
+        let provider = folder.join("libquorate.so");
+        std::fs::write(&provider, "").unwrap();
+        let sources = Sources { provider: Some(provider), mysql_root: None };
+        let nodes = [Node::new(&folder, 1, Ports::USUAL)];
+        let ground =
+            Ground { nodes: &nodes, account: &Account::choose().unwrap(), folder: &folder };
+        let protection = |name: &str| {
+            let system = named(name, &sources).unwrap();
+            let options = system
+                .options(&ground, 0)
+                .unwrap()
+                .into_iter()
+                .find(|(name, _)| name == "wsrep_provider_options");
+            let has = |option: &str| options.as_ref().unwrap().1.contains(option);
+            let named =
+                ["quorate.secret_file=", "quorate.insecure=yes", "quorate.encrypt_key_file="];
+            (system.is_variant(), system.encrypts(), named.map(has))
+        };
+        let found = ["quorate", "quorate-plain", "quorate-sealed"].map(protection);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found[0], (false, true, [true, false, false]));
+        assert_eq!(found[1], (true, false, [false, true, false]));
+        assert_eq!(found[2], (true, true, [true, false, true]));
     }
 
     #[test]

@@ -26,13 +26,34 @@ pub(super) struct Wsrep {
 #[derive(PartialEq)]
 enum Replicator {
     /// None: beside this program.
-    Quorate(Option<PathBuf>),
+    Quorate(Option<PathBuf>, Variant),
     Galera,
+}
+
+/// What is otherwise than its users get it.
+#[derive(Clone, Copy, PartialEq)]
+enum Variant {
+    Usual,
+    /// Connections between members are not encrypted.
+    Plain,
+    /// So are logs and snapshots on disk.
+    Sealed,
 }
 
 impl Wsrep {
     pub fn quorate(provider: Option<PathBuf>) -> Wsrep {
-        Wsrep::new("quorate", "Quorate", Replicator::Quorate(provider), "0")
+        let replicator = Replicator::Quorate(provider, Variant::Usual);
+        Wsrep::new("quorate", "Quorate", replicator, "0")
+    }
+
+    pub fn quorate_plain(provider: Option<PathBuf>) -> Wsrep {
+        let replicator = Replicator::Quorate(provider, Variant::Plain);
+        Wsrep::new("quorate-plain", "Quorate, connections in the clear", replicator, "0")
+    }
+
+    pub fn quorate_sealed(provider: Option<PathBuf>) -> Wsrep {
+        let replicator = Replicator::Quorate(provider, Variant::Sealed);
+        Wsrep::new("quorate-sealed", "Quorate, its log encrypted on disk", replicator, "0")
     }
 
     pub fn galera() -> Wsrep {
@@ -53,19 +74,24 @@ impl Wsrep {
         Wsrep { name, title, replicator, flush, program: Program::MariaDb }
     }
 
-    fn provider_options(&self) -> String {
-        match self.replicator {
-            Replicator::Quorate(_) => String::new(),
+    fn provider_options(&self, ground: &Ground) -> Result<String> {
+        Ok(match self.replicator {
+            Replicator::Quorate(_, Variant::Usual) => String::new(),
+            Replicator::Quorate(_, Variant::Plain) => "quorate.insecure=yes".to_owned(),
+            Replicator::Quorate(_, Variant::Sealed) => {
+                let key = server::make_key(ground.folder, ground.account)?;
+                format!("quorate.encrypt_key_file={}", key.display())
+            }
             Replicator::Galera => flow_limit(FLOW_LIMIT),
-        }
+        })
     }
 
     fn provider(&self) -> Result<cluster::System> {
         match &self.replicator {
-            Replicator::Quorate(Some(path)) => {
+            Replicator::Quorate(Some(path), _) => {
                 server::find_provider(Some(path)).map(cluster::System::Quorate)
             }
-            Replicator::Quorate(None) => cluster::System::quorate(),
+            Replicator::Quorate(None, _) => cluster::System::quorate(),
             Replicator::Galera => cluster::System::galera()
                 .context("Galera is not installed; on Debian: apt-get install galera-4"),
         }
@@ -82,7 +108,11 @@ impl System for Wsrep {
     }
 
     fn encrypts(&self) -> bool {
-        self.replicator != Replicator::Galera
+        !matches!(self.replicator, Replicator::Galera | Replicator::Quorate(_, Variant::Plain))
+    }
+
+    fn is_variant(&self) -> bool {
+        matches!(self.replicator, Replicator::Quorate(_, Variant::Plain | Variant::Sealed))
     }
 
     fn program(&self) -> &Program {
@@ -106,7 +136,7 @@ impl System for Wsrep {
             cluster: GROUP,
             group: &group,
             provider: &provider,
-            provider_options: &self.provider_options(),
+            provider_options: &self.provider_options(ground)?,
             secret: Some(&secret),
             account: ground.account,
         };
@@ -162,8 +192,8 @@ impl System for Wsrep {
         let status = WsrepStatus::ask(connection)?;
         Ok(match self.replicator {
             Replicator::Galera => status.is_synced().then_some(0),
-            Replicator::Quorate(_) if !status.leads() => None,
-            Replicator::Quorate(_) => {
+            Replicator::Quorate(..) if !status.leads() => None,
+            Replicator::Quorate(..) => {
                 status.number("wsrep_quorate_term").and_then(|term| u64::try_from(term).ok())
             }
         })
@@ -223,7 +253,7 @@ impl System for Wsrep {
     /// In Quorate a commit is on the disks of a majority, whatever the server's own log does.
     fn relaxed(&self) -> Vec<(&'static str, &'static str)> {
         match self.replicator {
-            Replicator::Quorate(_) => Vec::new(),
+            Replicator::Quorate(..) => Vec::new(),
             Replicator::Galera => vec![(FLUSH, "0")],
         }
     }
@@ -234,7 +264,7 @@ impl System for Wsrep {
 
     fn flow_control(&self, threshold: Option<u32>) -> Vec<String> {
         match self.replicator {
-            Replicator::Quorate(_) => vec![set_options(&match threshold {
+            Replicator::Quorate(..) => vec![set_options(&match threshold {
                 None => "quorate.flow_control=no".to_owned(),
                 Some(limit) => format!(
                     "quorate.flow_control_applied={limit};quorate.flow_control_certified={limit};\

@@ -213,6 +213,7 @@ fn run() -> Run {
             kernel: "6.1.0-28-cloud-amd64".to_owned(),
             disk: "ext4".to_owned(),
             sync_us: 812.0,
+            tools: pairs(&[("sysbench", "1.0.20")]).into_iter().collect(),
         },
         systems: SYSTEMS.map(setup).to_vec(),
         networks: vec![

@@ -18,7 +18,9 @@ pub use datadir::{copy_datadirs, has_data, is_template, make_datadirs};
 pub use node::Node;
 pub use ports::{check_free, Ports, DEFAULT_BASE};
 pub use recovery::{allow_bootstrap, recovered_position};
-pub use security::{logger_arguments, make_secret, secret_in, security, transfer_options};
+pub use security::{
+    logger_arguments, make_key, make_secret, secret_in, security, transfer_options,
+};
 pub use software::{
     find_mariadbd, find_program, find_provider, missing, readable_provider, require_programs,
     runnable_program,

@@ -2,11 +2,13 @@
 
 use super::Account;
 use anyhow::{Context, Result};
-use quorate_live::{Secret, SecretOptions, Security, SecurityError, TransferFiles};
+use quorate_live::{DiskKey, Secret, SecretOptions, Security, SecurityError, TransferFiles};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "secret";
+const KEY_NAME: &str = "log-key";
+
 /// The file in `dir`, if there is one.
 pub fn secret_in(dir: &Path) -> Option<PathBuf> {
     Some(dir.join(NAME)).filter(|path| path.exists())
@@ -20,6 +22,16 @@ pub fn make_secret(dir: &Path, account: &Account) -> Result<PathBuf> {
     let path = dir.join(NAME);
     Secret::new()?.write(&path).with_context(|| format!("writing {}", path.display()))?;
     account.own(&path, 0o600)?;
+    Ok(path)
+}
+
+/// The same for a key of logs on disk.
+pub fn make_key(dir: &Path, account: &Account) -> Result<PathBuf> {
+    let path = dir.join(KEY_NAME);
+    if !path.exists() {
+        DiskKey::new()?.write(&path).with_context(|| format!("writing {}", path.display()))?;
+        account.own(&path, 0o600)?;
+    }
     Ok(path)
 }
 

@@ -30,6 +30,8 @@ const PALETTE: &[(&str, &str, &str)] = &[
     ("gr-after", "#b5268f", "#f086d3"),
     ("dn", "#8a4b2a", "#cf9773"),
     ("gr-tuned", "#5a53e0", "#9a9cff"),
+    ("quorate-plain", "#0b78a8", "#56c0ef"),
+    ("quorate-sealed", "#34469c", "#93a5f2"),
 ];
 
 impl Colour {

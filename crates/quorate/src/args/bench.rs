@@ -34,7 +34,7 @@ pub struct Bench {
     #[arg(value_name = "NAME")]
     pub tests: Vec<String>,
 
-    /// The systems, see --list [default: those installed that say something in a test; with --full all, with --quick not those that are relaxed or alone]
+    /// The systems, see --list [default: those installed that say something in a test; with --full all, with --quick not those that are relaxed or alone; quorate-plain and quorate-sealed only if they are named]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub systems: Vec<String>,
 

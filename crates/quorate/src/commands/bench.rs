@@ -5,8 +5,9 @@ use crate::failure;
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_bench::drive::sysbench::Tables;
+use quorate_bench::drive::tools::tools;
 use quorate_bench::plan::{Grid, PUBLISHED};
-use quorate_bench::record::{Invocation, Results, Run};
+use quorate_bench::record::{Invocation, Machine, Results, Run};
 use quorate_bench::run::{self, Live, Wish};
 use quorate_bench::suite::{self, Scale, Test};
 use quorate_bench::system::{self, Sources, System, PEERS};
@@ -44,7 +45,7 @@ fn measure(args: &Bench) -> Result<u8> {
             took_s: 0.0,
         }],
         settings: wish.settings(&build()?),
-        machine: meter::machine()?,
+        machine: Machine { tools: tools(), ..meter::machine()? },
         ..Run::default()
     };
     let out = args.out.clone();
@@ -127,7 +128,9 @@ fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
     }
     let mut systems = Vec::new();
     // For the others the quick grid has no time.
-    let of_grid = |system: &Arc<dyn System>| !args.quick || PEERS.contains(&system.name());
+    let of_grid = |system: &Arc<dyn System>| {
+        !system.is_variant() && (!args.quick || PEERS.contains(&system.name()))
+    };
     for system in system::all(&sources).into_iter().filter(of_grid) {
         match system.check() {
             Ok(()) => systems.push(system),

@@ -80,6 +80,7 @@ pub(super) const GOALS: &[Goal] = &[
     oltp("lan", "read_write", ALL, OverPeer("galera"), AtLeast(1.15)),
     oltp("lan", WRITES, ALL, OverPeer("async"), AtLeast(1.0)),
     oltp("lan", WRITES, ALL, OverPeer("async"), AtLeast(1.15)),
+    oltp("lan", WRITES, &[16], OverPeer("quorate-plain"), AtLeast(0.95)),
     oltp(FAR, WRITES, &[1], OverPeer("galera"), AtLeast(12.0)),
     oltp(FAR, WRITES, &[1], OverPeer("gr-eventual"), AtLeast(12.0)),
     oltp(FAR, WRITES, &[64], OverPeer("galera"), AtLeast(1.5)),
