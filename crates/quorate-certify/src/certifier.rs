@@ -19,7 +19,7 @@ use crate::{flags, is_process_of, Header, Key, Kind, Seqno, WriteSet};
 pub const WINDOW_DEFAULT: u32 = 16384;
 
 /// Keys in the window: at most 96 MiB for the table of them and 24 MiB for their order, taken only when there are so
-/// many.
+/// many; while the table grows, the former one is there, too.
 pub const KEYS_MAX_DEFAULT: u64 = 3 << 20;
 
 /// Bounds on the window. All members of a group must have the same ones.
@@ -233,6 +233,11 @@ impl Certifier {
     /// A barrier at or below the floor is covered by the floor.
     pub(crate) fn barrier(&self) -> Seqno {
         self.barrier.max(self.window.floor())
+    }
+
+    /// So many keys are to be admitted.
+    pub(crate) fn reserve(&mut self, keys: usize) {
+        self.index.reserve(keys);
     }
 
     pub(crate) fn set_barrier(&mut self, barrier: Seqno) {

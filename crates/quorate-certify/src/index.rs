@@ -11,8 +11,8 @@
 //!
 //! Invariant: there are never more entries than `keys_max`, purged or not. An item with `n` keys
 //! first has twice as many purged: either none is left but those of the window, which keeps the
-//! limit, or there are fewer than before. The table has room for [`KEYS_USUAL`] from the start. Where that is not enough
-//! it doubles, and for a large item it grows at once to what that takes.
+//! limit, or there are fewer than before. The table has room for [`KEYS_USUAL`] from the start. Where that is not
+//! enough it doubles, and for a large item it grows at once to what that takes.
 
 use crate::chunks::Chunks;
 use crate::key_table::KeyTable;
@@ -83,6 +83,11 @@ impl Index {
         }
     }
 
+    /// Makes room for so many keys that are to be entered.
+    pub fn reserve(&mut self, keys: usize) {
+        self.users.reserve(keys);
+    }
+
     /// Distinct keys, purged or not.
     pub fn len(&self) -> usize {
         self.users.len()
@@ -136,7 +141,7 @@ impl Index {
         let newcomer = window.item(seqno);
         let is_large = newcomer.keys > CACHED_MAX;
         if is_large {
-            // And for those that follow while it is in the window: else one of them would have all of these moved.
+            // Also for those that follow while it is in the window: else one of them would have all of these moved.
             let following = u64::from(newcomer.keys).min(2 * KEYS_USUAL);
             self.users.reserve(newcomer.keys as usize + following as usize);
         }
@@ -219,6 +224,27 @@ pub const AT_ONCE: usize = 16;
 mod tests {
     use super::*;
     use crate::window::Class;
+
+    /// Each growth moves all keys, while commits wait.
+    #[test]
+    fn many_large_items_in_a_row_let_the_table_grow_a_few_times() {
+        let (mut index, mut window) = (Index::new(1 << 22), Window::new(1000, 0));
+        let (mut rooms, mut next) = (vec![index.users.room()], 0u64);
+        for serial in 0..400 {
+            let class = Class::Transaction;
+            let keys = CACHED_MAX + 1;
+            window.push(Item { origin: 1, serial, kin_epoch: 0, class, keys, digest: 0 });
+            let first = next;
+            next += u64::from(keys);
+            let keys =
+                (first..next).map(|i| Key::from_raw(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 4));
+            index.enter(keys, &window);
+            if index.users.room() != rooms[rooms.len() - 1] {
+                rooms.push(index.users.room());
+            }
+        }
+        assert!(index.len() > 1_000_000 && rooms.len() <= 6, "{} keys: {rooms:?}", index.len());
+    }
 
     /// An entry that outlived its seqno would be taken for a new one 2³² seqnos later.
     #[test]

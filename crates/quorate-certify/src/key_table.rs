@@ -6,7 +6,8 @@
 //! full.
 //!
 //! A table with room for all that may ever come never moves: its slots are zero at first, so the
-//! kernel gives memory only to those that are used. One without grows by doubling.
+//! kernel gives memory only to those that are used. One without grows by doubling, or at once to what is reserved, but
+//! never beyond what all keys that there can be take.
 
 use crate::probing::Ring;
 use crate::Key;
@@ -95,6 +96,15 @@ impl<V: Copy + Default> KeyTable<V> {
         (&mut self.slots[at].1, inserted)
     }
 
+    /// Makes room for so many keys more, in one move. Never by less than a doubling, however few they are: else each
+    /// of many such calls would move all keys.
+    pub fn reserve(&mut self, keys: usize) {
+        let needed = ((self.len + keys) * 2).min(self.slots_max);
+        if needed > self.slots.len() {
+            self.grow_to(needed.max(2 * self.slots.len()).min(self.slots_max));
+        }
+    }
+
     pub fn remove(&mut self, key: Key) {
         let Ok(mut hole) = self.find(key) else { return };
         self.len -= 1;
@@ -152,14 +162,6 @@ impl<V: Copy + Default> KeyTable<V> {
             at = self.next(at);
         }
         at
-    }
-
-    /// Makes room for so many keys more, and for no more than that: memory that is new takes time, too.
-    pub fn reserve(&mut self, keys: usize) {
-        let needed = ((self.len + keys) * 2).min(self.slots_max);
-        if needed > self.slots.len() {
-            self.grow_to(needed);
-        }
     }
 
     fn grow(&mut self) {

@@ -187,6 +187,7 @@ fn restore_content(mut reader: Reader<'_>, item_len: usize) -> Result<Certifier,
     }
 
     let mut certifier = Certifier::starting_at(Limits { window, keys_max }, floor);
+    certifier.reserve(keys.len());
     let mut origins_used = 0;
     for record in items {
         let mut record = Reader(record);

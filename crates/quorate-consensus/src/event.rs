@@ -17,7 +17,8 @@ pub struct Options {
     /// Bytes (and messages) sent to one follower and not yet acknowledged.
     pub inflight_bytes_max: usize,
     pub inflight_messages_max: usize,
-    /// Bytes of recent entries kept in memory for followers; unpersisted ones are always kept.
+    /// Bytes of recent entries kept in memory for followers; unpersisted ones are always kept. What is in flight was
+    /// sent already, so this may be less: a follower that has to be sent more of it again is sent it from the disk.
     pub recent_bytes_max: usize,
     /// A leader whose disk makes no progress for so long, though something waits, hands over.
     pub disk_stall_ms: u64,

@@ -19,8 +19,8 @@ pub fn tools() -> BTreeMap<String, String> {
         // Which of the two it says it on depends on the program.
         let texts =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        let version = texts.iter().find_map(|text| version(text))?;
-        Some((name, version))
+        let version = texts.iter().find_map(|text| version(text));
+        Some((name, version.unwrap_or_else(|| "of an unknown version".to_owned())))
     };
     tools.into_iter().filter_map(said).collect()
 }

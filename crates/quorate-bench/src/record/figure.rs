@@ -25,7 +25,7 @@ use Better::{Higher, Lower};
 
 pub const FIGURES: &[Figure] = &[
     figure("tps", "Throughput", "transactions/s", Higher, 0),
-    figure("share_of_lan_percent", "Share of its throughput on lan", "%", Higher, 0),
+    figure("share_of_lan_percent", "Share of its own throughput on lan", "%", Higher, 0),
     figure("avg_ms", "Average response", "ms", Lower, 2),
     figure("p95_ms", "95th percentile", "ms", Lower, 2),
     figure("p99_ms", "99th percentile", "ms", Lower, 2),
@@ -75,6 +75,10 @@ pub const FIGURES: &[Figure] = &[
         Lower,
         1,
     ),
+    figure("large_cpu_s", "CPU time until all have the large one, all nodes", "s", Lower, 1),
+    figure("large_net_mb", "Bytes on the network until then", "MB", Lower, 0),
+    figure("large_syncs", "Syncs until then, all nodes", "syncs", Lower, 0),
+    figure("small_commits", "Small transactions committed until then", "transactions", Higher, 0),
     figure("large_s", "Time of the large transaction", "s", Lower, 1),
     figure("gap_s", "Longest gap", "s", Lower, 2),
     figure("primary_gap_s", "Longest gap at the primary", "s", Lower, 2),

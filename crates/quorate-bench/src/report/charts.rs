@@ -1,18 +1,17 @@
 //! The charts of a test.
 
 use super::chapter::{Chapter, Drawn, CHAPTERS};
+use super::shares::{LAN, SHARE};
 use super::Told;
 use crate::published::rows_at;
 use crate::record::figure::{self, Figure, COMMIT_PARTS};
 use crate::record::{Cell, Place, Spread};
+use crate::system::VARIANTS;
 use maud::{html, Markup};
 use quorate_report::chart::{Axis, Bar, Bars, Group, Lines, Mark, Sample, Series};
 use quorate_report::look::Colour;
 use quorate_report::page;
 use std::collections::BTreeSet;
-
-/// The network that others are compared with.
-pub(super) const LAN: &str = "lan";
 
 /// All charts of a test, one beneath the other.
 pub(super) fn charts(told: &Told, chapter: &Chapter) -> Markup {
@@ -90,15 +89,11 @@ fn over(told: &Told, chapter: &Chapter, figure: &Figure, x: fn(&Place) -> u32) -
 /// that does not depend on the machine.
 fn shares(told: &Told, chapter: &Chapter, figure: &Figure) -> Markup {
     let chart = |places: Vec<&Place>| {
-        let lan = |place: &Place| Place { network: LAN.into(), ..place.clone() };
         let ours = told.systems(chapter.test).into_iter().map(|system| {
             let share = |place: &&Place| {
-                let base = lan(place);
-                let pair = ((*place, system.as_str()), (&base, system.as_str()));
-                let share = told.summary.ratio_between(pair.0, pair.1, figure.name)?;
-                let percent = |ratio: f64| ratio * 100.0;
-                let (low, high) = (percent(share.low), percent(share.high));
-                Some(Sample { x: f64::from(place.clients), y: percent(share.median), low, high })
+                let Spread { median, low, high, .. } =
+                    told.summary.figure(place, &system, SHARE)?;
+                Some(Sample { x: f64::from(place.clients), y: median, low, high })
             };
             let points = places.iter().filter_map(share).collect();
             (system.clone(), told.title(&system), points, false)
@@ -167,7 +162,9 @@ pub(super) fn picture(told: &Told) -> Option<Bars> {
     let is_pictured = |place: &&Place| (place.load.as_str(), place.clients) == PICTURED;
     let places = told.summary.places(chapter.test).filter(is_pictured);
     let mut chart = bars_at(told, chapter, chapter.main()?, places);
+    let variants = VARIANTS.map(|variant| told.title(variant));
     for group in &mut chart.groups {
+        group.bars.retain(|bar| !variants.contains(&bar.name));
         group.bars.sort_by(|one, other| total(other).total_cmp(&total(one)));
     }
     (!chart.groups.is_empty()).then_some(chart)

@@ -156,7 +156,7 @@ impl<'a> Told<'a> {
             .collect();
         let encrypted = match &encrypted[..] {
             [] => "by nobody".to_owned(),
-            all => format!("by {} alone", all.join(", ")),
+            all => format!("by these alone: {}", all.join("; ")),
         };
         format!(
             "Clients: {}. Primary: {}. Connections between members are encrypted {encrypted}.",

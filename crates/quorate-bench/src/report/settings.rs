@@ -64,6 +64,7 @@ fn machine(told: &Told) -> Markup {
     let memory = machine.memory_bytes as f64 / f64::from(1 << 30);
     let tools: Vec<_> =
         machine.tools.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    let tools = if tools.is_empty() { "not recorded".to_owned() } else { tools.join(", ") };
     html! {
         (page::pairs([
             ("processors", format!("{} × {}", machine.processors, machine.processor)),
@@ -71,7 +72,7 @@ fn machine(told: &Told) -> Markup {
             ("kernel", machine.kernel.clone()),
             ("disk", machine.disk.clone()),
             ("sync", format!("{:.0} µs, median of a 4 KiB overwrite with fdatasync", machine.sync_us)),
-            ("tools", tools.join(", ")),
+            ("tools", tools),
         ]))
         (invocations(told))
         (measured(told))

@@ -1,10 +1,11 @@
-//! What a network leaves of a system's own throughput on `lan`: a figure that depends on the machine least of all.
+//! What a network leaves of a system's own throughput on `lan`.
 
-use super::charts::LAN;
 use crate::record::{Place, Results};
 use std::collections::BTreeMap;
 
-const SHARE: &str = "share_of_lan_percent";
+/// The network that others are compared with.
+pub(super) const LAN: &str = "lan";
+pub(super) const SHARE: &str = "share_of_lan_percent";
 const WHOLE: &str = "tps";
 
 /// The same, and in each cell of another network its share of the same system's cell of the same round on `lan`,
@@ -23,8 +24,9 @@ pub(super) fn added(results: &Results) -> Results {
     let mut results = results.clone();
     for cell in results.cells.iter_mut().filter(|cell| cell.place.network != LAN) {
         let whole = whole.get(&(on_lan(&cell.place), cell.system.clone(), cell.round));
+        let whole = whole.filter(|whole| **whole > 0.0);
         if let (Some(whole), Some(here)) = (whole, cell.figures.get(WHOLE)) {
-            let share = 100.0 * here / whole.max(f64::MIN_POSITIVE);
+            let share = 100.0 * here / whole;
             cell.figures.insert(SHARE.into(), share);
         }
     }

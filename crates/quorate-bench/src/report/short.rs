@@ -1,8 +1,8 @@
 //! The table that stands for a whole run on other pages: throughput of writes, near and far.
 
 use super::Told;
-use crate::record::figure;
-use crate::record::{clients_words, Place};
+use crate::record::{clients_words, figure, Place};
+use crate::system::VARIANTS;
 
 const LOAD: &str = "write_only";
 const FIGURE: &str = "tps";
@@ -12,8 +12,9 @@ const COLUMNS: [(&str, u32); 5] =
 /// In Markdown; empty if no system has all of it.
 pub(super) fn table(told: &Told) -> String {
     let titles = COLUMNS.map(|(network, clients)| format!("{network}, {}", clients_words(clients)));
-    let systems = told.systems("oltp");
-    let rows: Vec<String> = systems.iter().filter_map(|system| row(told, system)).collect();
+    let systems = told.systems("oltp").into_iter();
+    let usual = systems.filter(|system| !VARIANTS.contains(&system.as_str()));
+    let rows: Vec<String> = usual.filter_map(|system| row(told, &system)).collect();
     if rows.is_empty() {
         return String::new();
     }

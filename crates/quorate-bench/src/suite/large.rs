@@ -7,7 +7,7 @@ use super::{grid, Found, Scale, Site, Test};
 use crate::drive::clients::{self, Ended};
 use crate::drive::commits;
 use crate::fleet::Fleet;
-use crate::meter::{Meter, PeakMemory};
+use crate::meter::{Meter, PeakMemory, Used};
 use crate::plan::{Grid, Point};
 use crate::record::{size_bytes, Place};
 use anyhow::{Context, Result};
@@ -111,9 +111,7 @@ impl Test for Large {
             ("memory_mb", *largest as f64 / 1e6),
             ("primary_memory_mb", memory[primary] as f64 / 1e6),
         ]);
-        found.set_costs(&used, 1.0);
-        let costs = format!("of the large one, and of {} small ones beside it", beside.len());
-        found.facts.insert("costs".into(), costs);
+        set_costs(&mut found, &used, committed(&beside).count());
         let everywhere = (everywhere - begin).as_secs_f64();
         found.facts.insert("on all members after".into(), format!("{everywhere:.1} s"));
         Ok(found)
@@ -122,6 +120,17 @@ impl Test for Large {
     fn clear(&self, fleet: &Fleet) -> Result<()> {
         let mut connection = fleet.connect_for(fleet.primary()?, LIMIT)?;
         connection.query_drop("DROP DATABASE large").context("dropping the large rows")
+    }
+}
+
+/// What all of it took together. Not for each transaction: who goes on with small ones has more to do meanwhile.
+fn set_costs(found: &mut Found, used: &Used, small: usize) {
+    found.set([("large_net_mb", used.bytes / 1e6), ("small_commits", small as f64)]);
+    for (name, sum) in [("large_cpu_s", &used.cpu_s), ("large_syncs", &used.syncs)] {
+        match sum {
+            Ok(sum) => found.set([(name, *sum)]),
+            Err(reason) => drop(found.facts.insert(name.into(), reason.clone())),
+        }
     }
 }
 

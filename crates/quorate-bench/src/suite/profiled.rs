@@ -25,8 +25,8 @@ pub(super) fn takes(scale: &Scale) -> Duration {
 }
 
 impl Site<'_> {
-    /// Who uses the processor, of all members together, if that was asked for. `load` says how many transactions it
-    /// was.
+    /// Who uses the processor, of all members together, if that was asked for. `load` says how many transactions there
+    /// were.
     pub(super) fn profile(
         &self,
         place: &Place,

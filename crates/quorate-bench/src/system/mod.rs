@@ -2,7 +2,8 @@
 //! code that makes hosts, starts servers and drives them is the same for all.
 //!
 //! Every system gets [`quorate_lab::server::common_options`], what it needs to replicate, and what decides
-//! on durability, written out though it may be a default. Everything else is what its users get by default.
+//! on durability, written out though it may be a default. Everything else is what its users get by default, but in
+//! [`VARIANTS`].
 //! Connections between members are encrypted where that is the default: in Quorate alone.
 
 mod group_replication;
@@ -54,12 +55,6 @@ pub trait System: Send + Sync {
 
     /// Whether what members say to each other is encrypted.
     fn encrypts(&self) -> bool {
-        false
-    }
-
-    /// Whether it is Quorate with other settings, which is of interest beside Quorate alone: measured where it is
-    /// named.
-    fn is_variant(&self) -> bool {
         false
     }
 
@@ -166,6 +161,9 @@ impl Hold {
 /// Those that replicate, and lose no commit when all of their servers crash. The others show what that costs.
 pub const PEERS: [&str; 7] =
     ["quorate", "galera", "async", "semisync", "gr-eventual", "gr-tuned", "gr-after"];
+
+/// Quorate with other settings. They say something only beside Quorate, so they are measured only where they are named.
+pub const VARIANTS: [&str; 2] = ["quorate-plain", "quorate-sealed"];
 
 /// All of them, in the order in which they are shown.
 pub fn all(sources: &Sources) -> Vec<Arc<dyn System>> {
@@ -276,7 +274,7 @@ mod tests {
             let has = |option: &str| options.as_ref().unwrap().1.contains(option);
             let named =
                 ["quorate.secret_file=", "quorate.insecure=yes", "quorate.encrypt_key_file="];
-            (system.is_variant(), system.encrypts(), named.map(has))
+            (VARIANTS.contains(&name), system.encrypts(), named.map(has))
         };
         let found = ["quorate", "quorate-plain", "quorate-sealed"].map(protection);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -30,13 +30,13 @@ enum Replicator {
     Galera,
 }
 
-/// What is otherwise than its users get it.
+/// How it differs from what its users get.
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     Usual,
     /// Connections between members are not encrypted.
     Plain,
-    /// So are logs and snapshots on disk.
+    /// Logs and snapshots on disk are encrypted, too.
     Sealed,
 }
 
@@ -109,10 +109,6 @@ impl System for Wsrep {
 
     fn encrypts(&self) -> bool {
         !matches!(self.replicator, Replicator::Galera | Replicator::Quorate(_, Variant::Plain))
-    }
-
-    fn is_variant(&self) -> bool {
-        matches!(self.replicator, Replicator::Quorate(_, Variant::Plain | Variant::Sealed))
     }
 
     fn program(&self) -> &Program {

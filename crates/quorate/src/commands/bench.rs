@@ -10,7 +10,7 @@ use quorate_bench::plan::{Grid, PUBLISHED};
 use quorate_bench::record::{Invocation, Machine, Results, Run};
 use quorate_bench::run::{self, Live, Wish};
 use quorate_bench::suite::{self, Scale, Test};
-use quorate_bench::system::{self, Sources, System, PEERS};
+use quorate_bench::system::{self, Sources, System, PEERS, VARIANTS};
 use quorate_bench::{meter, report};
 use quorate_lab::cluster;
 use quorate_lab::leftovers;
@@ -129,7 +129,7 @@ fn systems(args: &Bench) -> Result<Vec<Arc<dyn System>>> {
     let mut systems = Vec::new();
     // For the others the quick grid has no time.
     let of_grid = |system: &Arc<dyn System>| {
-        !system.is_variant() && (!args.quick || PEERS.contains(&system.name()))
+        !VARIANTS.contains(&system.name()) && (!args.quick || PEERS.contains(&system.name()))
     };
     for system in system::all(&sources).into_iter().filter(of_grid) {
         match system.check() {

@@ -53,7 +53,8 @@ pub(super) enum Kind {
     /// The longest time without one at any member, in s, beyond what the same large transaction takes this server
     /// alone.
     GapBeyond(&'static str),
-    /// Memory of the primary, in MB, beyond what the same large transaction takes this server alone.
+    /// Memory of the primary, in MB, beyond what the same large transaction takes this server alone: the one that
+    /// flushes its redo log as Quorate's servers do, for that decides on InnoDB's memory, too.
     MemoryBeyond(&'static str),
     /// Small transactions beside a large one that failed.
     Failed,
@@ -104,9 +105,9 @@ pub(super) const GOALS: &[Goal] = &[
     of("large", FAR, "1 GB", Gap, AtMost(0.2)),
     of("large", "lan", "100 MB of short rows", Gap, AtMost(0.2)),
     of("large", "lan", "100 MB of short rows", GapBeyond("standalone"), AtMost(0.2)),
-    of("large", "lan", "100 MB", MemoryBeyond("standalone"), AtMost(MIB_64)),
-    of("large", "lan", "100 MB of short rows", MemoryBeyond("standalone"), AtMost(MIB_64)),
-    of("large", "lan", "1 GB", MemoryBeyond("standalone"), AtMost(MIB_64)),
+    of("large", "lan", "100 MB", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
+    of("large", "lan", "100 MB of short rows", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
+    of("large", "lan", "1 GB", MemoryBeyond("standalone-relaxed"), AtMost(MIB_64)),
     of("large", "lan", "100 MB of short rows", Failed, AtMost(0.0)),
     of("large", "lan", "10 MB", Failed, AtMost(0.0)),
     of("large", "lan", "100 MB", Failed, AtMost(0.0)),
