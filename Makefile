@@ -41,8 +41,8 @@ mtr: test-packages build ## MariaDB's suites here and with Galera: SUITES=a,b TE
 mtr-quick: test-packages build ## The chosen tests of those suites (tests/mtr-quick.txt)
 	@scripts/test mtr
 
-crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows
-	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50
+crash-rounds: test-packages build ## Kill all, one or two servers under load, again and again; count lost rows. OPTIONS=quorate.encrypt_key_file=FILE: with encrypted logs
+	cargo run --release -p quorate-tests --bin crash-rounds -- --all 20 --some 50 $(if $(OPTIONS),--options "$(OPTIONS)")
 
 failover: test-packages build ## How long writes stop when a node fails: 20 rounds of each fault, lan and two-regions (two hours; as root)
 	cargo run --release -p quorate-tests --bin failover -- $(FAILOVER)
