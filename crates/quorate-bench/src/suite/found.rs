@@ -2,7 +2,7 @@
 
 use crate::drive::sysbench::Report;
 use crate::meter::lag::Lag;
-use crate::meter::Used;
+use crate::meter::{Figure, Used};
 use anyhow::{ensure, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -91,12 +91,15 @@ impl Found {
                 ("own_switches_per_trx", each((own.sleeps + own.preempted) as f64)),
             ]);
         }
-        let cpu = used.cpu_s.clone().map(|seconds| seconds * 1e6);
-        for (name, sum) in [("cpu_us_per_trx", cpu), ("syncs_per_trx", used.syncs.clone())] {
-            match sum {
-                Ok(sum) => drop(self.figures.insert(name.into(), each(sum))),
-                Err(reason) => drop(self.facts.insert(name.into(), reason)),
-            }
+        self.set_counted("cpu_us_per_trx", used.cpu_s.clone().map(|seconds| each(seconds * 1e6)));
+        self.set_counted("syncs_per_trx", used.syncs.clone().map(each));
+    }
+
+    /// Where it could not be counted, the reason stands among the facts.
+    pub(super) fn set_counted(&mut self, name: &'static str, figure: Figure) {
+        match figure {
+            Ok(value) => self.set([(name, value)]),
+            Err(reason) => drop(self.facts.insert(name.into(), reason)),
         }
     }
 

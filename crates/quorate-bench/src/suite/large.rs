@@ -126,12 +126,8 @@ impl Test for Large {
 /// What all of it took together. Not for each transaction: who goes on with small ones has more to do meanwhile.
 fn set_costs(found: &mut Found, used: &Used, small: usize) {
     found.set([("large_net_mb", used.bytes / 1e6), ("small_commits", small as f64)]);
-    for (name, sum) in [("large_cpu_s", &used.cpu_s), ("large_syncs", &used.syncs)] {
-        match sum {
-            Ok(sum) => found.set([(name, *sum)]),
-            Err(reason) => drop(found.facts.insert(name.into(), reason.clone())),
-        }
-    }
+    found.set_counted("large_cpu_s", used.cpu_s.clone());
+    found.set_counted("large_syncs", used.syncs.clone());
 }
 
 /// Bytes of `10 MB`, or of `1 GB of short rows`, and of one row.
