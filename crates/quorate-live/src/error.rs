@@ -84,6 +84,13 @@ pub enum GroupError {
          quorate.insecure=yes starts it as it is. Nothing was started, no data is affected"
     )]
     Unprotected { addr: String },
+    #[error(
+        "other hosts are to connect to {addr}, and whoever has any certificate of the CA in {}, for whatever \
+         host, could read and change all data. Add the members' names (of their certificates) to \
+         wsrep_provider_options: quorate.ssl_names=NAME,NAME (of a logger: --ssl-names). Where that CA signs for \
+         this group alone, say quorate.ssl_names=*. Nothing was started, no data is affected", .ca.display()
+    )]
+    MembersUnnamed { addr: String, ca: PathBuf },
     #[error(transparent)]
     Start(#[from] StartError),
 

@@ -72,7 +72,7 @@ pub use net::connections::{host_of, oldest_of_most};
 pub use net::trust::{
     https, parse_bool, read_private, Credential, Expiry, Https, OperatorId, OperatorIdentity,
     Operators, Privilege, Secret, SecretOptions, Security, SecurityError, TlsOptions,
-    TransferFiles,
+    TransferFiles, ANY_NAME,
 };
 pub use operator::Operator;
 pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};

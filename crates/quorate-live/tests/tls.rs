@@ -5,12 +5,17 @@ mod common;
 use common::authority::{text, Authority};
 use common::{Cluster, Node};
 use quorate_live::port::{Answer, Operating, Request, Unanswered};
-use quorate_live::{OperatorIdentity, Operators, Security, TlsOptions};
+use quorate_live::{OperatorIdentity, Operators, Security, TlsOptions, ANY_NAME};
 use std::fs;
 use std::process::Command;
 
 fn started(name: &str, tls: impl Fn(usize) -> Option<TlsOptions>) -> Cluster {
     Cluster::secured(name, 3, |at| tls(at).map_or(Security::ThisHost, Security::Certificates))
+}
+
+/// Of a CA that signs for the group alone.
+fn any_name() -> Vec<String> {
+    vec![ANY_NAME.to_owned()]
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
     let names = ["db1.example", "db2.example", "mail.example", ""];
     for (at, name) in names.into_iter().enumerate() {
         let tls = match name.is_empty() {
-            true => TlsOptions { names: Vec::new(), ..authority.issue("unnamed") },
+            true => TlsOptions { names: any_name(), ..authority.issue("unnamed") },
             false => issued(at, name),
         };
         let node = &mut cluster.nodes[at];
@@ -139,7 +144,7 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
             let error = node.start().unwrap_err().to_string();
             assert!(error.contains("quorate.ssl_names"), "the others would refuse it: {error}");
         }
-        let names = if at < 2 { tls.names.clone() } else { Vec::new() };
+        let names = if at < 2 { tls.names.clone() } else { any_name() };
         node.options.security = Security::Certificates(TlsOptions { names, ..tls });
         node.start().unwrap();
         match at {
@@ -148,8 +153,16 @@ fn a_companys_ca_is_not_enough_where_members_are_named() {
         }
     }
     cluster.nodes[0].wait("the reason", |node| node.has_line("quorate.ssl_names"));
+    // Nor is it where nobody says a name, and other hosts can come.
+    let unbound = TlsOptions { names: Vec::new(), ..issued(2, "db2.example") };
+    let node = &mut cluster.nodes[2];
+    node.kill();
+    let loopback = std::mem::replace(&mut node.options.advertise, "192.0.2.1:4567".into());
+    node.options.security = Security::Certificates(unbound);
+    let error = node.start().unwrap_err().to_string();
+    assert!(error.contains("quorate.ssl_names=NAME,NAME") && error.contains("ca.pem"), "{error}");
+    node.options.advertise = loopback;
     let bad = TlsOptions { names: vec!["no name!".into()], ..issued(2, "db1.example") };
-    cluster.nodes[2].kill();
     cluster.nodes[2].options.security = Security::Certificates(bad);
     let error = cluster.nodes[2].start().unwrap_err().to_string();
     assert!(error.contains("no name!"), "{error}");
@@ -179,7 +192,7 @@ fn a_wildcard_is_nobodys_name() {
         let error = node.start().unwrap_err().to_string();
         assert!(error.contains("n3-cert.pem") && error.contains("a wildcard"), "{error}");
         // It says nothing of names itself, and is refused all the same.
-        node.options.security = Security::Certificates(TlsOptions { names: Vec::new(), ..known });
+        node.options.security = Security::Certificates(TlsOptions { names: any_name(), ..known });
         node.start().unwrap();
         node.cannot_join();
     }

@@ -1,7 +1,7 @@
 //! A CA and what it signs, made as an administrator would.
 
 use super::FORKS;
-use quorate_live::TlsOptions;
+use quorate_live::{TlsOptions, ANY_NAME};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,7 +85,7 @@ impl Authority {
             cert: path("cert"),
             key: path("key"),
             ca: ca.map(|name| self.dir.join(name)),
-            names: Vec::new(),
+            names: vec![ANY_NAME.to_owned()],
             crl: None,
             ciphers: String::new(),
             dynamic: false,

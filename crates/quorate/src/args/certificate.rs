@@ -19,7 +19,7 @@ pub struct Certificate {
     #[arg(long, global = true, value_name = "FILE", requires = "ssl_cert")]
     pub ssl_ca: Option<PathBuf>,
 
-    /// The names that members' certificates are for (quorate.ssl_names) [default: whatever the CA signed]
+    /// The names that members' certificates are for (quorate.ssl_names) [default: *, whatever the CA signed]
     #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',', requires = "ssl_cert")]
     pub ssl_names: Vec<String>,
 }

@@ -9,6 +9,12 @@ use std::path::PathBuf;
 #[command(mut_arg("ssl_ca", |arg| {
     arg.help("Who signs the members' certificates (PEM) [default: the certificate itself]")
 }))]
+#[command(mut_arg("ssl_names", |arg| {
+    arg.help(
+        "The names that members' certificates are for (quorate.ssl_names): needed beside --ssl-ca where other hosts \
+         can reach it; *: whatever the CA signed",
+    )
+}))]
 pub struct Logger {
     /// Its name, as `member list` shows it
     #[arg(long, value_name = "NAME")]

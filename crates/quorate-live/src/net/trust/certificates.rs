@@ -27,6 +27,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
 
+/// Says that a CA signs for nobody but the members (and operators) of one group.
+pub const ANY_NAME: &str = "*";
+
 /// The files that a node's encryption is made of, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
@@ -37,7 +40,8 @@ pub struct TlsOptions {
     /// for whom one of those behind it has signed.
     pub ca: Option<PathBuf>,
     /// What the CA's certificates of members are for: DNS names or IP addresses, any of which a certificate has
-    /// to have as an alternative name; a wildcard has none of them. Empty: whatever the CA signed.
+    /// to have as an alternative name; a wildcard has none of them. [`ANY_NAME`] alone: whatever the CA signed.
+    /// Empty: the same, and with a CA a member then talks to its own host only.
     pub names: Vec<String>,
     /// Lists of certificates that were revoked before their end.
     pub crl: Option<PathBuf>,
@@ -69,7 +73,7 @@ pub(super) fn load(options: &TlsOptions, operators: &Operators) -> Result<Loaded
         None => vec![chain[0].clone()],
     };
     let expiry = first_end(options, &chain, &trusted)?;
-    let holders = Holders::new(&options.names, operators, trusted.clone())?;
+    let holders = Holders::new(options.listed_names(), operators, trusted.clone())?;
     let revoked = options.crl.as_deref().map_or(Ok(Vec::new()), revoked)?;
     let certified = Arc::new(Certified::new(provider.clone(), trusted, holders, revoked));
     let (shown, between) = (&chain[0], &chain[1..]);
@@ -151,10 +155,17 @@ fn revoked(path: &Path) -> Result<Vec<CertRevocationList<'static>>, GroupError> 
 }
 
 impl TlsOptions {
+    fn listed_names(&self) -> &[String] {
+        match &self.names[..] {
+            [any] if any == ANY_NAME => &[],
+            listed => listed,
+        }
+    }
+
     /// What whoever runs a member with these is to be told at its start.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
-        if self.ca.is_some() && self.names.is_empty() {
+        if self.ca.is_some() && self.listed_names().is_empty() {
             cautions.push(
                 "Any certificate that the CA of socket.ssl_ca has signed is let in as a member: unless that CA is \
                  for this group alone, list the members' names in quorate.ssl_names"

@@ -30,7 +30,7 @@ mod verifier;
 mod x509;
 
 use certificates::Loaded;
-pub use certificates::TlsOptions;
+pub use certificates::{TlsOptions, ANY_NAME};
 pub use credential::Credential;
 pub use expiry::Expiry;
 pub(crate) use hex::digits;
@@ -144,7 +144,7 @@ impl Credentials {
                 (Material::Certificates(loaded), options.dynamic)
             }
         };
-        Ok(Credentials { material, dynamic, this_host_only: *security == Security::ThisHost })
+        Ok(Credentials { material, dynamic, this_host_only: security.this_host_only() })
     }
 
     /// Of a member that starts with its log in `dir`: with a secret, its own key is there, and is made if it is
@@ -223,12 +223,28 @@ impl Security {
     /// `advertise`: who can be reached from other hosts needs more than this host's good manners.
     pub fn check_reach(&self, listen: &str, advertise: &str) -> Result<(), GroupError> {
         let for_all = |addr: &SocketAddr| addr.ip().is_unspecified();
-        if *self != Security::ThisHost
-            || (on_this_host(advertise, |_| false) && on_this_host(listen, for_all))
-        {
+        if on_this_host(advertise, |_| false) && on_this_host(listen, for_all) {
             return Ok(());
         }
-        Err(GroupError::Unprotected { addr: advertise.to_owned() })
+        let addr = advertise.to_owned();
+        match (self, self.of_an_unbound_ca()) {
+            (Security::ThisHost, _) => Err(GroupError::Unprotected { addr }),
+            (_, Some(ca)) => Err(GroupError::MembersUnnamed { addr, ca: ca.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether other hosts are not to be talked to, whatever reaches them.
+    fn this_host_only(&self) -> bool {
+        *self == Security::ThisHost || self.of_an_unbound_ca().is_some()
+    }
+
+    /// The CA all of whose certificates count, without anybody having said so.
+    fn of_an_unbound_ca(&self) -> Option<&PathBuf> {
+        match self {
+            Security::Certificates(TlsOptions { ca, names, .. }) if names.is_empty() => ca.as_ref(),
+            _ => None,
+        }
     }
 }
 
@@ -295,6 +311,33 @@ mod reach_tests {
         assert!(open("10.0.0.1:4567", "127.0.0.1:4567"), "it listens to others alone");
         assert!(open("0.0.0.0:4567", "no-such-host.invalid:4567"), "nobody knows where that is");
         assert!(Security::Insecure.check_reach("0.0.0.0:4567", "10.0.0.1:4567").is_ok());
+    }
+
+    #[test]
+    fn a_ca_alone_is_not_enough_for_other_hosts() {
+        let certificates = |text: &str| {
+            let text = format!("socket.ssl_cert=/c;socket.ssl_key=/k;{text}");
+            Security::in_options(&text).unwrap().unwrap()
+        };
+        let refused = |text: &str| {
+            let listening = certificates(text).check_reach("0.0.0.0:4567", "10.0.0.1:4567");
+            listening.err().map(|error| error.to_string())
+        };
+        let error = refused("socket.ssl_ca=/etc/ca.pem").unwrap();
+        for part in
+            ["/etc/ca.pem", "10.0.0.1:4567", "quorate.ssl_names=NAME", "quorate.ssl_names=*"]
+        {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        for enough in
+            ["", "socket.ssl_ca=/a;quorate.ssl_names=db1", "socket.ssl_ca=/a;quorate.ssl_names=*"]
+        {
+            assert_eq!(refused(enough), None, "{enough}");
+            assert!(!certificates(enough).this_host_only(), "{enough}");
+        }
+        let unbound = certificates("socket.ssl_ca=/a");
+        assert!(unbound.check_reach("0.0.0.0:4567", "127.0.0.1:4567").is_ok());
+        assert!(unbound.this_host_only(), "the others that come to the wildcard are refused");
     }
 
     #[test]
