@@ -3,9 +3,11 @@
 //!
 //! `cargo run --release -p quorate-wal --example disk_bench -- DIR [ROUNDS]`
 
+use io_uring::{opcode, squeue::Flags, types::Fd, types::FsyncFlags, IoUring};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::mpsc::{channel, Sender};
@@ -31,21 +33,83 @@ fn main() -> io::Result<()> {
 struct Way {
     name: &'static str,
     file: File,
-    syncs: bool,
+    calls: Calls,
     times_us: Vec<f64>,
+}
+
+enum Calls {
+    Write,
+    WriteSync,
+    /// Both in one call, by `io_uring`: the sync begins when the write is done.
+    Linked(Box<IoUring>),
+    /// The write by `io_uring`, into a file that syncs by itself.
+    Queued(Box<IoUring>),
+}
+
+impl Way {
+    fn put(&mut self, batch: &[u8], place: u64) -> io::Result<()> {
+        let file = &self.file;
+        match &mut self.calls {
+            Calls::Write => file.write_all_at(batch, place),
+            Calls::WriteSync => {
+                file.write_all_at(batch, place)?;
+                file.sync_data()
+            }
+            Calls::Linked(ring) => queued(ring, file, batch, place, true),
+            Calls::Queued(ring) => queued(ring, file, batch, place, false),
+        }
+    }
+}
+
+fn queued(
+    ring: &mut IoUring,
+    file: &File,
+    batch: &[u8],
+    place: u64,
+    syncs: bool,
+) -> io::Result<()> {
+    let fd = Fd(file.as_raw_fd());
+    let flags = if syncs { Flags::IO_LINK } else { Flags::empty() };
+    let write = opcode::Write::new(fd, batch.as_ptr(), batch.len() as u32).offset(place);
+    let sync = opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build();
+    {
+        let mut queue = ring.submission();
+        // SAFETY: the batch and the file outlive the calls, whose ends are waited for below.
+        unsafe {
+            queue.push(&write.build().flags(flags)).map_err(io::Error::other)?;
+            if syncs {
+                queue.push(&sync).map_err(io::Error::other)?;
+            }
+        }
+    }
+    let calls = 1 + usize::from(syncs);
+    ring.submit_and_wait(calls)?;
+    let results: Vec<i32> = ring.completion().map(|done| done.result()).collect();
+    match (&results[..], batch.len() as i32) {
+        ([written, synced @ ..], all)
+            if *written == all && synced.iter().all(|code| *code == 0) =>
+        {
+            Ok(())
+        }
+        _ => Err(io::Error::other(format!("io_uring: {results:?}"))),
+    }
 }
 
 fn compare(path: &Path, bytes: usize, rounds: usize) -> io::Result<()> {
     prepare(path)?;
-    let way = |name, flags, syncs| -> io::Result<Way> {
+    let way = |name, flags, calls| -> io::Result<Way> {
         let file = open(path, flags)?;
-        Ok(Way { name, file, syncs, times_us: Vec::new() })
+        Ok(Way { name, file, calls, times_us: Vec::new() })
     };
+    let ring = || IoUring::new(2).map(Box::new);
+    let direct = OFlags::DIRECT | OFlags::DSYNC;
     let mut ways = [
-        way("write, fdatasync", OFlags::empty(), true)?,
-        way("O_DSYNC", OFlags::DSYNC, false)?,
-        way("O_DIRECT, fdatasync", OFlags::DIRECT, true)?,
-        way("O_DIRECT, O_DSYNC", OFlags::DIRECT | OFlags::DSYNC, false)?,
+        way("write, fdatasync", OFlags::empty(), Calls::WriteSync)?,
+        way("O_DSYNC", OFlags::DSYNC, Calls::Write)?,
+        way("O_DIRECT, fdatasync", OFlags::DIRECT, Calls::WriteSync)?,
+        way("O_DIRECT, O_DSYNC", direct, Calls::Write)?,
+        way("io_uring", OFlags::empty(), Calls::Linked(ring()?))?,
+        way("io_uring, O_DIRECT, O_DSYNC", direct, Calls::Queued(ring()?))?,
     ];
     let memory = vec![7; 2 * PAGE + bytes];
     let aligned = &memory[memory.as_ptr().align_offset(PAGE)..];
@@ -53,10 +117,7 @@ fn compare(path: &Path, bytes: usize, rounds: usize) -> io::Result<()> {
     for _ in 0..rounds {
         for way in &mut ways {
             let begun = Instant::now();
-            way.file.write_all_at(&aligned[..bytes], place)?;
-            if way.syncs {
-                way.file.sync_data()?;
-            }
+            way.put(&aligned[..bytes], place)?;
             way.times_us.push(begun.elapsed().as_secs_f64() * 1e6);
             place = (place + bytes as u64) % FILE_BYTES;
         }
@@ -117,7 +178,7 @@ fn print(bytes: usize, name: &str, times_us: &mut [f64]) {
     let at = |share: f64| times_us[((times_us.len() - 1) as f64 * share) as usize];
     let mean = times_us.iter().sum::<f64>() / times_us.len() as f64;
     println!(
-        "{:4} KiB  {name:26} p50 {:7.0} us  p99 {:7.0} us  mean {mean:7.0} us",
+        "{:4} KiB  {name:28} p50 {:7.0} us  p99 {:7.0} us  mean {mean:7.0} us",
         bytes >> 10,
         at(0.5),
         at(0.99)
