@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How a page is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +104,9 @@ const MEASURE: &str = r#"(() => {
 impl Browser {
     /// Starts the `chromium` of Debian.
     pub fn start() -> Result<Browser> {
-        let folder = std::env::temp_dir().join(format!("quorate-browser-{}", std::process::id()));
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("quorate-browser-{process}-{number}"));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let pipes = [folder.join("to"), folder.join("from")];
@@ -151,6 +154,21 @@ impl Browser {
             wrong.push(format!("{charts} charts are seen"));
         }
         wrong.extend(complaints(&self.events, |asked| asked == url));
+        Ok(wrong)
+    }
+
+    /// The same in all views, each fault with its view. With `SCREENSHOTS` in the environment, pictures are left
+    /// beside the page.
+    pub fn look_everywhere(&mut self, page: &Path, charts_min: u64) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for view in View::ALL {
+            let name = view.name();
+            let faults = self.look_at(page, view, charts_min)?;
+            wrong.extend(faults.iter().map(|fault| format!("{name}: {fault}")));
+            if std::env::var_os("SCREENSHOTS").is_some() {
+                self.screenshot(&page.with_extension(format!("{name}.png")))?;
+            }
+        }
         Ok(wrong)
     }
 

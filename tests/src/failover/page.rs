@@ -36,6 +36,7 @@ fn verdict(missed: usize, lost: usize) -> Markup {
     };
     let rows = match lost {
         0 => "no acknowledged row was lost".to_owned(),
+        1 => "one acknowledged row was lost".to_owned(),
         lost => format!("{lost} acknowledged rows were lost"),
     };
     html! { p { strong.headline { (limits) ", and " (rows) "." } } }
@@ -121,6 +122,38 @@ mod tests {
         assert!(html.contains("Every limit was kept, and no acknowledged row was lost."), "{html}");
         assert!(html.contains("kill-leader") && html.contains("0.300 s (0.5)"), "{html}");
         assert_eq!(page(&[table(300, 0), table(700, 0)], "").tone, Tone::Warn);
-        assert_eq!(page(&[table(300, 2)], "").tone, Tone::Bad);
+        let lost = page(&[table(300, 1)], "");
+        assert_eq!(lost.tone, Tone::Bad);
+        assert!(lost.html().contains("and one acknowledged row was lost."));
+    }
+
+    #[cfg(feature = "servers")]
+    #[test]
+    fn the_page_can_be_read_everywhere() {
+        use quorate_report::browser::Browser;
+        use std::fs;
+        use std::path::Path;
+
+        let networks = ["lan", "two-regions"].map(|network| {
+            let mut table = Table::begin(network);
+            for (number, fault) in <Fault as clap::ValueEnum>::value_variants().iter().enumerate() {
+                let outcome = |round: u64| Outcome {
+                    gap: Duration::from_millis(17 + 90 * number as u64 * round),
+                    rate_ratio: Some(0.83),
+                    rate_ratio_after: Some(1.02),
+                    back: None,
+                    acked: 104_000,
+                    lost: number / 10,
+                };
+                table.add(*fault, &[1, 2, 3].map(outcome), 0);
+            }
+            table
+        });
+        let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tmp/failover-page");
+        fs::create_dir_all(&out).unwrap();
+        let file = out.join("report.html");
+        fs::write(&file, page(&networks, "20 rounds of each fault").html()).unwrap();
+        let wrong = Browser::start().unwrap().look_everywhere(&file, 2).unwrap();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }
