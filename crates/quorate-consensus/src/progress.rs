@@ -21,6 +21,8 @@ pub(crate) struct Progress {
     pub fetching: Option<Index>,
     /// Rather than the log from its beginning, once.
     pub snapshot_welcome: bool,
+    /// The newest round when a snapshot was last sent to it.
+    snapshot_round: Option<u64>,
     /// When the last message of this term came from it.
     pub heard_ms: Option<u64>,
     /// When it last had more of the log than before.
@@ -100,6 +102,7 @@ impl Progress {
             inflight: Inflight::default(),
             fetching: None,
             snapshot_welcome: false,
+            snapshot_round: None,
             heard_ms: None,
             advanced_ms: None,
             acked_round: 0,
@@ -162,6 +165,18 @@ impl Progress {
     pub fn await_snapshot(&mut self) {
         self.state = State::Snapshot;
         self.inflight.clear();
+    }
+
+    /// A snapshot was sent, or could not be.
+    pub fn snapshot_left(&mut self) {
+        self.snapshot_round = Some(self.round_sent);
+    }
+
+    /// It has answered no round that was sent after a snapshot. Until then, nothing that it says makes the
+    /// leader read another one.
+    pub fn rests(&self) -> bool {
+        let unanswered = self.snapshot_round.is_some_and(|round| self.acked_round <= round);
+        unanswered && matches!(self.state, State::Probe { .. })
     }
 
     /// The member persisted everything up to `matched`; true if that is news. `log_base` is where

@@ -1,28 +1,59 @@
-//! Lines in the error log that others can cause as often as they like: some at once, then one a second.
+//! What others can cause as often as they like: some at once, then one a second.
 
 const INTERVAL_MS: u64 = 1_000;
 
-pub(crate) struct Paced {
+/// How often something is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
     /// How many may come at once.
     burst: u64,
-    /// From when on it makes no difference that there were lines before.
+    /// From when on it makes no difference that there were some before.
     rested_ms: u64,
+}
+
+impl Pace {
+    pub fn new(burst: u64) -> Self {
+        Self { burst, rested_ms: 0 }
+    }
+
+    /// Whether one may come now.
+    pub fn is_ready(&self, now_ms: u64) -> bool {
+        let ahead_ms = self.burst.saturating_sub(1).saturating_mul(INTERVAL_MS);
+        self.rested_ms <= now_ms.saturating_add(ahead_ms)
+    }
+
+    /// One comes.
+    pub fn spend(&mut self, now_ms: u64) {
+        self.rested_ms = self.rested_ms.max(now_ms).saturating_add(INTERVAL_MS);
+    }
+
+    /// Whether one may come now; then it does.
+    pub fn take(&mut self, now_ms: u64) -> bool {
+        let ready = self.is_ready(now_ms);
+        if ready {
+            self.spend(now_ms);
+        }
+        ready
+    }
+}
+
+/// Lines in the error log.
+pub(crate) struct Paced {
+    pace: Pace,
     untold: u64,
 }
 
 impl Paced {
     pub fn new(burst: u64) -> Self {
-        Self { burst, rested_ms: 0, untold: 0 }
+        Self { pace: Pace::new(burst), untold: 0 }
     }
 
     /// Whether a line may be written now. If so: what to write behind it, about those that were left out.
     pub fn due(&mut self, now_ms: u64) -> Option<String> {
-        let ahead_ms = self.burst.saturating_sub(1).saturating_mul(INTERVAL_MS);
-        if self.rested_ms > now_ms.saturating_add(ahead_ms) {
+        if !self.pace.take(now_ms) {
             self.untold += 1;
             return None;
         }
-        self.rested_ms = self.rested_ms.max(now_ms).saturating_add(INTERVAL_MS);
         Some(match std::mem::take(&mut self.untold) {
             0 => String::new(),
             count => format!(" ({count} more since the last line)"),

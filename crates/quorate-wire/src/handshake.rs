@@ -181,10 +181,11 @@ pub const NAME_MAX: usize = 255;
 
 impl PeerIdentity {
     pub fn check_names(&self) -> Result<(), Refusal> {
-        if self.name.len().max(self.addr.len()) <= NAME_MAX {
+        if [&self.name, &self.addr, &self.incoming].iter().all(|text| text.len() <= NAME_MAX) {
             return Ok(());
         }
-        let text = format!("the name and the address of a node have at most {NAME_MAX} bytes each");
+        let text =
+            format!("the name and the addresses of a node have at most {NAME_MAX} bytes each");
         Err(Refusal { code: RefusalCode::Stale, text })
     }
 

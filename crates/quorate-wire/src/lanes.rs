@@ -34,6 +34,11 @@ impl Lanes {
         self.bytes
     }
 
+    /// Packets that wait and are urgent: small ones, which take more memory than they are long.
+    pub fn urgent(&self) -> usize {
+        self.urgent.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.urgent.is_empty() && self.bulk.is_empty()
     }

@@ -146,7 +146,7 @@ impl Consensus {
             return;
         };
         peer.heard_ms = Some(now_ms);
-        if !peer.reject(rejected, agree) {
+        if peer.rests() || !peer.reject(rejected, agree) {
             return;
         }
         let blank = hint == LogPosition::default();
@@ -177,7 +177,7 @@ impl Consensus {
     /// A heartbeat reply came: the peer lives, so what is unanswered is asked for again.
     pub(super) fn resume(&mut self, to: MemberId, stalled: bool, fx: &mut Effects) {
         self.with_peer(to, fx, |sender, peer, fx| {
-            if peer.state == (State::Probe { sent: true }) {
+            if peer.state == (State::Probe { sent: true }) && !peer.rests() {
                 peer.state = State::Probe { sent: false };
             } else if peer.state == State::Replicate && stalled {
                 sender.ask_where(peer, fx);
@@ -222,6 +222,7 @@ impl Consensus {
         // Not before the peer was heard again: a snapshot that cannot be delivered would otherwise
         // be asked for without a pause.
         peer.state = State::Probe { sent: true };
+        peer.snapshot_left();
     }
 
     pub(super) fn peer_mut(&mut self, id: MemberId) -> Option<&mut Progress> {

@@ -147,3 +147,20 @@ fn who_reconnects_is_proved_by_a_round_that_left_after_that() {
     peer.prove(2, 10);
     assert!(peer.is_proved(), "a later round is on its way, as with every slow link");
 }
+
+#[test]
+fn after_a_snapshot_it_rests_until_it_has_answered_a_later_round() {
+    let mut peer = Progress::new(MemberId(2), 1);
+    peer.round_leaves(7);
+    peer.await_snapshot();
+    peer.probe_from(100);
+    peer.snapshot_left();
+    peer.round_acknowledged(7, None, 0);
+    assert!(peer.rests(), "the answer may have left before");
+    peer.round_leaves(8);
+    peer.round_acknowledged(8, None, 0);
+    assert!(!peer.rests());
+    peer.snapshot_left();
+    peer.acknowledge(99, 0);
+    assert!(!peer.rests(), "it has what was sent");
+}

@@ -7,6 +7,7 @@
 //!   show again (`unlogged`), and this member has no part in giving up a majority before it has come in again;
 //! - a member whose log has failed steps its core no more.
 
+mod asked;
 mod deferred;
 mod events;
 mod leadership;
@@ -28,6 +29,7 @@ use crate::input::Applied;
 use crate::lineage::Lineage;
 use crate::options::Options;
 use crate::output::{Link, LogLevel, Notice, Output, SnapshotOrder};
+use crate::paced::Pace;
 use crate::rejected::{Cause, Rejections};
 use crate::snapshot::Arrivals;
 use crate::view::ViewMember;
@@ -45,6 +47,8 @@ pub(crate) struct Driver {
     /// 0 until this member belongs to a group.
     pub group: (u128, Charter),
     pub peers: Peers,
+    /// Of those that are admitted.
+    admissions: Pace,
     pub config: Config,
     pub leadership: Leadership,
     /// Since when there is no leader, until that was said.
@@ -119,6 +123,7 @@ impl Driver {
             incarnation: own.incarnation,
             group: own.group,
             peers: Peers::default(),
+            admissions: asked::admissions(),
             config: Config::default(),
             leadership,
             leaderless_ms: None,

@@ -4,7 +4,9 @@
 //! dialled. So a pair of members has two connections; a newer one from the same member replaces the
 //! older.
 
+use crate::note::{EVENTS_MAX, NOTES_MAX};
 use crate::output::{Link, Output};
+use crate::paced::Pace;
 use quorate_consensus::MemberId;
 use quorate_wire::PeerIdentity;
 use std::collections::BTreeMap;
@@ -16,6 +18,9 @@ const STRANGERS_MAX: usize = 64;
 const NEWCOMERS_STRANGERS_MAX: usize = STRANGERS_MAX + 256;
 /// Of those with one key. Of certificates, all nodes may share one.
 const ALIKE_MAX: usize = 4;
+/// Notes that wait there for a leader.
+const NOTES_AT_ONCE: u64 = (NOTES_MAX + EVENTS_MAX) as u64;
+const CHANGES_AT_ONCE: u64 = 8;
 
 /// One other member.
 #[derive(Clone, Debug)]
@@ -34,6 +39,10 @@ pub(crate) struct Peer {
     pub last_contact_ms: u64,
     /// When something last came from it.
     pub heard_ms: u64,
+    /// Of the notes that it has a leader put into the log.
+    pub notes: Pace,
+    /// Of the changes of the configuration that it causes by what it announces: address, name, votes.
+    pub changes: Pace,
 }
 
 #[derive(Default)]
@@ -54,6 +63,8 @@ impl Peer {
             absent: None,
             last_contact_ms: now_ms,
             heard_ms: now_ms,
+            notes: Pace::new(NOTES_AT_ONCE),
+            changes: Pace::new(CHANGES_AT_ONCE),
         }
     }
 
@@ -80,6 +91,10 @@ impl Peer {
 impl Peers {
     pub fn get(&self, id: MemberId) -> Option<&Peer> {
         self.map.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: MemberId) -> Option<&mut Peer> {
+        self.map.get_mut(&id)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&MemberId, &Peer)> {

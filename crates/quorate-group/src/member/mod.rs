@@ -316,6 +316,9 @@ impl Member {
                 views.ask(number, driver);
                 driver.due = true;
             }
+            Packet::WantVotes { .. } if !driver.may_change(from) => {
+                driver.reject(from, Cause::TooMuch, out);
+            }
             Packet::WantVotes { votes } => {
                 membership.votes.asked(from, votes);
                 driver.due = true;

@@ -4,7 +4,7 @@ use super::policy::{self, NotYet};
 use crate::driver::Driver;
 use crate::note::EventKind;
 use crate::output::{LogLevel, Output};
-use quorate_consensus::{Event, StepError};
+use quorate_consensus::{Event, MemberInfo, MemberRole, StepError};
 use quorate_wire::{Admission, JoinRequest, PeerIdentity, NAME_MAX};
 
 /// So many are filled at a time; each costs the leader a connection and a copy of the log.
@@ -54,9 +54,13 @@ pub(crate) fn admit(
         return Admission::Refused { reason: format!("a zone has at most {NAME_MAX} bytes") };
     }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
-    // Who died on its way in keeps nobody out.
+    // Who died on its way in keeps nobody out. A learner is never said to have come in.
+    let status = driver.status();
+    let lacks_log = |id| id != driver.id && status.caught_up(id).is_none();
+    let is_filled =
+        |id, info: &MemberInfo| info.joining || info.role == MemberRole::Learner && lacks_log(id);
     let members = driver.config.members.iter();
-    let joining = members.filter(|(id, info)| info.joining && alive(**id)).count();
+    let joining = members.filter(|(id, info)| is_filled(**id, info) && alive(**id)).count();
     if joining >= JOINING_MAX && !driver.config.members.contains_key(&guest.member) {
         let reason = format!("{joining} members are being admitted already: one after the other");
         return Admission::Later { reason };
@@ -66,6 +70,10 @@ pub(crate) fn admit(
         Ok(Some(change)) => change,
         Err(not_yet) => return Admission::Later { reason: in_words(not_yet, &guest) },
     };
+    if !driver.may_change(guest.member) {
+        let reason = "it asks for one change after the other, or many ask at once".to_owned();
+        return Admission::Later { reason };
+    }
     // They could not commit it, and whoever has it in its log is bound by it.
     if !driver.config.is_quorum(alive) {
         let reason = format!("the members that node {node} is connected to are no majority");
@@ -76,8 +84,10 @@ pub(crate) fn admit(
         "node {name} at {addr} asks for admission as member {id}: {}",
         change.in_words(&driver.config)
     );
+    let was_member = driver.config.members.contains_key(id);
     match driver.step(Event::ChangeMembership(change), out) {
         Ok(()) => {
+            driver.note_change(*id, was_member);
             out.log(LogLevel::Info, line.clone());
             driver.saw(EventKind::Membership, line, Some(driver.last()));
             if request.blank && request.last_index == 0 {

@@ -19,24 +19,32 @@ pub(crate) fn keep_up(
     if status.config.is_joint() || status.commit < status.config_index {
         return;
     }
-    let own = driver.identity();
-    let connected = driver.peers.iter().filter(|(_, peer)| peer.is_connected());
-    let identities = connected.filter_map(|(_, peer)| peer.identity.as_ref()).chain([&own]);
     let level = |id| match driver.peers.get(id) {
         _ if id == driver.id => Some(driver.options.level),
         Some(peer) if peer.is_connected() => Some(peer.identity.as_ref()?.levels.1),
         _ => None,
     };
-    let alive = |id| is_there(driver, status, id);
     let both_ways = |id| driver.peers.get(id).is_some_and(|peer| peer.is_connected_both_ways());
     let change = policy::promotion(status, both_ways, driver.options.election_timeout_ms)
-        .or_else(|| policy::readdress(&status.config, identities))
-        .or_else(|| votes.change(&status.config, alive))
         .or_else(|| expulsion(driver, status))
         .or_else(|| policy::raise(&status.config, level));
-    if let Some(change) = change {
+    if let Some(change) = change.or_else(|| announced(driver, votes, status)) {
         propose(driver, change, out);
     }
+}
+
+/// What members say of themselves. Who says something else each time keeps nobody waiting.
+fn announced(driver: &mut Driver, votes: &mut VoteWishes, status: &Status) -> Option<ConfigChange> {
+    let own = driver.identity();
+    let connected = driver.peers.iter().filter(|(_, peer)| peer.is_connected());
+    let identities = connected.filter_map(|(_, peer)| peer.identity.as_ref()).chain([&own]);
+    let identities = identities.filter(|identity| driver.may_change(identity.member));
+    let change = policy::readdress(&status.config, identities)
+        .or_else(|| votes.change(&status.config, |id| is_there(driver, status, id)))?;
+    if let ConfigChange::Update { put, .. } = &change {
+        put.iter().for_each(|(id, _)| driver.note_change(*id, true));
+    }
+    Some(change)
 }
 
 pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) {

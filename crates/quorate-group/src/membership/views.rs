@@ -5,6 +5,7 @@
 use crate::driver::Driver;
 use crate::note::EventKind;
 use crate::output::Output;
+use crate::paced::Pace;
 use crate::view::{next_view, Presence};
 use quorate_consensus::{EntryKind, Event, MemberId, Proposal, Status, Term};
 use quorate_wire::Packet;
@@ -13,7 +14,10 @@ use std::time::Duration;
 /// So many views ahead of this member's state machine is a wish taken for what it says.
 const AHEAD_MAX: u64 = 16;
 
-#[derive(Default)]
+/// Views that change nothing, for members that want to see one, at once; later ones are a second apart. Each is
+/// a change of the cluster to all servers.
+const REFRESHES_AT_ONCE: u64 = 8;
+
 pub(crate) struct Views {
     /// Somebody was cut off since the view of this number, and wants a fresh one.
     fresh: Option<u64>,
@@ -22,6 +26,14 @@ pub(crate) struct Views {
     asked_ms: u64,
     /// Number of the view this leader has proposed, until it is seen; and the term it did so in.
     proposed: Option<(u64, Term)>,
+    refreshes: Pace,
+}
+
+impl Default for Views {
+    fn default() -> Self {
+        let refreshes = Pace::new(REFRESHES_AT_ONCE);
+        Self { fresh: None, own: None, asked_ms: 0, proposed: None, refreshes }
+    }
 }
 
 impl Views {
@@ -77,13 +89,16 @@ impl Views {
         self.fresh = self.fresh.filter(|wanted| *wanted >= current.number);
         let members = status.config.members.keys();
         let presence = members.map(|id| (*id, presence(*id, driver, status))).collect();
-        let refresh = self.fresh.is_some();
+        let refresh = self.fresh.is_some() && self.refreshes.is_ready(driver.now_ms);
         let next = next_view(current, &status.config, driver.id, &presence, refresh);
         let Some(view) = next else { return };
         let proposal = Proposal::new(EntryKind::View, view.encode());
         let words = view.in_words(current, |id| why_gone(id, driver, status));
         if driver.step(Event::Propose(vec![proposal]), out).is_ok() {
             self.proposed = Some((view.number, status.term));
+            if refresh {
+                self.refreshes.spend(driver.now_ms);
+            }
             driver.saw(EventKind::View, words, Some(driver.last()));
         }
     }

@@ -106,10 +106,15 @@ impl Posting {
 pub(crate) fn propose_for(from: MemberId, note: Proposal, driver: &mut Driver, out: &mut Output) {
     let is_its_own = note.data.len() <= NOTE_BYTES_MAX
         && Note::decode(note.data.clone()).is_ok_and(|note| note.id().member == from);
+    let now_ms = driver.now_ms;
     match is_its_own {
         _ if !driver.is_member(from) => driver.reject(from, Cause::NoMember, out),
-        true => _ = propose(vec![note], driver, out),
         false => driver.reject(from, Cause::Forged, out),
+        // Each is a line in all members' error logs.
+        true if !driver.peers.get_mut(from).is_some_and(|peer| peer.notes.take(now_ms)) => {
+            driver.reject(from, Cause::TooMuch, out);
+        }
+        true => _ = propose(vec![note], driver, out),
     }
 }
 

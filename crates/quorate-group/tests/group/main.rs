@@ -1,6 +1,7 @@
 //! Groups of machines in virtual time, joined by a little network in memory.
 
 mod audit;
+mod floods;
 mod history;
 mod keys;
 mod lies;

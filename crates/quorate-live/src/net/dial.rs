@@ -95,9 +95,8 @@ fn attempt(
 ) -> Result<Dialled, DialError> {
     let stream = connect(addr).map_err(DialError::Connect)?;
     let there = stream.peer_addr().map_err(DialError::Connect)?;
-    if !caller.trust.admits(there.ip()) {
-        let reason = "it is on another host, and connections to other hosts are not protected: \
-                      set quorate.secret_file on all nodes";
+    if let Some(why) = caller.trust.bars(there.ip()) {
+        let reason = format!("it is on another host, and {why}");
         return Err(DialError::Handshake(io::Error::other(reason)));
     }
     // Until the answer is here: closing the member ends the wait for it.

@@ -6,7 +6,9 @@
 //!   socket is full, the sender thread;
 //! - the outbox holds nothing while there is no connection. The core's window bounds what it holds
 //!   beside packets of any length; beyond [`OUTBOX_BYTES_MAX`] a peer must go on taking something: if
-//!   it takes nothing for the suspect timeout it is cut off, and the core probes it anew.
+//!   it takes nothing for the suspect timeout it is cut off, and the core probes it anew;
+//! - answers, which a peer can cause as many of as it likes, are urgent: one that leaves [`URGENT_MAX`]
+//!   untaken is cut off at once, however slowly it takes them.
 
 use super::connections::shut;
 use super::writer::{Pumped, Writer};
@@ -21,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// The core's window to one follower is far below this.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
+/// More than a member that is suspected soon leaves untaken at the highest rates of commits; some 8 MiB of memory.
+const URGENT_MAX: usize = 32_768;
 
 pub(crate) struct Peer {
     pub id: MemberId,
@@ -102,8 +106,12 @@ impl Peer {
         if outbox.outgoing.is_none() || outbox.broken {
             return false;
         }
-        if outbox.lanes.bytes() > OUTBOX_BYTES_MAX && outbox.is_stuck_for(self.patience) {
+        let crowded = outbox.lanes.urgent() >= URGENT_MAX;
+        let full = outbox.lanes.bytes() > OUTBOX_BYTES_MAX;
+        if crowded || full && outbox.is_stuck_for(self.patience) {
             outbox.broken = true;
+            // Whoever writes may be waiting for the socket.
+            outbox.outgoing.iter().for_each(shut);
             self.wake.notify_one();
             return false;
         }

@@ -16,15 +16,13 @@ pub(crate) fn run(live: &Arc<Live>) {
             return;
         }
         match accepted {
-            Ok((_, addr)) if !live.trust().admits(addr.ip()) => {
-                let why =
-                    "it comes from another host, and nothing protects this node's group port: set \
-                           quorate.secret_file on all nodes";
-                live.complain(&format!("connection from {addr} dropped"), why);
-            }
             Ok((stream, addr)) => {
-                if let Err(error) = receive(live, stream) {
-                    live.complain(&format!("connection from {addr} dropped"), &error.to_string());
+                let received = match live.trust().bars(addr.ip()) {
+                    Some(why) => Err(format!("it comes from another host, and {why}")),
+                    None => receive(live, stream).map_err(|error| error.to_string()),
+                };
+                if let Err(why) = received {
+                    live.complain(&format!("connection from {addr} dropped"), &why);
                 }
             }
             Err(error) => {

@@ -19,6 +19,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Between two lines about a snapshot: a member that cannot use it asks for the next one.
+const SNAPSHOT_LINES: Duration = Duration::from_secs(1);
 /// Between two dials.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to look for the end of our connection when theirs has ended.
@@ -126,6 +128,7 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
         return peer.disconnect();
     }
     live.step(Input::Connected(dialled.welcome.from));
+    let mut told = None;
     loop {
         match peer.next_work() {
             Work::Stop | Work::Reconnect => break,
@@ -136,7 +139,7 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
             }
             Work::Write => live.core.flush_waiting(peer),
             Work::Fetch(fetch) => serve_fetch(live, fetch),
-            Work::Snapshot(term) => send_snapshot(live, peer, term),
+            Work::Snapshot(term) => send_snapshot(live, peer, term, &mut told),
         }
     }
     peer.disconnect();
@@ -158,14 +161,17 @@ fn serve_fetch(live: &Live, fetch: Fetch) {
     });
 }
 
-/// Sends the newest snapshot file: the log reaches back to it.
-fn send_snapshot(live: &Live, peer: &Peer, term: Term) {
+/// Sends the newest snapshot file: the log reaches back to it. `told`: when a line said so last.
+fn send_snapshot(live: &Live, peer: &Peer, term: Term, told: &mut Option<Instant>) {
     let skipped = |damaged| live.log(LogLevel::Warn, damaged);
     let (last, ok) = match live.hands.snapshots.newest(&skipped) {
         Ok(Some((stored, content))) => {
             let last = stored.meta.last.index;
-            let line = format!("sending a snapshot of index {last} to member {}", peer.id);
-            live.log(LogLevel::Info, line);
+            if told.is_none_or(|at| at.elapsed() >= SNAPSHOT_LINES) {
+                let line = format!("sending a snapshot of index {last} to member {}", peer.id);
+                live.log(LogLevel::Info, line);
+                *told = Some(Instant::now());
+            }
             (last, push_snapshot(live, peer, Parcel::new(term, stored.meta, content)))
         }
         Ok(None) => (0, false),

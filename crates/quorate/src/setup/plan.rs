@@ -139,6 +139,11 @@ impl Decided {
         }
         let mut first = vec![(DIR, dir.display().to_string())];
         let security = security(args, &options, secret)?;
+        // The server would refuse to start.
+        let group =
+            port(&own).map_or_else(|| format!("{own}:{}", Ports::USUAL.group), |_| own.clone());
+        let reach = security.check_reach(&group, &group);
+        reach.map_err(|error| Failure::new(USAGE, error.to_string()))?;
         if let Security::Secret(SecretOptions { file, .. }) = &security {
             first.push((SECRET_FILE, file.display().to_string()));
         }

@@ -45,3 +45,34 @@ fn a_peer_that_takes_nothing_is_cut_off() {
     }
     assert!(!peer.is_connected());
 }
+
+#[test]
+fn a_peer_that_takes_answers_slowly_is_cut_off_too() {
+    let (peer, mut other) = connected(Duration::from_secs(60));
+    let answer = Packet::Ping;
+    std::thread::scope(|threads| {
+        // The sender thread's part.
+        let writes = threads.spawn(|| {
+            while peer.is_connected() {
+                peer.flush_waiting();
+            }
+        });
+        // It reads on until its end: never stuck, and never done.
+        let reads = threads.spawn(move || {
+            let mut taken = [0; 512];
+            while other.read(&mut taken).is_ok_and(|bytes| bytes > 0) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut pushed = 0_usize;
+        while peer.push(answer.clone()) {
+            pushed += 1;
+            assert!(pushed < 8 * URGENT_MAX, "nothing ends it");
+        }
+        assert!(peer.outbox.lock().lanes.urgent() <= URGENT_MAX);
+        writes.join().unwrap();
+        peer.disconnect();
+        reads.join().unwrap();
+    });
+    assert_eq!(peer.queued_bytes(), 0);
+}

@@ -97,7 +97,30 @@ pub(crate) struct Trust {
     pub expiry: Option<Expiry>,
     /// What this member's connections show.
     pub key: KeyId,
-    this_host_only: bool,
+    this_host_only: Option<Lack>,
+}
+
+/// What is missing for connections with other hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// Anything that protects them.
+    Protection,
+    /// The names of those whose certificates count.
+    Names,
+}
+
+impl Lack {
+    fn remedy(self) -> &'static str {
+        match self {
+            Lack::Protection => {
+                "nothing protects this node's connections with other hosts: set quorate.secret_file on all nodes"
+            }
+            Lack::Names => {
+                "any certificate of the CA would do, for whatever host: name the members in quorate.ssl_names on \
+                 all nodes"
+            }
+        }
+    }
 }
 
 /// What encrypts connections.
@@ -122,7 +145,7 @@ pub(crate) struct Proving {
 pub(crate) struct Credentials {
     material: Material,
     dynamic: bool,
-    this_host_only: bool,
+    this_host_only: Option<Lack>,
 }
 
 enum Material {
@@ -209,12 +232,12 @@ impl Trust {
             }
         };
         let (expiry, key) = (None, KeyId::default());
-        Ok(Trust { tls, dynamic: false, expiry, key, this_host_only: false })
+        Ok(Trust { tls, dynamic: false, expiry, key, this_host_only: None })
     }
 
-    /// Whether a process at this address may be talked to at all.
-    pub fn admits(&self, addr: IpAddr) -> bool {
-        !self.this_host_only || addr.to_canonical().is_loopback()
+    /// Why a process at this address may not be talked to at all, and what to do about it.
+    pub fn bars(&self, addr: IpAddr) -> Option<&'static str> {
+        self.this_host_only.filter(|_| !addr.to_canonical().is_loopback()).map(Lack::remedy)
     }
 }
 
@@ -227,22 +250,23 @@ impl Security {
             return Ok(());
         }
         let addr = advertise.to_owned();
-        match (self, self.of_an_unbound_ca()) {
-            (Security::ThisHost, _) => Err(GroupError::Unprotected { addr }),
-            (_, Some(ca)) => Err(GroupError::MembersUnnamed { addr, ca: ca.clone() }),
+        match self {
+            Security::ThisHost => Err(GroupError::Unprotected { addr }),
+            Security::Certificates(TlsOptions { ca: Some(ca), names, .. }) if names.is_empty() => {
+                Err(GroupError::MembersUnnamed { addr, ca: ca.clone() })
+            }
             _ => Ok(()),
         }
     }
 
-    /// Whether other hosts are not to be talked to, whatever reaches them.
-    fn this_host_only(&self) -> bool {
-        *self == Security::ThisHost || self.of_an_unbound_ca().is_some()
-    }
-
-    /// The CA all of whose certificates count, without anybody having said so.
-    fn of_an_unbound_ca(&self) -> Option<&PathBuf> {
+    /// Why other hosts are not to be talked to, whatever reaches them.
+    fn this_host_only(&self) -> Option<Lack> {
         match self {
-            Security::Certificates(TlsOptions { ca, names, .. }) if names.is_empty() => ca.as_ref(),
+            Security::ThisHost => Some(Lack::Protection),
+            // All certificates of the CA count, without anybody having said so.
+            Security::Certificates(options) if options.ca.is_some() && options.names.is_empty() => {
+                Some(Lack::Names)
+            }
             _ => None,
         }
     }
@@ -333,11 +357,12 @@ mod reach_tests {
             ["", "socket.ssl_ca=/a;quorate.ssl_names=db1", "socket.ssl_ca=/a;quorate.ssl_names=*"]
         {
             assert_eq!(refused(enough), None, "{enough}");
-            assert!(!certificates(enough).this_host_only(), "{enough}");
+            assert_eq!(certificates(enough).this_host_only(), None, "{enough}");
         }
         let unbound = certificates("socket.ssl_ca=/a");
         assert!(unbound.check_reach("0.0.0.0:4567", "127.0.0.1:4567").is_ok());
-        assert!(unbound.this_host_only(), "the others that come to the wildcard are refused");
+        // Others that come to the wildcard are told what is missing.
+        assert!(unbound.this_host_only().unwrap().remedy().contains("quorate.ssl_names"));
     }
 
     #[test]
@@ -345,10 +370,12 @@ mod reach_tests {
         let read = |security| Credentials::read(&security, &Operators::default());
         let trust = |security| read(security).unwrap().of_process().unwrap();
         let this_host = trust(Security::ThisHost);
-        let admits = |addr: &str| this_host.admits(addr.parse().unwrap());
+        let admits = |addr: &str| this_host.bars(addr.parse().unwrap()).is_none();
         assert!(admits("127.0.0.1") && admits("127.8.0.1") && admits("::1"));
         assert!(admits("::ffff:127.0.0.1"));
         assert!(!admits("10.0.0.1") && !admits("::ffff:10.0.0.1") && !admits("2001:db8::1"));
-        assert!(trust(Security::Insecure).admits([10, 0, 0, 1].into()));
+        let barred = this_host.bars([10, 0, 0, 1].into()).unwrap();
+        assert!(barred.contains("quorate.secret_file"), "{barred}");
+        assert_eq!(trust(Security::Insecure).bars([10, 0, 0, 1].into()), None);
     }
 }

@@ -19,7 +19,7 @@ fn trust(secrets: &[&Secret]) -> Trust {
         dynamic: false,
         expiry: None,
         key: KeyId::default(),
-        this_host_only: false,
+        this_host_only: None,
     }
 }
 

@@ -139,6 +139,13 @@ fn certificates_stand_in_place_of_the_secret() {
     assert!(both.contains("Nothing was changed"), "{both}");
     let half = refused(&["--option", &cert]);
     assert!(half.contains("socket.ssl_key"), "{half}");
+    let ca = option("socket.ssl_ca", "a");
+    let by_ca = ["--option", &cert, "--option", &key, "--option", &ca];
+    let reached = ["--members", "192.0.2.6,192.0.2.7", "--address", "192.0.2.6"];
+    let unnamed = decided(&[&reached[..], &by_ca].concat(), "").err().expect("refused");
+    assert!(unnamed.to_string().contains("quorate.ssl_names"), "{unnamed}");
+    let named = [&reached[..], &by_ca, &["--option", "quorate.ssl_names=db1,db2"]].concat();
+    assert!(written(&named, "").contains("quorate.ssl_names=db1,db2"));
     fs::remove_dir_all(&folder).unwrap();
     let gone = refused(&["--option", &cert, "--option", &key]);
     assert!(gone.contains("there is no such file"), "{gone}");
