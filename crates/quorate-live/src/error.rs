@@ -55,6 +55,11 @@ pub enum GroupError {
         "the file {} cannot be used as an operator's credential: {reason}", .path.display()
     )]
     OperatorFile { path: PathBuf, reason: String },
+    #[error(
+        "{what} of this node has {bytes} bytes, and the others take at most {most}: shorten it. Nothing was started, \
+         no data is affected"
+    )]
+    LongName { what: &'static str, bytes: usize, most: usize },
     #[error("no TLS: {reason}")]
     Tls { reason: String },
     #[error(

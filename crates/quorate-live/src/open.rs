@@ -33,6 +33,7 @@ pub(crate) fn open(
     observer: Arc<dyn Observer>,
 ) -> Result<(Arc<Live>, OpenInfo), GroupError> {
     // First, so that a mistake in the options or a port in use leaves the directory as it was.
+    options.check_names()?;
     options.security.check_reach(&options.listen, &options.advertise)?;
     let credentials = Credentials::read(&options.security, &options.operators)?;
     let keys = options.at_rest.load()?;

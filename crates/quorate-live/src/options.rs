@@ -1,12 +1,14 @@
 //! What a member is opened with.
 
 use crate::at_rest::AtRest;
+use crate::error::GroupError;
 use crate::net::trust::{Operators, Security};
 use quorate_consensus::placement::Pace;
 use quorate_consensus::{
     Charter, KeyId, Level, MemberId, MemberRole, Rules, LEVEL, PRIORITY_DEFAULT,
 };
 use quorate_group::Options;
+use quorate_wire::NAME_MAX;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,6 +85,22 @@ pub struct GroupOptions {
 pub const LOG_SEGMENTS_MIN: u64 = 4;
 
 impl GroupOptions {
+    /// Whether the others will take what this member says of itself.
+    pub(crate) fn check_names(&self) -> Result<(), GroupError> {
+        let named = [
+            ("the name (wsrep_node_name)", &self.name),
+            ("the address (wsrep_node_address)", &self.advertise),
+            ("the clients' address (wsrep_node_incoming_address)", &self.incoming),
+            ("the zone (quorate.zone)", &self.zone),
+        ];
+        match named.into_iter().find(|(_, text)| text.len() > NAME_MAX) {
+            Some((what, text)) => {
+                Err(GroupError::LongName { what, bytes: text.len(), most: NAME_MAX })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Defaults for data members of one region: election timeout 1 s, hand-over after 1 s without
     /// progress of the disk, not primary after 2 s without a leader, out of the view after 5 s of
     /// silence, never expelled, segments of 64 MiB, at least 1 GiB of log kept, proposals up to

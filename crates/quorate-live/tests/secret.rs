@@ -179,3 +179,19 @@ fn who_can_be_reached_and_is_not_protected_does_not_start() {
     cluster.nodes[0].start().unwrap();
     cluster.nodes[0].joined();
 }
+
+#[test]
+fn who_says_more_of_itself_than_the_others_take_does_not_start() {
+    let mut cluster = Cluster::new("secret-long", 1);
+    let node = &mut cluster.nodes[0];
+    node.options.incoming = "x".repeat(256);
+    let error = node.start().unwrap_err().to_string();
+    assert!(
+        error.contains("wsrep_node_incoming_address") && error.contains("256 bytes"),
+        "{error}"
+    );
+    assert!(!node.options.dir.exists(), "nothing was begun");
+    node.options.incoming.pop();
+    node.start().unwrap();
+    node.joined();
+}

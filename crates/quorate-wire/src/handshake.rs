@@ -274,6 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn long_names_are_refused_whatever_they_name() {
+        let long = || "x".repeat(NAME_MAX + 1);
+        let peer = PeerIdentity::default;
+        assert_eq!(PeerIdentity { name: "x".repeat(NAME_MAX), ..peer() }.check_names(), Ok(()));
+        for each in [
+            PeerIdentity { name: long(), ..peer() },
+            PeerIdentity { addr: long(), ..peer() },
+            PeerIdentity { incoming: long(), ..peer() },
+        ] {
+            assert!(each.check_names().is_err());
+        }
+    }
+
+    #[test]
     fn a_refusal_names_both_ranges() {
         let refusal = hello((5, 9)).agree().unwrap_err();
         assert_eq!(refusal.code, RefusalCode::Version);

@@ -373,3 +373,6 @@ impl Sender<'_> {
         fx.messages.push(Message { from: self.id, to: peer.id, term: self.term, body });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,8 +24,11 @@ impl Driver {
         pace.is_ready(self.now_ms)
     }
 
-    /// It causes one: as the member that it was, or as a new one.
+    /// It causes one: as the member that it was, or as a new one. This member's own are not counted.
     pub fn note_change(&mut self, id: MemberId, was_member: bool) {
+        if id == self.id {
+            return;
+        }
         let pace = match self.peers.get_mut(id) {
             Some(peer) if was_member => &mut peer.changes,
             _ => &mut self.admissions,

@@ -4,7 +4,7 @@
 //! dialled. So a pair of members has two connections; a newer one from the same member replaces the
 //! older.
 
-use crate::note::{EVENTS_MAX, NOTES_MAX};
+use crate::note::NOTES_MAX;
 use crate::output::{Link, Output};
 use crate::paced::Pace;
 use quorate_consensus::MemberId;
@@ -18,8 +18,8 @@ const STRANGERS_MAX: usize = 64;
 const NEWCOMERS_STRANGERS_MAX: usize = STRANGERS_MAX + 256;
 /// Of those with one key. Of certificates, all nodes may share one.
 const ALIKE_MAX: usize = 4;
-/// Notes that wait there for a leader.
-const NOTES_AT_ONCE: u64 = (NOTES_MAX + EVENTS_MAX) as u64;
+/// More than wait anywhere for a leader, twice.
+const NOTES_AT_ONCE: u64 = 4 * NOTES_MAX as u64;
 const CHANGES_AT_ONCE: u64 = 8;
 
 /// One other member.

@@ -54,11 +54,14 @@ pub(crate) fn admit(
         return Admission::Refused { reason: format!("a zone has at most {NAME_MAX} bytes") };
     }
     let alive = |id| id == driver.id || driver.peers.is_connected(id);
-    // Who died on its way in keeps nobody out. A learner is never said to have come in.
+    // Who died on its way in keeps nobody out. A learner is never said to have come in; that many of them lag keeps
+    // no voter out.
     let status = driver.status();
     let lacks_log = |id| id != driver.id && status.caught_up(id).is_none();
-    let is_filled =
-        |id, info: &MemberInfo| info.joining || info.role == MemberRole::Learner && lacks_log(id);
+    let is_learner = |role| role == MemberRole::Learner;
+    let is_filled = |id, info: &MemberInfo| {
+        info.joining || is_learner(request.wish.role) && is_learner(info.role) && lacks_log(id)
+    };
     let members = driver.config.members.iter();
     let joining = members.filter(|(id, info)| is_filled(**id, info) && alive(**id)).count();
     if joining >= JOINING_MAX && !driver.config.members.contains_key(&guest.member) {
@@ -71,7 +74,7 @@ pub(crate) fn admit(
         Err(not_yet) => return Admission::Later { reason: in_words(not_yet, &guest) },
     };
     if !driver.may_change(guest.member) {
-        let reason = "it asks for one change after the other, or many ask at once".to_owned();
+        let reason = "too many changes of the membership were asked for lately".to_owned();
         return Admission::Later { reason };
     }
     // They could not commit it, and whoever has it in its log is bound by it.

@@ -28,34 +28,43 @@ pub(crate) fn keep_up(
     let change = policy::promotion(status, both_ways, driver.options.election_timeout_ms)
         .or_else(|| expulsion(driver, status))
         .or_else(|| policy::raise(&status.config, level));
-    if let Some(change) = change.or_else(|| announced(driver, votes, status)) {
+    if let Some(change) = change {
         propose(driver, change, out);
+    } else if let Some((id, change)) = announced(driver, votes, status) {
+        if propose(driver, change, out) {
+            driver.note_change(id, true);
+        }
     }
 }
 
-/// What members say of themselves. Who says something else each time keeps nobody waiting.
-fn announced(driver: &mut Driver, votes: &mut VoteWishes, status: &Status) -> Option<ConfigChange> {
+/// What a member says of itself. Who says something else each time keeps nobody waiting.
+fn announced(
+    driver: &Driver,
+    votes: &mut VoteWishes,
+    status: &Status,
+) -> Option<(MemberId, ConfigChange)> {
     let own = driver.identity();
     let connected = driver.peers.iter().filter(|(_, peer)| peer.is_connected());
     let identities = connected.filter_map(|(_, peer)| peer.identity.as_ref()).chain([&own]);
     let identities = identities.filter(|identity| driver.may_change(identity.member));
-    let change = policy::readdress(&status.config, identities)
-        .or_else(|| votes.change(&status.config, |id| is_there(driver, status, id)))?;
-    if let ConfigChange::Update { put, .. } = &change {
-        put.iter().for_each(|(id, _)| driver.note_change(*id, true));
-    }
-    Some(change)
+    policy::readdress(&status.config, identities)
+        .or_else(|| votes.change(&status.config, |id| is_there(driver, status, id)))
 }
 
-pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) {
+/// False: not now.
+pub(super) fn propose(driver: &mut Driver, change: ConfigChange, out: &mut Output) -> bool {
     let words = change.in_words(&driver.config);
     let line = format!("membership: {words}");
     match driver.step(Event::ChangeMembership(change), out) {
         Ok(()) => {
             out.log(LogLevel::Info, line);
             driver.saw(EventKind::Membership, words, Some(driver.last()));
+            true
         }
-        Err(refusal) => out.log(LogLevel::Debug, format!("{line}: {refusal}")),
+        Err(refusal) => {
+            out.log(LogLevel::Debug, format!("{line}: {refusal}"));
+            false
+        }
     }
 }
 

@@ -69,11 +69,11 @@ pub(crate) fn leaves_enough(
 pub(crate) fn readdress<'a>(
     config: &Config,
     known: impl Iterator<Item = &'a PeerIdentity>,
-) -> Option<ConfigChange> {
+) -> Option<(MemberId, ConfigChange)> {
     let mut moved = known.filter_map(|identity| {
         let info = config.members.get(&identity.member)?;
         let now = announced(config.level, info, identity);
-        (*info != now).then(|| put(identity.member, now))
+        (*info != now).then(|| (identity.member, put(identity.member, now)))
     });
     moved.next()
 }

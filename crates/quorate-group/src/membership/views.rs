@@ -89,14 +89,17 @@ impl Views {
         self.fresh = self.fresh.filter(|wanted| *wanted >= current.number);
         let members = status.config.members.keys();
         let presence = members.map(|id| (*id, presence(*id, driver, status))).collect();
-        let refresh = self.fresh.is_some() && self.refreshes.is_ready(driver.now_ms);
-        let next = next_view(current, &status.config, driver.id, &presence, refresh);
+        let next = |refresh| next_view(current, &status.config, driver.id, &presence, refresh);
+        let changed = next(false);
+        let refreshes = changed.is_none();
+        let may_refresh = self.fresh.is_some() && self.refreshes.is_ready(driver.now_ms);
+        let next = changed.or_else(|| if may_refresh { next(true) } else { None });
         let Some(view) = next else { return };
         let proposal = Proposal::new(EntryKind::View, view.encode());
         let words = view.in_words(current, |id| why_gone(id, driver, status));
         if driver.step(Event::Propose(vec![proposal]), out).is_ok() {
             self.proposed = Some((view.number, status.term));
-            if refresh {
+            if refreshes {
                 self.refreshes.spend(driver.now_ms);
             }
             driver.saw(EventKind::View, words, Some(driver.last()));

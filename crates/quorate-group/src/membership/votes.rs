@@ -49,7 +49,7 @@ impl VoteWishes {
         &mut self,
         config: &Config,
         alive: impl Fn(MemberId) -> bool,
-    ) -> Option<ConfigChange> {
+    ) -> Option<(MemberId, ConfigChange)> {
         while let Some((id, votes)) = self.asked.pop_first() {
             let Some(info) = config.members.get(&id) else { continue };
             // Whoever joins asks when it is a voter: only then is it seen who can decide with that.
@@ -59,7 +59,7 @@ impl VoteWishes {
             let put = vec![(id, MemberInfo { votes, ..info.clone() })];
             let change = ConfigChange::Update { put, remove: Vec::new() };
             if leaves_enough(config, &change, &alive) {
-                return Some(change);
+                return Some((id, change));
             }
         }
         None
@@ -86,7 +86,7 @@ mod tests {
         wishes.asked(MemberId(2), 3);
         assert_eq!(wishes.change(&config, |_| true), None, "the last vote; a stranger");
         wishes.asked(MemberId(1), 3);
-        let Some(ConfigChange::Update { put, .. }) = wishes.change(&config, |_| true) else {
+        let Some((_, ConfigChange::Update { put, .. })) = wishes.change(&config, |_| true) else {
             panic!("it has less");
         };
         assert_eq!((put[0].0, put[0].1.votes), (MemberId(1), 3));

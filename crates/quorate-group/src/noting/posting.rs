@@ -111,10 +111,14 @@ pub(crate) fn propose_for(from: MemberId, note: Proposal, driver: &mut Driver, o
         _ if !driver.is_member(from) => driver.reject(from, Cause::NoMember, out),
         false => driver.reject(from, Cause::Forged, out),
         // Each is a line in all members' error logs.
-        true if !driver.peers.get_mut(from).is_some_and(|peer| peer.notes.take(now_ms)) => {
+        true if !driver.peers.get(from).is_some_and(|peer| peer.notes.is_ready(now_ms)) => {
             driver.reject(from, Cause::TooMuch, out);
         }
-        true => _ = propose(vec![note], driver, out),
+        true => {
+            if propose(vec![note], driver, out) {
+                driver.peers.get_mut(from).into_iter().for_each(|peer| peer.notes.spend(now_ms));
+            }
+        }
     }
 }
 

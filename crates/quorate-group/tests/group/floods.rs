@@ -47,7 +47,7 @@ fn notes_are_taken_one_a_second() {
             && Note::decode(entry.data.clone()).is_ok_and(|note| note.id().member == from)
     };
     let noted = world.nodes[leader].log.entries.iter().filter(is_its).count();
-    assert!((320..=340).contains(&noted), "{noted} notes in ten seconds");
+    assert!((256..=280).contains(&noted), "{noted} notes in ten seconds");
     assert_eq!(rejected(&mut world, leader, "too_much"), 2_000 - noted as u64);
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// The core's window to one follower is far below this.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
-/// More than a member that is suspected soon leaves untaken at the highest rates of commits; some 8 MiB of memory.
+/// More than pile up at the highest commit rates before a silent member is suspected; about 8 MiB of memory.
 const URGENT_MAX: usize = 32_768;
 
 pub(crate) struct Peer {

@@ -142,8 +142,8 @@ impl Decided {
         // The server would refuse to start.
         let group =
             port(&own).map_or_else(|| format!("{own}:{}", Ports::USUAL.group), |_| own.clone());
-        let reach = security.check_reach(&group, &group);
-        reach.map_err(|error| Failure::new(USAGE, error.to_string()))?;
+        let unfit = |error| Failure::new(USAGE, format!("{error}. Nothing was changed"));
+        security.check_reach(&group, &group).map_err(unfit)?;
         if let Security::Secret(SecretOptions { file, .. }) = &security {
             first.push((SECRET_FILE, file.display().to_string()));
         }

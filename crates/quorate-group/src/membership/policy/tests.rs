@@ -143,7 +143,7 @@ fn a_known_member_keeps_its_role_when_its_address_changes() {
     assert_eq!(put[0].1, MemberInfo { addr: "host2:9".into(), ..info(2, MemberRole::Voter) });
     assert!(remove.is_empty());
     let known = [identity(1, "host1:1", "n1"), identity(2, "host2:9", "n2")];
-    assert_eq!(parts(readdress(&config, known.iter()).unwrap()).0, put);
+    assert_eq!(parts(readdress(&config, known.iter()).unwrap().1).0, put);
     assert_eq!(readdress(&config, known[..1].iter()), None);
 }
 
@@ -235,7 +235,7 @@ fn the_first_key_that_a_member_shows_is_its_own_and_no_other_takes_its_place() {
     let mut config = voters(&[1, 2]);
     assert_eq!(check_key(&config, &with_key(7, 2)), Ok(()), "none is known");
     let known = [with_key(7, 2)];
-    let (put, _) = parts(readdress(&config, known.iter()).unwrap());
+    let (put, _) = parts(readdress(&config, known.iter()).unwrap().1);
     config.members.extend(put);
     assert_eq!(config.members[&MemberId(2)].key, KeyId([7; 32]));
     for shown in [7, 0] {
@@ -295,7 +295,7 @@ fn the_name_of_a_certificate_is_noted_at_the_level_that_knows_names() {
     assert_eq!(readdress(&config, [with_name(7, 2)].iter()), None);
     config.level = NAMED_KEYS;
     assert_eq!(admitted(&config), with_name(7, 8).key);
-    let (put, _) = parts(readdress(&config, [with_name(7, 2)].iter()).unwrap());
+    let (put, _) = parts(readdress(&config, [with_name(7, 2)].iter()).unwrap().1);
     config.members.extend(put);
     assert_eq!(check_key(&config, &with_name(7, 2)), Ok(()));
     assert_eq!(check_key(&config, &with_name(9, 3)), Ok(()), "no member yet");
@@ -309,7 +309,7 @@ fn a_group_goes_over_from_a_secret_to_certificates_and_back() {
     let mut config = Config { level: NAMED_KEYS, ..voters(&[1, 2]) };
     for shown in [with_key(7, 2), with_name(7, 2), with_key(8, 2), with_name(8, 2)] {
         assert_eq!(check_key(&config, &shown), Ok(()), "what it was known by is of another kind");
-        let (put, _) = parts(readdress(&config, [shown.clone()].iter()).unwrap());
+        let (put, _) = parts(readdress(&config, [shown.clone()].iter()).unwrap().1);
         config.members.extend(put);
         assert_eq!(config.members[&MemberId(2)].key, shown.key);
         assert_eq!(readdress(&config, [shown, with_key(0, 2)].iter()), None);
