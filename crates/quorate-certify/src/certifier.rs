@@ -173,14 +173,14 @@ impl Certifier {
     }
 
     /// Whether `voter`, who has an error at `seqno`, can be right that the origin has committed it: the item passed as
-    /// a transaction, and of another member. Of what has left the window nobody knows, so it is believed.
-    pub fn may_be_committed(&self, seqno: Seqno, voter: u128) -> bool {
+    /// a transaction, and of another member. `None`: it has left the window.
+    pub fn may_be_committed(&self, seqno: Seqno, voter: u128) -> Option<bool> {
         if seqno <= self.window.floor() {
-            return true;
+            return None;
         }
         let item = self.window.item(seqno);
         let is_own = is_process_of(item.origin, voter) || is_process_of(voter, item.origin);
-        item.class == Class::Transaction && !is_own
+        Some(item.class == Class::Transaction && !is_own)
     }
 
     /// Write sets with a lower `last_seen` fail.

@@ -13,7 +13,7 @@ use twox_hash::XxHash3_64;
 /// `h` of the empty path, the key of the whole server: "Quorate." in ASCII.
 const ROOT: u64 = u64::from_le_bytes(*b"Quorate.");
 
-const TYPE_BITS: u64 = 0b11;
+pub(crate) const TYPE_BITS: u64 = 0b11;
 
 /// How a transaction used the object; wsrep's numbers. Stronger types compare greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]

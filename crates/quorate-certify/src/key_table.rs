@@ -1,6 +1,6 @@
 //! A hash table for keys that already are hashes.
 //!
-//! Open addressing with linear probing, the home slot taken from the *high* bits of the key: the
+//! Open addressing with linear probing, the home slot taken from the path alone ([`Scatter`]): the
 //! four types of one path (lowest bits) share a home and usually a cache line, so one probe finds
 //! them all. Deletion shifts back, so there are no tombstones and nothing to clean up. At most half
 //! full.
@@ -9,7 +9,8 @@
 //! kernel gives memory only to those that are used. One without grows by doubling, or at once to what is reserved, but
 //! never beyond what all keys that there can be take.
 
-use crate::probing::Ring;
+use crate::key::TYPE_BITS;
+use crate::probing::{Ring, Scatter};
 use crate::Key;
 
 const SLOTS_MIN: usize = 32;
@@ -17,6 +18,7 @@ const SLOTS_MIN: usize = 32;
 /// Slots with key 0 are empty: a [`Key`] is never 0.
 pub struct KeyTable<V> {
     slots: Vec<(u64, V)>,
+    scatter: Scatter,
     len: usize,
     /// So many slots are enough for all keys that there can be.
     slots_max: usize,
@@ -33,7 +35,8 @@ impl<V: Copy + Default> KeyTable<V> {
     /// library asks for zeroed memory then, and does not write it itself.
     pub fn with_room(keys: usize) -> Self {
         let slots = (keys * 2).max(SLOTS_MIN);
-        KeyTable { slots: vec![(0, V::default()); slots], len: 0, slots_max: usize::MAX }
+        let (slots, scatter) = (vec![(0, V::default()); slots], Scatter::own());
+        KeyTable { slots, scatter, len: 0, slots_max: usize::MAX }
     }
 
     /// The same, where there are never more than so many keys: it does not grow beyond what these take.
@@ -125,7 +128,8 @@ impl<V: Copy + Default> KeyTable<V> {
 
     pub fn clear(&mut self) {
         if self.slots.len() > SLOTS_MIN * 8 {
-            *self = KeyTable { slots_max: self.slots_max, ..KeyTable::default() };
+            let (slots_max, scatter) = (self.slots_max, self.scatter);
+            *self = KeyTable { slots_max, scatter, ..KeyTable::default() };
         } else if self.len > 0 {
             self.slots.fill((0, V::default()));
             self.len = 0;
@@ -133,7 +137,7 @@ impl<V: Copy + Default> KeyTable<V> {
     }
 
     fn home(&self, raw: u64) -> usize {
-        self.ring().home(raw)
+        self.ring().home(self.scatter.of(raw & !TYPE_BITS))
     }
 
     fn next(&self, at: usize) -> usize {
@@ -189,8 +193,27 @@ mod tests {
     #[test]
     fn behaves_like_a_map() {
         // One that grows, and one whose number of slots is no power of two.
+        for mut table in [KeyTable::default(), KeyTable::with_room(2100)] {
+            table.scatter = Scatter::NONE;
+            behaves_like_a_map_in(table);
+        }
         behaves_like_a_map_in(KeyTable::default());
-        behaves_like_a_map_in(KeyTable::with_room(2100));
+    }
+
+    /// Primary keys are chosen by clients, and so are the high bits of their hashes.
+    #[test]
+    fn keys_of_one_kind_do_not_crowd() {
+        let mut table = KeyTable::default();
+        for low in 1..=100_000_u64 {
+            table.get_or_insert(Key::from_raw((0xabc << 52) | (low << 2)), 0_u32);
+        }
+        let ring = table.ring();
+        let far = |(at, slot): (usize, &(u64, u32))| match slot.0 {
+            0 => 0,
+            raw => ring.distance(table.home(raw), at),
+        };
+        let furthest = table.slots.iter().enumerate().map(far).max();
+        assert!(furthest < Some(1_000), "{furthest:?} slots from its home");
     }
 
     fn behaves_like_a_map_in(mut table: KeyTable<u32>) {

@@ -5,8 +5,8 @@
 //! it to its [`Certifier`], which assigns the wsrep seqno, decides whether the transaction may
 //! commit and says which seqno must be applied before it.
 //!
-//! Nothing here does I/O, reads a clock or draws a random number: two members that were fed the
-//! same log have, bit for bit, the same state and gave the same verdicts.
+//! Nothing here does I/O or reads a clock, and no random number has a part in what is decided (only in where a
+//! table keeps it): two members that were fed the same log have the same state and gave the same verdicts.
 
 mod builder;
 mod certifier;
@@ -56,15 +56,22 @@ pub fn is_process_of(uuid: u128, member: u128) -> bool {
     starts & u128::from(u32::MAX) == 0 && starts >> 64 == 0
 }
 
+/// Votes, requests for a state and the like, each of which is read whole by all members.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
 /// Whether a member may propose this: every member can read it, and it comes from one of its own processes. Else one
 /// could end the group with an entry that stops whoever applies it, or pass for another one, whose transactions it
 /// ends, or whose serials it takes. (What is of a newer release is proposed only at a level that all members know.)
 /// Nor does it say that it is the primary of the term that whoever asks leads (0: none): that one alone is.
+/// What has no rows is short.
 pub fn may_propose(member: u128, leads_in: impl FnOnce() -> u64, proposal: &Bytes) -> bool {
     let Ok(write_set) = WriteSet::parse(proposal.clone()) else { return false };
     let header = write_set.header();
+    let has_rows = matches!(header.kind, Kind::WRITE_SET | Kind::PART);
     let is_ours = header.term != 0 && header.term == leads_in();
-    is_process_of(header.origin, member) && !is_ours
+    is_process_of(header.origin, member)
+        && !is_ours
+        && (has_rows || proposal.len() <= MESSAGE_BYTES_MAX)
 }
 
 /// A wsrep sequence number. The first item of a group has 1; 0 is "before everything".
@@ -92,6 +99,16 @@ mod tests {
         assert!(may_propose(77, 0, &stamped) && may_propose(77, 5, &stamped));
         assert!(!may_propose(77, 4, &stamped), "only the leader is the primary of its term");
         let (of_another_layout, of_another_kind) = (with(0, 255), with(1, 255));
+        let message = |kind, bytes| {
+            let mut builder = WriteSetBuilder::new();
+            builder.append_data(&vec![7; bytes]);
+            builder.finish(&Header { kind, ..Header::transaction(process_uuid(77, 3), 1, 0) })
+        };
+        for kind in [Kind::VOTE, Kind::STATE_REQUEST, Kind::STATE_OUTCOME, Kind::PARTS_END] {
+            assert!(may_propose(77, 0, &message(kind, 32 << 10)), "{kind:?}");
+            assert!(!may_propose(77, 0, &message(kind, 64 << 10)), "{kind:?}");
+        }
+        assert!(may_propose(77, 0, &message(Kind::WRITE_SET, 64 << 10)));
         for unreadable in [of_another_layout, of_another_kind, built.slice(..20), Bytes::new()] {
             assert!(!may_propose(77, 0, &unreadable), "{unreadable:?}");
         }

@@ -12,8 +12,8 @@
 //!   without its origin; or when [`IDLE_BYTES_MAX`] of entries have followed its last part, or [`BYTES_MAX`] its
 //!   first, so that an origin that hangs, or is slow, does not keep the others' logs. All of that is in the log,
 //!   so all members agree;
-//! - there are [`PLACES_MAX`] places at most. A part for which there is none is not kept, and the write set of
-//!   its stream fails;
+//! - there are [`PLACES_MAX`] places at most, and half of them for one origin. A part for which there is none is not
+//!   kept, and the write set of its stream fails;
 //! - an entry of the log costs no more for the streams that stay open: one origin may hold a million of them, and
 //!   the verdicts of all wait for the thread that is here. What is looked at has just come, or goes
 //!   ([`Orders`]); only a snapshot is of all.
@@ -24,7 +24,7 @@ mod tests;
 
 use self::orders::Orders;
 use bytes::{Buf, BufMut};
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Bound;
 
 /// What the write set at the end of a stream says of it.
@@ -46,6 +46,8 @@ const IDLE_BYTES_MAX: u64 = 1 << 30;
 /// longest transaction of a server.
 const BYTES_MAX: u64 = 16 << 30;
 const PLACES_MAX: usize = 1 << 20;
+/// Of one origin: half a terabyte, if its parts are whole ones.
+const SHARE_MAX: usize = PLACES_MAX / 2;
 
 /// Of a stream: its origin, and its number there.
 type Id = (u128, u64);
@@ -58,6 +60,8 @@ pub struct OpenParts {
     /// Of all entries since there was no stream.
     bytes: u64,
     places: usize,
+    /// Of them, those of each origin that has any.
+    shares: BTreeMap<u128, usize>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -82,7 +86,7 @@ impl OpenParts {
 
     /// A part of a member of the view.
     pub(crate) fn add(&mut self, origin: u128, stream: u64, number: u32, index: u64) {
-        if self.places >= PLACES_MAX {
+        if self.places >= PLACES_MAX || self.shares.get(&origin) >= Some(&SHARE_MAX) {
             return;
         }
         let id = (origin, stream);
@@ -139,6 +143,7 @@ impl OpenParts {
     fn open(&mut self, id: Id, stream: Stream) {
         self.orders.enter(id, &stream);
         self.places += stream.places.len();
+        *self.shares.entry(id.0).or_default() += stream.places.len();
         self.streams.insert(id, stream);
     }
 
@@ -147,6 +152,12 @@ impl OpenParts {
         let stream = self.streams.remove(&id)?;
         self.orders.leave(id, &stream);
         self.places -= stream.places.len();
+        if let Entry::Occupied(mut share) = self.shares.entry(id.0) {
+            *share.get_mut() -= stream.places.len();
+            if *share.get() == 0 {
+                share.remove();
+            }
+        }
         Some(stream)
     }
 

@@ -3,7 +3,7 @@
 //! Open addressing with linear probing, as in [`KeyTable`](crate::key_table::KeyTable), but a slot has only the place
 //! of an item, which says whose it is. At most half full, and made for all that the window can hold: it never moves.
 
-use crate::probing::Ring;
+use crate::probing::{Ring, Scatter};
 use crate::window::mix;
 use crate::Seqno;
 
@@ -13,12 +13,13 @@ pub type Identity = (u128, u64);
 pub struct Seen {
     /// Seqnos of items; 0: empty, for none has that.
     slots: Vec<Seqno>,
+    scatter: Scatter,
 }
 
 impl Seen {
     /// For at most `items_max` at a time.
     pub fn new(items_max: usize) -> Seen {
-        Seen { slots: vec![0; items_max * 2 + 2] }
+        Seen { slots: vec![0; items_max * 2 + 2], scatter: Scatter::own() }
     }
 
     /// Whether an item that is here has this identity; `whose` tells that of each.
@@ -63,8 +64,8 @@ impl Seen {
     }
 
     fn home(&self, (origin, serial): Identity) -> usize {
-        let hash = mix(mix(0, origin as u64 ^ (origin >> 64) as u64), serial);
-        self.ring().home(hash)
+        let origin = self.scatter.of(origin as u64 ^ (origin >> 64) as u64);
+        self.ring().home(self.scatter.of(mix(origin, serial)))
     }
 
     fn next(&self, at: usize) -> usize {

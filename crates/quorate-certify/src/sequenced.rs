@@ -143,10 +143,13 @@ impl Sequenced {
         }
         let rule = rules.votes;
         match message.act {
-            VoteAct::Cast(Ballot::Dissent(error))
-                if rule == Rule::Majority && !self.certifier.may_be_committed(seqno, origin) =>
-            {
-                self.votes.cast(seqno, origin, Ballot::Error(error), (message.policy, rule))
+            VoteAct::Cast(ballot @ Ballot::Dissent(error)) if rule == Rule::Majority => {
+                let (how, votes) = ((message.policy, rule), &mut self.votes);
+                match self.certifier.may_be_committed(seqno, origin) {
+                    Some(true) => votes.cast(seqno, origin, ballot, how),
+                    Some(false) => votes.cast(seqno, origin, Ballot::Error(error), how),
+                    None => votes.cast_in_doubt(seqno, origin, ballot, how),
+                }
             }
             VoteAct::Cast(ballot) => self.votes.cast(seqno, origin, ballot, (message.policy, rule)),
             VoteAct::Close => self.votes.close(seqno, origin, rule),
@@ -182,6 +185,18 @@ impl Sequenced {
             out.extend_from_slice(&part);
         }
         Frozen { rest: out, certifier: self.certifier.freeze() }
+    }
+
+    /// As [`Self::restore`], of a group with these limits: with others, verdicts would differ.
+    pub fn restore_within(bytes: &[u8], limits: Limits) -> Result<Self, String> {
+        let state = Self::restore(bytes)?;
+        match state.certifier.limits() == limits {
+            true => Ok(state),
+            false => Err(
+                "a snapshot has other limits of certification than the group: start from another"
+                    .into(),
+            ),
+        }
     }
 
     /// The state that [`Self::snapshot`] wrote.
@@ -260,6 +275,12 @@ mod tests {
         for cut in 0..bytes.len() {
             assert!(Sequenced::restore(&bytes[..cut]).is_err());
         }
+        let limits = state.certifier.limits();
+        assert!(Sequenced::restore_within(&bytes, limits).is_ok());
+        let others = Limits { window: limits.window + 1, ..limits };
+        assert!(
+            Sequenced::restore_within(&bytes, others).is_err_and(|e| e.contains("other limits"))
+        );
     }
 
     #[test]

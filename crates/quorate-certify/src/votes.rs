@@ -19,8 +19,9 @@
 //!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
 //!   members that have no data. It leaves, and whoever has it right goes on when it is back;
 //! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes;
-//!   that the origin has committed something counts only where the log does not know better (see
-//!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)); and only who has met an error closes a
+//!   that the origin has committed something counts only where the log says that it may have (see
+//!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)), and where the log does not know any more,
+//!   all are waited for; and only who has met an error closes a
 //!   poll: with success, for which it leaves itself, or with an error that a majority has met of those that do not
 //!   abstain. Else it goes on waiting, which costs nobody else anything;
 //! - a success never opens a poll, so no polls cost nothing.
@@ -167,6 +168,27 @@ impl Votes {
         ballot: Ballot,
         (policy, rule): (u8, Rule),
     ) -> Answer {
+        self.count_in((seqno, voter, ballot), (policy, rule), matches!(ballot, Ballot::Dissent(_)))
+    }
+
+    /// A [`Ballot::Dissent`] over what nobody knows any more: whether there was an origin that has committed it is only
+    /// said. See [`Poll::is_doubtful`].
+    pub fn cast_in_doubt(
+        &mut self,
+        seqno: Seqno,
+        voter: u128,
+        ballot: Ballot,
+        (policy, rule): (u8, Rule),
+    ) -> Answer {
+        self.count_in((seqno, voter, ballot), (policy, rule), false)
+    }
+
+    fn count_in(
+        &mut self,
+        (seqno, voter, ballot): (Seqno, u128, Ballot),
+        (policy, rule): (u8, Rule),
+        has_origin: bool,
+    ) -> Answer {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
         }
@@ -182,7 +204,7 @@ impl Votes {
         let Some(poll) = self.open.get_mut(&seqno) else { return Answer::Counted };
         if poll.voters.contains(&voter) {
             poll.cast.entry(voter).or_insert(ballot);
-            if matches!(ballot, Ballot::Dissent(_)) {
+            if has_origin {
                 poll.voters.insert(ORIGIN);
                 poll.cast.insert(ORIGIN, Ballot::Success);
             }
@@ -334,7 +356,27 @@ impl Poll {
         } else {
             return None;
         };
+        let result = if self.is_doubtful() {
+            let supporters = counts.get(&result).copied().unwrap_or(0);
+            match (supporters, counts.len()) {
+                // What is missing may say otherwise, and will, or leave the view.
+                (0 | 1, _) if final_call && (result != SUCCESS || supporters == 0) => return None,
+                // All others have no data: as if the origin had committed it.
+                (1, 1) => SUCCESS,
+                _ => result,
+            }
+        } else {
+            result
+        };
         Some(Decision { seqno, result, tally: self.tally(&counts, missing) })
+    }
+
+    /// Somebody dissents, and nobody knows whether there was an origin that has committed it. Then a single member with
+    /// an error neither wins, nor is the origin taken for a success that others would have to go by: all are waited
+    /// for.
+    fn is_doubtful(&self) -> bool {
+        let dissents = self.cast.values().any(|ballot| matches!(ballot, Ballot::Dissent(_)));
+        dissents && !self.cast.contains_key(&ORIGIN)
     }
 
     /// Whether most of the members that do not abstain have met this error.

@@ -407,7 +407,7 @@ impl StateMachine for Sequencer {
         let state = if snapshot.is_empty() {
             Sequenced::beginning(self.limits, self.link.genesis.seqno)
         } else {
-            Sequenced::restore(&snapshot)?
+            Sequenced::restore_within(&snapshot, self.limits)?
         };
         let seqno = state.certifier.seqno();
         let link = self.link.clone();

@@ -35,12 +35,12 @@ pub fn whole_data(
     let Some(parts) = fate.parts else { return unpacked(&fate.payload, fate.packed) };
     let places = local.part_places.of(fate.seqno);
     let places = places.ok_or_else(|| Unreadable::Here("nobody noted where they are".into()))?;
-    assemble(&*link.group, origin, fate, &parts, &places)
+    assemble(|index| read_part(&*link.group, index), origin, fate, &parts, &places)
 }
 
 /// In one piece, as servers want it.
 fn assemble(
-    group: &dyn Group,
+    read: impl Fn(u64) -> Result<WriteSet, Unreadable>,
     origin: u128,
     fate: &Fate,
     parts: &PartsOf,
@@ -56,7 +56,7 @@ fn assemble(
     let said = parts.bytes.min(PART_BYTES_MAX * places.len() as u64) as usize;
     let _unless_no_room = data.try_reserve_exact(said + fate.payload.len());
     for (number, index) in (0..).zip(places) {
-        let part = read_part(group, *index)?;
+        let part = read(*index)?;
         let header = part.header();
         let expected = Header::part(origin, header.serial, parts.stream, number);
         if *header != (Header { packed: header.packed, ..expected }) {
@@ -66,6 +66,10 @@ fn assemble(
         let bytes = header.packed.map_or(payload.len() as u64, |packed| packed.bytes);
         if bytes > PART_BYTES_MAX {
             return wrong(format!("part {number} of it has {bytes} bytes"));
+        }
+        // Before they are unpacked: packed, they may be a thousandth of that.
+        if data.len() as u64 + bytes > parts.bytes {
+            return wrong(format!("its parts have more than {} bytes", parts.bytes));
         }
         append(&mut data, &unpacked(&payload, header.packed)?)?;
     }
@@ -96,4 +100,50 @@ fn unpacked(payload: &Bytes, packed: Option<Packed>) -> Result<Bytes, Unreadable
         UnpackError::Wrong { .. } => Unreadable::Everywhere(error.to_string()),
         UnpackError::Memory => Unreadable::Here(error.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_certify::{Codec, Packing, WriteSetBuilder};
+    use std::cell::Cell;
+
+    const ORIGIN: u128 = 7;
+    const STREAM: u64 = 3;
+
+    /// A part of zeros, packed to next to nothing.
+    fn part(index: u64) -> WriteSet {
+        let mut builder = WriteSetBuilder::new();
+        builder.append_data(&vec![0; PART_BYTES_MAX as usize]);
+        let part = builder.take_part(PART_BYTES_MAX as usize);
+        let packing = Packing { codec: Codec::Zstd, from: 1 };
+        let header = Header::part(ORIGIN, STREAM + index, STREAM, index as u32);
+        WriteSet::parse(part.finish(&header, Some(packing))).unwrap()
+    }
+
+    fn whole(bytes: u64, places: &[u64], unpacked: &Cell<u64>) -> Result<Bytes, Unreadable> {
+        let parts = PartsOf { stream: STREAM, count: places.len() as u32, bytes };
+        let read = |index| {
+            unpacked.set(unpacked.get() + 1);
+            Ok(part(index))
+        };
+        let (payload, packed) = Default::default();
+        let (seqno, depends_on, certified, flags) = (5, 4, true, 0);
+        let parts_of = Some(parts);
+        let fate = Fate { seqno, depends_on, certified, flags, payload, parts: parts_of, packed };
+        assemble(read, ORIGIN, &fate, &parts, places)
+    }
+
+    #[test]
+    fn what_is_more_than_was_said_is_not_unpacked() {
+        assert!(part(0).payload().len() < 10_000);
+        let read = Cell::new(0);
+        let honest = whole(2 * PART_BYTES_MAX, &[0, 1], &read).unwrap();
+        assert_eq!((honest.len() as u64, read.get()), (2 * PART_BYTES_MAX, 2));
+        let places: Vec<u64> = (0..10_000).collect();
+        read.set(0);
+        let error = whole(PART_BYTES_MAX, &places, &read).unwrap_err();
+        assert_eq!(read.get(), 2, "it ends with the first part that is too much");
+        assert!(matches!(error, Unreadable::Everywhere(what) if what.contains("more than")));
+    }
 }

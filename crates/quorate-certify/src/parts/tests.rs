@@ -52,10 +52,16 @@ fn a_stream_ends_without_its_origin_given_up_or_idle() {
 #[test]
 fn what_is_kept_is_bounded() {
     let mut parts = OpenParts::default();
-    (0..=PLACES_MAX as u32).for_each(|number| parts.add(1, 5, number, 7));
-    assert_eq!(parts.places, PLACES_MAX);
-    assert_eq!(parts.take(1, &of(5, PLACES_MAX as u32 + 1)), None);
-    assert_eq!(parts.places, 0);
+    let too_many = SHARE_MAX as u32 + 1;
+    for (origin, most) in [(1, SHARE_MAX), (2, PLACES_MAX), (3, PLACES_MAX)] {
+        (0..too_many).for_each(|number| parts.add(origin, 5, number, 7));
+        assert_eq!(parts.places, most, "one leaves room for others, two do not");
+    }
+    assert_eq!(parts.take(1, &of(5, too_many)), None);
+    parts.add(3, 5, 0, 7);
+    assert_eq!(parts.places, SHARE_MAX + 1);
+    parts.view(&[1]);
+    assert_eq!(parts, OpenParts::default());
 }
 
 #[test]

@@ -213,3 +213,46 @@ fn an_error_of_a_majority_waits_for_nobody_who_is_silent() {
     let closed = votes.close(5, 1, Rule::Majority);
     assert!(matches!(closed, Answer::Decided(d) if d.result == 7), "two of three");
 }
+
+/// It dissents from its own write set, of which nobody knows any more whose it was.
+#[test]
+fn what_the_log_has_forgotten_is_no_word_against_a_majority() {
+    let rule = (0, Rule::Majority);
+    let liar = Ballot::Dissent(99);
+    let mut votes = of(3);
+    assert_eq!(votes.cast_in_doubt(5, 3, liar, rule), Answer::Opened);
+    assert_eq!(
+        votes.close(5, 3, Rule::Majority),
+        Answer::Counted,
+        "before the others can say anything"
+    );
+    assert_eq!(votes.cast_in_doubt(5, 1, Ballot::Dissent(7), rule), Answer::Counted);
+    assert_eq!(votes.close(5, 3, Rule::Majority), Answer::Counted);
+    let Answer::Decided(decision) = votes.cast_in_doubt(5, 2, Ballot::Dissent(7), rule) else {
+        panic!("two of three");
+    };
+    assert_eq!(decision.result, 7);
+}
+
+#[test]
+fn a_single_error_over_what_the_log_has_forgotten_is_its_members_alone() {
+    let rule = (0, Rule::Majority);
+    let dissents = |votes: &mut Votes| votes.cast_in_doubt(5, 1, Ballot::Dissent(7), rule);
+    let result = |answer| match answer {
+        Answer::Decided(decision) => decision.result,
+        other => panic!("{other:?}"),
+    };
+    // The others have no data.
+    let mut votes = of(3);
+    assert_eq!(dissents(&mut votes), Answer::Opened);
+    assert_eq!(votes.cast(5, 2, Ballot::Abstain, rule), Answer::Counted);
+    assert_eq!(result(votes.cast(5, 3, Ballot::Abstain, rule)), SUCCESS);
+    assert_eq!(result(dissents(&mut of(1))), SUCCESS);
+    // They have it right.
+    let mut votes = of(3);
+    assert_eq!(dissents(&mut votes), Answer::Opened);
+    assert_eq!(votes.cast(5, 2, Ballot::Success, rule), Answer::Counted);
+    let mut closed = votes.clone();
+    assert_eq!(result(closed.close(5, 1, Rule::Majority)), SUCCESS, "one said so");
+    assert_eq!(result(votes.cast(5, 3, Ballot::Success, rule)), SUCCESS);
+}

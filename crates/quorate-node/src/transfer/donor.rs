@@ -12,6 +12,7 @@ use crate::proposals::Proposals;
 use crate::withdraw::Withdrawal;
 use quorate_certify::{Kind, StateOutcome};
 use quorate_consensus::MemberId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub struct Donor {
@@ -22,15 +23,34 @@ pub struct Donor {
     pub signals: Arc<Signals>,
     /// Whom it serves.
     pub serving: Mutex<Option<u128>>,
+    /// Whose requests wait for their turn, one of each.
+    pub waiting: Mutex<BTreeSet<u128>>,
 }
+
+/// The server's are a few names and an address.
+const REQUEST_BYTES_MAX: usize = 4096;
 
 impl Donor {
     pub fn begin_connection(&self) {
         *self.serving.lock() = None;
+        self.waiting.lock().clear();
+    }
+
+    /// Whether a request is to wait for its turn; else the answer to it. The server looks for two texts, each ended by
+    /// a zero byte, and relies on the first.
+    pub fn takes(&self, joiner: u128, request: &[u8]) -> Result<(), i32> {
+        if !is_request(request) {
+            return Err(-libc::EINVAL);
+        }
+        match self.waiting.lock().insert(joiner) {
+            true => Ok(()),
+            false => Err(DONOR_BUSY),
+        }
     }
 
     /// Starts sending, with commits held still until the script has taken its place.
     pub fn donate(&self, ctx: HostCtx, link: &Link, seqno: i64, request: &[u8], joiner: u128) {
+        self.waiting.lock().remove(&joiner);
         let level = self.withdrawal.in_order(self.local.apply.wait(seqno)).is_some();
         // Only a synced server lets the script's own sessions in.
         let can = level
@@ -94,5 +114,22 @@ impl Donor {
         if let Err(e) = self.proposals.message(link, Kind::STATE_OUTCOME, &outcome.encode()) {
             self.local.warn(&e);
         }
+    }
+}
+
+/// What a server's own request looks like.
+fn is_request(request: &[u8]) -> bool {
+    request.len() <= REQUEST_BYTES_MAX && request.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_given_nothing_that_has_no_end() {
+        assert!(is_request(b"rsync\010.0.0.2:4444/rsync_sst\0") && is_request(b"trivial\0"));
+        assert!(!is_request(b"") && !is_request(b"rsync"));
+        assert!(!is_request(&[0; REQUEST_BYTES_MAX + 1]));
     }
 }

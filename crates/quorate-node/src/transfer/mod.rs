@@ -40,6 +40,7 @@ use crate::primary::Primary;
 use crate::proposals::Proposals;
 use crate::records::Records;
 use crate::withdraw::{Stop, Withdrawal};
+use bytes::Bytes;
 use quorate_certify::{Asked, StateRequest};
 use quorate_live::View;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ impl Transfer {
             catch_up,
             signals: signals.clone(),
             serving: Mutex::default(),
+            waiting: Mutex::default(),
         };
         Self { local, signals, joiner, donor }
     }
@@ -103,7 +105,15 @@ impl Transfer {
         match asked {
             Asked::Opened if donor == link.node => match self.local.state() {
                 LocalState::Joined | LocalState::Donor | LocalState::Synced => {
-                    self.local.queue.push(Event::Donate { seqno, request: message, joiner });
+                    match self.donor.takes(joiner, &message) {
+                        // Not all of the entry is kept for it.
+                        Ok(()) => self.local.queue.push(Event::Donate {
+                            seqno,
+                            request: Bytes::copy_from_slice(&message),
+                            joiner,
+                        }),
+                        Err(code) => self.donor.tell_joiner(link, joiner, code),
+                    }
                 }
                 // The queue stands still until this node has its own state, perhaps from that very
                 // joiner.

@@ -50,7 +50,7 @@ impl StateMachine for LogMachine {
     fn restore(&mut self, _index: u64, snapshot: Bytes) -> Result<(), String> {
         self.state = match snapshot.is_empty() {
             true => beginning(&self.constants),
-            false => Sequenced::restore(&snapshot)?,
+            false => Sequenced::restore_within(&snapshot, self.constants.limits())?,
         };
         Ok(())
     }
