@@ -18,6 +18,8 @@ impl Scatter {
     /// Leaves all as it is, for tests that need long runs.
     #[cfg(test)]
     pub const NONE: Scatter = Scatter { add: 0, factor: 1 };
+    #[cfg(test)]
+    pub const FIXED: Scatter = Scatter { add: 0x5555, factor: 0xd6e8_feb8_6659_fd93 };
 
     /// This process's.
     pub fn own() -> Scatter {

@@ -21,7 +21,7 @@
 //! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes;
 //!   that the origin has committed something counts only where the log says that it may have (see
 //!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)), and where the log does not know any more,
-//!   all are waited for; and only who has met an error closes a
+//!   there is more to be said before it is closed; and only who has met an error closes a
 //!   poll: with success, for which it leaves itself, or with an error that a majority has met of those that do not
 //!   abstain. Else it goes on waiting, which costs nobody else anything;
 //! - a success never opens a poll, so no polls cost nothing.
@@ -115,6 +115,8 @@ pub struct Decision {
 pub enum Answer {
     /// Counted (or of no consequence); nothing has ended.
     Counted,
+    /// Not closed: nobody knows whether there was an origin that has committed it, and too few have said how it went.
+    InDoubt,
     /// The first error on this seqno: everybody else is to vote, too.
     Opened,
     Decided(Decision),
@@ -239,6 +241,7 @@ impl Votes {
                 self.keep(&decision);
                 Answer::Decided(decision)
             }
+            None if poll.is_some_and(Poll::is_doubtful) => Answer::InDoubt,
             None => Answer::Counted,
         }
     }
@@ -361,8 +364,8 @@ impl Poll {
             match (supporters, counts.len()) {
                 // What is missing may say otherwise, and will, or leave the view.
                 (0 | 1, _) if final_call && (result != SUCCESS || supporters == 0) => return None,
-                // All others have no data: as if the origin had committed it.
-                (1, 1) => SUCCESS,
+                // Nobody else has met it, or had success: as if the origin had committed it.
+                (1, _) => SUCCESS,
                 _ => result,
             }
         } else {
@@ -372,8 +375,8 @@ impl Poll {
     }
 
     /// Somebody dissents, and nobody knows whether there was an origin that has committed it. Then a single member with
-    /// an error neither wins, nor is the origin taken for a success that others would have to go by: all are waited
-    /// for.
+    /// an error does not win, and the origin does not count as a success that others would have to go by: nobody closes
+    /// it before another member has said success, or a majority has the same error.
     fn is_doubtful(&self) -> bool {
         let dissents = self.cast.values().any(|ballot| matches!(ballot, Ballot::Dissent(_)));
         dissents && !self.cast.contains_key(&ORIGIN)

@@ -62,6 +62,6 @@ fn step(
             assert!(ended.is_none() || known == Some(result) || seqno <= 0, "{seqno}: {result}");
             Vec::new()
         }
-        Answer::Counted | Answer::Opened => Vec::new(),
+        Answer::Counted | Answer::InDoubt | Answer::Opened => Vec::new(),
     }
 }

@@ -223,11 +223,11 @@ fn what_the_log_has_forgotten_is_no_word_against_a_majority() {
     assert_eq!(votes.cast_in_doubt(5, 3, liar, rule), Answer::Opened);
     assert_eq!(
         votes.close(5, 3, Rule::Majority),
-        Answer::Counted,
-        "before the others can say anything"
+        Answer::InDoubt,
+        "before the others say anything"
     );
     assert_eq!(votes.cast_in_doubt(5, 1, Ballot::Dissent(7), rule), Answer::Counted);
-    assert_eq!(votes.close(5, 3, Rule::Majority), Answer::Counted);
+    assert_eq!(votes.close(5, 3, Rule::Majority), Answer::InDoubt);
     let Answer::Decided(decision) = votes.cast_in_doubt(5, 2, Ballot::Dissent(7), rule) else {
         panic!("two of three");
     };
@@ -248,6 +248,11 @@ fn a_single_error_over_what_the_log_has_forgotten_is_its_members_alone() {
     assert_eq!(votes.cast(5, 2, Ballot::Abstain, rule), Answer::Counted);
     assert_eq!(result(votes.cast(5, 3, Ballot::Abstain, rule)), SUCCESS);
     assert_eq!(result(dissents(&mut of(1))), SUCCESS);
+    // Nor does one of two that differ win over the other.
+    let mut votes = of(3);
+    assert_eq!(dissents(&mut votes), Answer::Opened);
+    assert_eq!(votes.cast_in_doubt(5, 2, Ballot::Dissent(9), rule), Answer::Counted);
+    assert_eq!(result(votes.cast(5, 3, Ballot::Abstain, rule)), SUCCESS);
     // They have it right.
     let mut votes = of(3);
     assert_eq!(dissents(&mut votes), Answer::Opened);

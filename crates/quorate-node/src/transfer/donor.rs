@@ -36,16 +36,13 @@ impl Donor {
         self.waiting.lock().clear();
     }
 
-    /// Whether a request is to wait for its turn; else the answer to it. The server looks for two texts, each ended by
-    /// a zero byte, and relies on the first.
-    pub fn takes(&self, joiner: u128, request: &[u8]) -> Result<(), i32> {
+    /// Whether a request is to wait for its turn, or another one of its joiner does already; or the answer to it. The
+    /// server looks for two texts, each ended by a zero byte, and relies on the first.
+    pub fn takes(&self, joiner: u128, request: &[u8]) -> Result<bool, i32> {
         if !is_request(request) {
             return Err(-libc::EINVAL);
         }
-        match self.waiting.lock().insert(joiner) {
-            true => Ok(()),
-            false => Err(DONOR_BUSY),
-        }
+        Ok(self.waiting.lock().insert(joiner))
     }
 
     /// Starts sending, with commits held still until the script has taken its place.

@@ -107,7 +107,8 @@ impl Transfer {
                 LocalState::Joined | LocalState::Donor | LocalState::Synced => {
                     match self.donor.takes(joiner, &message) {
                         // Not all of the entry is kept for it.
-                        Ok(()) => self.local.queue.push(Event::Donate {
+                        Ok(false) => {}
+                        Ok(true) => self.local.queue.push(Event::Donate {
                             seqno,
                             request: Bytes::copy_from_slice(&message),
                             joiner,

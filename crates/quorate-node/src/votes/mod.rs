@@ -161,6 +161,8 @@ impl Votes {
         let mine = header.origin == link.node;
         match answer {
             Answer::Counted => {}
+            Answer::InDoubt if mine => self.polls.in_doubt(message.seqno),
+            Answer::InDoubt => {}
             Answer::Late(result) if mine => self.polls.late(message.seqno, result),
             Answer::Late(_) => {}
             Answer::Opened => {

@@ -7,6 +7,9 @@ use quorate_certify::votes::{Ballot, SUCCESS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+/// A minute, with the time that is waited before each.
+const CLOSES_IN_DOUBT: u32 = 6;
+
 /// The polls that concern this node.
 pub struct Polls {
     inner: Mutex<Inner>,
@@ -15,8 +18,8 @@ pub struct Polls {
 
 #[derive(Default)]
 struct Inner {
-    /// Errors met here, whose results are waited for.
-    failed: BTreeSet<i64>,
+    /// Errors met here, whose results are waited for; and how often a poll on one could not be closed.
+    failed: BTreeMap<i64, u32>,
     /// Polls that were opened before this node was past their seqno.
     ahead: BTreeSet<i64>,
     /// Results that `failed` or `ahead` are for.
@@ -63,7 +66,19 @@ impl Polls {
 
     /// An error was met at `seqno`, whose result will be waited for.
     pub fn expect(&self, seqno: i64) {
-        self.inner.lock().failed.insert(seqno);
+        self.inner.lock().failed.insert(seqno, 0);
+    }
+
+    /// This node has tried in vain to close the poll on `seqno`, which is in doubt. After some tries it takes its own
+    /// error for wrong: that costs nobody else anything.
+    pub fn in_doubt(&self, seqno: i64) {
+        let mut inner = self.inner.lock();
+        let Some(tries) = inner.failed.get_mut(&seqno) else { return };
+        *tries += 1;
+        if *tries >= CLOSES_IN_DOUBT {
+            inner.results.entry(seqno).or_insert(SUCCESS);
+            self.changed.notify_all();
+        }
     }
 
     pub fn has_result(&self, seqno: i64) -> bool {
@@ -94,7 +109,7 @@ impl Polls {
     /// The poll on `seqno` had ended before this node's ballot came.
     pub fn late(&self, seqno: i64, result: u64) {
         let mut inner = self.inner.lock();
-        if inner.failed.contains(&seqno) {
+        if inner.failed.contains_key(&seqno) {
             inner.results.insert(seqno, result);
             self.changed.notify_all();
         }
@@ -103,7 +118,7 @@ impl Polls {
     /// A poll was opened. `past`: how it went here, if this node is past it.
     pub fn opened(&self, seqno: i64, past: impl FnOnce() -> Option<Past>) -> Turn {
         let mut inner = self.inner.lock();
-        if inner.failed.contains(&seqno) {
+        if inner.failed.contains_key(&seqno) {
             return Turn::Awaited;
         }
         inner.ahead.insert(seqno);
@@ -117,7 +132,7 @@ impl Polls {
     pub fn decided(&self, seqno: i64, result: u64, past: impl FnOnce() -> Option<Past>) -> Turn {
         let mut inner = self.inner.lock();
         inner.results.insert(seqno, result);
-        if inner.failed.contains(&seqno) || inner.ahead.contains(&seqno) {
+        if inner.failed.contains_key(&seqno) || inner.ahead.contains(&seqno) {
             self.changed.notify_all();
             return Turn::Awaited;
         }
@@ -152,7 +167,7 @@ impl Waits for Polls {
 impl Inner {
     /// This node is past `seqno`, and did not fail there unless it says so in `failed`.
     fn passed(&mut self, seqno: i64, past: Past) -> Owed {
-        if !self.ahead.remove(&seqno) || self.failed.contains(&seqno) {
+        if !self.ahead.remove(&seqno) || self.failed.contains_key(&seqno) {
             return Owed::Nothing;
         }
         let excused = self.excused.contains(&seqno);
@@ -206,5 +221,20 @@ mod tests {
         polls.ahead.insert(5);
         polls.results.insert(5, 9);
         assert_eq!(polls.passed(5, Past::Success), Owed::Nothing);
+    }
+
+    #[test]
+    fn who_cannot_close_a_poll_in_doubt_takes_its_own_error_for_wrong() {
+        let polls = Polls::new();
+        polls.expect(5);
+        for _ in 1..CLOSES_IN_DOUBT {
+            polls.in_doubt(5);
+            assert!(!polls.has_result(5));
+        }
+        polls.in_doubt(5);
+        assert!(matches!(polls.wait(5, Instant::now(), || false), Ok(Some(SUCCESS))));
+        // Of others it knows nothing.
+        (0..=CLOSES_IN_DOUBT).for_each(|_| polls.in_doubt(6));
+        assert!(!polls.has_result(6));
     }
 }
