@@ -203,9 +203,8 @@ mod tests {
     /// Primary keys are chosen by clients, and so are the high bits of their hashes.
     #[test]
     fn keys_of_one_kind_do_not_crowd() {
-        let mut table = KeyTable::default();
         // Such that the test finds the same each time.
-        table.scatter = Scatter::FIXED;
+        let mut table = KeyTable { scatter: Scatter::FIXED, ..KeyTable::default() };
         for low in 1..=100_000_u64 {
             table.get_or_insert(Key::from_raw((0xabc << 52) | (low << 2)), 0_u32);
         }
