@@ -136,7 +136,9 @@ impl World {
         let wal_options = self.wal_options(m);
         let keys = wal_options.keys.clone();
         let (wal, mut steps, recovered) = sim::open(&self.nodes[m].disk, wal_options, true)?;
-        self.check_found(m, &recovered);
+        let snapshots = sim::snapshot_files(&self.nodes[m].disk, keys.clone());
+        let received = load_newest(&snapshots).filter(|(stored, _)| stored.received);
+        self.check_found(m, &recovered, received.map(|(stored, _)| stored.meta.last.index));
         if recovered.torn_bytes > 0 {
             self.mark(Mark::TornTail);
         }
@@ -149,7 +151,6 @@ impl World {
         }
         let options = self.options(m, key_of(recovered.identity.member));
         let group = self.rng.u128();
-        let snapshots = sim::snapshot_files(&self.nodes[m].disk, keys);
         let mut folder = Folder {
             last: recovered.last,
             wal: &wal,
@@ -277,8 +278,9 @@ impl World {
         (stored, (content.view, content.notes), database)
     }
 
-    /// What a start finds, held against what was promised.
-    fn check_found(&mut self, m: usize, recovered: &Recovered) {
+    /// What a start finds, held against what was promised. `received`: up to where its leader's snapshot is, if the
+    /// newest one is a leader's.
+    fn check_found(&mut self, m: usize, recovered: &Recovered, received: Option<Index>) {
         let node = &self.nodes[m];
         let id = recovered.identity.member;
         if node.damage == Some(Damage::RolledBack) {
@@ -297,7 +299,7 @@ impl World {
             });
         }
         if whole {
-            self.check_database(m, recovered);
+            self.check_database(m, recovered, received);
         }
         self.oracle.restarted(id, recovered.hard_state);
         let mut prev_term = recovered.base.term;
@@ -309,8 +311,9 @@ impl World {
     }
 
     /// Where the log ends before the database, it is the beginning of what the database has: so it may be gone on with
-    /// as soon as it has the rest.
-    fn check_database(&mut self, m: usize, recovered: &Recovered) {
+    /// as soon as it has the rest. Or the power went after a leader's snapshot was there, and before the log that it
+    /// takes the place of was reset.
+    fn check_database(&mut self, m: usize, recovered: &Recovered, received: Option<Index>) {
         let node = &self.nodes[m];
         let (index, last) = (node.database_at, recovered.last);
         let Some(term) = node.database_term.filter(|_| index > recovered.base.index) else {
@@ -325,7 +328,10 @@ impl World {
             self.mark(Mark::DatabaseAhead);
         }
         let fits = match is_ahead {
-            true => self.oracle.committed_term(last.index) == Some(last.term),
+            true => {
+                received.is_some_and(|received| received >= index)
+                    || self.oracle.committed_term(last.index) == Some(last.term)
+            }
             false => term_at(recovered, index) == Some(term),
         };
         self.oracle.fail_if(!fits, Rule::LogFitsDatabase, || {
