@@ -48,6 +48,9 @@ pub enum Rule {
     Majority,
 }
 
+/// The policy of the voter, and the rule of the group.
+pub type How = (u8, Rule);
+
 /// What one member has to say on one seqno.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ballot {
@@ -163,32 +166,22 @@ impl Votes {
     }
 
     /// A ballot, as it comes by in the log. `policy` counts only where it opens a poll.
-    pub fn cast(
-        &mut self,
-        seqno: Seqno,
-        voter: u128,
-        ballot: Ballot,
-        (policy, rule): (u8, Rule),
-    ) -> Answer {
-        self.count_in((seqno, voter, ballot), (policy, rule), matches!(ballot, Ballot::Dissent(_)))
+    pub fn cast(&mut self, seqno: Seqno, voter: u128, ballot: Ballot, how: How) -> Answer {
+        self.take_in(seqno, voter, ballot, how, matches!(ballot, Ballot::Dissent(_)))
     }
 
     /// A [`Ballot::Dissent`] over what nobody knows any more: whether there was an origin that has committed it is only
     /// said. See [`Poll::is_doubtful`].
-    pub fn cast_in_doubt(
+    pub fn cast_in_doubt(&mut self, seqno: Seqno, voter: u128, ballot: Ballot, how: How) -> Answer {
+        self.take_in(seqno, voter, ballot, how, false)
+    }
+
+    fn take_in(
         &mut self,
         seqno: Seqno,
         voter: u128,
         ballot: Ballot,
-        (policy, rule): (u8, Rule),
-    ) -> Answer {
-        self.count_in((seqno, voter, ballot), (policy, rule), false)
-    }
-
-    fn count_in(
-        &mut self,
-        (seqno, voter, ballot): (Seqno, u128, Ballot),
-        (policy, rule): (u8, Rule),
+        (policy, rule): How,
         has_origin: bool,
     ) -> Answer {
         if let Some(result) = self.result(seqno) {
@@ -359,17 +352,9 @@ impl Poll {
         } else {
             return None;
         };
-        let result = if self.is_doubtful() {
-            let supporters = counts.get(&result).copied().unwrap_or(0);
-            match (supporters, counts.len()) {
-                // What is missing may say otherwise, and will, or leave the view.
-                (0 | 1, _) if final_call && (result != SUCCESS || supporters == 0) => return None,
-                // Nobody else has met it, or had success: as if the origin had committed it.
-                (1, _) => SUCCESS,
-                _ => result,
-            }
-        } else {
-            result
+        let result = match self.is_doubtful() {
+            true => in_doubt(result, &counts, final_call)?,
+            false => result,
         };
         Some(Decision { seqno, result, tally: self.tally(&counts, missing) })
     }
@@ -408,6 +393,18 @@ impl Poll {
         }
         let voters = self.voters.iter().filter(|voter| **voter != ORIGIN).count();
         format!("{} of {voters} voters", parts.join(", "))
+    }
+}
+
+/// What becomes of the result of a poll that is doubtful. `None`: it goes on.
+fn in_doubt(result: u64, counts: &BTreeMap<u64, usize>, final_call: bool) -> Option<u64> {
+    match counts.get(&result).copied().unwrap_or(0) {
+        // What is missing may say otherwise, and will, or leave the view.
+        0 if final_call => None,
+        1 if final_call && result != SUCCESS => None,
+        // Nobody else has met it, or had success: as if the origin had committed it.
+        1 => Some(SUCCESS),
+        _ => Some(result),
     }
 }
 

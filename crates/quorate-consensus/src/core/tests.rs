@@ -28,16 +28,21 @@ pub(super) fn step(member: &mut Consensus, now_ms: u64, event: Event) -> Effects
     effects
 }
 
-fn from_peer(term: Term, body: MessageBody) -> Event {
+pub(super) fn from_peer(term: Term, body: MessageBody) -> Event {
     Event::Receive(Message { from: id(2), to: id(1), term, body })
 }
 
-pub(super) fn leader_of_three() -> Consensus {
-    let mut member = member(voters(&[1, 2, 3]));
+/// By the second member, in its first election, to this term.
+pub(super) fn elected(mut member: Consensus, term: Term) -> Consensus {
     step(&mut member, 5000, Event::Tick);
-    step(&mut member, 5000, from_peer(1, MessageBody::PreVoteReply { granted: true }));
-    step(&mut member, 5000, from_peer(1, MessageBody::VoteReply { granted: true }));
+    step(&mut member, 5000, from_peer(term, MessageBody::PreVoteReply { granted: true }));
+    step(&mut member, 5000, from_peer(term, MessageBody::VoteReply { granted: true }));
     assert!(member.is_leader());
+    member
+}
+
+pub(super) fn leader_of_three() -> Consensus {
+    let mut member = elected(member(voters(&[1, 2, 3])), 1);
     step(&mut member, 5000, from_peer(1, MessageBody::AppendReply { matched: 1 }));
     let third =
         Message { from: id(3), to: id(1), term: 1, body: MessageBody::AppendReply { matched: 1 } };
@@ -279,12 +284,7 @@ fn many_reads_share_a_round() {
 }
 
 fn leader_of_two() -> Consensus {
-    let mut member = member(voters(&[1, 2]));
-    step(&mut member, 5000, Event::Tick);
-    step(&mut member, 5000, from_peer(1, MessageBody::PreVoteReply { granted: true }));
-    step(&mut member, 5000, from_peer(1, MessageBody::VoteReply { granted: true }));
-    assert!(member.is_leader());
-    member
+    elected(member(voters(&[1, 2])), 1)
 }
 
 #[test]

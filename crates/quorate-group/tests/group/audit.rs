@@ -1,4 +1,5 @@
 use crate::world::World;
+use bytes::Bytes;
 use quorate_consensus::{EntryKind, MemberId, Proposal, Rules};
 use quorate_group::{Author, Input, Mandate, Note, NoteId, Order, OrderNote, OrderTaken};
 use quorate_wire::Packet;
@@ -70,17 +71,20 @@ fn a_group_with_a_member_of_an_earlier_release_notes_nothing_in_its_log() {
     assert!(entries().all(|entry| entry.kind != EntryKind::Note));
 }
 
+/// A note of an order that nobody gave.
+pub fn invented(member: MemberId, number: u64) -> Bytes {
+    let id = NoteId { member, incarnation: 1, number };
+    let author = Author { name: "forged".into(), from: "nowhere".into() };
+    let taken = OrderTaken::new(id, "n", Mandate { author, given_ms: 1 }, "nothing");
+    Note::Order(OrderNote::new(taken, Ok("done".into()))).encode()
+}
+
 #[test]
 fn nobody_notes_an_order_for_another_member() {
     let mut world = World::started(2);
     let leader = world.leader();
     let from = world.nodes[1 - leader].id;
-    let note = |member: MemberId| {
-        let id = NoteId { member, incarnation: 1, number: 9 };
-        let author = Author { name: "forged".into(), from: "nowhere".into() };
-        let taken = OrderTaken::new(id, "n", Mandate { author, given_ms: 1 }, "nothing");
-        Note::Order(OrderNote::new(taken, Ok("done".into()))).encode()
-    };
+    let note = |member| invented(member, 9);
     let forged = [note(world.nodes[leader].id), b"no note".as_slice().into()];
     for data in forged {
         let packet = Packet::Note(Proposal::new(EntryKind::Note, data));

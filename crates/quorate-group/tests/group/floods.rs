@@ -1,11 +1,10 @@
 //! What a member may say, said again and again: it costs the others little, and nobody waits for it.
 
+use crate::audit::invented;
 use crate::lies::{rejected, says};
 use crate::world::World;
 use quorate_consensus::{Entry, EntryKind, KeyId, MemberId, MemberRole, Proposal};
-use quorate_group::{
-    Alteration, Author, Mandate, Note, NoteId, Order, OrderNote, OrderTaken, Output,
-};
+use quorate_group::{Alteration, Note, Order, Output};
 use quorate_wire::{Admission, JoinRequest, Packet, PeerIdentity, Wish};
 
 /// A group of three, its leader, and a member that does not lead.
@@ -31,14 +30,8 @@ fn wishes_for_views_are_met_one_a_second() {
 #[test]
 fn notes_are_taken_one_a_second() {
     let (mut world, leader, from) = group();
-    let note = |number: u64| {
-        let id = NoteId { member: from, incarnation: 1, number };
-        let author = Author { name: "flood".into(), from: "nowhere".into() };
-        let taken = OrderTaken::new(id, "n", Mandate { author, given_ms: 1 }, "nothing");
-        Note::Order(OrderNote::new(taken, Ok("done".into()))).encode()
-    };
     for number in 1..=2_000 {
-        let packet = Packet::Note(Proposal::new(EntryKind::Note, note(number)));
+        let packet = Packet::Note(Proposal::new(EntryKind::Note, invented(from, number)));
         says(&mut world, leader, from, packet);
         world.run_ms(5);
     }

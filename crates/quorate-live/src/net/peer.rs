@@ -109,9 +109,7 @@ impl Peer {
         let crowded = outbox.lanes.urgent() >= URGENT_MAX;
         let full = outbox.lanes.bytes() > OUTBOX_BYTES_MAX;
         if crowded || full && outbox.is_stuck_for(self.patience) {
-            outbox.broken = true;
-            // Whoever writes may be waiting for the socket.
-            outbox.outgoing.iter().for_each(shut);
+            outbox.break_off();
             self.wake.notify_one();
             return false;
         }
@@ -197,8 +195,7 @@ impl Peer {
 
     /// Ends the outgoing connection: a writer that waits returns, the sender thread dials again.
     pub fn break_connection(&self) {
-        self.shut_outgoing();
-        self.outbox.lock().broken = true;
+        self.outbox.lock().break_off();
         self.wake.notify_one();
     }
 
@@ -338,6 +335,12 @@ impl Outbox {
         self.stuck = None;
         gatherer.take(&mut self.lanes);
         !self.lanes.is_empty()
+    }
+
+    /// Whoever writes may be waiting for the socket.
+    fn break_off(&mut self) {
+        self.outgoing.iter().for_each(shut);
+        self.broken = true;
     }
 
     /// The socket has taken all that was handed over: whether nothing came meanwhile.

@@ -106,8 +106,8 @@ impl Transfer {
             Asked::Opened if donor == link.node => match self.local.state() {
                 LocalState::Joined | LocalState::Donor | LocalState::Synced => {
                     match self.donor.takes(joiner, &message) {
-                        // Not all of the entry is kept for it.
                         Ok(false) => {}
+                        // Not all of the entry is kept for it.
                         Ok(true) => self.local.queue.push(Event::Donate {
                             seqno,
                             request: Bytes::copy_from_slice(&message),

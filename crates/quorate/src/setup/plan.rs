@@ -131,17 +131,17 @@ impl Decided {
         if let Some(zone) = &args.zone {
             options.set(ZONE, zone);
         }
+        let base = options.get("base_port").and_then(|port| port.parse().ok());
+        let told = port(&own);
+        let port = told.or(base).unwrap_or(Ports::USUAL.group);
         // The group's port is on all IPv4 addresses otherwise.
         if is_v6(&own) && options.get(LISTEN).is_none() {
-            let base = options.get("base_port").and_then(|port| port.parse().ok());
-            let port = port(&own).or(base).unwrap_or(Ports::USUAL.group);
             options.set(LISTEN, &format!("tcp://[::]:{port}"));
         }
         let mut first = vec![(DIR, dir.display().to_string())];
         let security = security(args, &options, secret)?;
         // The server would refuse to start.
-        let group =
-            port(&own).map_or_else(|| format!("{own}:{}", Ports::USUAL.group), |_| own.clone());
+        let group = if told.is_some() { own.clone() } else { format!("{own}:{port}") };
         let unfit = |error| Failure::new(USAGE, format!("{error}. Nothing was changed"));
         security.check_reach(&group, &group).map_err(unfit)?;
         if let Security::Secret(SecretOptions { file, .. }) = &security {

@@ -1,27 +1,22 @@
 //! What a snapshot that does not help costs the leader.
 
-use super::super::tests::{id, step, voters};
+use super::super::tests::{elected, from_peer, id, step, voters};
 use crate::core::Consensus;
 use crate::event::{Event, Options, Restored};
-use crate::message::{Message, MessageBody};
+use crate::message::MessageBody;
 use crate::types::{LogPosition, SnapshotMeta};
 
 const BASE: LogPosition = LogPosition { term: 1, index: 50 };
 
 fn from_second(body: MessageBody) -> Event {
-    Event::Receive(Message { from: id(2), to: id(1), term: 2, body })
+    from_peer(2, body)
 }
 
 /// A leader whose log starts after [`BASE`].
 fn leader() -> Consensus {
     let snapshot = SnapshotMeta { last: BASE, config: voters(&[1, 2, 3]) };
     let restored = Restored { snapshot, ..Restored::default() };
-    let mut member = Consensus::new(Options::new(id(1), 7), restored, 0);
-    step(&mut member, 5_000, Event::Tick);
-    step(&mut member, 5_000, from_second(MessageBody::PreVoteReply { granted: true }));
-    step(&mut member, 5_000, from_second(MessageBody::VoteReply { granted: true }));
-    assert!(member.is_leader());
-    member
+    elected(Consensus::new(Options::new(id(1), 7), restored, 0), 2)
 }
 
 #[test]

@@ -97,25 +97,26 @@ pub(crate) struct Trust {
     pub expiry: Option<Expiry>,
     /// What this member's connections show.
     pub key: KeyId,
-    this_host_only: Option<Lack>,
+    /// Why other hosts are not to be talked to, whatever reaches them.
+    this_host_only: Option<&'static str>,
 }
 
 /// What is missing for connections with other hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lack {
+enum Lack<'a> {
     /// Anything that protects them.
     Protection,
-    /// The names of those whose certificates count.
-    Names,
+    /// The names of those whose certificates of this CA count: all would, without anybody having said so.
+    Names { ca: &'a PathBuf },
 }
 
-impl Lack {
+impl Lack<'_> {
     fn remedy(self) -> &'static str {
         match self {
             Lack::Protection => {
                 "nothing protects this node's connections with other hosts: set quorate.secret_file on all nodes"
             }
-            Lack::Names => {
+            Lack::Names { .. } => {
                 "any certificate of the CA would do, for whatever host: name the members in quorate.ssl_names on \
                  all nodes"
             }
@@ -145,7 +146,7 @@ pub(crate) struct Proving {
 pub(crate) struct Credentials {
     material: Material,
     dynamic: bool,
-    this_host_only: Option<Lack>,
+    this_host_only: Option<&'static str>,
 }
 
 enum Material {
@@ -167,7 +168,7 @@ impl Credentials {
                 (Material::Certificates(loaded), options.dynamic)
             }
         };
-        Ok(Credentials { material, dynamic, this_host_only: security.this_host_only() })
+        Ok(Credentials { material, dynamic, this_host_only: security.lack().map(Lack::remedy) })
     }
 
     /// Of a member that starts with its log in `dir`: with a secret, its own key is there, and is made if it is
@@ -237,7 +238,7 @@ impl Trust {
 
     /// Why a process at this address may not be talked to at all, and what to do about it.
     pub fn bars(&self, addr: IpAddr) -> Option<&'static str> {
-        self.this_host_only.filter(|_| !addr.to_canonical().is_loopback()).map(Lack::remedy)
+        self.this_host_only.filter(|_| !addr.to_canonical().is_loopback())
     }
 }
 
@@ -245,27 +246,23 @@ impl Security {
     /// Whether it is enough for a member that listens at `listen` and tells others to connect to
     /// `advertise`: who can be reached from other hosts needs more than this host's good manners.
     pub fn check_reach(&self, listen: &str, advertise: &str) -> Result<(), GroupError> {
+        let Some(lack) = self.lack() else { return Ok(()) };
         let for_all = |addr: &SocketAddr| addr.ip().is_unspecified();
         if on_this_host(advertise, |_| false) && on_this_host(listen, for_all) {
             return Ok(());
         }
         let addr = advertise.to_owned();
-        match self {
-            Security::ThisHost => Err(GroupError::Unprotected { addr }),
-            Security::Certificates(TlsOptions { ca: Some(ca), names, .. }) if names.is_empty() => {
-                Err(GroupError::MembersUnnamed { addr, ca: ca.clone() })
-            }
-            _ => Ok(()),
-        }
+        Err(match lack {
+            Lack::Protection => GroupError::Unprotected { addr },
+            Lack::Names { ca } => GroupError::MembersUnnamed { addr, ca: ca.clone() },
+        })
     }
 
-    /// Why other hosts are not to be talked to, whatever reaches them.
-    fn this_host_only(&self) -> Option<Lack> {
+    fn lack(&self) -> Option<Lack<'_>> {
         match self {
             Security::ThisHost => Some(Lack::Protection),
-            // All certificates of the CA count, without anybody having said so.
-            Security::Certificates(options) if options.ca.is_some() && options.names.is_empty() => {
-                Some(Lack::Names)
+            Security::Certificates(TlsOptions { ca: Some(ca), names, .. }) if names.is_empty() => {
+                Some(Lack::Names { ca })
             }
             _ => None,
         }
@@ -357,12 +354,12 @@ mod reach_tests {
             ["", "socket.ssl_ca=/a;quorate.ssl_names=db1", "socket.ssl_ca=/a;quorate.ssl_names=*"]
         {
             assert_eq!(refused(enough), None, "{enough}");
-            assert_eq!(certificates(enough).this_host_only(), None, "{enough}");
+            assert_eq!(certificates(enough).lack(), None, "{enough}");
         }
         let unbound = certificates("socket.ssl_ca=/a");
         assert!(unbound.check_reach("0.0.0.0:4567", "127.0.0.1:4567").is_ok());
         // Others that come to the wildcard are told what is missing.
-        assert!(unbound.this_host_only().unwrap().remedy().contains("quorate.ssl_names"));
+        assert!(unbound.lack().unwrap().remedy().contains("quorate.ssl_names"));
     }
 
     #[test]
