@@ -183,6 +183,12 @@ impl Certifier {
         Some(item.class == Class::Transaction && !is_own)
     }
 
+    /// What the item at `seqno` is. `None`: it has left the window, or is not in the log yet.
+    pub fn class(&self, seqno: Seqno) -> Option<Class> {
+        let known = seqno > self.window.floor() && seqno <= self.seqno();
+        known.then(|| self.window.item(seqno).class)
+    }
+
     /// Write sets with a lower `last_seen` fail.
     pub fn last_seen_min(&self) -> Seqno {
         self.window.floor()

@@ -42,6 +42,7 @@ pub use sequenced::{Frozen, Rules, Sequenced, Sequencing};
 pub use snapshot::RestoreError;
 pub use transfers::{Asked, StateOutcome, StateRequest, Transfers};
 pub use vote_message::{VoteAct, VoteMessage};
+pub use window::Class;
 pub use write_set::{flags, Header, Keys, Kind, ParseError, WriteSet};
 
 /// The wsrep identity of one process of a member: another after each restart, so that streaming

@@ -6,7 +6,9 @@ use crate::snapshot;
 use crate::transfers::{Asked, StateOutcome, StateRequest, Transfers};
 use crate::vote_message::{VoteAct, VoteMessage};
 use crate::votes::{Answer, Ballot, Decision, Rule, Votes};
-use crate::{Certifier, Kind, Limits, OpenParts, ParseError, Places, Seqno, Verdict, WriteSet};
+use crate::{
+    Certifier, Class, Kind, Limits, OpenParts, ParseError, Places, Seqno, Verdict, WriteSet,
+};
 use bytes::Bytes;
 
 /// ```text
@@ -142,7 +144,12 @@ impl Sequenced {
             return Answer::Counted;
         }
         let rule = rules.votes;
+        let class = self.certifier.class(seqno);
+        let is_applied = !matches!(class, Some(Class::View | Class::Failed));
         match message.act {
+            // Nobody meets an error there; who says so all the same may leave.
+            VoteAct::Close if !is_applied && rule == Rule::Majority => Answer::InDoubt,
+            VoteAct::Cast(_) if !is_applied && rule == Rule::Majority => Answer::Counted,
             VoteAct::Cast(ballot @ Ballot::Dissent(error)) if rule == Rule::Majority => {
                 let (how, votes) = ((message.policy, rule), &mut self.votes);
                 match self.certifier.may_be_committed(seqno, origin) {
@@ -152,7 +159,11 @@ impl Sequenced {
                 }
             }
             VoteAct::Cast(ballot) => self.votes.cast(seqno, origin, ballot, (message.policy, rule)),
-            VoteAct::Close => self.votes.close(seqno, origin, rule),
+            VoteAct::Close => match self.votes.close(seqno, origin, rule) {
+                // It may take others long, and those who issued it do not leave because they were the first to fail.
+                Answer::InDoubt if class == Some(Class::Toi) => Answer::Counted,
+                answer => answer,
+            },
         }
     }
 
@@ -320,7 +331,8 @@ mod tests {
             let header = Header { kind, ..Header::transaction(origin, 1, 0) };
             state.entry(2, builder.finish(&header), Rules::default()).unwrap()
         };
-        for (seqno, answer) in [(2, Answer::Counted), (1, Answer::Opened)] {
+        said(1, Kind::WRITE_SET, b"rows");
+        for (seqno, answer) in [(3, Answer::Counted), (2, Answer::Opened)] {
             let act = VoteAct::Cast(Ballot::Error(7));
             let vote = VoteMessage { seqno, policy: 0, act, text: String::new() };
             let Sequencing::Vote(_, _, heard) = said(1, Kind::VOTE, &vote.encode()) else {
@@ -366,8 +378,19 @@ mod tests {
         }
         entry(Header::transaction(2, 2, 1), b"committed by its origin");
         assert_eq!(says(&mut entry, 4, 1, dissent(7)), Answer::Opened);
-        let closed = says(&mut entry, 4, 1, VoteAct::Close);
-        assert!(matches!(closed, Answer::Decided(d) if d.result == votes::SUCCESS));
+        assert_eq!(says(&mut entry, 4, 1, VoteAct::Close), Answer::InDoubt);
+        assert_eq!(says(&mut entry, 4, 2, VoteAct::Cast(Ballot::Success)), Answer::Counted);
+        let last = says(&mut entry, 4, 3, VoteAct::Cast(Ballot::Success));
+        assert!(matches!(last, Answer::Decided(d) if d.result == votes::SUCCESS));
+
+        // Nobody meets an error at a view, or at what has failed certification.
+        let parts = Some(PartsOf { stream: 9, count: 1, bytes: 1 });
+        entry(Header { parts, serial: 3, ..own }, b"lacks one");
+        for seqno in [1, 5] {
+            assert_eq!(says(&mut entry, seqno, 1, error), Answer::Counted);
+            assert_eq!(says(&mut entry, seqno, 2, error), Answer::Counted);
+            assert_eq!(says(&mut entry, seqno, 1, VoteAct::Close), Answer::InDoubt);
+        }
     }
 
     #[test]

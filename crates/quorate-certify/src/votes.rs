@@ -21,9 +21,10 @@
 //! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes;
 //!   that the origin has committed something counts only where the log says that it may have (see
 //!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)), and where the log does not know any more,
-//!   there is more to be said before it is closed; and only who has met an error closes a
-//!   poll: with success, for which it leaves itself, or with an error that a majority has met of those that do not
-//!   abstain. Else it goes on waiting, which costs nobody else anything;
+//!   a single error does not win; a policy counts only as long as all who vote name the same; and only who has met an
+//!   error closes a poll, with what most of those have said that do not abstain. Else it goes on waiting, or leaves
+//!   ([`Answer::InDoubt`]), which costs nobody else anything;
+//! - under it, too, at most [`OPEN_MAX`] polls are open. Who waits for one that is dropped asks again;
 //! - a success never opens a poll, so no polls cost nothing.
 
 use crate::Seqno;
@@ -32,6 +33,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Results kept for late voters.
 const RESULTS_MAX: usize = 16384;
+
+/// Polls that are open at a time, under [`Rule::Majority`]; each member waits for one.
+const OPEN_MAX: usize = 1024;
 
 /// Digest of "no error".
 pub const SUCCESS: u64 = 0;
@@ -48,7 +52,7 @@ pub enum Rule {
     Majority,
 }
 
-/// The policy of the voter, and the rule of the group.
+/// The policy of the voter (Galera's `gcs.vote_policy`), and the rule of the group.
 pub type How = (u8, Rule);
 
 /// What one member has to say on one seqno.
@@ -118,7 +122,8 @@ pub struct Decision {
 pub enum Answer {
     /// Counted (or of no consequence); nothing has ended.
     Counted,
-    /// Not closed: nobody knows whether there was an origin that has committed it, and too few have said how it went.
+    /// Not closed: too few have said how it went. As far as that goes, or by what the origin may have committed, the
+    /// one who waits is wrong.
     InDoubt,
     /// The first error on this seqno: everybody else is to vote, too.
     Opened,
@@ -130,7 +135,7 @@ pub enum Answer {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Poll {
     /// So many successes win at once (Galera's `gcs.vote_policy`, as the first voter has it);
-    /// 0: the majority.
+    /// 0: the majority, also where others have another one and the rule is [`Rule::Majority`].
     policy: u8,
     voters: BTreeSet<u128>,
     cast: BTreeMap<u128, Ballot>,
@@ -165,7 +170,7 @@ impl Votes {
         ended
     }
 
-    /// A ballot, as it comes by in the log. `policy` counts only where it opens a poll.
+    /// A ballot, as it comes by in the log.
     pub fn cast(&mut self, seqno: Seqno, voter: u128, ballot: Ballot, how: How) -> Answer {
         self.take_in(seqno, voter, ballot, how, matches!(ballot, Ballot::Dissent(_)))
     }
@@ -193,12 +198,18 @@ impl Votes {
         }
         let opens = ballot.is_error() && !self.open.contains_key(&seqno);
         if opens {
+            while rule == Rule::Majority && self.open.len() >= OPEN_MAX {
+                self.drop_poll(voter);
+            }
             let voters = self.view.iter().copied().chain([voter]).collect();
             self.open.insert(seqno, Poll { policy, voters, cast: BTreeMap::new() });
         }
         let Some(poll) = self.open.get_mut(&seqno) else { return Answer::Counted };
         if poll.voters.contains(&voter) {
             poll.cast.entry(voter).or_insert(ballot);
+            if rule == Rule::Majority && poll.policy != policy {
+                poll.policy = 0;
+            }
             if has_origin {
                 poll.voters.insert(ORIGIN);
                 poll.cast.insert(ORIGIN, Ballot::Success);
@@ -214,28 +225,39 @@ impl Votes {
         }
     }
 
+    /// Makes room for another poll that `voter` opens: best of all one of its own.
+    fn drop_poll(&mut self, voter: u128) {
+        let waits = |poll: &Poll| poll.cast.get(&voter).is_some_and(|ballot| ballot.is_error());
+        let own = self.open.iter().find(|(_, poll)| waits(poll)).map(|(seqno, _)| *seqno);
+        if own.and_then(|seqno| self.open.remove(&seqno)).is_none() {
+            self.open.pop_first();
+        }
+    }
+
+    /// Whether the poll on `seqno` is open, and `member` has said nothing yet.
+    pub fn awaits(&self, seqno: Seqno, member: u128) -> bool {
+        let poll = self.open.get(&seqno);
+        poll.is_some_and(|poll| poll.voters.contains(&member) && !poll.cast.contains_key(&member))
+    }
+
     /// Somebody who has voted waited for long enough: those who have not are not waited for.
     pub fn close(&mut self, seqno: Seqno, voter: u128, rule: Rule) -> Answer {
         if let Some(result) = self.result(seqno) {
             return Answer::Late(result);
         }
+        let Some(poll) = self.open.get(&seqno) else { return Answer::Counted };
         // Who has no error waits for nothing.
         let may_close = |ballot: &Ballot| rule == Rule::Cast || ballot.is_error();
-        let poll =
-            self.open.get(&seqno).filter(|poll| poll.cast.get(&voter).is_some_and(may_close));
-        let wins = |poll: &Poll, result| {
-            rule == Rule::Cast || result == SUCCESS || poll.has_majority(result)
-        };
-        let ended = poll.and_then(|poll| {
-            poll.count(seqno, true).filter(|decision| wins(poll, decision.result))
-        });
-        match ended {
-            Some(decision) => {
+        if !poll.cast.get(&voter).is_some_and(may_close) {
+            return Answer::Counted;
+        }
+        match poll.count(seqno, true) {
+            Some(decision) if rule == Rule::Cast || poll.has_majority(decision.result) => {
                 self.keep(&decision);
                 Answer::Decided(decision)
             }
-            None if poll.is_some_and(Poll::is_doubtful) => Answer::InDoubt,
-            None => Answer::Counted,
+            Some(Decision { result: SUCCESS, .. }) => Answer::InDoubt,
+            _ => Answer::Counted,
         }
     }
 
@@ -353,28 +375,28 @@ impl Poll {
             return None;
         };
         let result = match self.is_doubtful() {
-            true => in_doubt(result, &counts, final_call)?,
-            false => result,
+            // Nobody else has met it, or had success: as if the origin had committed it.
+            true if counts.get(&result) == Some(&1) => SUCCESS,
+            _ => result,
         };
         Some(Decision { seqno, result, tally: self.tally(&counts, missing) })
     }
 
     /// Somebody dissents, and nobody knows whether there was an origin that has committed it. Then a single member with
-    /// an error does not win, and the origin does not count as a success that others would have to go by: nobody closes
-    /// it before another member has said success, or a majority has the same error.
+    /// an error does not win, and the origin does not count as a success that others would have to go by.
     fn is_doubtful(&self) -> bool {
         let dissents = self.cast.values().any(|ballot| matches!(ballot, Ballot::Dissent(_)));
         dissents && !self.cast.contains_key(&ORIGIN)
     }
 
-    /// Whether most of the members that do not abstain have met this error.
-    fn has_majority(&self, error: u64) -> bool {
+    /// Whether most of the members that do not abstain have said that this is what they have met.
+    fn has_majority(&self, result: u64) -> bool {
         let said = |wanted: Option<u64>| {
             let members = self.cast.iter().filter(|(voter, _)| **voter != ORIGIN);
             members.filter(|(_, ballot)| ballot.digest() == wanted).count()
         };
         let members = self.voters.iter().filter(|voter| **voter != ORIGIN).count();
-        2 * said(Some(error)) > members - said(None)
+        2 * said(Some(result)) > members - said(None)
     }
 
     fn tally(&self, counts: &BTreeMap<u64, usize>, missing: usize) -> String {
@@ -393,18 +415,6 @@ impl Poll {
         }
         let voters = self.voters.iter().filter(|voter| **voter != ORIGIN).count();
         format!("{} of {voters} voters", parts.join(", "))
-    }
-}
-
-/// What becomes of the result of a poll that is doubtful. `None`: it goes on.
-fn in_doubt(result: u64, counts: &BTreeMap<u64, usize>, final_call: bool) -> Option<u64> {
-    match counts.get(&result).copied().unwrap_or(0) {
-        // What is missing may say otherwise, and will, or leave the view.
-        0 if final_call => None,
-        1 if final_call && result != SUCCESS => None,
-        // Nobody else has met it, or had success: as if the origin had committed it.
-        1 => Some(SUCCESS),
-        _ => Some(result),
     }
 }
 

@@ -21,6 +21,7 @@ pub struct Item {
     pub digest: u64,
 }
 
+/// What an item of the log is to certification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {

@@ -85,6 +85,7 @@ fn history() -> Vec<Bytes> {
             &[(b"5", update)],
         ),
         part(Header::parts_end(11, 10, 4)),
+        message(Kind::VOTE, 11, 11, vote_on(6, VoteAct::Cast(Ballot::Dissent(9)))),
     ]
 }
 

@@ -38,7 +38,8 @@ impl Pace {
 }
 
 /// Lines in the error log.
-pub(crate) struct Paced {
+#[derive(Debug)]
+pub struct Paced {
     pace: Pace,
     untold: u64,
 }

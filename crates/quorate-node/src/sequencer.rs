@@ -13,9 +13,10 @@
 use crate::backlog::{Backlog, Finding};
 use crate::delivered::delivered_flags;
 use crate::fate::trx::Fate;
+use crate::host::Level;
 use crate::link::giving_up::is_last_fragment;
 use crate::link::{process_ids, Link};
-use crate::local::Local;
+use crate::local::{Caused, Local};
 use crate::order::{Event, Place, WriteSetEvent, DUMMY};
 use crate::proposals::Proposals;
 use crate::rehearsal::Rehearsed;
@@ -110,10 +111,10 @@ impl Sequencer {
             }
             Ok(Sequencing::Part(write_set)) => self.part(&write_set),
             Ok(Sequencing::Vote(write_set, message, answer)) => {
-                self.vote(&write_set, &message, answer);
+                self.vote(&write_set, &message, answer, rules);
             }
             Ok(Sequencing::StateRequest(write_set, request, asked)) => {
-                decided_if_mine(&write_set, &self.link);
+                self.link.decided_if_mine(&write_set);
                 self.note_transfers();
                 let seqno = self.state.certifier.seqno();
                 if self.left.is_none() {
@@ -121,24 +122,28 @@ impl Sequencer {
                 }
             }
             Ok(Sequencing::StateOutcome(write_set, outcome)) => {
-                decided_if_mine(&write_set, &self.link);
+                self.link.decided_if_mine(&write_set);
                 self.note_transfers();
                 self.parts.transfer.ended(&self.link, outcome.joiner, outcome.code);
             }
-            Ok(Sequencing::Void(write_set)) => decided_if_mine(&write_set, &self.link),
-            Ok(Sequencing::Message(write_set)) => self.parts.local.warn(&format!(
-                "Log entry {index}, a message of kind {}, cannot be read: passed over",
-                write_set.header().kind.0
-            )),
+            Ok(Sequencing::Void(write_set)) => self.link.decided_if_mine(&write_set),
+            Ok(Sequencing::Message(write_set)) => {
+                let Kind(kind) = write_set.header().kind;
+                let what = format!("Log entry {index}, a message of kind {kind}, cannot be read");
+                self.pass_over(Level::Warn, &what);
+            }
             // Others may be able to read it, and would have another state.
             Err(e) if e.is_newer() => return Err(e.to_string()),
             // Committed, so every member sees the same bytes and passes over them alike.
-            Err(e) => self
-                .parts
-                .local
-                .error(&format!("Log entry {index} is not a write set ({e}): passed over")),
+            Err(e) => {
+                self.pass_over(Level::Error, &format!("Log entry {index} is not a write set ({e})"))
+            }
         }
         Ok(())
+    }
+
+    fn pass_over(&self, level: Level, what: &str) {
+        self.parts.local.caused(Caused::Unreadable, level, &format!("{what}: passed over"));
     }
 
     fn write_set(
@@ -301,7 +306,7 @@ impl Sequencer {
     /// Of this process, but of a stream that nobody goes on with: what was given up, or a copy that comes after
     /// the end. It would keep the log of all.
     fn part(&self, write_set: &WriteSet) {
-        decided_if_mine(write_set, &self.link);
+        self.link.decided_if_mine(write_set);
         let header = write_set.header();
         if header.origin != self.link.node {
             return self.parts.local.counters.received_part(write_set.bytes().len());
@@ -315,10 +320,11 @@ impl Sequencer {
         }
     }
 
-    fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer) {
-        decided_if_mine(write_set, &self.link);
+    fn vote(&self, write_set: &WriteSet, message: &VoteMessage, answer: Answer, rules: Rules) {
+        self.link.decided_if_mine(write_set);
         if self.left.is_none() {
-            self.parts.votes.sequenced(&self.link, write_set.header(), message, answer);
+            let (header, now) = (write_set.header(), (&self.state, rules.votes));
+            self.parts.votes.sequenced(&self.link, header, message, answer, now);
         }
     }
 
@@ -436,13 +442,5 @@ impl StateMachine for Sequencer {
         self.note_transfers();
         self.note_start_view();
         Ok(())
-    }
-}
-
-/// Keeps the group from sending again what has been seen in the log, for entries without a fate.
-fn decided_if_mine(write_set: &WriteSet, link: &Link) {
-    let header = write_set.header();
-    if header.origin == link.node {
-        link.group.decided(header.serial);
     }
 }

@@ -20,7 +20,7 @@ use crate::flow::Flow;
 use crate::group::Group;
 use crate::host::Meta;
 use crate::start::genesis::Genesis;
-use quorate_certify::process_uuid;
+use quorate_certify::{process_uuid, WriteSet};
 use quorate_consensus::level::Level;
 use quorate_consensus::MemberId;
 use quorate_live::{GroupError, View};
@@ -178,6 +178,14 @@ impl Link {
 
     pub fn next_serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Keeps the group from sending again what has been seen in the log, for entries without a fate.
+    pub fn decided_if_mine(&self, write_set: &WriteSet) {
+        let header = write_set.header();
+        if header.origin == self.node {
+            self.group.decided(header.serial);
+        }
     }
 
     /// Registers who waits for the fate of `serial`; before it is proposed.

@@ -6,11 +6,14 @@
 //! order's, and the link's, when a pause chooses where to stand still); the link's and the settings' are
 //! let go before anything is called.
 
+mod caused;
 mod standing;
 mod state;
 
 pub use state::LocalState;
 
+pub use caused::Caused;
+use caused::CausedLines;
 use standing::Telling;
 
 use crate::blocking::{Mutex, RwLock};
@@ -50,6 +53,7 @@ pub struct Local {
     pub counters: Counters,
     pub lags: Lag,
     telling: Telling,
+    caused: CausedLines,
     settings: Mutex<Settings>,
     link: RwLock<Option<Arc<Link>>>,
     state: AtomicU8,
@@ -72,6 +76,7 @@ impl Local {
             counters,
             lags: Lag::default(),
             telling,
+            caused: CausedLines::default(),
             settings: Mutex::new(settings),
             link: RwLock::new(None),
             state: AtomicU8::new(LocalState::Undefined as u8),
@@ -141,6 +146,13 @@ impl Local {
 
     pub fn info(&self, text: &str) {
         self.host.log(Level::Info, text);
+    }
+
+    /// A line that a member can cause as often as it likes.
+    pub fn caused(&self, what: Caused, level: Level, text: &str) {
+        if let Some(line) = self.caused.due(what, text) {
+            self.host.log(level, &line);
+        }
     }
 
     /// Without a server or a group.

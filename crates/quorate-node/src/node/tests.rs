@@ -1,4 +1,5 @@
 mod unlogged;
+mod votes;
 
 use super::*;
 use crate::fate::trx::{Fate, Handle, Phase, Remote, Trx};
@@ -73,6 +74,13 @@ fn message(index: u64, kind: Kind, payload: &[u8]) -> Committed {
     builder.append_data(payload);
     let header = Header { kind, ..Header::transaction(node_uuid(MemberId(2), 1), index, 0) };
     Committed::Data { index, data: builder.finish(&header), primary_term: None, level: LEVEL }
+}
+
+/// A write set of the other, which has seen all before it.
+fn of_the_other(index: u64, flags: u32) -> Committed {
+    let seen = Header::transaction(node_uuid(MemberId(2), 1), index, index as i64 - 1);
+    let data = WriteSetBuilder::new().finish(&Header { flags: seen.flags | flags, ..seen });
+    Committed::Data { index, data, primary_term: None, level: LEVEL }
 }
 
 /// The other asks about an error on `seqno`.
@@ -193,6 +201,16 @@ fn an_error_that_cannot_be_noted_makes_the_next_start_fetch_the_state() {
 #[derive(Default)]
 struct Nobody {
     refused: Mutex<Vec<Bytes>>,
+}
+
+impl Nobody {
+    /// The votes that it was to propose.
+    fn votes(&self) -> Vec<(i64, VoteAct)> {
+        let proposed = std::mem::take(&mut *self.refused.lock());
+        let messages = proposed.into_iter().map(|data| WriteSet::parse(data).unwrap());
+        let votes = messages.map(|message| VoteMessage::decode(&message.payload()).unwrap());
+        votes.map(|vote| (vote.seqno, vote.act)).collect()
+    }
 }
 
 impl Group for Nobody {
@@ -402,23 +420,4 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
     };
     sequencer.apply(message(4, Kind::STATE_REQUEST, &request.encode())).unwrap();
     assert_eq!(node.queued().now, queued, "it would wait for seqno 2 for ever");
-}
-
-#[test]
-fn a_node_that_has_fetched_its_state_votes_before_it_is_back_in_a_view() {
-    for (fetched, ballot) in [(true, Ballot::Success), (false, Ballot::Abstain)] {
-        let (node, group) = (Node::for_tests(), Arc::<Nobody>::default());
-        let mut sequencer = attached_to(&node, group.clone(), None);
-        sequencer.apply(Committed::View { index: 1, view: view_of_two() }).unwrap();
-        if fetched {
-            node.local.commit.set_position(4);
-            node.link().unwrap().state_received();
-        }
-        node.local.set_state(LocalState::Undefined);
-        sequencer.apply(asks_about(2, 1)).unwrap();
-        let proposed = group.refused.lock().pop().unwrap();
-        let write_set = WriteSet::parse(proposed).unwrap();
-        let vote = VoteMessage::decode(&write_set.payload()).unwrap();
-        assert_eq!((vote.seqno, vote.act), (1, VoteAct::Cast(ballot)));
-    }
 }

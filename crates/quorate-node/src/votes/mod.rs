@@ -23,9 +23,14 @@
 //!   does: the next start fetches the state.
 //!
 //! How long others may be waited for. Galera's flow control keeps appliers close together, so its
-//! votes end soon; here an applier may be far behind. One that is more than [`BEHIND_MAX`] behind,
-//! or sends or receives a state, abstains at once, and after [`PATIENCE`] the one who waits closes the
-//! poll. Both comply with the result when they come to it.
+//! votes end soon; here an applier may be far behind. One that receives a state abstains at once. So does one to which
+//! it comes late, if it is DDL: one that is more than [`BEHIND_MAX`] behind, or sends a state and cannot pass the seqno
+//! before it is sent. DDL that fails everywhere is nothing unusual, and who issued it must not wait for the slowest. An
+//! error over a transaction is unusual, and for that the slowest are waited for: else one member could have its way
+//! with them. (Under [`Rule::Cast`] nobody is waited for who is late.) After [`PATIENCE`] the one who waits closes the
+//! poll, if the others have said enough. That reminds those who have said nothing yet: one may have come to need a state
+//! meanwhile, from the one who waits. If what has been said about a transaction is against the one who waits, it leaves
+//! some time later. Who abstained complies with the result when it comes to it.
 //!
 //! Locks: that of the polls, under it commit order's (only to look how far it is) and that of the notes of
 //! errors. Nothing is sent, and no order is waited for, while it is held.
@@ -36,15 +41,16 @@ pub use polls::Polls;
 
 use self::polls::{Owed, Turn};
 use crate::blocking;
+use crate::host::Level;
 use crate::link::Link;
-use crate::local::{Local, LocalState};
+use crate::local::{Caused, Local, LocalState};
 use crate::order::Event;
 use crate::proposals::Proposals;
 use crate::records::Records;
 use crate::start::failed::Past;
 use crate::withdraw::Withdrawal;
-use quorate_certify::votes::{Answer, Ballot, Decision, SUCCESS};
-use quorate_certify::{Header, Kind, VoteAct, VoteMessage};
+use quorate_certify::votes::{Answer, Ballot, Decision, Rule, SUCCESS};
+use quorate_certify::{Class, Header, Kind, Sequenced, VoteAct, VoteMessage};
 use quorate_consensus::MemberId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +61,15 @@ const BEHIND_MAX: i64 = 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Of the error's text, for the others' error logs.
 const TEXT_MAX: usize = 512;
+
+/// How long the one with an error waits for those that are behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Patience {
+    /// They abstain.
+    Brief,
+    /// Until they come to it.
+    Long,
+}
 
 pub struct Votes {
     local: Arc<Local>,
@@ -106,11 +121,13 @@ impl Votes {
         }
         // Waiting here must not keep others waiting for what this node has passed.
         self.settle_below(&link, seqno);
-        self.local.info(&format!("Error on {gtid} ({text}): asking the group whether it stands"));
+        let line = format!("Error on {gtid} ({text}): asking the group whether it stands");
+        self.local.caused(Caused::Votes, Level::Info, &line);
         let result = self.ask_group(&link, seqno, ballot, &text);
         match result {
             Some(result) if result == digest => {
-                self.local.info(&format!("The error on {gtid} is the group's result: going on"));
+                let line = format!("The error on {gtid} is the group's result: going on");
+                self.local.caused(Caused::Votes, Level::Info, &line);
                 true
             }
             Some(_) => {
@@ -156,9 +173,27 @@ impl Votes {
         }
     }
 
-    /// A vote comes by in the log. On the sequencer's thread, which waits for nobody.
-    pub fn sequenced(&self, link: &Link, header: &Header, message: &VoteMessage, answer: Answer) {
+    /// A vote comes by in the log; `now`: the state after it, and the group's rule. On the sequencer's thread, which
+    /// waits for nobody.
+    pub fn sequenced(
+        &self,
+        link: &Link,
+        header: &Header,
+        message: &VoteMessage,
+        answer: Answer,
+        now: (&Sequenced, Rule),
+    ) {
         let mine = header.origin == link.node;
+        let (state, rule) = now;
+        let is_ddl = state.certifier.class(message.seqno) == Some(Class::Toi);
+        let patience = match is_ddl || rule == Rule::Cast {
+            true => Patience::Brief,
+            false => Patience::Long,
+        };
+        if message.act == VoteAct::Close && state.votes.awaits(message.seqno, link.node) {
+            // What kept this node from answering may be such that the one who waits keeps it waiting.
+            self.opened(link, message.seqno, patience);
+        }
         match answer {
             Answer::Counted => {}
             Answer::InDoubt if mine => self.polls.in_doubt(message.seqno),
@@ -167,19 +202,20 @@ impl Votes {
             Answer::Late(_) => {}
             Answer::Opened => {
                 if !mine {
-                    self.local.info(&format!(
+                    let line = format!(
                         "A member has an error on seqno {} ({}): a vote begins",
                         message.seqno,
                         text_of(message.text.as_bytes())
-                    ));
+                    );
+                    self.local.caused(Caused::Votes, Level::Info, &line);
                 }
-                self.opened(link, message.seqno);
+                self.opened(link, message.seqno, patience);
             }
             Answer::Decided(decision) => self.decided(&decision),
         }
     }
 
-    fn opened(&self, link: &Link, seqno: i64) {
+    fn opened(&self, link: &Link, seqno: i64, patience: Patience) {
         let transferring = !link.has_state();
         let mut at = -1;
         let past = || {
@@ -189,12 +225,14 @@ impl Votes {
         match self.polls.opened(seqno, past) {
             Turn::Awaited => {}
             Turn::Owes(owed) => self.pay(link, seqno, owed),
-            Turn::Later => {
-                let held = self.local.commit.holds_isolated(seqno);
-                if transferring || held || seqno - at > BEHIND_MAX {
+            Turn::Later { again } => {
+                let is_late = || seqno - at > BEHIND_MAX || self.local.commit.holds_isolated(seqno);
+                if transferring || (patience == Patience::Brief && is_late()) {
                     self.send(link, seqno, VoteAct::Cast(Ballot::Abstain), "");
                 }
-                self.local.queue.push(Event::Vote { seqno });
+                if !again {
+                    self.local.queue.push(Event::Vote { seqno });
+                }
             }
         }
     }
@@ -207,11 +245,12 @@ impl Votes {
             error => format!("error {error:016x}"),
         };
         let seqno = decision.seqno;
-        self.local.info(&format!(
+        let line = format!(
             "Votes over {}:{seqno}: {}. Winner: {winner}",
             MemberId(link.history),
             decision.tally
-        ));
+        );
+        self.local.caused(Caused::Votes, Level::Info, &line);
         let past = || {
             let is_past = self.local.commit.last_left() >= seqno && link.has_state();
             is_past.then(|| self.records.past(seqno))
@@ -219,7 +258,7 @@ impl Votes {
         match self.polls.decided(seqno, decision.result, past) {
             Turn::Awaited => {}
             Turn::Owes(owed) => self.pay(&link, seqno, owed),
-            Turn::Later => self.local.queue.push(Event::Vote { seqno }),
+            Turn::Later { .. } => self.local.queue.push(Event::Vote { seqno }),
         }
     }
 

@@ -46,8 +46,10 @@ pub enum Turn {
     /// Nothing, or somebody waits for it already.
     Awaited,
     Owes(Owed),
-    /// Once this node is past it.
-    Later,
+    /// Once this node is past it. `again`: that was said before.
+    Later {
+        again: bool,
+    },
 }
 
 impl Polls {
@@ -121,10 +123,10 @@ impl Polls {
         if inner.failed.contains_key(&seqno) {
             return Turn::Awaited;
         }
-        inner.ahead.insert(seqno);
+        let again = !inner.ahead.insert(seqno);
         match past() {
             Some(past) => Turn::Owes(inner.passed(seqno, past)),
-            None => Turn::Later,
+            None => Turn::Later { again },
         }
     }
 
@@ -140,7 +142,7 @@ impl Polls {
         match past() {
             Some(past) => Turn::Owes(inner.passed(seqno, past)),
             // It was opened and closed with one ballot, before this node came to it.
-            None => Turn::Later,
+            None => Turn::Later { again: false },
         }
     }
 

@@ -96,7 +96,7 @@ pub const SPECS: &[Spec] = &[
     spec("gcs.recv_q_soft_limit", Text, "0.25", Ignored, "Memory is bounded. What does not fit waits in the log."),
     spec("gcs.stateless", Bool, "no", Ignored, "This concerns Galera's arbitrator mode."),
     spec("gcs.sync_donor", Bool, "no", Ignored, "A donor delays nobody, with flow control or without it."),
-    spec("gcs.vote_policy", Integer, "0", Start, "The number of successes that decides a vote on an error. With 0 the majority decides. The value of the node that opens the vote counts, which is the first one that reports the error."),
+    spec("gcs.vote_policy", Integer, "0", Start, "The number of successes that decides a vote on an error. With 0 the majority decides. Give all nodes the same value: where those that vote have different ones, the majority decides."),
     spec("gmcast.group", Text, "", Ignored, "See wsrep_cluster_name."),
     spec("gmcast.isolate", Integer, "0", Live, "Cuts this node off from the others, as a broken network does. 0: the node may connect. 1: it is cut off. 2: it is cut off until it is restarted."),
     spec("gmcast.listen_addr", Text, "", Start, "The address to listen on, tcp://host:port. Default: the group port on all addresses."),
