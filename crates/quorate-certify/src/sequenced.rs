@@ -159,11 +159,7 @@ impl Sequenced {
                 }
             }
             VoteAct::Cast(ballot) => self.votes.cast(seqno, origin, ballot, (message.policy, rule)),
-            VoteAct::Close => match self.votes.close(seqno, origin, rule) {
-                // It may take others long, and those who issued it do not leave because they were the first to fail.
-                Answer::InDoubt if class == Some(Class::Toi) => Answer::Counted,
-                answer => answer,
-            },
+            VoteAct::Close => self.votes.close(seqno, origin, rule),
         }
     }
 

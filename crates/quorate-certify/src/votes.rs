@@ -18,7 +18,7 @@
 //! - where the origin of the write set has committed it, one success counts, though nobody may be left to say
 //!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
 //!   members that have no data. It leaves, and whoever has it right goes on when it is back;
-//! - under [`Rule::Majority`] one member alone makes nobody leave: only who is in the view opens polls and votes;
+//! - under [`Rule::Majority`] it is hard for one member alone to make others leave: only who is in the view opens polls and votes;
 //!   that the origin has committed something counts only where the log says that it may have (see
 //!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)), and where the log does not know any more,
 //!   a single error does not win; a policy counts only as long as all who vote name the same; and only who has met an
@@ -199,7 +199,7 @@ impl Votes {
         let opens = ballot.is_error() && !self.open.contains_key(&seqno);
         if opens {
             while rule == Rule::Majority && self.open.len() >= OPEN_MAX {
-                self.drop_poll(voter);
+                self.drop_poll();
             }
             let voters = self.view.iter().copied().chain([voter]).collect();
             self.open.insert(seqno, Poll { policy, voters, cast: BTreeMap::new() });
@@ -225,19 +225,26 @@ impl Votes {
         }
     }
 
-    /// Makes room for another poll that `voter` opens: best of all one of its own.
-    fn drop_poll(&mut self, voter: u128) {
-        let waits = |poll: &Poll| poll.cast.get(&voter).is_some_and(|ballot| ballot.is_error());
-        let own = self.open.iter().find(|(_, poll)| waits(poll)).map(|(seqno, _)| *seqno);
-        if own.and_then(|seqno| self.open.remove(&seqno)).is_none() {
-            self.open.pop_first();
+    /// Makes room for another poll. A member that waits for a result has one error; those of one with several go first.
+    fn drop_poll(&mut self) {
+        let mut errors = BTreeMap::new();
+        for voter in self.open.values().flat_map(Poll::with_error) {
+            *errors.entry(voter).or_insert(0usize) += 1;
+        }
+        let is_waited_for = |poll: &Poll| poll.with_error().any(|voter| errors[&voter] == 1);
+        let other = self.open.iter().find(|(_, poll)| !is_waited_for(poll));
+        if let Some(seqno) = other.or_else(|| self.open.iter().next()).map(|(seqno, _)| *seqno) {
+            self.open.remove(&seqno);
         }
     }
 
-    /// Whether the poll on `seqno` is open, and `member` has said nothing yet.
-    pub fn awaits(&self, seqno: Seqno, member: u128) -> bool {
-        let poll = self.open.get(&seqno);
-        poll.is_some_and(|poll| poll.voters.contains(&member) && !poll.cast.contains_key(&member))
+    /// Who has said nothing yet in the poll on `seqno`, if it is open.
+    pub fn awaited(&self, seqno: Seqno) -> impl Iterator<Item = u128> + '_ {
+        let awaits = |poll: &'_ Poll| {
+            let silent = poll.voters.iter().filter(|voter| !poll.cast.contains_key(voter));
+            silent.copied().collect::<Vec<_>>()
+        };
+        self.open.get(&seqno).map(awaits).unwrap_or_default().into_iter()
     }
 
     /// Somebody who has voted waited for long enough: those who have not are not waited for.
@@ -328,6 +335,10 @@ impl Votes {
 }
 
 impl Poll {
+    fn with_error(&self) -> impl Iterator<Item = u128> + '_ {
+        self.cast.iter().filter(|(_, ballot)| ballot.is_error()).map(|(voter, _)| *voter)
+    }
+
     /// The result, if it can be told. `final_call`: what is missing will not come.
     fn count(&self, seqno: Seqno, final_call: bool) -> Option<Decision> {
         let mut counts = BTreeMap::new();

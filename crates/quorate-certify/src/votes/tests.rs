@@ -262,9 +262,11 @@ fn no_member_opens_polls_without_end() {
     }
     assert_eq!(votes.open.len(), OPEN_MAX);
     assert_eq!(votes.cast(3, 2, E, rule), Answer::Opened);
+    assert_eq!(votes.cast(3, 1, F, rule), Answer::Counted);
     assert_eq!(votes.cast(9999, 1, E, rule), Answer::Opened);
-    assert!(votes.awaits(3, 1), "it is the other's");
-    assert!(!votes.awaits(3, 2) && !votes.awaits(4, 2) && votes.awaits(9999, 2));
+    assert_eq!(votes.awaited(3).collect::<Vec<_>>(), [3], "another one waits for it");
+    assert_eq!(votes.awaited(9999).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(votes.awaited(4).count(), 0);
     assert_eq!(votes.open.len(), OPEN_MAX);
 }
 

@@ -10,13 +10,16 @@ const AT_ONCE: u64 = 64;
 /// What a line is about. None of them keeps back the others.
 #[derive(Clone, Copy, Debug)]
 pub enum Caused {
+    /// An error of another one, or that it was wrong.
     Votes,
+    /// An error of this node, or of the group.
+    Errors,
     Unreadable,
 }
 
 pub(super) struct CausedLines {
     began: Instant,
-    kinds: [Mutex<Paced>; 2],
+    kinds: [Mutex<Paced>; 3],
 }
 
 impl Default for CausedLines {

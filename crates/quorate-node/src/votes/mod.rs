@@ -40,9 +40,9 @@ mod polls;
 pub use polls::Polls;
 
 use self::polls::{Owed, Turn};
-use crate::blocking;
+use crate::blocking::{self, Mutex};
 use crate::host::Level;
-use crate::link::Link;
+use crate::link::{node_uuid, Link};
 use crate::local::{Caused, Local, LocalState};
 use crate::order::Event;
 use crate::proposals::Proposals;
@@ -52,13 +52,16 @@ use crate::withdraw::Withdrawal;
 use quorate_certify::votes::{Answer, Ballot, Decision, Rule, SUCCESS};
 use quorate_certify::{Class, Header, Kind, Sequenced, VoteAct, VoteMessage};
 use quorate_consensus::MemberId;
+use quorate_live::{Pace, ViewMember};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A node this many seqnos behind the one that is voted on is not waited for.
 const BEHIND_MAX: i64 = 1024;
 /// For so long a node with an error waits for the others' ballots.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Polls of which this node is reminded; then one a second. Each member that waits reminds it once in [`PATIENCE`].
+const REMINDERS_AT_ONCE: u64 = 64;
 /// Of the error's text, for the others' error logs.
 const TEXT_MAX: usize = 512;
 
@@ -77,6 +80,8 @@ pub struct Votes {
     withdrawal: Arc<Withdrawal>,
     proposals: Arc<Proposals>,
     polls: Arc<Polls>,
+    began: Instant,
+    reminders: Mutex<Pace>,
 }
 
 impl Votes {
@@ -87,7 +92,8 @@ impl Votes {
         proposals: Arc<Proposals>,
         polls: Arc<Polls>,
     ) -> Self {
-        Self { local, records, withdrawal, proposals, polls }
+        let reminders = Mutex::new(Pace::new(REMINDERS_AT_ONCE));
+        Self { local, records, withdrawal, proposals, polls, began: blocking::now(), reminders }
     }
 
     pub fn begin_connection(&self) {
@@ -122,12 +128,12 @@ impl Votes {
         // Waiting here must not keep others waiting for what this node has passed.
         self.settle_below(&link, seqno);
         let line = format!("Error on {gtid} ({text}): asking the group whether it stands");
-        self.local.caused(Caused::Votes, Level::Info, &line);
+        self.local.caused(Caused::Errors, Level::Info, &line);
         let result = self.ask_group(&link, seqno, ballot, &text);
         match result {
             Some(result) if result == digest => {
                 let line = format!("The error on {gtid} is the group's result: going on");
-                self.local.caused(Caused::Votes, Level::Info, &line);
+                self.local.caused(Caused::Errors, Level::Info, &line);
                 true
             }
             Some(_) => {
@@ -154,6 +160,7 @@ impl Votes {
             if !self.polls.has_result(seqno) {
                 self.send(link, seqno, VoteAct::Cast(ballot), text);
                 if waited {
+                    self.say_awaited(link, seqno, self.polls.closes(seqno));
                     self.send(link, seqno, VoteAct::Close, "");
                 }
             }
@@ -162,6 +169,19 @@ impl Votes {
                 return result;
             }
             waited = true;
+        }
+    }
+
+    fn say_awaited(&self, link: &Link, seqno: i64, awaited: Vec<u128>) {
+        let is_awaited = |m: &ViewMember| awaited.contains(&node_uuid(m.id, m.incarnation));
+        let members = link.group.reachable().into_iter().filter(is_awaited);
+        let names: Vec<_> = members.map(|member| member.name).collect();
+        if !names.is_empty() {
+            self.local.warn(&format!(
+                "Still waiting for the votes on seqno {seqno}: nothing behind it is committed here. No vote yet of \
+                 {}. A member votes once it has come to that seqno",
+                names.join(", ")
+            ));
         }
     }
 
@@ -190,14 +210,19 @@ impl Votes {
             true => Patience::Brief,
             false => Patience::Long,
         };
-        if message.act == VoteAct::Close && state.votes.awaits(message.seqno, link.node) {
+        if message.act == VoteAct::Close
+            && state.votes.awaited(message.seqno).any(|id| id == link.node)
+            && self.may_be_reminded()
+        {
             // What kept this node from answering may be such that the one who waits keeps it waiting.
             self.opened(link, message.seqno, patience);
         }
         match answer {
-            Answer::Counted => {}
-            Answer::InDoubt if mine => self.polls.in_doubt(message.seqno),
-            Answer::InDoubt => {}
+            Answer::Counted | Answer::InDoubt if mine && message.act == VoteAct::Close => {
+                let awaited = state.votes.awaited(message.seqno).collect();
+                self.polls.not_closed(message.seqno, answer == Answer::InDoubt, awaited);
+            }
+            Answer::Counted | Answer::InDoubt => {}
             Answer::Late(result) if mine => self.polls.late(message.seqno, result),
             Answer::Late(_) => {}
             Answer::Opened => {
@@ -215,8 +240,13 @@ impl Votes {
         }
     }
 
+    fn may_be_reminded(&self) -> bool {
+        let now_ms = blocking::now().saturating_duration_since(self.began).as_millis();
+        self.reminders.lock().take(now_ms as u64)
+    }
+
     fn opened(&self, link: &Link, seqno: i64, patience: Patience) {
-        let transferring = !link.has_state();
+        let transferring = !link.has_state() || self.local.state() == LocalState::Error;
         let mut at = -1;
         let past = || {
             at = self.local.commit.last_left();
@@ -240,9 +270,9 @@ impl Votes {
     /// A poll has ended, by a ballot or by a view.
     pub fn decided(&self, decision: &Decision) {
         let Some(link) = self.local.link() else { return };
-        let winner = match decision.result {
-            SUCCESS => "success".to_string(),
-            error => format!("error {error:016x}"),
+        let (winner, kind) = match decision.result {
+            SUCCESS => ("success".to_string(), Caused::Votes),
+            error => (format!("error {error:016x}"), Caused::Errors),
         };
         let seqno = decision.seqno;
         let line = format!(
@@ -250,7 +280,7 @@ impl Votes {
             MemberId(link.history),
             decision.tally
         );
-        self.local.caused(Caused::Votes, Level::Info, &line);
+        self.local.caused(kind, Level::Info, &line);
         let past = || {
             let is_past = self.local.commit.last_left() >= seqno && link.has_state();
             is_past.then(|| self.records.past(seqno))

@@ -18,14 +18,25 @@ pub struct Polls {
 
 #[derive(Default)]
 struct Inner {
-    /// Errors met here, whose results are waited for; and how often a poll on one could not be closed.
-    failed: BTreeMap<i64, u32>,
+    /// Errors met here, whose results are waited for.
+    failed: BTreeMap<i64, Wait>,
     /// Polls that were opened before this node was past their seqno.
     ahead: BTreeSet<i64>,
     /// Results that `failed` or `ahead` are for.
     results: BTreeMap<i64, u64>,
     /// DDL that was not executed again after a restart: whatever its result, it stands here.
     excused: BTreeSet<i64>,
+}
+
+/// This node waits for the result of a poll.
+#[derive(Default)]
+struct Wait {
+    /// It has tried to close the poll, and has not heard what came of it.
+    closes: bool,
+    /// How often it could not be closed, and was in doubt.
+    in_doubt: u32,
+    /// Who had said nothing yet when that was last tried.
+    awaited: Vec<u128>,
 }
 
 /// What a node past a seqno owes the poll on it.
@@ -68,16 +79,28 @@ impl Polls {
 
     /// An error was met at `seqno`, whose result will be waited for.
     pub fn expect(&self, seqno: i64) {
-        self.inner.lock().failed.insert(seqno, 0);
+        self.inner.lock().failed.insert(seqno, Wait::default());
     }
 
-    /// This node has tried in vain to close the poll on `seqno`, which is in doubt. After some tries it takes its own
-    /// error for wrong: that costs nobody else anything.
-    pub fn in_doubt(&self, seqno: i64) {
+    /// This node is about to try to close the poll on `seqno`. Who was waited for when it last did.
+    pub fn closes(&self, seqno: i64) -> Vec<u128> {
         let mut inner = self.inner.lock();
-        let Some(tries) = inner.failed.get_mut(&seqno) else { return };
-        *tries += 1;
-        if *tries >= CLOSES_IN_DOUBT {
+        let Some(wait) = inner.failed.get_mut(&seqno) else { return Vec::new() };
+        wait.closes = true;
+        wait.awaited.clone()
+    }
+
+    /// This node has tried in vain to close the poll on `seqno`, where `awaited` have said nothing yet. After some tries
+    /// where that was in doubt, it takes its own error for wrong: that costs nobody else anything. Tries that come by
+    /// all at once, after a time without a leader, are one.
+    pub fn not_closed(&self, seqno: i64, in_doubt: bool, awaited: Vec<u128>) {
+        let mut inner = self.inner.lock();
+        let Some(wait) = inner.failed.get_mut(&seqno) else { return };
+        wait.awaited = awaited;
+        if std::mem::take(&mut wait.closes) && in_doubt {
+            wait.in_doubt += 1;
+        }
+        if wait.in_doubt >= CLOSES_IN_DOUBT {
             inner.results.entry(seqno).or_insert(SUCCESS);
             self.changed.notify_all();
         }
@@ -229,14 +252,19 @@ mod tests {
     fn who_cannot_close_a_poll_in_doubt_takes_its_own_error_for_wrong() {
         let polls = Polls::new();
         polls.expect(5);
-        for _ in 1..CLOSES_IN_DOUBT {
-            polls.in_doubt(5);
+        for tried in 1..CLOSES_IN_DOUBT {
+            assert_eq!(polls.closes(5), vec![7; usize::from(tried > 1)]);
+            // It may come by more than once.
+            (0..9).for_each(|_| polls.not_closed(5, true, vec![7]));
+            polls.closes(5);
+            polls.not_closed(5, false, vec![7]);
             assert!(!polls.has_result(5));
         }
-        polls.in_doubt(5);
+        polls.closes(5);
+        polls.not_closed(5, true, Vec::new());
         assert!(matches!(polls.wait(5, Instant::now(), || false), Ok(Some(SUCCESS))));
         // Of others it knows nothing.
-        (0..=CLOSES_IN_DOUBT).for_each(|_| polls.in_doubt(6));
+        (0..=CLOSES_IN_DOUBT).for_each(|_| polls.not_closed(6, true, Vec::new()));
         assert!(!polls.has_result(6));
     }
 }
