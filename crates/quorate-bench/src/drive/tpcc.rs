@@ -129,9 +129,19 @@ struct Line {
 impl Report {
     pub fn parse(text: &str) -> Result<Report> {
         let mut report = Report::default();
-        for line in text.lines() {
-            if let Some((_, error)) = line.split_once(FAILED) {
-                ensure!(is_conflict(error), "{PROGRAM}: {line}");
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.contains(FAILED) {
+                // It names the statement, which may have several lines, and the error after it.
+                let begins = |next: &str| {
+                    [FAILED, "Finished"].iter().any(|word| next.contains(word))
+                        || next.starts_with('[')
+                };
+                let mut error = line.to_owned();
+                while let Some(next) = lines.next_if(|next| !begins(next)) {
+                    error = error + " " + next;
+                }
+                ensure!(is_conflict(&error), "{PROGRAM}: {error}");
                 report.conflicts += 1.0;
             } else if let Ok(lines) = serde_json::from_str::<Vec<Line>>(line) {
                 report.add(&lines).with_context(|| line.to_owned())?;
@@ -189,6 +199,11 @@ mod tests {
         "[2026-01-02 03:04:05] execute run failed, err exec UPDATE stock failed \
                             Error 1213 (40001): Deadlock found when trying to get lock";
 
+    const LONG: &str =
+        "[2026-01-02 03:04:05] execute run failed, err exec SELECT c_first, c_phone,\n\
+                        c_credit FROM customer WHERE c_w_id = ? \nAND c_id = ? FOR UPDATE failed \
+                        Error 1213 (40001): Deadlock found when trying to get lock";
+
     fn table(prefix: &str, counts: &[(&str, u32)]) -> String {
         let lines = counts.iter().map(|(kind, count)| {
             format!(
@@ -203,14 +218,15 @@ mod tests {
         let text = [
             table(CURRENT, &[("NEW_ORDER", 20), ("NEW_ORDER_ERR", 1), ("PAYMENT", 21)]),
             CONFLICT.to_owned(),
-            CUT_SHORT.to_owned(),
+            LONG.to_owned(),
             table(CURRENT, &[("PAYMENT", 19)]),
+            CUT_SHORT.to_owned(),
             "Finished".to_owned(),
             table(SUMMARY, &[("NEW_ORDER", 25), ("NEW_ORDER_ERR", 1), ("PAYMENT", 41)]),
             r#"[{"tpmC":"600.0","tpmTotal":"1584.0","efficiency":"46.7%"}]"#.to_owned(),
         ];
         let report = Report::parse(&text.join("\n")).unwrap();
-        assert_eq!((report.all(), report.new_orders(), report.conflicts), (66.0, 25.0, 2.0));
+        assert_eq!((report.all(), report.new_orders(), report.conflicts), (66.0, 25.0, 3.0));
         assert_eq!((report.waited_ms, report.curve), (101.0, vec![(1.0, 41.0), (2.0, 19.0)]));
     }
 
@@ -219,6 +235,9 @@ mod tests {
         let lost = "execute run failed, err dial tcp 10.77.0.1:3306: connect: connection refused";
         let text = format!("{lost}\n{}", table(SUMMARY, &[("PAYMENT", 1)]));
         assert!(Report::parse(&text).unwrap_err().to_string().contains("refused"));
+        let text = format!("{}\n{}", LONG.replace("1213", "1105"), table(SUMMARY, &[]));
+        let error = Report::parse(&text).unwrap_err().to_string();
+        assert!(error.contains("FOR UPDATE failed Error 1105"), "{error}");
         assert!(Report::parse("Finished").is_err());
     }
 }
