@@ -175,18 +175,19 @@ impl Certifier {
     /// Whether `voter`, who has an error at `seqno`, can be right that the origin has committed it: the item passed as
     /// a transaction, and of another member. `None`: it has left the window.
     pub fn may_be_committed(&self, seqno: Seqno, voter: u128) -> Option<bool> {
-        if seqno <= self.window.floor() {
-            return None;
-        }
-        let item = self.window.item(seqno);
+        let item = self.item(seqno)?;
         let is_own = is_process_of(item.origin, voter) || is_process_of(voter, item.origin);
         Some(item.class == Class::Transaction && !is_own)
     }
 
     /// What the item at `seqno` is. `None`: it has left the window, or is not in the log yet.
     pub fn class(&self, seqno: Seqno) -> Option<Class> {
+        self.item(seqno).map(|item| item.class)
+    }
+
+    fn item(&self, seqno: Seqno) -> Option<&Item> {
         let known = seqno > self.window.floor() && seqno <= self.seqno();
-        known.then(|| self.window.item(seqno).class)
+        known.then(|| self.window.item(seqno))
     }
 
     /// Write sets with a lower `last_seen` fail.

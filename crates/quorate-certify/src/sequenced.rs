@@ -144,12 +144,16 @@ impl Sequenced {
             return Answer::Counted;
         }
         let rule = rules.votes;
-        let class = self.certifier.class(seqno);
-        let is_applied = !matches!(class, Some(Class::View | Class::Failed));
-        match message.act {
+        let is_passed_over =
+            matches!(self.certifier.class(seqno), Some(Class::View | Class::Failed));
+        if rule == Rule::Majority && is_passed_over {
             // Nobody meets an error there; who says so all the same may leave.
-            VoteAct::Close if !is_applied && rule == Rule::Majority => Answer::InDoubt,
-            VoteAct::Cast(_) if !is_applied && rule == Rule::Majority => Answer::Counted,
+            return match message.act {
+                VoteAct::Close => Answer::InDoubt,
+                VoteAct::Cast(_) => Answer::Counted,
+            };
+        }
+        match message.act {
             VoteAct::Cast(ballot @ Ballot::Dissent(error)) if rule == Rule::Majority => {
                 let (how, votes) = ((message.policy, rule), &mut self.votes);
                 match self.certifier.may_be_committed(seqno, origin) {

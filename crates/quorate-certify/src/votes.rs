@@ -18,8 +18,8 @@
 //! - where the origin of the write set has committed it, one success counts, though nobody may be left to say
 //!   so: a single member with an error cannot undo what was acknowledged, not even while it is alone with
 //!   members that have no data. It leaves, and whoever has it right goes on when it is back;
-//! - under [`Rule::Majority`] it is hard for one member alone to make others leave: only who is in the view opens polls and votes;
-//!   that the origin has committed something counts only where the log says that it may have (see
+//! - under [`Rule::Majority`] it is hard for one member alone to make others leave: only who is in the view opens polls
+//!   and votes; that the origin has committed something counts only where the log says that it may have (see
 //!   [`Certifier::may_be_committed`](crate::Certifier::may_be_committed)), and where the log does not know any more,
 //!   a single error does not win; a policy counts only as long as all who vote name the same; and only who has met an
 //!   error closes a poll, with what most of those have said that do not abstain. Else it goes on waiting, or leaves
@@ -240,11 +240,9 @@ impl Votes {
 
     /// Who has said nothing yet in the poll on `seqno`, if it is open.
     pub fn awaited(&self, seqno: Seqno) -> impl Iterator<Item = u128> + '_ {
-        let awaits = |poll: &'_ Poll| {
-            let silent = poll.voters.iter().filter(|voter| !poll.cast.contains_key(voter));
-            silent.copied().collect::<Vec<_>>()
-        };
-        self.open.get(&seqno).map(awaits).unwrap_or_default().into_iter()
+        self.open.get(&seqno).into_iter().flat_map(|poll| {
+            poll.voters.iter().filter(|voter| !poll.cast.contains_key(voter)).copied()
+        })
     }
 
     /// Somebody who has voted waited for long enough: those who have not are not waited for.

@@ -67,7 +67,7 @@ pub use order::{Alteration, Answer, Done, ForcePlan, Order};
 pub use output::{
     Ask, Link, LogLevel, LogQueue, Notice, Output, Release, ServerStanding, SnapshotOrder,
 };
-pub use paced::{Pace, Paced};
+pub use paced::Paced;
 pub use redial::Redial;
 pub use snapshot::{Assembly, Content, Outline, Parcel, Received, Stored};
 pub use start::{fit, Directory, Fit, SeedAnswer};

@@ -4,7 +4,7 @@ const INTERVAL_MS: u64 = 1_000;
 
 /// How often something is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// How many may come at once.
     burst: u64,
     /// From when on it makes no difference that there were some before.

@@ -81,7 +81,7 @@ pub use process::isolate_process;
 pub use query::query_status;
 pub use quorate_group::{
     Alteration, Author, Committed, Depth, EventKind, ForcePlan, GroupStatus, LogLevel, OrderError,
-    OrderNote, Pace, Paced, ServerStanding, StartError, View, ViewMember,
+    OrderNote, Paced, ServerStanding, StartError, View, ViewMember,
 };
 pub use quorate_wire::{printable, Standing};
 

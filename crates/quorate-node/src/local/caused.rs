@@ -1,13 +1,14 @@
-//! Lines that members cause by what they put into the log: paced, so that none of them fills the error log.
+//! What members cause by what they put into the log: lines, and answers. Paced, so that none of them fills the error
+//! log, or the group's.
 
 use crate::blocking::{self, Mutex};
 use quorate_live::Paced;
 use std::time::Instant;
 
-/// Lines at once: a server may fail in a few statements one after another.
+/// Of each at once: a server may fail in a few statements one after another.
 const AT_ONCE: u64 = 64;
 
-/// What a line is about. None of them keeps back the others.
+/// What is caused; the first ones are what a line is about. None of them keeps back the others.
 #[derive(Clone, Copy, Debug)]
 pub enum Caused {
     /// An error of another one, or that it was wrong.
@@ -15,26 +16,26 @@ pub enum Caused {
     /// An error of this node, or of the group.
     Errors,
     Unreadable,
+    /// This node looks again at a poll in which it has not voted; each member that waits causes it once in ten seconds.
+    Reminders,
 }
 
-pub(super) struct CausedLines {
+pub(super) struct Paces {
     began: Instant,
-    kinds: [Mutex<Paced>; 3],
+    kinds: [Mutex<Paced>; 4],
 }
 
-impl Default for CausedLines {
+impl Default for Paces {
     fn default() -> Self {
         let kinds = std::array::from_fn(|_| Mutex::new(Paced::new(AT_ONCE)));
         Self { began: blocking::now(), kinds }
     }
 }
 
-impl CausedLines {
-    /// The line as it is to be written, if one may be written now.
-    pub fn due(&self, what: Caused, line: &str) -> Option<String> {
+impl Paces {
+    pub fn due(&self, what: Caused) -> Option<String> {
         let now_ms = blocking::now().saturating_duration_since(self.began).as_millis();
-        let others = self.kinds[what as usize].lock().due(now_ms as u64)?;
-        Some(line.to_owned() + &others)
+        self.kinds[what as usize].lock().due(now_ms as u64)
     }
 }
 
@@ -44,9 +45,9 @@ mod tests {
 
     #[test]
     fn a_flood_of_lines_is_cut_off_and_keeps_back_no_others() {
-        let lines = CausedLines::default();
-        let told = (0..10 * AT_ONCE).filter_map(|_| lines.due(Caused::Unreadable, "said"));
+        let paces = Paces::default();
+        let told = (0..10 * AT_ONCE).filter_map(|_| paces.due(Caused::Unreadable));
         assert!((AT_ONCE..2 * AT_ONCE).contains(&(told.count() as u64)));
-        assert_eq!(lines.due(Caused::Votes, "said").as_deref(), Some("said"));
+        assert_eq!(paces.due(Caused::Votes).as_deref(), Some(""));
     }
 }

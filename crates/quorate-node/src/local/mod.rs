@@ -13,7 +13,7 @@ mod state;
 pub use state::LocalState;
 
 pub use caused::Caused;
-use caused::CausedLines;
+use caused::Paces;
 use standing::Telling;
 
 use crate::blocking::{Mutex, RwLock};
@@ -53,7 +53,7 @@ pub struct Local {
     pub counters: Counters,
     pub lags: Lag,
     telling: Telling,
-    caused: CausedLines,
+    paces: Paces,
     settings: Mutex<Settings>,
     link: RwLock<Option<Arc<Link>>>,
     state: AtomicU8,
@@ -76,7 +76,7 @@ impl Local {
             counters,
             lags: Lag::default(),
             telling,
-            caused: CausedLines::default(),
+            paces: Paces::default(),
             settings: Mutex::new(settings),
             link: RwLock::new(None),
             state: AtomicU8::new(LocalState::Undefined as u8),
@@ -150,9 +150,15 @@ impl Local {
 
     /// A line that a member can cause as often as it likes.
     pub fn caused(&self, what: Caused, level: Level, text: &str) {
-        if let Some(line) = self.caused.due(what, text) {
-            self.host.log(level, &line);
+        if let Some(others) = self.may_be_caused(what) {
+            self.host.log(level, &(text.to_owned() + &others));
         }
+    }
+
+    /// Whether this may happen now, since members can cause it as often as they like. If so: what to say of those
+    /// times that were left out.
+    pub fn may_be_caused(&self, what: Caused) -> Option<String> {
+        self.paces.due(what)
     }
 
     /// Without a server or a group.

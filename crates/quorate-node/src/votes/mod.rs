@@ -40,7 +40,7 @@ mod polls;
 pub use polls::Polls;
 
 use self::polls::{Owed, Turn};
-use crate::blocking::{self, Mutex};
+use crate::blocking;
 use crate::host::Level;
 use crate::link::{node_uuid, Link};
 use crate::local::{Caused, Local, LocalState};
@@ -52,22 +52,20 @@ use crate::withdraw::Withdrawal;
 use quorate_certify::votes::{Answer, Ballot, Decision, Rule, SUCCESS};
 use quorate_certify::{Class, Header, Kind, Sequenced, VoteAct, VoteMessage};
 use quorate_consensus::MemberId;
-use quorate_live::{Pace, ViewMember};
+use quorate_live::ViewMember;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A node this many seqnos behind the one that is voted on is not waited for.
 const BEHIND_MAX: i64 = 1024;
 /// For so long a node with an error waits for the others' ballots.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Polls of which this node is reminded; then one a second. Each member that waits reminds it once in [`PATIENCE`].
-const REMINDERS_AT_ONCE: u64 = 64;
 /// Of the error's text, for the others' error logs.
 const TEXT_MAX: usize = 512;
 
 /// How long the one with an error waits for those that are behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Patience {
+enum Patience {
     /// They abstain.
     Brief,
     /// Until they come to it.
@@ -80,8 +78,6 @@ pub struct Votes {
     withdrawal: Arc<Withdrawal>,
     proposals: Arc<Proposals>,
     polls: Arc<Polls>,
-    began: Instant,
-    reminders: Mutex<Pace>,
 }
 
 impl Votes {
@@ -92,8 +88,7 @@ impl Votes {
         proposals: Arc<Proposals>,
         polls: Arc<Polls>,
     ) -> Self {
-        let reminders = Mutex::new(Pace::new(REMINDERS_AT_ONCE));
-        Self { local, records, withdrawal, proposals, polls, began: blocking::now(), reminders }
+        Self { local, records, withdrawal, proposals, polls }
     }
 
     pub fn begin_connection(&self) {
@@ -212,7 +207,7 @@ impl Votes {
         };
         if message.act == VoteAct::Close
             && state.votes.awaited(message.seqno).any(|id| id == link.node)
-            && self.may_be_reminded()
+            && self.local.may_be_caused(Caused::Reminders).is_some()
         {
             // What kept this node from answering may be such that the one who waits keeps it waiting.
             self.opened(link, message.seqno, patience);
@@ -238,11 +233,6 @@ impl Votes {
             }
             Answer::Decided(decision) => self.decided(&decision),
         }
-    }
-
-    fn may_be_reminded(&self) -> bool {
-        let now_ms = blocking::now().saturating_duration_since(self.began).as_millis();
-        self.reminders.lock().take(now_ms as u64)
     }
 
     fn opened(&self, link: &Link, seqno: i64, patience: Patience) {
