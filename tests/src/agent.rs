@@ -1,6 +1,7 @@
 //! `quorate agent` beside a node of a cluster, and what it answers.
 
 use crate::cluster::{command_path, TestCluster};
+use crate::program::beside;
 use anyhow::{Context, Result};
 use quorate_lab::server::secret_in;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Of those who may give orders.
@@ -33,7 +34,7 @@ impl Agent {
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&token)?;
             file.write_all(TOKEN.as_bytes())?;
         }
-        let mut child = Command::new(command_path())
+        let mut child = beside(&command_path())
             .args(["agent", "--listen", "127.0.0.1:0", "--member"])
             .arg(cluster.group_address(node))
             .arg("--operator-file")

@@ -5,10 +5,11 @@ use mysql::prelude::{FromValue, Queryable};
 use mysql::Conn;
 use quorate_cli::server::ProcessId;
 use quorate_lab::leftovers::clear;
-use rustix::process::Signal;
+use rustix::process::{geteuid, Signal};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -258,7 +259,7 @@ pub fn shown(output: &Output) -> String {
 /// Kills what runs in a test's directory and deletes it. The test is over: nothing need be saved.
 fn remove(dir: &Path) -> Result<()> {
     if dir.join("quorate.json").exists() {
-        let down = ["down", "--wipe", "--yes", "--force", "--timeout", "0"];
+        let down = ["down", "--wipe", "--yes", "--force", "--timeout", "5"];
         let output = Command::new(command_path()).env("QUORATE_DIR", dir).args(down).output()?;
         ensure!(output.status.success(), "{}", shown(&output));
     }
@@ -272,8 +273,12 @@ fn clear_leftovers(parent: &Path) -> Result<()> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let pid = name.strip_prefix("quorate-test-").and_then(|rest| rest.split('-').next());
         if let Some(pid) = pid {
-            if !Path::new("/proc").join(pid).exists() {
-                remove(&entry.path())?;
+            if Path::new("/proc").join(pid).exists() {
+                continue;
+            }
+            match geteuid().is_root() || entry.metadata()?.uid() == geteuid().as_raw() {
+                true => remove(&entry.path())?,
+                false => println!("{} was left by another account", entry.path().display()),
             }
         }
     }

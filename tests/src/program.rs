@@ -5,6 +5,7 @@ use anyhow::{ensure, Context, Result};
 use quorate_lab::server::find_program;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ impl Program {
     ) -> Result<Program> {
         let found = find_program(name);
         let path = found.with_context(|| format!("{name} is missing: apt-get install {name}"))?;
-        let child = configure(&mut Command::new(path)).spawn();
+        let child = configure(&mut beside(&path)).spawn();
         let mut program =
             Program { child: child.with_context(|| format!("starting {name}"))?, port };
         await_that(name, || {
@@ -53,6 +54,13 @@ impl Program {
         ensure!(head.split(' ').nth(1) == Some("200"), "GET {path}: {text}");
         Ok(body.to_owned())
     }
+}
+
+/// A program that ends with the test, also if that is killed.
+pub fn beside(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
 }
 
 impl Drop for Program {

@@ -52,6 +52,8 @@ fn servers_are_checked_by_an_account_that_only_reads() -> Result<()> {
 
     cluster.sql(1, "CREATE DATABASE shop")?;
     cluster.sql(1, "CREATE TABLE shop.old (id INT PRIMARY KEY) ENGINE=MyISAM")?;
+    let kept = "(id INT PRIMARY KEY) ENGINE=Aria WITH SYSTEM VERSIONING";
+    cluster.sql(1, &format!("CREATE TABLE shop.kept {kept}"))?;
     cluster.sql(1, "CREATE TABLE shop.events (what TEXT)")?;
     cluster.sql(1, "CREATE TABLE shop.torn (id INT PRIMARY KEY)")?;
     cluster.sql(2, "SET GLOBAL sql_mode = 'ANSI'")?;
@@ -62,7 +64,7 @@ fn servers_are_checked_by_an_account_that_only_reads() -> Result<()> {
     assert_eq!(bad.status.code(), Some(1), "{}", shown(&bad));
     let found: Value = serde_json::from_slice(&bad.stdout)?;
     let first = whats(&found["servers"][0]["findings"]);
-    assert!(first.contains("shop.old (MyISAM)"), "{first}");
+    assert!(first.contains("shop.kept (Aria), shop.old (MyISAM)"), "{first}");
     assert!(first.contains("tables without a primary key (1): shop.events"), "{first}");
     assert!(first.contains("cannot open") && first.contains("shop.torn (Incorrect"), "{first}");
     assert!(whats(&found["findings"]).contains("sql_mode differ"), "{found:#}");

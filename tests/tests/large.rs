@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// What a node says when its connections or the group are in trouble.
 const TROUBLE: [&str; 4] = [
     "leads the group now",
-    "has no leader at present",
+    "knows of no leader at present",
     "connection to member",
     "could not be proposed",
 ];

@@ -5,7 +5,8 @@ use mysql::prelude::Queryable;
 use quorate_lab::process::ProcessId;
 use quorate_lab::server::secret_in;
 use quorate_live::{SecretOptions, Security};
-use quorate_tests::cluster::shown;
+use quorate_tests::cluster::{command_path, shown};
+use quorate_tests::program::beside;
 use quorate_tests::writers::{self, create_table, missing};
 use quorate_tests::TestCluster;
 use rustix::process::Signal;
@@ -14,7 +15,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ impl Logger {
         let all = cluster.all().into_iter();
         let join: Vec<String> = all.map(|node| cluster.group_address(node)).collect();
         let file = secret_in(&cluster.dir).context("the cluster has no secret")?;
-        let process = Command::new(quorate_tests::cluster::command_path())
+        let process = beside(&command_path())
             .args(["logger", "--name", "log1", "--cluster-name", "quorate"])
             .args(["--address", &format!("127.0.0.1:{port}"), "--join", &join.join(",")])
             .args(["--listen", &format!("127.0.0.1:{port}")])

@@ -26,6 +26,12 @@ fn weights_move_leadership_and_roles_change_online() -> Result<()> {
     cluster.sql(learner, "CREATE DATABASE by_learner")?;
     // It comes back as what it is.
     cluster.quorate(&["restart", &name])?;
+    let list = cluster.quorate(&["member", "list"])?;
+    assert_eq!(
+        (list.matches(" voter ").count(), list.matches(" learner ").count()),
+        (2, 1),
+        "{list}"
+    );
     let list = cluster.quorate(&["member", "set-role", &name, "voter"])?;
     assert!(list.matches(" voter ").count() == 3 || list.contains("joining"), "{list}");
 

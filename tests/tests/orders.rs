@@ -1,11 +1,12 @@
 //! Orders by SQL on real servers: who may give them, what each session is told, and what all nodes show.
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use quorate_lab::server::sql::order;
 use quorate_tests::{await_that, TestCluster};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Of a session, by its own status.
 fn told(session: &mut Conn, variable: &str) -> Result<String> {
@@ -88,7 +89,10 @@ fn each_session_is_told_its_own_and_every_node_shows_the_last() -> Result<()> {
         let noted = log.lines().filter(|line| line.contains("order: noted ")).count();
         assert!(noted >= 4, "node{node} has a line for each: {noted}");
         assert_eq!(log.contains("order: begins "), node == leader);
-        assert!(!log.contains("has no leader at present"), "a switchover is planned: node{node}");
+        assert!(
+            !log.contains("knows of no leader at present"),
+            "a switchover is planned: node{node}"
+        );
     }
     cluster.quorate(&["restart", &format!("node{next}")])?;
     await_last_order(&cluster, &["from=\"socket\"", &what, "done=yes"])?;
@@ -105,5 +109,39 @@ fn an_account_without_the_privilege_gives_no_orders() -> Result<()> {
     assert!(error.contains("1227") && error.contains("SUPER"), "{error}");
     assert_eq!(told(&mut session, "order")?, "", "nothing was given");
     assert!(!cluster.quorate(&["member", "rules"])?.contains("forced"));
+    cluster.passed()
+}
+
+/// The server lets nobody log in while an option is set. An order that has to wait for other nodes goes on without it.
+#[test]
+fn an_order_that_waits_keeps_nobody_from_logging_in_for_long() -> Result<()> {
+    let cluster = TestCluster::up(3, "")?;
+    let leader = cluster.leader()?;
+    let [gone, kept] = cluster.followers()?[..] else { bail!("three nodes have two followers") };
+    cluster.quorate(&["kill", &gone.to_string()])?;
+    let mut operator = cluster.connect(leader)?;
+    // The leader alone could commit nothing after this.
+    let change = format!("node{kept} role=learner");
+    let (refused, took, longest_login) = thread::scope(|scope| -> Result<_> {
+        let began = Instant::now();
+        let ordered = scope.spawn(|| order(&mut operator, "quorate.member_set", &change));
+        let mut longest = Duration::ZERO;
+        while !ordered.is_finished() {
+            let asked = Instant::now();
+            drop(cluster.connect(leader)?);
+            longest = longest.max(asked.elapsed());
+        }
+        let took = began.elapsed();
+        Ok((ordered.join().expect("no panic").unwrap_err().to_string(), took, longest))
+    })?;
+    assert!(refused.contains(&change) && refused.contains("goes on"), "{refused}");
+    let bearable = Duration::from_secs(5);
+    assert!(took < bearable && longest_login < bearable, "{took:?}, a login {longest_login:?}");
+    cluster.quorate(&["start", &format!("node{gone}")])?;
+    await_that("that the order is carried out and its session told", || {
+        let answer = told(&mut operator, "answer")?;
+        Ok(answer.starts_with(&format!("quorate.member_set={change}: "))
+            && answer.contains("role=learner"))
+    })?;
     cluster.passed()
 }

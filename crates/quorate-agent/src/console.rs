@@ -97,7 +97,7 @@ impl Followed {
             };
             return Some((self.event("sample", &[sample]), self));
         };
-        let turn = self.place.turn().await?;
+        let turn = self.serving.followers.turn().await?;
         // Megabytes, perhaps: whoever asks meanwhile does not wait for them.
         let made = spawn_blocking(move || {
             let event = self.event("history", &kept);

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 const MAX: usize = 32;
-/// Histories are megabytes, and cores are there for the server.
+/// Histories are megabytes, for whoever asks for one, and cores are there for the server.
 const HISTORIES_AT_ONCE: usize = 2;
 /// To write a few bytes, for whoever has read what came before.
 const LAST_WORDS_TIME: Duration = Duration::from_millis(100);
@@ -36,7 +36,6 @@ struct Place {
 
 /// One that has a place.
 pub struct Follower {
-    histories: Arc<Semaphore>,
     _place: Held<Place>,
     /// Ends with the place.
     pub lost: oneshot::Receiver<()>,
@@ -66,12 +65,11 @@ impl Followers {
                 connection.notify_one();
             });
         }
-        Follower { histories: self.histories.clone(), _place: place, lost }
+        Follower { _place: place, lost }
     }
-}
 
-impl Follower {
-    /// Waits until its history may be made. Nobody closes the semaphore, so there is always a turn.
+    /// Waits until another history may be made, for one that has a place or for anybody else. Nobody closes the
+    /// semaphore, so there is always a turn.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         self.histories.clone().acquire_owned().await.ok()
     }

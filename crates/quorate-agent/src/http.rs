@@ -1,7 +1,10 @@
 //! What is answered where. Paths and status codes are those of Patroni where it has the same, so that a load
 //! balancer's configuration works with other names of hosts.
 //!
-//! Invariant: each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody.
+//! Invariants:
+//! - each answer but those to orders ([`crate::orders`]) comes from memory, and waits for nobody. Only histories, which
+//!   may be long, wait for each other, and are made on other threads than the one that answers health checks;
+//! - what is told of the group as it is now (role, state, leader, term) is not from a report that is too old to count.
 
 use crate::followers::Followers;
 use crate::journal::Refusals;
@@ -21,6 +24,7 @@ use quorate_live::port::{Operating, Report};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -108,15 +112,16 @@ fn shown(known: &Known) -> Value {
     let age_ms = known.last.as_ref().map(|(_, age)| age.as_millis() as u64);
     let report = known.last.as_ref().map(|(report, _)| report);
     let server = report.and_then(|report| report.own.server.as_ref());
+    let fresh = known.fresh.as_deref();
     json!({
-        "known": known.fresh.is_some(),
+        "known": fresh.is_some(),
         "age_ms": age_ms,
         "silence": known.silence,
         "name": report.map(|report| &report.own.name),
-        "role": known.fresh.as_ref().map_or("unknown", |report| verdict::role(report)),
-        "state": server.map(|server| &server.state),
-        "leader": report.and_then(|report| report.leading()).map(|leader| &leader.name),
-        "term": report.map(|report| report.term),
+        "role": fresh.map_or("unknown", verdict::role),
+        "state": fresh.map(verdict::state),
+        "leader": fresh.and_then(Report::leading).map(|leader| &leader.name),
+        "term": fresh.map(|report| report.term),
         "seqno": server.map(|server| server.seqno),
         "lag_write_sets": report.map(|report| lag::write_sets(report)),
         "lag_ms": server.map(|server| server.lag_ms),
@@ -143,23 +148,36 @@ async fn cluster(State(serving): Shared) -> Response {
 }
 
 async fn history(State(serving): Shared) -> Response {
-    Json(serving.memory.history()).into_response()
+    let turn = serving.followers.turn().await;
+    let made = spawn_blocking(move || {
+        let answer = Json(serving.memory.history()).into_response();
+        drop(turn);
+        answer
+    });
+    made.await.unwrap_or_else(failed)
+}
+
+fn failed(error: impl ToString) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
 }
 
 async fn scrape(State(serving): Shared) -> Response {
     let days = serving.tls.as_ref().and_then(|tls| tls.days_left());
     match metrics::render(&serving.memory.known(), days) {
         Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        Err(error) => failed(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::tests::{ask, code, connect, start_of};
+    use crate::serve::tests::{ask, code, connect, serving_of, start_of, start_serving};
     use crate::serve::Limits;
     use crate::verdict::tests::report;
+    use futures_util::FutureExt;
+    use quorate_live::port::MemberReport;
+    use std::thread;
     use std::time::{Duration, Instant};
 
     /// A replica that lags by ten write sets, of 1000 bytes each, since a second and a half.
@@ -198,12 +216,60 @@ mod tests {
         }
     }
 
+    /// The body of an answer.
+    fn body(answer: &str) -> Value {
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    #[test]
+    fn health_checks_do_not_wait_for_histories_which_wait_for_their_turn() {
+        let memory = Memory::new(Duration::from_secs(60));
+        memory.not_answered("connection refused".into(), true);
+        memory.answered(report(true, "single"), Instant::now());
+        let serving = serving_of(memory);
+        let followers = serving.followers.clone();
+        let next_turn = || followers.turn().now_or_never();
+        let turns: Vec<_> = std::iter::from_fn(next_turn).collect();
+        assert!(!turns.is_empty());
+        let agent = start_serving(serving, Limits::default());
+        let asked = thread::spawn(move || ask(connect(agent), "GET /history", "").unwrap());
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(code(&ask(connect(agent), "GET /primary", "").unwrap()), "200");
+        assert!(!asked.is_finished(), "others have all turns");
+        drop(turns);
+        let answer = asked.join().unwrap();
+        assert_eq!(code(&answer), "200");
+        assert_eq!(body(&answer).as_array().map(Vec::len), Some(2), "{answer}");
+    }
+
+    #[test]
+    fn what_is_too_old_or_cut_off_is_not_told_as_what_is() {
+        fn told(change: fn(&mut Report), gone: bool) -> [Value; 4] {
+            let mut report = report(true, "single");
+            (report.term, report.leader) = (7, Some("a".into()));
+            report.members =
+                vec![MemberReport { id: "a".into(), name: "n1".into(), ..MemberReport::default() }];
+            change(&mut report);
+            let memory = Memory::new(Duration::from_secs(60));
+            memory.answered(report, Instant::now());
+            if gone {
+                memory.not_answered("connection refused".into(), true);
+            }
+            let told = shown(&memory.known());
+            assert_eq!((&told["name"], &told["seqno"]), (&json!("n1"), &json!(90)), "{told}");
+            ["role", "state", "leader", "term"].map(|field| told[field].clone())
+        }
+        let well = [json!("primary"), json!("Synced"), json!("n1"), json!(7)];
+        assert_eq!(told(|_| {}, false), well);
+        assert_eq!(told(|_| {}, true), [json!("unknown"), Value::Null, Value::Null, Value::Null]);
+        let cut_off = told(|report| report.own.primary = false, false);
+        assert_eq!(cut_off[..2], [json!("none"), json!("no majority")]);
+    }
+
     #[test]
     fn the_cluster_is_told_in_full_and_as_patroni_tells_it() {
         let agent = start_of(replica(), None, Limits::default());
-        let answer = ask(connect(agent), "GET /cluster", "").unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        let told: Value = serde_json::from_str(body).unwrap();
+        let told = body(&ask(connect(agent), "GET /cluster", "").unwrap());
         assert!(told["age_ms"].is_u64() && told["report"]["own"]["name"] == "n1", "{told}");
         assert!(told["members"].is_array() && told["pause"] == false, "{told}");
     }

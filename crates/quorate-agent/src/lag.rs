@@ -2,6 +2,8 @@
 //!
 //! Patroni counts bytes of the log, members here count write sets. So bytes are estimated: write sets, times the mean
 //! size of an entry of the member's log. That is too much for a young log, whose file is larger than what is in it.
+//!
+//! An age is the member's word: its clock is compared with that of whoever wrote. Write sets need no clocks.
 
 use quorate_live::port::Report;
 use serde::Deserialize;

@@ -19,7 +19,7 @@ pub const SAMPLES_MAX: usize = 600;
 const BACKLOG: usize = 16;
 
 /// One second. The names of the fields are those of the page that shows it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Sample {
     /// Milliseconds since 1970.
     pub time: u64,
@@ -31,6 +31,9 @@ pub struct Sample {
     /// Nothing moves leadership, or expels a member, without an order.
     pub paused: bool,
     pub nodes: Vec<Node>,
+    /// Why the member beside the agent has not answered yet: until it has, nothing else is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silence: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -87,13 +90,17 @@ impl Samples {
 }
 
 impl Sample {
+    /// The member beside the agent has not answered yet, for this reason.
+    pub fn of_silence(why: &str) -> Sample {
+        Sample { time: unix_ms(), silence: Some(why.to_owned()), ..Sample::default() }
+    }
+
     /// As `group` knows the group, and each member says of itself, by its address. `fresh` tells whether that report
     /// counts: one that is too old names no leader.
     pub fn of(group: &Report, fresh: bool, members: &BTreeMap<String, Known>) -> Sample {
         let leader = group.leading().filter(|_| fresh);
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Sample {
-            time: since_1970.as_millis() as u64,
+            time: unix_ms(),
             group: group.group_name.clone(),
             level: group.level.into(),
             term: group.term,
@@ -105,8 +112,13 @@ impl Sample {
                 .iter()
                 .map(|member| Node::of(member, members.get(&member.address)))
                 .collect(),
+            silence: None,
         }
     }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 impl Node {

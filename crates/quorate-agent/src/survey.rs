@@ -1,7 +1,8 @@
 //! The thread that asks all members once a second, and makes samples of what they say.
 //!
 //! Invariant: what is said of the group as a whole (who leads, its term, members and rules) is what the member says that
-//! knows it best, of those whose reports count. If none counts, nobody is said to lead.
+//! knows it best, of those whose reports count. If none counts, nobody is said to lead. Until the member beside the
+//! agent has answered once, it is said why it has not, and nothing else.
 
 use crate::memory::{Known, Memory};
 use crate::samples::{Sample, Samples};
@@ -45,7 +46,13 @@ impl Survey {
     fn look(&mut self) {
         let own = self.own.known();
         // Which group it is, and which member of it is this one, only that one can say.
-        let Some((last, _)) = &own.last else { return };
+        let Some((last, _)) = &own.last else {
+            // Without a reason, it is being asked for the first time.
+            if let Some(why) = &own.silence {
+                self.samples.add(&Sample::of_silence(why));
+            }
+            return;
+        };
         let mut known: BTreeMap<String, Known> =
             self.others.iter().map(|(at, (_, memory))| (at.clone(), memory.known())).collect();
         let best = best(&last.group, known.values().chain([&own]));
@@ -161,6 +168,22 @@ mod tests {
     fn last_sample(survey: &Survey) -> Value {
         let (kept, _) = survey.samples.follow();
         serde_json::from_str(kept.last().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn why_a_member_has_not_answered_yet_is_said_until_it_has() {
+        let mut survey = survey(Memory::new(Duration::from_secs(60)));
+        survey.look();
+        assert!(survey.samples.follow().0.is_empty(), "it is being asked");
+        survey.own.not_answered("connection refused".into(), true);
+        survey.look();
+        let sample = last_sample(&survey);
+        assert_eq!(sample["silence"], "connection refused");
+        assert_eq!(sample["nodes"].as_array().map(Vec::len), Some(0), "{sample}");
+        survey.own.answered(said("a", 4, Some("a")), Instant::now());
+        survey.look();
+        let sample = last_sample(&survey);
+        assert!(sample.get("silence").is_none() && sample["leader"] == "node-a", "{sample}");
     }
 
     #[test]

@@ -1,28 +1,41 @@
 //! What a report means for whoever wants to send writes or reads to the member's server.
 //!
-//! Invariant: with a single primary, of two members whose reports are younger than the election timeout at most
-//! one is primary; a report that is older says nothing.
+//! Invariants:
+//! - with a single primary, of two members whose reports are younger than the election timeout at most one is primary;
+//!   a report that is older says nothing;
+//! - nobody is said to take writes that says itself that it refuses them.
 
 use crate::lag::{is_within, LagMax};
 use quorate_live::port::Report;
 
+/// It takes part in what the group does, with a server or without one.
+fn is_in_step(report: &Report) -> bool {
+    let own = &report.own;
+    own.primary && !own.failed && !own.isolated
+}
+
 /// Its server answers clients, and is in step with the group.
 pub fn serves(report: &Report) -> bool {
-    let own = &report.own;
-    let ready = own.server.as_ref().is_some_and(|server| server.ready);
-    ready && own.primary && !own.failed && !own.isolated
+    let ready = report.own.server.as_ref().is_some_and(|server| server.ready);
+    ready && is_in_step(report)
+}
+
+/// It serves, and does not refuse writes, as far as it says so: one of an older release says nothing of it.
+fn may_write(report: &Report) -> bool {
+    let refuses = report.own.server.as_ref().is_some_and(|server| server.writes == Some(false));
+    serves(report) && !refuses
 }
 
 /// It leads, and takes writes. Where every server takes writes, this is the one whose commits are quickest.
 pub fn is_primary(report: &Report) -> bool {
-    serves(report) && report.own.leads
+    may_write(report) && report.own.leads
 }
 
 /// It takes writes.
 pub fn takes_writes(report: &Report) -> bool {
     match report.rules.primary_mode.as_str() {
         "single" => is_primary(report),
-        _ => serves(report),
+        _ => may_write(report),
     }
 }
 
@@ -31,23 +44,24 @@ pub fn is_replica(report: &Report, lag_max: Option<LagMax>) -> bool {
     serves(report) && !report.own.leads && is_within(report, lag_max)
 }
 
-/// `primary`, `replica`, `logger`, or `none` if it is neither.
+/// `primary`, `replica`, `logger`, or `none` if it is none of these now.
 pub fn role(report: &Report) -> &'static str {
     match () {
         () if is_primary(report) => "primary",
         () if is_replica(report, None) => "replica",
-        () if report.own.server.is_none() => "logger",
+        () if report.own.server.is_none() && is_in_step(report) => "logger",
         () => "none",
     }
 }
 
-/// In the words of the server, if it is in step with the group.
+/// In the words of the server, if it is in step with the group, and takes the writes that a leader is to take.
 pub fn state(report: &Report) -> &str {
     let own = &report.own;
     match (&own.server, own.primary) {
         _ if own.failed => "out of service",
         _ if own.isolated => "isolated",
         (_, false) => "no majority",
+        _ if own.leads && serves(report) && !may_write(report) => "takes no writes",
         (Some(server), true) => &server.state,
         (None, true) => "keeps the log",
     }
@@ -88,6 +102,45 @@ pub(crate) mod tests {
         assert_eq!(of(false, "single"), (false, false, true));
         assert_eq!(of(true, "multi"), (true, true, false));
         assert_eq!(of(false, "multi"), (false, true, true));
+    }
+
+    #[test]
+    fn a_leader_that_refuses_writes_is_no_primary_and_can_be_read_from() {
+        for (mode, writes, takes) in [
+            ("single", None, true),
+            ("single", Some(true), true),
+            ("single", Some(false), false),
+            ("multi", Some(true), true),
+            ("multi", Some(false), false),
+        ] {
+            let mut report = report(true, mode);
+            report.own.server.as_mut().unwrap().writes = writes;
+            assert_eq!((is_primary(&report), takes_writes(&report)), (takes, takes), "{mode}");
+            assert!(serves(&report) && !is_replica(&report, None), "{mode} {writes:?}");
+            let told = if takes { ("primary", "Synced") } else { ("none", "takes no writes") };
+            assert_eq!((role(&report), state(&report)), told, "{mode} {writes:?}");
+        }
+        // As its operator made it, where every server takes writes.
+        let mut report = report(false, "multi");
+        report.own.server.as_mut().unwrap().writes = Some(false);
+        assert!(!takes_writes(&report));
+        assert_eq!((role(&report), state(&report)), ("replica", "Synced"));
+    }
+
+    #[test]
+    fn a_logger_is_one_as_long_as_it_takes_part() {
+        let changes: [(fn(&mut Report), _); 4] = [
+            (|_| {}, ("logger", "keeps the log")),
+            (|report| report.own.primary = false, ("none", "no majority")),
+            (|report| report.own.failed = true, ("none", "out of service")),
+            (|report| report.own.isolated = true, ("none", "isolated")),
+        ];
+        for (change, told) in changes {
+            let mut report = report(false, "single");
+            report.own.server = None;
+            change(&mut report);
+            assert_eq!((role(&report), state(&report)), told);
+        }
     }
 
     #[test]

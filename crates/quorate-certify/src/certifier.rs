@@ -14,6 +14,7 @@ use crate::index::{Index, AT_ONCE};
 use crate::members::Members;
 use crate::window::{mix, Class, Item, Window};
 use crate::{flags, is_process_of, Header, Key, Kind, Seqno, WriteSet};
+use std::fmt;
 
 /// Write sets in the window; as far back as Galera certifies.
 pub const WINDOW_DEFAULT: u32 = 16384;
@@ -63,6 +64,24 @@ pub enum Outcome {
     /// The same proposal was sequenced before and got its verdict then. This copy means nothing:
     /// it must not roll back the transaction, nor wake a session.
     Duplicate,
+}
+
+/// Why, after "failed certification: ".
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Ok => f.write_str("it passed"),
+            Outcome::Conflict { with } => {
+                write!(f, "it changes what seqno {with} changed, and had not seen that")
+            }
+            Outcome::TooOld => {
+                f.write_str("what it had seen is older than the certification window")
+            }
+            Outcome::Orphan => f.write_str("its transaction had ended before"),
+            Outcome::NotPrimary => f.write_str("its node was not the primary"),
+            Outcome::Duplicate => f.write_str("it has had its verdict before"),
+        }
+    }
 }
 
 /// The state after some prefix of the log. Feed it every later item, in order.

@@ -35,7 +35,7 @@ pub enum OrderError {
          nodes have in their logs is as it was"
     )]
     Forced { node: String, reason: String },
-    #[error("the log of this node has failed: {0}")]
+    #[error("{0}")]
     LogFailed(String),
     #[error("this member is closed")]
     Closed,
@@ -70,7 +70,7 @@ pub enum StartError {
         "the log in {dir} ends at {last}, but this node has a snapshot of {snapshot}, which it took \
          when it had these entries on disk: they are lost, or the directory was put together from \
          two backups. The node acknowledged them, so it must not vote with this log; the other \
-         members hold them. Move the directory away and start the node again: it rejoins as a new \
+         members hold them. Empty the directory (keep a copy) and start the node again: it rejoins as a new \
          member by state transfer"
     )]
     LogLost { dir: String, last: Index, snapshot: Index },
@@ -78,7 +78,7 @@ pub enum StartError {
         "the log directory {dir} is an older state of itself, or a copy: {reason}. An image of this \
          machine or a backup of the directory was restored, or the disk lost writes. What this node \
          acknowledged since is missing in it, so it must not vote with it; the other members hold \
-         it. Move the directory away and start the node again: it rejoins as a new member, and \
+         it. Empty the directory (keep a copy) and start the node again: it rejoins as a new member, and \
          fetches the state where its database is too old"
     )]
     RolledBack { dir: String, reason: String },

@@ -95,6 +95,8 @@ pub enum Notice {
     /// Lost (false) or regained (true) contact with a quorum.
     Primary(bool),
     Fatal(String),
+    /// What is committed does not get through to the state machine any more: see `quorate_live::Observer::stuck`.
+    Stuck(String),
     Log(LogLevel, String),
 }
 

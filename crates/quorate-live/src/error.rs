@@ -116,7 +116,7 @@ pub enum GroupError {
     Wal(#[from] Arc<WalError>),
     #[error("cannot {action} the snapshot: {reason}")]
     Snapshot { action: &'static str, reason: String },
-    #[error("the log of this node has failed: {0}")]
+    #[error("{0}")]
     LogFailed(String),
     #[error("log index {index} was purged (the log starts after {base})")]
     Purged { index: Index, base: Index },

@@ -58,6 +58,12 @@ impl Feeding {
         self.work(|feeder| Some(feeder.lock()), core, work) == Some(true)
     }
 
+    /// The first index that the layer above still needs; `None`: somebody feeds at this moment, or nobody any more.
+    pub fn needs_from(&self) -> Option<Index> {
+        let mut slot = self.feeder.try_lock()?;
+        Some(slot.as_mut()?.machine.needs_from())
+    }
+
     pub fn end(&self) {
         let ended = self.feeder.lock().take();
         drop(ended);
@@ -98,7 +104,7 @@ impl Feeding {
                 let (node, index) = (&core.hands().node, feeder.feed.position().index);
                 let notices = &core.hands().notices;
                 notices
-                    .fatal(format!("node {node} cannot go on after log index {index}: {reason}"));
+                    .stuck(format!("node {node} cannot go on after log index {index}: {reason}"));
                 return Some(false);
             }
         }

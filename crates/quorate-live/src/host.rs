@@ -27,7 +27,8 @@ pub trait StateMachine: Send {
     /// this member's own restart. Nothing is applied meanwhile: what takes time is left to [`Frozen`].
     fn freeze(&mut self) -> Frozen;
     /// The first log index whose entry may still be read back (`Group::read`): the log is not
-    /// purged from there on, however much there is. Asked together with each snapshot.
+    /// purged from there on, however much there is. Asked together with each snapshot, and now and then while the log
+    /// has no room.
     fn needs_from(&mut self) -> Index {
         Index::MAX
     }
@@ -73,8 +74,10 @@ pub struct KeptLog {
 pub struct ServerReport {
     /// In the words of `wsrep_local_state_comment`.
     pub state: String,
-    /// It takes reads and writes.
+    /// It takes reads, and writes as far as `writes` says so.
     pub ready: bool,
+    /// It takes writes of its clients. Of a release that says so.
+    pub writes: Option<bool>,
     /// Last applied, and the last that is committed in the group as far as this node knows; -1: none.
     pub seqno: i64,
     pub committed: i64,
@@ -172,5 +175,11 @@ pub trait Observer: Send + Sync {
     fn primary(&self, primary: bool);
     /// The log failed for good: this member has stepped down and acknowledges nothing any more.
     fn fatal(&self, message: String);
+    /// Nothing that is committed is applied here any more: the own log cannot be read back, or has what this release
+    /// cannot read. In the log this member still takes part, which keeps the others' commits on one disk more; but it
+    /// is of no use to clients, sees no view, and must not lead for long. So the host is to take leave, if it can.
+    fn stuck(&self, message: String) {
+        self.fatal(message);
+    }
     fn log(&self, level: LogLevel, message: String);
 }

@@ -75,7 +75,7 @@ pub use net::trust::{
     TransferFiles, ANY_NAME,
 };
 pub use operator::Operator;
-pub use options::{GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
+pub use options::{everywhere, GroupOptions, OpenInfo, LOG_SEGMENTS_MIN};
 pub use private_file::replace as replace_private;
 pub use process::isolate_process;
 pub use query::query_status;

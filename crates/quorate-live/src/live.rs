@@ -108,7 +108,10 @@ impl Live {
     }
 
     pub fn failure(&self) -> GroupError {
-        GroupError::LogFailed(format!("node {} acknowledges nothing any more", self.options.name))
+        GroupError::LogFailed(format!(
+            "node {} takes no part in its group until it is restarted: its error log says why. Nothing acknowledged is lost",
+            self.options.name
+        ))
     }
 
     pub fn has_failed(&self) -> bool {

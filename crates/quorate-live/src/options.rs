@@ -9,6 +9,7 @@ use quorate_consensus::{
 };
 use quorate_group::Options;
 use quorate_wire::NAME_MAX;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,6 +79,15 @@ pub struct GroupOptions {
     pub proposal_bytes_max: usize,
     /// The highest feature level that this member knows (see `quorate_consensus::level`).
     pub level: Level,
+}
+
+/// The port of an address that others are told, on all addresses of its kind. A name can stand for either kind: IPv4.
+pub fn everywhere(advertised: &str) -> String {
+    let (host, port) = advertised.rsplit_once(':').unwrap_or((advertised, ""));
+    match host.starts_with('[') || host.parse::<Ipv6Addr>().is_ok() {
+        true => format!("[::]:{port}"),
+        false => format!("0.0.0.0:{port}"),
+    }
 }
 
 /// Files that a log may have at least ([`GroupOptions::log_max`]): two that the newest snapshots hold, the one
@@ -200,4 +210,22 @@ pub struct OpenInfo {
     pub fresh: bool,
     /// True if this opening made the group.
     pub founded: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_listens_on_the_kind_of_address_that_it_tells_the_others() {
+        for (address, listen) in [
+            ("10.0.0.3:4567", "0.0.0.0:4567"),
+            ("log1.lan:4000", "0.0.0.0:4000"),
+            ("[2001:db8::3]:4567", "[::]:4567"),
+            ("[fe80::1%eth0]:4567", "[::]:4567"),
+            ("2001:db8::3:4567", "[::]:4567"),
+        ] {
+            assert_eq!(everywhere(address), listen, "{address}");
+        }
+    }
 }

@@ -114,6 +114,42 @@ fn roles_and_priorities_change_while_the_group_works() {
     cluster.await_applied(&proposals);
 }
 
+/// Taking leave takes a member out of the configuration. Its options are for a member that is new.
+#[test]
+fn a_member_that_took_leave_comes_back_as_what_operators_had_made_of_it() {
+    let mut cluster = Cluster::started("back", 3);
+    let lead = cluster.leader();
+    let [learner, preferred] = [1, 2].map(|step| (lead + step) % 3);
+    let alter = |at: usize, alteration: Alteration| {
+        let name = &cluster.nodes[at].options.name;
+        cluster.nodes[lead].operator().alter_member(name, &alteration, MINUTE).unwrap();
+    };
+    alter(learner, role(MemberRole::Learner));
+    alter(
+        preferred,
+        Alteration { priority: Some(49), zone: Some("west".into()), ..role(MemberRole::Voter) },
+    );
+    // Logs are cut off below snapshots meanwhile: what was said of both is not in an entry any more.
+    let proposals: Vec<_> = (0..64).map(|_| cluster.nodes[lead].propose_padded(64 << 10)).collect();
+    cluster.await_applied(&proposals);
+    for at in [learner, preferred] {
+        cluster.nodes[at].wait("a purged log", |node| node.status().first_index > 10);
+        cluster.nodes[at].group().leave(MINUTE).unwrap();
+        cluster.nodes[at].kill();
+        let id = cluster.nodes[at].id();
+        assert!(!cluster.nodes[lead].status().config.members.contains_key(&id));
+        cluster.nodes[at].start().unwrap();
+        cluster.nodes[at].joined();
+    }
+    let config = cluster.nodes[lead].status().config;
+    let is = |at: usize| {
+        let info = &config.members[&cluster.nodes[at].id()];
+        (info.role, info.priority, info.zone.as_str())
+    };
+    assert_eq!(is(learner), (MemberRole::Learner, 50, ""));
+    assert_eq!(is(preferred), (MemberRole::Voter, 49, "west"));
+}
+
 /// It carries the order out, and is no leader any more when that is done.
 #[test]
 fn a_leader_is_told_that_it_has_no_vote_any_more() {

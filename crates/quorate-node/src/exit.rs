@@ -6,19 +6,25 @@
 //! ```
 //!
 //! The group is looked for all the time, and a node that finds it before the exit action goes on as
-//! if nothing had been: contact does not come back between the decision and the act. After `read-only` it still does; `offline` and `abort` end that, and with it
-//! the node's vote: they are for those who would rather have no answer than an old one.
-//! Nothing is lost by any of them: what was acknowledged is on a majority's disks.
+//! if nothing had been. After `read-only` it still does; `offline` and `abort` end that, and the node's
+//! vote is missed: they are for those who would rather have no answer than an old one. Nothing is lost by
+//! any of them: what was acknowledged is on a majority's disks.
+//!
+//! Invariants: contact does not come back between a decision and the act. The settings that hold when a
+//! step is due decide, not those of when contact was lost.
 //!
 //! Locks: contact's, under it those of `primary`.
 
 use crate::blocking::{self, Condvar, Mutex, MutexGuard};
 use crate::local::Local;
 use crate::primary::Primary;
-use crate::settings::{ExitAction, ExitPlan};
+use crate::settings::ExitAction;
 use crate::withdraw::{Helpers, Withdrawal};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Clocks end.
+const WAIT_MAX: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub struct Exit {
     local: Arc<Local>,
@@ -35,7 +41,7 @@ impl Exit {
         helpers: Arc<Helpers>,
         primary: Arc<Primary>,
     ) -> Self {
-        Self { local, withdrawal, helpers, primary, contact: Contact::default() }
+        Self { local, withdrawal, helpers, primary, contact: Contact::new() }
     }
 
     /// Contact with a majority was lost, or is back.
@@ -43,16 +49,16 @@ impl Exit {
         if primary {
             self.contact.regained();
             self.primary.set_cut_off(false);
-            return;
+        } else {
+            self.contact.lost();
+            self.watch();
         }
-        let plan = self.local.settings(|settings| settings.exit);
-        let (Some(loss), Some(plan)) = (self.contact.lost(), plan) else { return };
-        let exit = self.clone();
-        if let Err(e) = self.helpers.spawn("exit", move || exit.await_majority(loss, plan)) {
-            self.local.warn(&format!(
-                "No thread for quorate.exit_action ({e}): this node just waits for a majority"
-            ));
-        }
+    }
+
+    /// Options were set: they count for a loss that lasts, too.
+    pub fn settings_changed(self: &Arc<Self>) {
+        self.contact.look_again();
+        self.watch();
     }
 
     /// A connection begins or ends: nobody waits for contact any more.
@@ -60,20 +66,53 @@ impl Exit {
         self.contact.regained();
     }
 
-    fn await_majority(&self, loss: u64, plan: ExitPlan) {
-        let Some(lost) = self.contact.still_lost_after(plan.timeout, loss) else { return };
-        // With contact held: who hears that it is back, undoes this after it.
-        self.primary.set_cut_off(true);
-        drop(lost);
-        self.local.warn(&format!(
-            "No majority for quorate.unreachable_majority_timeout: this node is read_only, and looks \
-             for its group {} times more, {:?} apart, before it does as quorate.exit_action says",
-            plan.tries, plan.interval
-        ));
-        match self.contact.lost_through(&plan, loss) {
-            // With contact held here, too: nothing comes between the last look and the act.
-            Some(_lost) => self.leave_for(plan.action),
-            None => self.local.info("A majority is back"),
+    /// Has somebody wait with a loss, unless somebody does, or nothing is to be done.
+    fn watch(self: &Arc<Self>) {
+        if self.local.settings(|settings| settings.exit).is_none() {
+            return;
+        }
+        let Some(loss) = self.contact.begin_watch() else { return };
+        let exit = self.clone();
+        if let Err(e) = self.helpers.spawn("exit", move || exit.await_majority(loss)) {
+            self.local.warn(&format!(
+                "No thread for quorate.exit_action ({e}): this node just waits for a majority"
+            ));
+        }
+    }
+
+    fn await_majority(&self, loss: u64) {
+        let mut cut_off = false;
+        // What is set after this is noticed by who waits.
+        while let Some((since, settings)) = self.contact.look(loss) {
+            let Some(plan) = self.local.settings(|settings| settings.exit) else {
+                let Some(_lost) = self.contact.end_watch(loss, settings) else { continue };
+                if cut_off {
+                    self.primary.set_cut_off(false);
+                    self.local.info("quorate.unreachable_majority_timeout=0: this node just waits for a majority");
+                }
+                return;
+            };
+            let tries = if cut_off { plan.tries } else { 0 };
+            let after = plan.timeout.saturating_add(plan.interval.saturating_mul(tries));
+            match self.contact.wait(since + after.min(WAIT_MAX), loss, settings) {
+                Wait::Changed => {}
+                // With contact held: who hears that it is back, undoes this after it.
+                Wait::Lost(lost) if !cut_off => {
+                    self.primary.set_cut_off(true);
+                    drop(lost);
+                    cut_off = true;
+                    self.local.warn(&format!(
+                        "No majority for quorate.unreachable_majority_timeout: this node is read_only, and looks for its \
+                         group {} times more, {:?} apart, before it does as quorate.exit_action says",
+                        plan.tries, plan.interval
+                    ));
+                }
+                // Here, too: nothing comes between the last look and the act.
+                Wait::Lost(_lost) => return self.leave_for(plan.action),
+            }
+        }
+        if cut_off {
+            self.local.info("A majority is back");
         }
     }
 
@@ -103,46 +142,89 @@ impl Exit {
 }
 
 /// Whether there is contact with a majority.
-#[derive(Default)]
 struct Contact {
-    /// Counts losses and returns; odd while it is lost.
-    count: Mutex<u64>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+struct State {
+    /// Counts losses and returns; odd while it is lost.
+    count: u64,
+    /// The last loss.
+    since: Instant,
+    /// Somebody waits with the last loss, or has done what was to be done.
+    watched: bool,
+    /// Counts changes of the settings.
+    settings: u64,
+}
+
+enum Wait<'a> {
+    /// It is still lost, and does not come back while this is held.
+    Lost(MutexGuard<'a, State>),
+    /// It is back, or other settings hold.
+    Changed,
+}
+
 impl Contact {
-    /// The number of this loss, if it is a new one.
-    fn lost(&self) -> Option<u64> {
-        let mut count = self.count.lock();
-        let new = *count % 2 == 0;
-        *count += u64::from(new);
-        new.then_some(*count)
+    fn new() -> Self {
+        let state = State { count: 0, since: blocking::now(), watched: false, settings: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::default() }
+    }
+
+    fn lost(&self) {
+        let mut state = self.state.lock();
+        if state.count % 2 == 0 {
+            state.count += 1;
+            state.since = blocking::now();
+            state.watched = false;
+        }
     }
 
     fn regained(&self) {
-        let mut count = self.count.lock();
-        *count += *count % 2;
+        let mut state = self.state.lock();
+        state.count += state.count % 2;
         self.changed.notify_all();
     }
 
-    /// As [`Self::still_lost_after`] all tries.
-    fn lost_through(&self, plan: &ExitPlan, loss: u64) -> Option<MutexGuard<'_, u64>> {
-        for _ in 0..plan.tries {
-            drop(self.still_lost_after(plan.interval, loss)?);
-        }
-        self.still_lost_after(Duration::ZERO, loss)
+    fn look_again(&self) {
+        self.state.lock().settings += 1;
+        self.changed.notify_all();
     }
 
-    /// Waits; `None` if contact came back. It does not while what is returned is held.
-    fn still_lost_after(&self, wait: Duration, loss: u64) -> Option<MutexGuard<'_, u64>> {
-        let deadline = blocking::now() + wait;
-        let mut count = self.count.lock();
-        while *count == loss {
-            if self.changed.wait_until(&mut count, deadline).timed_out() {
-                break;
-            }
+    /// The number of the loss that the caller is to wait with.
+    fn begin_watch(&self) -> Option<u64> {
+        let mut state = self.state.lock();
+        let new = state.count % 2 == 1 && !std::mem::replace(&mut state.watched, true);
+        new.then_some(state.count)
+    }
+
+    /// Unless other settings hold by now, or it is back.
+    fn end_watch(&self, loss: u64, settings: u64) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.state.lock();
+        if (state.count, state.settings) != (loss, settings) {
+            return None;
         }
-        (*count == loss).then_some(count)
+        state.watched = false;
+        Some(state)
+    }
+
+    /// Since when it is lost, and which settings hold; `None`: it is back.
+    fn look(&self, loss: u64) -> Option<(Instant, u64)> {
+        let state = self.state.lock();
+        (state.count == loss).then_some((state.since, state.settings))
+    }
+
+    fn wait(&self, until: Instant, loss: u64, settings: u64) -> Wait<'_> {
+        let mut state = self.state.lock();
+        loop {
+            if (state.count, state.settings) != (loss, settings) {
+                return Wait::Changed;
+            }
+            if blocking::now() >= until {
+                return Wait::Lost(state);
+            }
+            self.changed.wait_until(&mut state, until);
+        }
     }
 }
 
@@ -151,7 +233,7 @@ mod tests {
     use super::*;
     use crate::host::Deaf;
     use crate::records::Records;
-    use crate::settings::Settings;
+    use crate::settings::{ExitPlan, Settings};
     use std::sync::Weak;
 
     fn exit_of(local: Local) -> Exit {
@@ -165,23 +247,31 @@ mod tests {
 
     #[test]
     fn a_loss_ends_when_contact_returns() {
-        let contact = Contact::default();
-        let loss = contact.lost().unwrap();
-        assert_eq!(contact.lost(), None);
-        assert!(contact.still_lost_after(Duration::ZERO, loss).is_some());
+        let contact = Contact::new();
+        assert_eq!(contact.begin_watch(), None);
+        contact.lost();
+        let loss = contact.begin_watch().unwrap();
+        assert_eq!(contact.begin_watch(), None, "one waits");
+        let (since, settings) = contact.look(loss).unwrap();
+        assert!(matches!(contact.wait(since, loss, settings), Wait::Lost(_)));
+        contact.look_again();
+        assert!(matches!(contact.wait(since, loss, settings), Wait::Changed));
         contact.regained();
         contact.regained();
-        assert!(contact.still_lost_after(Duration::from_secs(60), loss).is_none());
-        assert_ne!(contact.lost(), Some(loss));
+        assert!(contact.look(loss).is_none());
+        contact.lost();
+        assert_ne!(contact.begin_watch(), Some(loss));
     }
 
-    #[test]
-    fn contact_does_not_come_back_while_a_node_acts_on_its_loss() {
-        let done = Arc::new(Mutex::new(Vec::new()));
+    /// What a host is told to do, and whether contact could come back meanwhile.
+    type Done = Arc<Mutex<Vec<(&'static str, bool)>>>;
+
+    fn told(plan: Option<ExitPlan>) -> (Arc<Exit>, Done) {
+        let done = Done::default();
         let exit = Arc::new_cyclic(|exit: &Weak<Exit>| {
             let (exit, done) = (exit.clone(), done.clone());
             let does = Arc::new(move |what| {
-                let contact_may_return = exit.upgrade().unwrap().contact.count.try_lock().is_some();
+                let contact_may_return = exit.upgrade().unwrap().contact.state.try_lock().is_some();
                 done.lock().push((what, contact_may_return));
             });
             let also = does.clone();
@@ -192,18 +282,57 @@ mod tests {
                 shut_down: Some(Box::new(move || also("ends"))),
             };
             let config = Local::for_tests().config;
-            exit_of(Local::new(Box::new(host), config, Settings::default()))
+            let settings = Settings { exit: plan, ..Settings::default() };
+            exit_of(Local::new(Box::new(host), config, settings))
         });
-        let plan = ExitPlan {
-            timeout: Duration::ZERO,
-            tries: 0,
-            interval: Duration::ZERO,
-            action: ExitAction::Abort,
-        };
-        let loss = exit.contact.lost().unwrap();
-        exit.await_majority(loss, plan);
+        (exit, done)
+    }
+
+    fn at_once(action: ExitAction) -> Option<ExitPlan> {
+        let (timeout, interval) = (Duration::ZERO, Duration::ZERO);
+        Some(ExitPlan { timeout, tries: 0, interval, action })
+    }
+
+    #[test]
+    fn contact_does_not_come_back_while_a_node_acts_on_its_loss() {
+        let (exit, done) = told(at_once(ExitAction::Abort));
+        exit.contact.lost();
+        let loss = exit.contact.begin_watch().unwrap();
+        exit.await_majority(loss);
         exit.contact_changed(true);
-        exit.await_majority(loss, plan);
+        exit.await_majority(loss);
         assert_eq!(*done.lock(), [("stops writes", false), ("ends", false), ("writes", true)]);
+    }
+
+    /// An operator who wants to keep the survivor of an outage says so during the outage.
+    #[test]
+    fn what_is_set_during_a_loss_counts_for_it() {
+        let (exit, done) = told(None);
+        let set = |exit_plan| {
+            exit.local.configure(Settings { exit: exit_plan, ..Settings::default() });
+            exit.settings_changed();
+        };
+        exit.contact_changed(false);
+        set(Some(ExitPlan {
+            timeout: Duration::from_secs(60),
+            ..at_once(ExitAction::Abort).unwrap()
+        }));
+        set(Some(ExitPlan {
+            tries: 1,
+            interval: Duration::from_secs(60),
+            ..at_once(ExitAction::Abort).unwrap()
+        }));
+        let at_most = blocking::now() + Duration::from_secs(20);
+        while done.lock().is_empty() && blocking::now() < at_most {
+            std::thread::yield_now();
+        }
+        set(at_once(ExitAction::ReadOnly));
+        exit.helpers.join();
+        assert_eq!(
+            *done.lock(),
+            [("stops writes", false)],
+            "it neither ended nor waited for the minute"
+        );
+        assert_eq!(exit.contact.begin_watch(), None, "what was to be done is done");
     }
 }

@@ -10,11 +10,12 @@
 use crate::host::GtidDomain;
 use crate::local::Local;
 use crate::start::grastate::Grastate;
+use crate::start::UnusableNote;
 
 /// Before the server takes in anything of the group. `founding`: it is told to begin a cluster.
-pub fn settle(local: &Local, founding: bool) {
-    let Some(server) = local.host.gtid_domain() else { return };
-    let id = choose(server, Grastate::read(&local.config.data_dir).as_ref(), founding);
+pub fn settle(local: &Local, founding: bool) -> Result<(), UnusableNote> {
+    let Some(server) = local.host.gtid_domain() else { return Ok(()) };
+    let id = choose(server, Grastate::read(&local.config.data_dir)?.as_ref(), founding);
     let name = local.config.words.gtid_domain;
     if server.configured != 0 && server.configured != id {
         local.warn(&format!(
@@ -26,7 +27,7 @@ pub fn settle(local: &Local, founding: bool) {
         ));
     }
     if (GtidDomain { configured: id, used: id }) == server {
-        return;
+        return Ok(());
     }
     local.host.set_gtid_domain(id);
     match local.host.gtid_domain() {
@@ -37,6 +38,7 @@ pub fn settle(local: &Local, founding: bool) {
              tell the developers which version of the server this is"
         )),
     }
+    Ok(())
 }
 
 /// What the last clean stop noted is the newest. After a crash the position that the server was started

@@ -17,7 +17,8 @@
 use crate::blocking::{self, Mutex};
 use crate::local::Local;
 use crate::withdraw::Helpers;
-use quorate_consensus::{Primaries, Rules, Term};
+use quorate_consensus::{MemberId, Primaries, Rules, Term};
+use quorate_live::ViewMember;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,14 +232,16 @@ impl Primary {
     pub fn say_not_primary(&self) {
         let leader = self.local.link().and_then(|link| {
             let status = link.group.status();
-            let info = status.config.members.get(&status.leader?)?.clone();
-            Some((info, status.is_leader))
+            let leader = status.leader?;
+            let name = status.config.members.get(&leader)?.name.clone();
+            Some((name, clients_address(&link.group.reachable(), leader), status.is_leader))
         });
         let where_to = match leader {
-            Some((_, true)) => {
+            Some((_, _, true)) => {
                 "it applies its backlog first (primary_failover=wait): try again".into()
             }
-            Some((info, false)) => format!("the primary is {} ({})", info.name, info.addr),
+            Some((name, Some(address), false)) => format!("the primary is {name} ({address})"),
+            Some((name, None, false)) => format!("the primary is {name}"),
             None => "a primary is being elected: try again".into(),
         };
         self.local.host.refuse(&format!(
@@ -246,6 +249,12 @@ impl Primary {
             self.local.config.name
         ));
     }
+}
+
+/// Where clients find a member, if its server has said so.
+fn clients_address(reachable: &[ViewMember], id: MemberId) -> Option<String> {
+    let member = reachable.iter().find(|member| member.id == id)?;
+    Some(member.incoming.clone()).filter(|incoming| !matches!(incoming.as_str(), "" | "AUTO"))
 }
 
 impl Seen {

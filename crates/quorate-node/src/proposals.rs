@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::local::Local;
 use bytes::Bytes;
 use quorate_certify::{flags, Header, Kind, WriteSetBuilder};
+use quorate_live::GroupError;
 use std::sync::Arc;
 
 pub struct Proposals {
@@ -73,13 +74,11 @@ impl Proposals {
     }
 
     /// Something small that is no transaction, and whose fate nobody waits for.
-    pub fn message(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), String> {
+    pub fn message(&self, link: &Link, kind: Kind, payload: &[u8]) -> Result<(), GroupError> {
         let mut builder = WriteSetBuilder::new();
         builder.append_data(payload);
         let header = self.header(link, kind, 0, u64::MAX, u64::MAX);
-        link.group
-            .propose(header.serial, builder.finish(&header))
-            .map_err(|e| format!("a message could not be sent to the group: {e}"))
+        link.group.propose(header.serial, builder.finish(&header))
     }
 
     /// A fragment passed that its session had given up: its transaction ends on the others, too.

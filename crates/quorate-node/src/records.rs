@@ -5,7 +5,7 @@ use crate::local::{Local, LocalState};
 use crate::start::failed::{FailedNotes, Past};
 use crate::start::grastate::{Grastate, NAME};
 use crate::start::isolated::{IsolatedNotes, Stream};
-use crate::start::{refused, Position};
+use crate::start::{refused, Position, UnusableNote};
 use quorate_certify::votes::Ballot;
 use quorate_live::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,8 @@ impl Records {
         if seqno < 0 || seqno < link.progress.seqno() {
             return;
         }
-        let safe = Grastate::read(&self.local.config.data_dir).is_some_and(|g| g.safe_to_bootstrap);
+        let saved = Grastate::read(&self.local.config.data_dir);
+        let safe = matches!(saved, Ok(Some(saved)) if saved.safe_to_bootstrap);
         self.replace(link, seqno, safe);
     }
 
@@ -145,7 +146,7 @@ impl Records {
         &self,
         history: u128,
         position: Option<i64>,
-    ) -> BTreeMap<i64, BTreeSet<Stream>> {
+    ) -> Result<BTreeMap<i64, BTreeSet<Stream>>, UnusableNote> {
         self.isolated.open(history, position)
     }
 
@@ -197,8 +198,9 @@ impl Records {
     }
 
     /// Reads what is known of errors on this data, which stands at `position`.
-    pub fn open_errors(&self, history: u128, position: i64) {
-        self.errors_noted(self.errors.open(history, position));
+    pub fn open_errors(&self, history: u128, position: i64) -> Result<(), UnusableNote> {
+        self.errors_noted(self.errors.open(history, position)?);
+        Ok(())
     }
 
     /// This data was replaced by a state of this position: what went before does not count.

@@ -28,7 +28,7 @@ use quorate_certify::{
     flags, votes::Answer, Kind, Limits, Outcome, Places, Rules, Sequenced, Sequencing, Verdict,
     VoteMessage, WriteSet,
 };
-use quorate_consensus::level::VOTES_BY_MAJORITY;
+use quorate_consensus::{level::VOTES_BY_MAJORITY, MemberId};
 use quorate_live::{Committed, Frozen, KeptLog, Rehearsal, StateMachine, View};
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,8 +243,10 @@ impl Sequencer {
         if self.parts.local.counters.log_conflicts() {
             let h = write_set.header();
             self.parts.local.info(&format!(
-                "seqno {seqno} failed certification: {outcome:?} (transaction {} of {:032x}, last seen {})",
-                h.trx_id, h.origin, h.last_seen
+                "seqno {seqno} failed certification: {outcome} (transaction {} of process {}, last seen {})",
+                h.trx_id,
+                MemberId(h.origin),
+                h.last_seen
             ));
         }
     }

@@ -277,7 +277,7 @@ fn outcome(
         Start::Fetch { snapshot } => Outcome::Fetches { after: snapshot },
         Start::Refuse(sentence) => {
             assert!(sentence.contains("Nothing was changed"), "{sentence}");
-            let remedy = ["move ", "remove "].iter().any(|word| sentence.contains(word));
+            let remedy = ["empty ", "remove "].iter().any(|word| sentence.contains(word));
             assert!(remedy && sentence.contains("the log's directory"), "{sentence}");
             Outcome::Refuses
         }

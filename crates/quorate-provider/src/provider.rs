@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Provider {
     pub node: Arc<Node>,
     pub options: Mutex<Options>,
-    pub answers: Mutex<Answers>,
+    pub answers: Arc<Mutex<Answers>>,
     encryption: Mutex<ServerEncryption>,
     controls: RwLock<Option<Arc<Group>>>,
 }
@@ -43,7 +43,7 @@ impl Provider {
         Self {
             node,
             options: Mutex::new(options),
-            answers: Mutex::new(Answers::default()),
+            answers: Arc::default(),
             encryption: Mutex::new(ServerEncryption { on: encrypts, keys: Vec::new() }),
             controls: RwLock::new(None),
         }

@@ -93,7 +93,10 @@ fn harmed(name: &str, disk: SimDisk, entries: &[Entry], harm: impl FnOnce(&mut V
         Err(error) => {
             let refusal = matches!(error, WalError::Damaged { .. } | WalError::Missing { .. });
             assert!(refusal && error.to_string().contains(&format!("/sim/{name}")), "{error}");
-            assert!(error.to_string().contains("Move the directory /sim away"), "{error}");
+            assert!(
+                error.to_string().contains("Empty the directory /sim (keep a copy)"),
+                "{error}"
+            );
             true
         }
     }
@@ -171,7 +174,7 @@ fn a_lost_end_that_the_term_file_knows_of_is_refused() {
         }
         let Err(error) = reopen(disk) else { panic!("seed {seed}: an acknowledged entry is gone") };
         assert!(matches!(error, WalError::Damaged { .. }), "{error}");
-        assert!(error.to_string().contains("Move the directory /sim away"), "{error}");
+        assert!(error.to_string().contains("Empty the directory /sim (keep a copy)"), "{error}");
     }
 }
 

@@ -41,23 +41,23 @@ pub enum WalError {
     // Damaged data.
     #[error(
         "{file} is damaged at byte {offset}: {what}. Entries that this node acknowledged may be \
-         lost here; the other members hold them. Move the directory {dir} away and start the node \
-         again: it rejoins as a new member by state transfer",
+         lost here; the other members hold them. Empty the directory {dir} (keep a copy) and start the \
+         node again: it rejoins as a new member by state transfer",
         file = file.display(), dir = parent(file).display()
     )]
     Damaged { file: PathBuf, offset: u64, what: String },
     #[error(
         "{file} is missing: the log goes on after it, or says that it must be there. Entries that \
          this node acknowledged may be lost; the other members hold them. Put the file back, or \
-         move the directory {dir} away and start the node again: it rejoins as a new member by \
-         state transfer",
+         empty the directory {dir} (keep a copy) and start the node again: it rejoins as a new \
+         member by state transfer",
         file = file.display(), dir = parent(file).display()
     )]
     Missing { file: PathBuf },
 
     #[error(
         "{file} is no intact snapshot: {what}. An older one serves as well if the log reaches back \
-         to it; else move the directory away and start the node again: it rejoins by state transfer",
+         to it; else empty the directory (keep a copy) and start the node again: it rejoins by state transfer",
         file = file.display()
     )]
     SnapshotDamaged { file: PathBuf, what: String },
@@ -93,8 +93,8 @@ pub enum WalError {
         "{file} is encrypted or sealed with the key {key}, which is not among those that this node was given \
          ({known}). Nothing was changed, the data is not affected: put the key's line back into the file \
          that quorate.encrypt_key_file (of a logger: --encrypt-key-file) names, behind the first one. If the \
-         key is lost, so is what it encrypts; the other members hold it: move the directory {dir} \
-         away and start the node again: it rejoins as a new member by state transfer",
+         key is lost, so is what it encrypts; the other members hold it: empty the directory {dir} \
+         (keep a copy) and start the node again: it rejoins as a new member by state transfer",
         file = file.display(), dir = parent(file).display()
     )]
     NoKey { file: PathBuf, key: String, known: String },
@@ -102,8 +102,8 @@ pub enum WalError {
         "{file} is in the clear, and quorate.encrypt=only (of a logger: --encrypt-only) takes no such file: somebody \
          without a key may have put it there. Nothing was changed, the data is not affected. If this node's log \
          was in the clear before, start the node with quorate.encrypt=yes (a logger without --encrypt-only) until its \
-         error log counts no such files at a start. Or move the directory {dir} away and start the node again: it \
-         rejoins as a new member by state transfer",
+         error log counts no such files at a start. Or empty the directory {dir} (keep a copy) and start the node again: \
+         it rejoins as a new member by state transfer",
         file = file.display(), dir = parent(file).display()
     )]
     Plain { file: PathBuf },

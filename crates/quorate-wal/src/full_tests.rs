@@ -5,7 +5,7 @@ use crate::disk::sim::{Crash, Faults, SimDisk};
 use crate::options::{Room, WalOptions};
 use crate::recycler;
 use crate::shared::Shared;
-use crate::writer::Next;
+use crate::writer::{Next, Writer};
 use bytes::Bytes;
 use quorate_consensus::{Entry, EntryKind, HardState, MemberId};
 use std::ops::Range;
@@ -147,5 +147,71 @@ fn a_write_that_finds_no_room_is_written_whole_later() {
         let (shared, writer, _) = Shared::open(disk, options, false).unwrap();
         let found = Life { shared, writer }.read_all();
         assert!(found == entries, "seed {seed}");
+    }
+}
+
+/// Entries of segments of 16 KiB until there is no room; returns the last one's index.
+fn append_until_full(shared: &Shared, writer: &mut Writer) -> u64 {
+    let mut index = 0;
+    while writer.next() != Next::Full {
+        index += 1;
+        let entry = Entry::new(index, 1, EntryKind::Data, Bytes::from(vec![7; 3000]));
+        shared.state().append(&[entry]).unwrap();
+        writer.write_batch().unwrap();
+    }
+    index
+}
+
+/// What a try without room has begun is gone before the next: that one would find even less.
+#[test]
+fn tries_without_room_leave_no_file_behind() {
+    for encryption in [Encryption::Off, Encryption::On] {
+        let disk = SimDisk::new(1);
+        let options = WalOptions { reserve_segments: 0, ..History::new(1, encryption).options };
+        let segment_bytes = options.segment_bytes;
+        let (shared, mut writer, _) = Shared::open(Arc::new(disk.clone()), options, true).unwrap();
+        let used: u64 = disk.files().iter().map(|(_, bytes)| bytes).sum();
+        // Enough for another file, but not for its header.
+        let capacity = Some(used + segment_bytes);
+        disk.inject(Faults { capacity, copies_on_write: true, ..Faults::default() });
+        let index = append_until_full(&shared, &mut writer);
+        for _ in 0..3 {
+            let left = disk.files().iter().map(|(_, bytes)| bytes).sum::<u64>();
+            assert_eq!(left, used, "{:?}", disk.files());
+            assert_eq!(writer.step().expect("only full"), None);
+        }
+        disk.inject(Faults::default());
+        writer.write_batch().unwrap();
+        assert_eq!(shared.state().persisted.index, index);
+    }
+}
+
+/// A spare that has got its segment's name, but not durably, is not looked for under the old one; and whichever
+/// name a power cut leaves it, the log is whole.
+#[test]
+fn a_directory_without_room_blocks_the_log_until_there_is_room() {
+    for (seed, encryption) in histories().take(100) {
+        let disk = SimDisk::new(seed);
+        let options = History::new(seed, encryption).options;
+        let (shared, mut writer, _) =
+            Shared::open(Arc::new(disk.clone()), options.clone(), true).unwrap();
+        while let Some(job) = shared.supply.try_job() {
+            recycler::carry_out(&shared, job).unwrap();
+        }
+        disk.inject(Faults { directory_full: true, ..Faults::default() });
+        let index = append_until_full(&shared, &mut writer);
+        for _ in 0..5 {
+            assert_eq!(writer.step().expect("only full"), None);
+            assert_eq!(shared.supply.room(), Room::Blocked);
+        }
+        if seed % 3 > 0 {
+            disk.inject(Faults::default());
+            writer.write_batch().unwrap();
+            assert_eq!(shared.state().persisted.index, index);
+        }
+        let persisted = shared.state().persisted.index;
+        let disk = Arc::new(disk.crash(Crash::Power));
+        let (_, _, found) = Shared::open(disk, options, false).unwrap();
+        assert!(found.last.index >= persisted, "seed {seed}: {:?}, {persisted}", found.last);
     }
 }

@@ -2,17 +2,22 @@
 //! accepted makes sense. Not part of the interface.
 
 use crate::codec::Codec;
+use crate::error::WalError;
 use crate::meta::{check_seal, decode_slot, encode_slot, with_checksum};
 use crate::record::{Head, RecordKind};
 use crate::replay::Replay;
-use crate::scan::{behind, walk, Behind, Chain};
+use crate::scan::{behind, walk, Behind, Chain, Walk};
 use crate::seal::{DataKey, DiskKeys, Envelope};
 use crate::segment::{SegmentHeader, HEADER_BYTES};
 use crate::snapshot_file::{self, Unreadable};
+use crate::window::Window;
 use quorate_consensus::{checksum, EntryKind, LogPosition, MemberId};
+use std::path::PathBuf;
 
 const NONCE: u64 = 7;
 const KEY: [u8; 32] = [7; 32];
+/// Some records.
+const WINDOW_BYTES: usize = 256;
 
 /// The bytes as a segment; and as the fields of records that are genuine by their checksums, with
 /// some bytes changed after that.
@@ -82,25 +87,43 @@ pub fn snapshot(input: &[u8]) {
     assert!(matches!(decoded, Err(Unreadable::Damaged(_) | Unreadable::NoKey(_))));
 }
 
-/// What recovery does with a segment.
+/// What recovery does with a segment, however much of it it reads at once.
 fn read(bytes: &[u8], codec: &Codec) {
-    // Sealed records are opened in place.
-    let bytes = &mut bytes.to_vec()[..];
+    let bytes = bytes.to_vec();
+    let whole = read_through(&mut Window::new(&bytes, bytes.len()), codec);
+    assert_eq!(read_through(&mut Window::new(&bytes, WINDOW_BYTES), codec), whole);
+}
+
+/// The end of the log, how far the segment is good, and what is behind.
+fn read_through(
+    window: &mut Window<'_>,
+    codec: &Codec,
+) -> (LogPosition, Result<(Walk, Behind), String>) {
     let mut chain = Chain::default();
     let mut replay = Replay::default();
-    let walked = walk(bytes, codec, &mut chain, |record| replay.apply(record).map(|_| ()));
+    let walked = walk(window, codec, &mut chain, |record| {
+        let (file, offset) = (PathBuf::new(), record.offset);
+        let applied = replay.apply(record).map(|_| ());
+        applied.map_err(|what| WalError::Damaged { file, offset, what })
+    });
     assert!(replay.base.index <= replay.last.index);
     if replay.last.index > replay.base.index {
         assert_eq!(replay.runs.term_at(replay.last.index), Some(replay.last.term));
     }
-    let Ok(walked) = walked else { return };
-    assert!(walked.end == HEADER_BYTES || walked.end <= bytes.len() as u64);
+    let walked = match walked {
+        Ok(walked) => walked,
+        Err(error) => return (replay.last, Err(error.to_string())),
+    };
+    assert!(walked.end == HEADER_BYTES || walked.end <= window.size());
     assert!(walked.synced <= walked.end);
-    match behind(bytes, codec, walked.end, chain.incarnation) {
+    let found = behind(window, codec, walked.end, chain.incarnation);
+    let found = found.expect("memory can be read");
+    match found {
         Behind::Nothing => {}
-        Behind::Torn { end } => assert!(end > walked.end && end <= bytes.len() as u64),
+        Behind::Torn { end } => assert!(end > walked.end && end <= window.size()),
         Behind::Synced { offset } => assert!(offset > walked.end),
     }
+    (replay.last, Ok((walked, found)))
 }
 
 /// Appends the record that twelve bytes describe.

@@ -66,6 +66,7 @@ mod threads;
 mod wal;
 #[cfg(test)]
 mod wal_tests;
+mod window;
 mod writer;
 
 pub use error::{ReadError, WalError};

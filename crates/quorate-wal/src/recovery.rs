@@ -2,7 +2,8 @@
 //!
 //! Segments before the first one named by the meta file, and files under other names than
 //! `log-<sequence>`, are leftovers. What counts must be there without a gap, each file with its
-//! full size and an intact header; records are judged as [`crate::scan`] says.
+//! full size and an intact header; records are judged as [`crate::scan`] says. Memory is taken for a
+//! window of a file ([`crate::window`]), however long the files are.
 
 use crate::disk::Disk;
 use crate::error::{IoContext, WalError};
@@ -13,6 +14,7 @@ use crate::seal::DiskKeys;
 use crate::segment::{file_name, parse_file_name, Segment, HEADER_BYTES};
 use crate::segment_files::is_leftover_name;
 use crate::tail::End;
+use crate::window::{Window, WINDOW_BYTES};
 use quorate_consensus::MemberId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,11 +46,12 @@ pub(crate) fn recover(
     let mut current = 0;
     let torn_bytes = loop {
         let segment = segments.get(current).ok_or_else(|| missing(disk, first + current as u64))?;
-        if log.take(segment)? {
+        let mut window = Window::new(&**segment, WINDOW_BYTES);
+        if log.take(segment, &mut window)? {
             current += 1;
             continue;
         }
-        let torn_bytes = log.judge(segment)?;
+        let torn_bytes = log.judge(segment, &mut window)?;
         for later in &segments[current + 1..] {
             log.must_be_empty(later, segment)?;
         }
@@ -71,24 +74,25 @@ struct Log {
     chain: Chain,
     end: u64,
     unproven: Option<(Arc<Segment>, Range<u64>)>,
-    /// The segment last read.
-    bytes: Vec<u8>,
 }
 
 impl Log {
     /// Adds the good records of the next segment; false if the log ends in it.
-    fn take(&mut self, segment: &Arc<Segment>) -> Result<bool, WalError> {
-        self.load(segment)?;
+    fn take(&mut self, segment: &Arc<Segment>, window: &mut Window<'_>) -> Result<bool, WalError> {
         self.index.apply(Placement::Segment(segment.clone()));
-        let Log { replay, index, chain, bytes, .. } = self;
-        let walk = walk(bytes, &segment.codec, chain, |record| {
+        let Log { replay, index, chain, .. } = self;
+        let walk = walk(window, &segment.codec, chain, |record| {
             let placement =
                 replay.apply(record).map_err(|what| segment.damaged(record.offset, what))?;
             if let Some(placement) = placement {
                 index.apply(placement);
             }
-            Ok::<_, WalError>(())
+            Ok(())
         })?;
+        if walk.sealed {
+            // The rest is nobody's, but is to be readable as well: else the disk is failing.
+            window.at(segment.size(), 0)?;
+        }
         self.end = walk.end;
         if walk.end > HEADER_BYTES {
             self.unproven = Some((segment.clone(), walk.synced..walk.end));
@@ -97,8 +101,8 @@ impl Log {
     }
 
     /// Tells a torn tail (returning its bytes) from damage.
-    fn judge(&self, segment: &Segment) -> Result<u64, WalError> {
-        match behind(&self.bytes, &segment.codec, self.end, self.chain.incarnation) {
+    fn judge(&self, segment: &Segment, window: &mut Window<'_>) -> Result<u64, WalError> {
+        match behind(window, &segment.codec, self.end, self.chain.incarnation)? {
             Behind::Nothing => Ok(0),
             Behind::Torn { end } => Ok(end - self.end),
             Behind::Synced { offset } => Err(segment.damaged(
@@ -109,9 +113,9 @@ impl Log {
     }
 
     /// Records were written to `later` only when `ending` was synced up to its `End`.
-    fn must_be_empty(&mut self, later: &Segment, ending: &Segment) -> Result<(), WalError> {
-        self.load(later)?;
-        match behind(&self.bytes, &later.codec, HEADER_BYTES, self.chain.incarnation) {
+    fn must_be_empty(&self, later: &Segment, ending: &Segment) -> Result<(), WalError> {
+        let mut window = Window::new(later, WINDOW_BYTES);
+        match behind(&mut window, &later.codec, HEADER_BYTES, self.chain.incarnation)? {
             Behind::Nothing => Ok(()),
             _ => Err(ending.damaged(
                 self.end,
@@ -121,11 +125,6 @@ impl Log {
                 ),
             )),
         }
-    }
-
-    fn load(&mut self, segment: &Segment) -> Result<(), WalError> {
-        self.bytes.resize(segment.size() as usize, 0);
-        segment.read(&mut self.bytes, 0)
     }
 }
 

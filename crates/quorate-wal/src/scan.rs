@@ -20,11 +20,13 @@
 //! the tail was never acknowledged is then likely, not known.
 
 use crate::codec::Codec;
-use crate::record::{Head, RecordKind};
+use crate::error::WalError;
+use crate::record::{Head, RecordKind, ALIGN};
 use crate::segment::HEADER_BYTES;
+use crate::window::Window;
 
 /// What the next record must follow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// Of the record before; `None` if that was purged.
     pub(crate) crc: Option<u32>,
@@ -32,7 +34,7 @@ pub(crate) struct Chain {
 }
 
 /// How far a segment is good.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Walk {
     /// Where the first bad record, or the end of the log, stands.
     pub(crate) end: u64,
@@ -52,23 +54,27 @@ pub(crate) struct Record<'a> {
 }
 
 /// Visits the good records of a segment in order. Sealed ones are opened in place.
-pub(crate) fn walk<E>(
-    bytes: &mut [u8],
+pub(crate) fn walk(
+    window: &mut Window<'_>,
     codec: &Codec,
     chain: &mut Chain,
-    mut visit: impl FnMut(&Record<'_>) -> Result<(), E>,
-) -> Result<Walk, E> {
+    mut visit: impl FnMut(&Record<'_>) -> Result<(), WalError>,
+) -> Result<Walk, WalError> {
+    let head_bytes = codec.layout().head_bytes();
     let mut walk = Walk { end: HEADER_BYTES, synced: HEADER_BYTES, sealed: false };
     while !walk.sealed {
-        let Some(rest) = bytes.get_mut(walk.end as usize..) else { break };
+        let rest = window.at(walk.end, head_bytes)?;
         let Some(found) = codec.decode_head(rest, walk.end) else { break };
-        let head = &found.head;
+        let (offset, bytes, head) = (walk.end, found.bytes as u64, &found.head);
         if chain.crc.is_some_and(|crc| crc != head.prev) || head.incarnation < chain.incarnation {
             break;
         }
-        // What cannot be opened is lost here, but `behind` looks at heads alone.
-        let Some((data, _)) = codec.open(&found, rest, walk.end) else { break };
-        let (offset, bytes) = (walk.end, found.bytes as u64);
+        if bytes > window.size() - offset {
+            break;
+        }
+        // What cannot be opened is lost here, but `behind`, in the same window, looks at heads alone.
+        let rest = window.at(offset, found.bytes)?;
+        let Some((data, _)) = codec.open(&found, rest, offset) else { break };
         visit(&Record { offset, bytes, head, data: &rest[data] })?;
         *chain = Chain { crc: Some(found.crc), incarnation: head.incarnation };
         walk.synced = walk.synced.max(head.synced);
@@ -90,24 +96,35 @@ pub(crate) enum Behind {
 }
 
 /// Looks at every place at and behind `bad` for genuine records that are not older than
-/// `incarnation`.
-pub(crate) fn behind(bytes: &[u8], codec: &Codec, bad: u64, incarnation: u32) -> Behind {
-    let mut result = Behind::Nothing;
-    let mut at = bad as usize;
-    while at < bytes.len() {
-        match codec.decode_head(&bytes[at..], at as u64) {
-            Some(found) if found.head.incarnation >= incarnation => {
-                if found.head.synced > bad {
-                    return Behind::Synced { offset: at as u64 };
-                }
-                let end = (at + found.bytes).min(bytes.len());
-                result = Behind::Torn { end: end as u64 };
-                at = end;
+/// `incarnation`. The window is a new one, or that of the [`walk`] which ended at `bad`.
+pub(crate) fn behind(
+    window: &mut Window<'_>,
+    codec: &Codec,
+    bad: u64,
+    incarnation: u32,
+) -> Result<Behind, WalError> {
+    let head_bytes = codec.layout().head_bytes();
+    let (mut result, mut at) = (Behind::Nothing, bad);
+    loop {
+        let rest = window.at(at, head_bytes)?;
+        let Some(last) = rest.len().checked_sub(head_bytes) else { return Ok(result) };
+        let found = (0..=last).step_by(ALIGN).find_map(|skipped| {
+            let offset = at + skipped as u64;
+            let found = codec.decode_head(&rest[skipped..], offset)?;
+            (found.head.incarnation >= incarnation).then_some((offset, found))
+        });
+        match found {
+            Some((offset, found)) if found.head.synced > bad => {
+                return Ok(Behind::Synced { offset });
             }
-            _ => at += 8,
+            Some((offset, found)) => {
+                at = window.size().min(offset + found.bytes as u64);
+                result = Behind::Torn { end: at };
+            }
+            // All the places that a whole head was read of.
+            None => at += (last / ALIGN * ALIGN + ALIGN) as u64,
         }
     }
-    result
 }
 
 #[cfg(test)]

@@ -15,30 +15,50 @@ pub(crate) struct SegmentFiles {
 }
 
 impl SegmentFiles {
-    /// A full-sized file, new or from the stock, gets a new header, and then its name.
+    /// A full-sized file, new or from the stock, gets a new header, and then its name. If this fails, `spare` says
+    /// whether there is still one under that name; of a new file nothing is left but what already is the segment's.
     pub(crate) fn make(
         &self,
         sequence: u64,
         size: u64,
-        spare: Option<String>,
+        spare: &mut Option<String>,
         fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     ) -> Result<Arc<Segment>, WalError> {
-        let name = spare.clone().map_or_else(|| self.new_name(), Ok)?;
-        let path = self.disk.path(&name);
-        let file = match spare {
-            Some(_) => self.disk.open(&name).doing("open", &path)?,
-            None => self.new_file(&name, fill)?,
+        let segment = match spare.as_deref() {
+            Some(name) => {
+                let file = self.disk.open(name).doing("open", &self.disk.path(name))?;
+                self.begin(sequence, size, name, file)?
+            }
+            None => {
+                let name = self.new_name()?;
+                self.new_file(&name, |file| {
+                    fill(&*file).doing("write", &self.disk.path(&name))?;
+                    self.begin(sequence, size, &name, file)
+                })?
+            }
         };
-        let nonce = self.number()?;
-        let member = self.member;
+        *spare = None;
+        self.disk.sync_dir().doing("sync", self.disk.dir())?;
+        Ok(Arc::new(segment))
+    }
+
+    /// The file called `name` gets a header that is on disk, and then the name of its segment.
+    fn begin(
+        &self,
+        sequence: u64,
+        size: u64,
+        name: &str,
+        file: Arc<dyn DiskFile>,
+    ) -> Result<Segment, WalError> {
+        let path = self.disk.path(name);
+        let (nonce, member) = (self.number()?, self.member);
         let mut header = SegmentHeader { sequence, size, nonce, member, envelope: None };
         let key = header.seal(&self.keys, &*self.disk);
         let key = key.doing("draw random numbers for", &path)?;
         file.write_all_at(&header.encode(), 0).doing("write", &path)?;
         file.sync_data().doing("sync", &path)?;
-        self.disk.rename(&name, &file_name(sequence)).doing("rename", &path)?;
-        self.disk.sync_dir().doing("sync", self.disk.dir())?;
-        Ok(Arc::new(Segment::new(&*self.disk, header, key, file)))
+        self.disk.rename(name, &file_name(sequence)).doing("rename", &path)?;
+        Ok(Segment::new(&*self.disk, header, key, file))
     }
 
     /// Never used before. Of changes of names that are not durable yet a power cut may keep any: of a name that
@@ -52,26 +72,27 @@ impl SegmentFiles {
         Ok(drawn as u64)
     }
 
-    fn new_file(
+    /// Creates a file, of which `finish` makes something under another name.
+    fn new_file<T>(
         &self,
         name: &str,
-        fill: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
-    ) -> Result<Arc<dyn DiskFile>, WalError> {
-        let path = self.disk.path(name);
-        let file = self.disk.create(name).doing("create", &path)?;
-        if let Err(error) = fill(&*file) {
-            // What was filled so far would only take space; the error is what counts.
+        finish: impl FnOnce(Arc<dyn DiskFile>) -> Result<T, WalError>,
+    ) -> Result<T, WalError> {
+        let file = self.disk.create(name).doing("create", &self.disk.path(name))?;
+        finish(file).inspect_err(|_| {
+            // Half made it would only take space, and be one more at each try; the error is what counts.
             let _ = self.disk.remove(name);
-            return Err(error).doing("write", &path);
-        }
-        Ok(file)
+        })
     }
 
     pub(crate) fn new_spare(&self, bytes: u64) -> Result<String, WalError> {
         let (name, spare) = (self.new_name()?, spare_name(self.number()?));
-        let file = self.new_file(&name, |file| allocate(file, bytes))?;
-        file.sync_data().doing("sync", &self.disk.path(&name))?;
-        self.disk.rename(&name, &spare).doing("rename", &self.disk.path(&name))?;
+        let path = self.disk.path(&name);
+        self.new_file(&name, |file| {
+            allocate(&*file, bytes).doing("write", &path)?;
+            file.sync_data().doing("sync", &path)?;
+            self.disk.rename(&name, &spare).doing("rename", &path)
+        })?;
         Ok(spare)
     }
 }

@@ -17,6 +17,7 @@ use crate::snapshot_file::{self, TMP_NAME};
 use crate::state::{Op, State};
 use crate::supply::Supply;
 use crate::tail::{End, Synced, Tail};
+use crate::window::WINDOW_BYTES;
 use crate::writer::Writer;
 use quorate_consensus::{Charter, Entry, HardState, Index, LogPosition, MemberId};
 use std::collections::BTreeMap;
@@ -353,8 +354,11 @@ fn leave_outdated(found: &mut Found, supply: &Supply) {
 /// After a crash of the node alone, its last write may exist only in the kernel's memory, or (if
 /// its sync failed) be taken for clean there: writing the same bytes again settles it.
 fn rewrite(segment: &Segment, range: Range<u64>) -> Result<(), WalError> {
-    let mut bytes = vec![0; (range.end - range.start) as usize];
-    segment.read(&mut bytes, range.start)?;
-    segment.write(&bytes, range.start)?;
+    let end = range.end;
+    for at in range.step_by(WINDOW_BYTES) {
+        let mut bytes = vec![0; (end - at).min(WINDOW_BYTES as u64) as usize];
+        segment.read(&mut bytes, at)?;
+        segment.write(&bytes, at)?;
+    }
     segment.sync()
 }

@@ -3,6 +3,9 @@
 //! Invariants: `base <= last`; `persisted` never covers an entry that a queued truncation or reset
 //! takes back or that was appended after one; the cache holds every entry after `persisted`; the
 //! index holds every entry that the cache does not.
+//!
+//! Until a reset is on disk, a start may find the log before it, which does not reach to the base of the
+//! new one. The index is still of that log, `base` is not: so nothing is released meanwhile.
 
 use crate::cache::Cache;
 use crate::error::WalError;
@@ -44,6 +47,8 @@ pub(crate) struct State {
     /// The lowest index that a queued truncation leaves.
     queued_cut: Option<Index>,
     queued_reset: bool,
+    /// The batch that the writer took begins with a reset, and is not on disk yet.
+    taken_reset: bool,
     /// Segments were recycled since the writer found no room.
     pub(crate) room_made: bool,
 }
@@ -79,6 +84,7 @@ impl State {
             queue: VecDeque::new(),
             queued_cut: None,
             queued_reset: false,
+            taken_reset: false,
             room_made: false,
         }
     }
@@ -133,12 +139,12 @@ impl State {
         self.queued_reset = true;
     }
 
-    /// Moves what is queued into `batch` (which is empty).
+    /// Moves what is queued into `batch` (which is empty: the one before is on disk).
     pub(crate) fn take_queue(&mut self, batch: &mut VecDeque<Op>) {
         debug_assert!(batch.is_empty());
         std::mem::swap(&mut self.queue, batch);
         self.queued_cut = None;
-        self.queued_reset = false;
+        self.taken_reset = std::mem::take(&mut self.queued_reset);
     }
 
     /// A batch is on disk, up to `written`. Returns how much of it still counts.
@@ -153,6 +159,7 @@ impl State {
             self.index.apply(placement);
         }
         self.synced = synced;
+        self.taken_reset = false;
         if self.queued_reset {
             return None;
         }
@@ -191,7 +198,7 @@ impl State {
         options: &WalOptions,
         now: Duration,
     ) -> Option<Released> {
-        if self.queued_reset {
+        if self.queued_reset || self.taken_reset {
             return None;
         }
         let segments = self.index.segments();
@@ -221,9 +228,13 @@ impl State {
         Some(self.take_out(count))
     }
 
-    /// After a reset is on disk: takes out every segment before the first that holds an entry.
-    pub(crate) fn release_unused(&mut self) -> Released {
-        self.take_out(self.index.unused_segments())
+    /// After a reset is on disk: takes out every segment before the first that holds an entry. If another one is
+    /// queued, that is left to it.
+    pub(crate) fn release_unused(&mut self) -> Option<Released> {
+        if self.queued_reset {
+            return None;
+        }
+        Some(self.take_out(self.index.unused_segments()))
     }
 
     fn take_out(&mut self, count: usize) -> Released {

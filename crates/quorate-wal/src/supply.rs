@@ -21,7 +21,7 @@ use quorate_consensus::MemberId;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What failed in the background is tried again after this, or when a segment was released.
 const RETRY: Duration = Duration::from_secs(5);
@@ -52,12 +52,25 @@ struct State {
     spared: bool,
     /// There was no room for a new file.
     full: bool,
-    /// Why the last try in the background failed; it waits before the next.
-    held: Option<String>,
+    /// The last try in the background failed; it waits before the next.
+    held: Option<Held>,
     /// Why the writer stands still.
     blocked: Option<String>,
     closing: bool,
     abandoned: bool,
+}
+
+/// A try that failed.
+struct Held {
+    why: String,
+    /// When the next one is due, however often something else is to be done until then.
+    until: Instant,
+}
+
+impl Held {
+    fn of(error: &WalError) -> Self {
+        Held { why: error.to_string(), until: Instant::now() + RETRY }
+    }
 }
 
 /// What there is to do in the background.
@@ -137,19 +150,23 @@ impl Supply {
         self.lock().spared = !needed;
     }
 
-    /// The segment with this number, with at least `need` bytes; under its name, durably. With
-    /// [`WalError::Full`] nothing has changed.
+    /// The segment with this number, with at least `need` bytes; under its name, durably. After
+    /// [`WalError::Full`] the same can be tried again.
     pub(crate) fn take(&self, sequence: u64, need: u64) -> Result<Arc<Segment>, WalError> {
         let mut state = self.lock();
-        while state.making && !state.abandoned {
+        loop {
+            // First of all: what is made beside it may be for the reserve, and nobody waits for that.
+            let fits = |r: &mut Arc<Segment>| r.sequence() == sequence && r.size() >= need;
+            if let Some(ready) = state.ready.take_if(fits) {
+                state.wanted = Some(sequence + 1);
+                self.changed.notify_all();
+                return Ok(ready);
+            }
+            if !state.making || state.abandoned {
+                break;
+            }
             state.hurry = true;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let fits = |ready: &Arc<Segment>| ready.sequence() == sequence && ready.size() >= need;
-        if state.ready.as_ref().is_some_and(fits) {
-            state.wanted = Some(sequence + 1);
-            self.changed.notify_all();
-            return Ok(state.ready.take().expect("looked at it"));
         }
         state.making = true;
         state.wanted = None;
@@ -237,7 +254,7 @@ impl Supply {
                  the others go on without it. It goes on by itself when there is room"
             ));
         }
-        let why = state.held.as_ref()?;
+        let why = &state.held.as_ref()?.why;
         let left = state.stock.len();
         Some(format!(
             "{why}. Until then the log goes on with {left} segments that it has in reserve"
@@ -264,14 +281,17 @@ impl Supply {
                 None if state.closing => return None,
                 None => {}
             }
-            state = if state.held.is_some() {
-                let waited = self.changed.wait_timeout(state, RETRY);
-                let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-                state.held = state.held.take().filter(|_| !timeout.timed_out());
-                state
-            } else {
-                self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+            let Some(until) = state.held.as_ref().map(|held| held.until) else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
             };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.held = None;
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -336,7 +356,7 @@ impl Supply {
     pub(crate) fn recycle(&self, segments: Vec<Arc<Segment>>) {
         let kept = self.rename_or_delete(segments);
         let mut state = self.lock();
-        state.held = kept.as_ref().err().map(WalError::to_string);
+        state.held = kept.as_ref().err().map(Held::of);
         state.stock.extend(kept.unwrap_or_default());
         self.changed.notify_all();
     }
@@ -367,11 +387,12 @@ impl Supply {
         &self,
         sequence: u64,
         size: u64,
-        spare: Option<String>,
+        mut spare: Option<String>,
         prepare: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
     ) -> Result<Arc<Segment>, WalError> {
-        let made = self.files.make(sequence, size, spare.clone(), prepare);
+        let made = self.files.make(sequence, size, &mut spare, prepare);
         if matches!(made, Err(WalError::Full { .. })) {
+            // Unless it is the segment's file by now, and only the directory found no room.
             self.lock().stock.extend(spare);
         }
         made
@@ -411,6 +432,9 @@ impl State {
     /// The outcome of a try in the background.
     fn tried(&mut self, error: Option<&WalError>) {
         self.full = matches!(error, Some(WalError::Full { .. }));
-        self.held = error.map(WalError::to_string);
+        self.held = error.map(Held::of);
     }
 }
+
+#[cfg(test)]
+mod tests;

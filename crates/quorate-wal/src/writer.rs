@@ -180,8 +180,8 @@ impl Writer {
         let placements = self.tail.placements();
         let placements = placements.inspect(|p| reset |= matches!(p, Placement::Reset));
         let persisted = state.batch_synced(last, synced, placements);
-        if reset {
-            let released = state.release_unused();
+        let released = if reset { state.release_unused() } else { None };
+        if let Some(released) = released {
             self.shared.supply.retire(released);
         }
         Ok(persisted)

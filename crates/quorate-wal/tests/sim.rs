@@ -20,11 +20,19 @@ fn entry(term: u64, index: u64, bytes: usize) -> Entry {
     Entry::new(index, term, EntryKind::Data, Bytes::from(vec![index as u8; bytes]))
 }
 
+fn at(term: u64, index: u64) -> LogPosition {
+    LogPosition { term, index }
+}
+
 /// Until nothing is left to do.
 fn settle(steps: &mut Steps) {
     while !matches!(steps.next(), Next::Idle | Next::Mark) {
         steps.step().unwrap();
     }
+    recycle_all(steps);
+}
+
+fn recycle_all(steps: &mut Steps) {
     while steps.has_recycling() {
         steps.recycle().unwrap();
     }
@@ -65,10 +73,16 @@ fn life(seed: u64) -> (LogPosition, u64, Vec<(String, u64)>) {
                 }
                 5 => wal.save_hard_state(HardState { term: rng.u64(..), voted_for: None }),
                 6 => {
-                    wal.release(wal.persisted().index.saturating_sub(3), u64::MAX);
+                    // What is below the base is in a snapshot, also while a reset is under way.
+                    let upto = wal.persisted().index.saturating_sub(3);
+                    wal.release(upto.max(wal.base().index), u64::MAX);
                     Ok(())
                 }
                 7 => steps.recycle(),
+                8 if rng.u32(..6) == 0 => {
+                    wal.reset(at(last.term + 1, last.index + rng.u64(..50)));
+                    Ok(())
+                }
                 _ => steps.step().map(drop),
             };
             assert!(done.is_ok() || disk.is_dead());
@@ -106,6 +120,76 @@ fn what_is_queued_during_a_sync_is_the_next_batch() {
     steps.close().unwrap();
     let (_, _, recovered) = sim::open(&disk.crash(Crash::Power), options(), false).unwrap();
     assert!(recovered.closed && recovered.last.index == 3);
+}
+
+/// A log of several segments, all of it on its disk.
+fn long_log(seed: u64) -> (SimDisk, Wal, Steps) {
+    let disk = SimDisk::new(seed);
+    let (wal, mut steps) = open(&disk);
+    while wal.stats().segments < 3 {
+        wal.append(&[entry(1, wal.last().index + 1, 3000)]);
+        settle(&mut steps);
+    }
+    (disk, wal, steps)
+}
+
+/// What a start finds if nothing that was not synced has reached the disk.
+fn found(disk: &SimDisk) -> (LogPosition, LogPosition) {
+    let (wal, _) = open(&SimDisk::restore(&disk.image(), 1));
+    (wal.base(), wal.last())
+}
+
+/// What a snapshot covers may be released at once, but a start may still find the log before the reset.
+#[test]
+fn a_release_while_a_reset_is_written_leaves_a_log_that_is_accepted() {
+    let (disk, wal, mut steps) = long_log(8);
+    let (before, base) = (wal.last(), at(2, 1000));
+    wal.reset(base);
+    assert_eq!((steps.next(), wal.release(base.index, u64::MAX)), (Next::Write, None));
+    steps.step().unwrap();
+    assert_eq!((steps.next(), wal.release(base.index, u64::MAX)), (Next::Sync, None));
+    recycle_all(&mut steps);
+    assert_eq!(found(&disk), (LogPosition::default(), before));
+    steps.step().unwrap();
+    recycle_all(&mut steps);
+    assert_eq!(found(&disk), (base, base));
+    assert_eq!(wal.stats().segments, 1, "what was before is recycled");
+}
+
+/// The first one is on disk then, and its record stands in a segment before the first entry's.
+#[test]
+fn a_reset_that_is_queued_while_another_is_written_is_not_released_for() {
+    let (disk, wal, mut steps) = long_log(9);
+    wal.reset(at(2, 1000));
+    wal.append(&[entry(2, 1001, 20_000)]);
+    steps.step().unwrap();
+    wal.reset(at(3, 2000));
+    let batches = wal.stats().syncs;
+    while wal.stats().syncs == batches {
+        assert_eq!(wal.release(2000, u64::MAX), None);
+        steps.step().unwrap();
+    }
+    assert_eq!((steps.next(), wal.release(2000, u64::MAX)), (Next::Write, None));
+    recycle_all(&mut steps);
+    assert_eq!(found(&disk), (at(2, 1000), at(2, 1001)));
+    settle(&mut steps);
+    assert_eq!(found(&disk), (at(3, 2000), at(3, 2000)));
+    wal.append(&[entry(3, 2001, 10)]);
+    settle(&mut steps);
+    assert_eq!(found(&disk), (at(3, 2000), at(3, 2001)));
+}
+
+/// A log whose disk fails while it is reset releases nothing more.
+#[test]
+fn a_reset_that_is_not_synced_is_not_released_for() {
+    let (disk, wal, mut steps) = long_log(10);
+    let before = wal.last();
+    wal.reset(at(2, 1000));
+    steps.step().unwrap();
+    disk.inject(Faults { sync_fails_after: Some(0), ..Faults::default() });
+    assert!(steps.step().is_err());
+    assert_eq!(wal.release(1000, u64::MAX), None);
+    assert_eq!(found(&disk), (LogPosition::default(), before));
 }
 
 /// Longer than a piece, than a segment, and one byte.
@@ -151,9 +235,7 @@ fn a_disk_that_is_full_goes_on_when_it_is_not() {
     assert_eq!(steps.next(), Next::Full);
     // What nobody needs makes room, whatever retention says.
     assert!(wal.release(index - 2, u64::MAX).is_some());
-    while steps.has_recycling() {
-        steps.recycle().unwrap();
-    }
+    recycle_all(&mut steps);
     settle(&mut steps);
     assert_eq!(wal.persisted().index, index);
 }

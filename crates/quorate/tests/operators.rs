@@ -49,14 +49,18 @@ impl Office {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_quorate"))
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command
             .args(arguments)
             .current_dir(&self.folder)
             .env("XDG_CONFIG_HOME", self.folder.join("config"))
             .env_remove("QUORATE_OPERATOR_FILE")
-            .env_remove("QUORATE_DIR")
-            .output()
-            .unwrap()
+            .env_remove("QUORATE_DIR");
+        command
     }
 
     fn seed(&self, node: usize) -> String {
@@ -261,6 +265,28 @@ fn without_permission_nothing_is_done_and_the_exit_code_says_so() {
         told(&nothing)
     );
     assert_eq!(code(&office.run(&["status", "--seed", "127.0.0.1:1"])), 69);
+
+    // What the environment names counts last, and is not kept.
+    let exported = |file: &str, arguments: &[&str]| {
+        let mut command = office.command(arguments);
+        command.env("QUORATE_OPERATOR_FILE", file).output().unwrap()
+    };
+    let seed = office.seed(0);
+    let add = ["cluster", "add", "mine", "--seed", &seed, "--operator-file", "ann.operator"];
+    for (arguments, expected) in [
+        (&add[..], 0),
+        (&["status", "--cluster", "mine"], 0),
+        (&["status", "--cluster", "shop"], 77),
+        (&["cluster", "add", "shop", "--seed", &seed], 0),
+        (&["status", "--cluster", "shop", "--operator-file", "ann.operator"], 0),
+    ] {
+        let output = exported("bob.operator", arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", told(&output));
+    }
+    assert_eq!(code(&exported("ann.operator", &["status", "--cluster", "shop"])), 0);
+    let certificate = ["--ssl-cert", "c", "--ssl-key", "k", "--ssl-ca", "a"];
+    let twice = office.by("ann", &[&["status"][..], &certificate].concat());
+    assert!(code(&twice) == 64 && told(&twice).contains("both say who asks"), "{}", told(&twice));
 }
 
 #[test]

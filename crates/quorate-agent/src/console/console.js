@@ -46,16 +46,29 @@ const of = (sample, name) => sample.nodes.find(node => node.name === name) || {}
 // The others are asked once a second: who led until a moment ago may still say so.
 const role = (node, now) => node.name === now.leader ? "leads" : node.role === "primary" ? "replica" : node.role;
 
+// Until the member beside the agent has answered once.
+function showSilence(why) {
+  put($("state"), `the member beside this agent has not answered yet: ${why}`);
+  kindOf($("state"), "bad");
+  put($("facts"), "So this page knows nothing of the group yet. See whether that member runs (if not, its error log says " +
+    "why), and whether the agent asks the right one, as an operator that it knows (--member, --operator-file). " +
+    "Meanwhile, the pages of the other members' agents show the group.");
+}
+
 function showHead(now) {
+  if (now.silence) return showSilence(now.silence);
   put($("group"), now.group);
   document.title = `Quorate ${now.group}`;
   const silent = now.nodes.filter(node => node.role === "unknown").map(node => node.name);
-  const none = now.nodes.filter(node => node.role === "none").map(node => node.name);
+  const bad = now.nodes.filter(node => node.role === "none"), states = bad.map(node => `${node.name} (${node.state})`);
+  const leader = bad.find(node => node.name === now.leader);
   let [text, kind] = ["all members are well", "good"];
   if (silent.length === now.nodes.length) [text, kind] = ["no member answers this agent", "bad"];
   else if (!now.leader) [text, kind] = ["nobody leads: nothing can be written", "bad"];
+  else if (leader && now.primary_mode === "single")
+    [text, kind] = [`nothing can be written: ${leader.name} leads (${leader.state})`, "bad"];
   else if (silent.length) [text, kind] = [`no answer from ${silent.join(", ")}`, "warn"];
-  else if (none.length) [text, kind] = [`serving nobody: ${none.join(", ")}`, "warn"];
+  else if (bad.length) [text, kind] = [`not well: ${states.join(", ")}`, "warn"];
   put($("state"), text);
   kindOf($("state"), kind);
   const last = samples.length > 1 ? rate(samples[samples.length - 2], now) : null;
@@ -131,7 +144,7 @@ function addEvents(news, aloud) {
 function show(message, aloud) {
   takesOrders = message.orders;
   addEvents(message.events, aloud);
-  if (!samples.length) return;
+  if (!samples.length) return put($("state"), "the agent waits for its member's first answer");
   const now = latest();
   showHead(now);
   showPause(now);

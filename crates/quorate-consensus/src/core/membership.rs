@@ -58,6 +58,12 @@ impl Consensus {
         self.config().everybody().map(|id| (id, self.configs.latest(id)))
     }
 
+    /// What the configuration in force says of a member, or else the latest one before it that has it and that the
+    /// log goes back to.
+    pub fn last_known(&self, id: MemberId) -> Option<&MemberInfo> {
+        self.configs.latest(id)
+    }
+
     /// The leader's latest configuration was committed: go on to what it calls for.
     pub(super) fn on_config_committed(&mut self, fx: &mut Effects) {
         if self.commit < self.configs.index() {

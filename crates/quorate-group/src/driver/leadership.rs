@@ -63,7 +63,7 @@ impl Driver {
         let is_missed = |since_ms: &u64| self.now_ms.saturating_sub(*since_ms) >= patience_ms;
         if self.leaderless_ms.filter(is_missed).is_some() && !self.closed {
             self.leaderless_ms = None;
-            let line = "the group has no leader at present: one is being elected";
+            let line = "this node knows of no leader at present: one is being elected, or it cannot be reached";
             out.log(LogLevel::Info, line.to_owned());
         }
     }

@@ -261,7 +261,11 @@ impl Driver {
     /// The log has failed, for good: lead no more, acknowledge nothing. Connections stay, so that
     /// what the core says on its way out leaves.
     pub fn log_failed(&mut self, error: String, out: &mut Output) {
-        let fatal = format!("the log of node {} failed: {error}", self.options.name);
+        let fatal = format!(
+            "the log of node {} failed: {error}. This node acknowledges nothing more until it is restarted. What was \
+             acknowledged to clients is safe: a majority has it on disk",
+            self.options.name
+        );
         self.withdraw(fatal, error, out);
     }
 
@@ -318,6 +322,11 @@ impl Driver {
         }
         self.changes += 1;
         self.due = true;
+    }
+
+    /// What this member is in its group, or was when it left.
+    pub fn last_known(&self) -> Option<&MemberInfo> {
+        self.consensus.last_known(self.id)
     }
 
     /// What of the core's effects is for this member itself; the rest stays in `out`.

@@ -1,5 +1,6 @@
 //! Lines that peers cause by coming, going and asking: paced, so that none of them fills the error log.
 
+use super::snapshots::ROOM_LEFT;
 use crate::driver::Driver;
 use crate::output::{LogLevel, Output};
 use crate::paced::Paced;
@@ -13,6 +14,7 @@ pub(super) struct Lines {
     members: Paced,
     others: Paced,
     forced: Paced,
+    room: Paced,
 }
 
 impl Default for Lines {
@@ -21,6 +23,7 @@ impl Default for Lines {
             members: Paced::new(OF_MEMBERS),
             others: Paced::new(OF_OTHERS),
             forced: Paced::new(1),
+            room: Paced::new(1),
         }
     }
 }
@@ -34,6 +37,23 @@ impl Lines {
         };
         if let Some(others) = lines.due(driver.now_ms) {
             out.log(LogLevel::Info, line + &others);
+        }
+    }
+
+    /// The leader sends a snapshot of so many bytes, and the disk has room for so many.
+    pub fn no_room(&mut self, bytes: u64, room: u64, driver: &Driver, out: &mut Output) {
+        if let Some(others) = self.room.due(driver.now_ms) {
+            let (node, dir) = (&driver.options.name, &driver.options.dir);
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            let line = format!(
+                "node {node} needs a snapshot from the leader to go on, and its disk has no room for it: {} MiB, beside {} \
+                 MiB for the log, and {} MiB are free. Make room on the file system of {dir}; the node then goes on by \
+                 itself. No data is lost{others}",
+                mib(bytes),
+                mib(ROOM_LEFT),
+                mib(room)
+            );
+            out.log(LogLevel::Error, line);
         }
     }
 

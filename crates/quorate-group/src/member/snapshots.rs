@@ -8,7 +8,7 @@ use crate::snapshot::Received;
 use quorate_consensus::{Event, MemberId, Message, MessageBody, Term};
 
 /// What a snapshot leaves free of the disk: the log goes on.
-const ROOM_LEFT: u64 = 64 << 20;
+pub(super) const ROOM_LEFT: u64 = 64 << 20;
 
 impl Member {
     /// A snapshot of so many bytes begins to come in from `from`, who says that it leads in `term`; the disk has
@@ -20,14 +20,21 @@ impl Member {
         room: Option<u64>,
         out: &mut Output,
     ) -> bool {
-        let Self { driver, .. } = self;
-        let too_much = room.is_some_and(|room| bytes.saturating_add(ROOM_LEFT) > room);
-        let objection = objection(driver, from, term);
-        let cause = objection.or(too_much.then_some(Cause::TooMuch));
-        if let Some(cause) = cause {
+        let Self { driver, lines, .. } = self;
+        if let Some(cause) = objection(driver, from, term) {
             driver.reject(from, cause, out);
+            return false;
         }
-        cause.is_none() && !driver.failed && term >= driver.term()
+        if driver.failed || term < driver.term() {
+            return false;
+        }
+        match room.filter(|room| bytes.saturating_add(ROOM_LEFT) > *room) {
+            Some(room) => {
+                lines.no_room(bytes, room, driver, out);
+                false
+            }
+            None => true,
+        }
     }
 
     /// A leader's snapshot has come in whole. Whether to write it: then either [`Member::stored`] or

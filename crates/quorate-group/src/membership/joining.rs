@@ -7,6 +7,7 @@
 use crate::driver::Driver;
 use crate::input::AskAnswer;
 use crate::output::{Ask, LogLevel, Output};
+use quorate_consensus::MemberRole;
 use quorate_wire::{Admission, JoinRequest, PeerIdentity, RefusalCode, Wish};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -146,9 +147,18 @@ impl Round {
 }
 
 fn request(driver: &Driver) -> JoinRequest {
+    JoinRequest { last_index: driver.last().index, blank: driver.options.blank, wish: wish(driver) }
+}
+
+/// The options say what a new member is. One that took leave comes back as what operators had made of it, as far as its
+/// own log tells; but a server does not come back as a logger, nor a logger as a server.
+fn wish(driver: &Driver) -> Wish {
     let options = &driver.options;
-    let wish = Wish { role: options.role, priority: options.priority, zone: options.zone.clone() };
-    JoinRequest { last_index: driver.last().index, blank: options.blank, wish }
+    let is_logger = |role| role == MemberRole::Logger;
+    match driver.last_known().filter(|info| is_logger(info.role) == is_logger(options.role)) {
+        Some(info) => Wish { role: info.role, priority: info.priority, zone: info.zone.clone() },
+        None => Wish { role: options.role, priority: options.priority, zone: options.zone.clone() },
+    }
 }
 
 /// Seeds first, then every other known member.

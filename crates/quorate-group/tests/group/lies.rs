@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorate_consensus::{
     EntryKind, KeyId, LogPosition, MemberId, Message, MessageBody, Proposal, SnapshotMeta,
 };
-use quorate_group::{Input, Order, Output, Received};
+use quorate_group::{Input, LogLevel, Notice, Order, Output, Received};
 use quorate_wire::{LeaveAnswer, Packet, PeerIdentity, RefusalCode};
 
 /// Else the next start puts it in the place of what is committed.
@@ -142,7 +142,13 @@ fn a_snapshot_of_who_does_not_lead_is_not_even_written() {
         machine.awaits(leader, bytes, room, &mut Output::default())
     };
     assert!(awaits(1 << 30, None) && awaits(1 << 30, Some(2 << 30)));
-    assert!(!awaits(1 << 30, Some(1 << 30)), "there is no room for it");
+    // Without room for it that is no lie, and what to do about it is said.
+    let mut out = Output::default();
+    let machine = world.nodes[at].machine.as_mut().unwrap();
+    assert!(!machine.awaits((status.member, status.term), 1 << 30, Some(3 << 20), &mut out));
+    let says = |notice: &Notice| matches!(notice, Notice::Log(LogLevel::Error, line) if line.contains("3 MiB are free"));
+    assert!(out.notices.iter().any(says), "{:?}", out.notices);
+    assert_eq!(rejected(&mut world, at, "too_much"), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn leadership_goes_where_it_is_told_to_and_proposals_go_with_it() {
     world.await_applied(&[0, 1, 2], &["before", "meanwhile", "elsewhere"]);
     world.run_ms(2_000);
     let missed = |world: &World, at: usize| {
-        world.nodes[at].lines.iter().any(|line| line.contains("has no leader at present"))
+        world.nodes[at].lines.iter().any(|line| line.contains("knows of no leader at present"))
     };
     assert!((0..3).all(|at| !missed(&world, at)), "nobody missed a leader");
     let refused = world.order(leader, Order::Switchover { to: None }, 1_000);

@@ -115,7 +115,8 @@ fn table_names(connection: &mut Conn) -> mysql::Result<Vec<Table>> {
            (SELECT GROUP_CONCAT('`', column_name, '`' ORDER BY ordinal_position) \
             FROM information_schema.key_column_usage AS k WHERE k.constraint_name = 'PRIMARY' \
             AND k.table_schema = t.table_schema AND k.table_name = t.table_name) \
-         FROM information_schema.tables AS t WHERE table_type = 'BASE TABLE' AND \
+         FROM information_schema.tables AS t \
+         WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND \
          (table_schema NOT IN ('information_schema', 'performance_schema', 'sys', 'mysql') OR \
           table_schema = 'mysql' AND table_name IN ({SYSTEM_TABLES}))"
     );

@@ -3,8 +3,8 @@
 use super::Missing;
 use anyhow::{Context, Result};
 use rustix::process::geteuid;
-use std::fs;
-use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::{chown, fchown, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -61,6 +61,17 @@ impl Account {
     /// Makes `path` the account's own, for nobody else to read.
     pub fn own(&self, path: &Path, mode: u32) -> Result<()> {
         self.give(path, Some(self.uid), mode)
+    }
+
+    /// As [`Self::own`], of an open file. The account may put a link to another file in the place of a path below its own
+    /// directories, and root would give that file away.
+    pub fn own_file(&self, file: &File, path: &Path, mode: u32) -> Result<()> {
+        if self.switch {
+            fchown(file, Some(self.uid), Some(self.gid))
+                .with_context(|| format!("giving {} to {}", path.display(), self.name))?;
+        }
+        file.set_permissions(fs::Permissions::from_mode(mode))
+            .with_context(|| format!("setting the mode of {}", path.display()))
     }
 
     /// Lets the account into `path`, which stays the caller's.

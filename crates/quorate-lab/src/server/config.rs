@@ -3,7 +3,8 @@
 use super::{security, transfer_options, Account, Node};
 use anyhow::{Context, Result};
 use quorate_live::Security;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// What every server of a group is to have: `quorate up`, all tests and measurements run with it, and
@@ -152,8 +153,20 @@ pub fn write_config(
         socket.display()
     );
     let path = node.config();
-    fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    account.own(&path, 0o640)
+    replace(&path, &text, account).with_context(|| format!("writing {}", path.display()))
+}
+
+/// The folder is the account's: what lies under either name there may be a link to another file.
+fn replace(path: &Path, text: &str, account: &Account) -> Result<()> {
+    let new = path.with_extension("cnf.new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    let mut file = File::create_new(&new)?;
+    account.own_file(&file, &new, 0o640)?;
+    file.write_all(text.as_bytes())?;
+    Ok(fs::rename(new, path)?)
 }
 
 #[cfg(test)]

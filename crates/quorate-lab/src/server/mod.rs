@@ -27,7 +27,9 @@ pub use software::{
 };
 
 use anyhow::{Context, Result};
+use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Software that must be installed first is missing.
@@ -101,8 +103,9 @@ pub fn open_error_log(node: &Node, account: &Account) -> Result<File> {
     let log = OpenOptions::new()
         .create(true)
         .append(true)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
         .open(&path)
         .with_context(|| format!("opening {}", path.display()))?;
-    account.own(&path, 0o640)?;
+    account.own_file(&log, &path, 0o640)?;
     Ok(log)
 }

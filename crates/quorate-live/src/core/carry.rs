@@ -39,6 +39,7 @@ pub(crate) fn carry_out(locked: &mut Locked, hands: &Hands) {
             Link::CutAll => hands.acceptor.connections.cut_members(),
         }
     }
+    links.start_threadless(hands);
     if let Some(ask) = out.ask.take() {
         hands.asks.ask(ask);
     }

@@ -13,8 +13,13 @@ pub(crate) struct Links {
     peers: BTreeMap<MemberId, Arc<Peer>>,
     /// Peers with something new in the outbox.
     touched: Vec<Arc<Peer>>,
+    /// Peers that there was no thread for, with their addresses, and when to try again.
+    threadless: BTreeMap<MemberId, Vec<String>>,
+    retry_ms: u64,
     closed: bool,
 }
+
+const RETRY_MS: u64 = 1000;
 
 impl Links {
     pub fn get(&self, id: MemberId) -> Option<Arc<Peer>> {
@@ -42,10 +47,28 @@ impl Links {
             return;
         }
         let peer = Arc::new(Peer::new(id, hands.suspect_timeout));
-        peer.dial(addrs);
-        self.peers.insert(id, peer.clone());
-        if !(hands.start_sender)(peer) {
-            hands.notices.log(LogLevel::Warn, format!("no thread to send to member {id}"));
+        peer.dial(addrs.clone());
+        if (hands.start_sender)(peer.clone()) {
+            self.peers.insert(id, peer);
+        } else {
+            self.threadless.insert(id, addrs);
+            self.retry_ms = hands.now_ms() + RETRY_MS;
+            let what = format!(
+                "node {} has no thread to send to member {id}, which may miss it until there is one: raise the limit of \
+                 threads (TasksMax of the service), or have fewer connections of clients",
+                hands.node
+            );
+            hands.notices.log(LogLevel::Warn, what);
+        }
+    }
+
+    /// With each step: without this, a peer that there was no thread for once would never be dialled.
+    pub fn start_threadless(&mut self, hands: &Hands) {
+        if self.threadless.is_empty() || hands.now_ms() < self.retry_ms {
+            return;
+        }
+        for (id, addrs) in std::mem::take(&mut self.threadless) {
+            self.connect(hands, id, addrs);
         }
     }
 
@@ -84,6 +107,7 @@ impl Links {
     }
 
     pub fn remove(&mut self, id: MemberId) {
+        self.threadless.remove(&id);
         if let Some(peer) = self.peers.remove(&id) {
             peer.stop();
         }

@@ -40,6 +40,10 @@ impl Notices {
         self.push(&mut vec![Notice::Fatal(message)]);
     }
 
+    pub fn stuck(&self, message: String) {
+        self.push(&mut vec![Notice::Stuck(message)]);
+    }
+
     /// The last error that was told, and when.
     pub fn last_fault(&self) -> Option<(Instant, String)> {
         self.state.lock().fault.clone()
@@ -64,6 +68,7 @@ impl Notices {
                     Notice::Awaited(awaited) => observer.is_awaited(awaited),
                     Notice::Primary(primary) => observer.primary(primary),
                     Notice::Fatal(message) => observer.fatal(message),
+                    Notice::Stuck(message) => observer.stuck(message),
                     Notice::Log(level, message) => observer.log(level, message),
                 }
             }
@@ -83,7 +88,8 @@ impl Notices {
 
 fn fault_of(notice: &Notice) -> Option<&str> {
     match notice {
-        Notice::Fatal(message) | Notice::Log(LogLevel::Error, message) => Some(message),
+        Notice::Fatal(message) | Notice::Stuck(message) => Some(message),
+        Notice::Log(LogLevel::Error, message) => Some(message),
         _ => None,
     }
 }

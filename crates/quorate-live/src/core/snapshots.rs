@@ -22,6 +22,8 @@ struct Jobs {
     save: Option<(Outline, Frozen, Index)>,
     store: Option<(Received, Bytes)>,
     release: Option<Release>,
+    /// The first index that the state machine needs now.
+    look: Option<Index>,
     stop: bool,
 }
 
@@ -29,6 +31,8 @@ pub(crate) enum Job {
     Save(Outline, Frozen, Index),
     Store(Received, Bytes),
     Release(Release),
+    /// No snapshot is due, or can be saved, and yet more of the log may have become needless.
+    Look(Index),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +82,12 @@ impl Snapshots {
     /// Has the thread release the log.
     pub fn release(&self, release: Release) {
         self.jobs.lock().release = Some(release);
+        self.work.notify_one();
+    }
+
+    /// Has the thread look what of the log is needless, with what the state machine `needs` now.
+    pub fn look(&self, needs: Index) {
+        self.jobs.lock().look = Some(needs);
         self.work.notify_one();
     }
 
@@ -148,6 +158,9 @@ impl Snapshots {
             if let Some(release) = jobs.release.take() {
                 return Some(Job::Release(release));
             }
+            if let Some(needs) = jobs.look.take() {
+                return Some(Job::Look(needs));
+            }
             self.work.wait(&mut jobs);
         }
     }
@@ -177,5 +190,19 @@ mod tests {
         save(30, 40);
         save(40, 40);
         assert_eq!(due(40), 40);
+    }
+
+    /// A full disk can keep every snapshot from being saved.
+    #[test]
+    fn the_thread_looks_for_what_is_needless_though_no_snapshot_can_be_saved() {
+        let snapshots = Snapshots::new(Path::new("/nonexistent"), DiskKeys::default());
+        let last = LogPosition { term: 1, index: 10 };
+        let meta = SnapshotMeta { last, config: Config::default() };
+        let outline = Outline { meta, view: Default::default(), notes: Default::default() };
+        snapshots.save(outline, Box::new(Bytes::new), 3, 5);
+        snapshots.look(4);
+        snapshots.look(7);
+        assert!(matches!(snapshots.next(|| 5), Some(Job::Look(7))));
+        assert!(matches!(snapshots.next(|| 10), Some(Job::Save(_, _, 3))));
     }
 }

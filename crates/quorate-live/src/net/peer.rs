@@ -10,6 +10,9 @@
 //! - answers, which a peer can cause as many of as it likes, are urgent: one that leaves [`URGENT_MAX`]
 //!   untaken is cut off at once, however slowly it takes them.
 
+mod again;
+
+use self::again::Again;
 use super::connections::shut;
 use super::writer::{Pumped, Writer};
 use parking_lot::{Condvar, Mutex};
@@ -48,6 +51,7 @@ pub(crate) struct Outbox {
     fetches: VecDeque<Fetch>,
     /// A snapshot is to be sent, by the leader of this term.
     snapshot_wanted: Option<Term>,
+    again: Again,
     /// Where to dial it.
     addrs: Vec<String>,
     redial: bool,
@@ -85,6 +89,7 @@ impl Peer {
             probe: false,
             fetches: VecDeque::new(),
             snapshot_wanted: None,
+            again: Again::default(),
             addrs: Vec::new(),
             redial: false,
             stop: false,
@@ -191,6 +196,7 @@ impl Peer {
         outbox.broken = false;
         outbox.blocked = false;
         outbox.probe = false;
+        outbox.again = Again::default();
     }
 
     /// Ends the outgoing connection: a writer that waits returns, the sender thread dials again.
@@ -295,10 +301,16 @@ impl Peer {
             if let Some(fetch) = outbox.fetches.pop_front() {
                 return Work::Fetch(fetch);
             }
-            if let Some(term) = outbox.snapshot_wanted.take() {
+            let due = outbox.again.due().filter(|_| outbox.snapshot_wanted.is_some());
+            let now = Instant::now();
+            if let Some(later) = due.filter(|due| *due > now) {
+                self.wake.wait_until(&mut outbox, later);
+            } else if let Some(term) = outbox.snapshot_wanted.take() {
+                outbox.again.begun(now);
                 return Work::Snapshot(term);
+            } else {
+                self.wake.wait(&mut outbox);
             }
-            self.wake.wait(&mut outbox);
         }
     }
 

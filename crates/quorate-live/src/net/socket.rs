@@ -6,6 +6,9 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+/// Linux takes no more.
+const IDLE_MAX: Duration = Duration::from_secs(32_767);
+
 /// No delay, and an end to connections whose other side has silently gone: unacknowledged data
 /// or unanswered probes for `silence` close it.
 pub(crate) fn configure(stream: &TcpStream, silence: Duration) -> io::Result<()> {
@@ -13,10 +16,10 @@ pub(crate) fn configure(stream: &TcpStream, silence: Duration) -> io::Result<()>
     let fd = stream.as_fd();
     let probe = Duration::from_secs(1);
     sockopt::set_socket_keepalive(fd, true)?;
-    sockopt::set_tcp_keepidle(fd, silence.max(probe))?;
+    sockopt::set_tcp_keepidle(fd, silence.clamp(probe, IDLE_MAX))?;
     sockopt::set_tcp_keepintvl(fd, probe)?;
     sockopt::set_tcp_keepcnt(fd, 3)?;
-    sockopt::set_tcp_user_timeout(fd, silence.as_millis().min(u32::MAX.into()) as u32)?;
+    sockopt::set_tcp_user_timeout(fd, silence.as_millis().min(i32::MAX as u128) as u32)?;
     Ok(())
 }
 
@@ -62,4 +65,19 @@ pub(crate) fn has_news(socket: BorrowedFd<'_>, patience: Duration) -> bool {
         Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
     let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::IN | PollFlags::RDHUP)];
     matches!(poll(&mut fds, Some(&timeout)), Ok(ready) if ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_connection_stands_whatever_silence_is_borne() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        for silence in [0, 1, 32_768, 86_400, u64::from(u32::MAX)] {
+            configure(&stream, Duration::from_secs(silence)).unwrap();
+        }
+    }
 }

@@ -162,7 +162,7 @@ impl Request {
             | Request::Isolate { .. }
             | Request::Switchover { to: None } => Ok(()),
             Request::Switchover { to: Some(name) } | Request::MemberRemove { name } => {
-                check_name("name", name)
+                check_name(name)
             }
             Request::MemberSet(change) => change.check(),
             Request::Rules(change) if *change == RulesChange::default() => {
@@ -183,13 +183,11 @@ impl Request {
 
 impl MemberChange {
     fn check(&self) -> Result<(), String> {
-        check_name("name", &self.name)?;
+        check_name(&self.name)?;
         if self.priority.is_some_and(|priority| priority > PRIORITY_MAX) {
             return Err(format!("a priority is a number from 0 to {PRIORITY_MAX}"));
         }
-        if let Some(zone) = self.zone.as_ref().filter(|zone| !zone.is_empty()) {
-            check_name("zone", zone)?;
-        }
+        self.zone.as_deref().map_or(Ok(()), check_zone)?;
         match self.alteration() == Alteration::default() {
             true => Err("say what is to change: role, priority or zone".into()),
             false => Ok(()),
@@ -226,13 +224,19 @@ impl RulesChange {
     }
 }
 
-/// Names stand in logs and lists: no spaces, and nothing that is not shown.
-fn check_name(what: &str, name: &str) -> Result<(), String> {
-    let plain = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
-    let shown = name.chars().all(|c| !c.is_control() && !c.is_whitespace());
-    match plain && shown {
+/// Names of members are the servers': they may have spaces.
+fn check_name(name: &str) -> Result<(), String> {
+    match !name.is_empty() && name.len() <= NAME_BYTES_MAX {
         true => Ok(()),
-        false => Err(format!("a {what} has 1 to {NAME_BYTES_MAX} bytes and no spaces")),
+        false => Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes")),
+    }
+}
+
+/// Zones are named here, and stand in lists.
+fn check_zone(zone: &str) -> Result<(), String> {
+    match zone.len() <= NAME_BYTES_MAX && !zone.chars().any(char::is_whitespace) {
+        true => Ok(()),
+        false => Err(format!("a zone has at most {NAME_BYTES_MAX} bytes and no spaces")),
     }
 }
 
@@ -240,7 +244,7 @@ fn check_keep(keep: &[String]) -> Result<(), String> {
     if keep.is_empty() || keep.len() > KEEP_MAX {
         return Err(format!("name the members to keep, 1 to {KEEP_MAX}"));
     }
-    keep.iter().try_for_each(|name| check_name("name", name))
+    keep.iter().try_for_each(|name| check_name(name))
 }
 
 #[cfg(test)]
@@ -261,6 +265,7 @@ mod tests {
         );
         for request in [
             Request::Switchover { to: None },
+            Request::MemberRemove { name: "a server of ours".into() },
             Request::Rules(RulesChange { primary_mode: Some(ModeWord::Single), ..<_>::default() }),
             Request::ForceQuorum { keep: vec!["a".into()], reason: "fire".into() },
             Request::Isolate { isolated: true },
@@ -279,7 +284,8 @@ mod tests {
             "\"stop\"",
             r#"{"switchover":{"to":"a","now":true}}"#,
             r#"{"member_set":{"name":"a"}}"#,
-            r#"{"member_set":{"name":"a b","priority":1}}"#,
+            r#"{"member_set":{"name":"","priority":1}}"#,
+            r#"{"member_set":{"name":"a","zone":"the west"}}"#,
             r#"{"member_set":{"name":"a","priority":101}}"#,
             r#"{"rules":{}}"#,
             r#"{"force_quorum":{"keep":["a"],"reason":" "}}"#,

@@ -9,9 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// Between two looks at the certificate, each of which may warn.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
 
+/// Without room for the log: between two looks whether all of it is still needed.
+const NEEDLESS_INTERVAL: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(live: &Live) {
     let interval = Duration::from_millis(live.tick_ms);
     let mut looked = None;
+    let mut needless: Option<Instant> = None;
     while live.pause(interval) {
         if looked.is_none_or(|at: Instant| at.elapsed() >= CERTIFICATE_INTERVAL) {
             looked = Some(Instant::now());
@@ -22,6 +26,14 @@ pub(crate) fn run(live: &Live) {
         let isolated = process::is_isolated();
         let applied = live.hands.gate.applied();
         let (room, warning) = log_room(live);
+        if room != LogRoom::Enough && needless.is_none_or(|at| at.elapsed() >= NEEDLESS_INTERVAL) {
+            // Snapshots, with which it is asked else, may not be saved until there is room, and this node may have
+            // applied what it had to keep. What is read of the disk for that is read on another thread.
+            if let Some(needs) = live.feeding.needs_from() {
+                needless = Some(Instant::now());
+                live.hands.snapshots.look(needs);
+            }
+        }
         let unix_ms = unix_ms();
         live.with_machine(|machine, now_ms, out| {
             machine.step(now_ms, Input::HostCommit(commit), out);

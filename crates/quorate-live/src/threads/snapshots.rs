@@ -15,6 +15,7 @@ pub(crate) fn run(live: &Live) {
                 write(live, meta, &content, needed);
             }
             Job::Store(received, content) => take_over(live, received, &content),
+            Job::Look(needed) => tell_needless(live, needed),
             Job::Release(needless) => {
                 if let Err(error) = release(live, needless) {
                     live.log(LogLevel::Warn, format!("the log was not purged: {error}"));
@@ -43,6 +44,11 @@ fn write(live: &Live, meta: SnapshotMeta, content: &Bytes, needed: Index) {
         }
     }
     // Also if there was no room for the new one: an older one serves as well.
+    tell_needless(live, needed);
+}
+
+/// The machine says how much of the log may go.
+fn tell_needless(live: &Live, needed: Index) {
     match live.hands.snapshots.list() {
         Ok(files) => live.step(Input::SnapshotTaken { needed, files }),
         Err(error) => live.log(LogLevel::Warn, format!("the log was not purged: {error}")),

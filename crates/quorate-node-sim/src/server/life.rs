@@ -17,7 +17,7 @@ use simulated_node::node::{LocalState, Node, NodeConfig};
 use simulated_node::settings::{Settings, Words};
 use simulated_node::start::genesis::Genesis;
 use simulated_node::start::resume::{resume, Owner, Start};
-use simulated_node::start::Position;
+use simulated_node::start::{Position, UnusableNote};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,9 @@ impl Server {
     fn connect(&self, node: &Arc<Node>, founded: bool) -> Result<(), String> {
         let constants = self.load.constants();
         let genesis = Genesis::of_group(HISTORY, &constants);
-        let (database, identity) = (node.database(), (self.number, self.incarnation));
+        let unusable = |note: UnusableNote| note.to_string();
+        let database = node.database().map_err(unusable)?;
+        let identity = (self.number, self.incarnation);
         let blank = database.saved.is_none() && database.recovered.is_none();
         let observer = Arc::new(NodeObserver::new(node));
         let member = Member::open(self.network.clone(), identity, self.process, blank, &self.disk);
@@ -111,7 +113,9 @@ impl Server {
         };
         node.prefer_donors("");
         let member_id = (id_of(self.number), self.incarnation);
-        let machine = node.attach(member.clone(), member_id, genesis, seqno, constants.limits());
+        let machine = node
+            .attach(member.clone(), member_id, genesis, seqno, constants.limits())
+            .map_err(unusable)?;
         member.start(Box::new(machine), snapshot, observer)
     }
 

@@ -128,8 +128,12 @@ impl Appliers {
             Ok(entries) => self.local.queue.fill(reading, entries),
             Err(error) if self.local.queue.not_read(reading) => {
                 return Err(format!(
-                    "log entry {} cannot be read back to apply it: {error}",
-                    reading.from
+                    "log entry {} cannot be read back to apply it: {error}. This server ends rather than pass it over. \
+                     Nothing acknowledged is lost: the other members have the entry. If the next start ends in the \
+                     same way, empty {} (keep a copy) and start the node again: it rejoins as a new member by state \
+                     transfer",
+                    reading.from,
+                    self.local.settings(|settings| settings.log_dir.clone())
                 ));
             }
             Err(_) => {} // a state transfer brought it, or the connection has ended
@@ -210,7 +214,10 @@ impl Appliers {
         if link.primary() || link.closing() {
             return Ok(()); // contact came back before its turn, or it ends anyway
         }
-        self.local.info("No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached");
+        self.local.info(match link.has_failed() {
+            true => "This node is out of service until it is restarted, because of the error above. Reads may be refused, writes are; nothing acknowledged is lost",
+            false => "No quorum: this node is non-Primary. Reads may be refused, writes are; nothing acknowledged is lost. It continues by itself when a majority can be reached",
+        });
         let at = self.local.apply.last_left();
         let shown = views::non_primary_view(&self.local.config, link, at);
         self.local.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;

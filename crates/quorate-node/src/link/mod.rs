@@ -83,6 +83,8 @@ pub struct Link {
     level_asked: Mutex<Option<Instant>>,
     pub(crate) kin_epoch: KinEpoch,
     primary: AtomicBool,
+    /// This node takes no part any more until it is restarted.
+    failed: AtomicBool,
     closing: AtomicBool,
     /// It closes though the server goes on.
     server_stays: AtomicBool,
@@ -122,6 +124,7 @@ impl Link {
             level_asked: Mutex::new(None),
             kin_epoch: KinEpoch::of_life(began.as_secs()),
             primary: AtomicBool::new(true),
+            failed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             server_stays: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -215,6 +218,16 @@ impl Link {
         if !primary {
             self.nudge_all();
         }
+    }
+
+    /// This node takes no part any more.
+    pub fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+        self.set_primary(false);
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 
     pub fn primary(&self) -> bool {

@@ -11,7 +11,7 @@ use crate::local::{LocalState, NodeConfig};
 use crate::order::queue::Queued;
 use crate::session::Ordered;
 use crate::settings::Settings;
-use crate::start::Position;
+use crate::start::{Position, UnusableNote};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,13 @@ impl Node {
     pub fn configure(&self, settings: Settings) {
         self.local.configure(settings);
         self.transfer.let_ddl_run_if_told();
+        self.exit.settings_changed();
+    }
+
+    /// Runs `body` on a thread of its own, which is waited for before the node is freed: so it must end when the
+    /// connection to the group does.
+    pub fn helper(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.helpers.spawn(name, body)
     }
 
     pub fn error(&self, text: &str) {
@@ -82,8 +89,8 @@ impl Node {
     }
 
     /// Before the server takes in anything of the group. `founding`: it is told to begin a cluster.
-    pub fn settle_gtid_domain(&self, founding: bool) {
-        gtid_domain::settle(&self.local, founding);
+    pub fn settle_gtid_domain(&self, founding: bool) -> Result<(), UnusableNote> {
+        gtid_domain::settle(&self.local, founding)
     }
 }
 

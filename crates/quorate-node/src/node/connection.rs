@@ -10,7 +10,7 @@ use crate::start::genesis::Genesis;
 use crate::start::grastate::Grastate;
 use crate::start::refused::Refused;
 use crate::start::resume::Database;
-use crate::start::Position;
+use crate::start::{Position, UnusableNote};
 use crate::withdraw::LEAVE_TIMEOUT;
 use quorate_certify::Limits;
 use quorate_consensus::MemberId;
@@ -53,15 +53,16 @@ impl Node {
         genesis: Genesis,
         start: Option<i64>,
         limits: Limits,
-    ) -> Sequencer {
+    ) -> Result<Sequencer, UnusableNote> {
+        let severed = self.records.open_isolated(genesis.history, start)?;
+        if let Some(position) = start {
+            self.records.open_errors(genesis.history, position)?;
+        }
         let link = Arc::new(Link::new(group, genesis, member, incarnation, start));
         self.local.commit.set_position(start.unwrap_or(-1));
         self.local.apply.set_position(start.unwrap_or(-1));
-        link.severed.watch(self.records.open_isolated(genesis.history, start));
+        link.severed.watch(severed);
         self.votes.begin_connection();
-        if let Some(position) = start {
-            self.records.open_errors(genesis.history, position);
-        }
         self.local.queue.open();
         self.local.part_places.clear();
         self.local.lags.clear();
@@ -69,20 +70,20 @@ impl Node {
         self.local.set_link(Some(link.clone()));
         self.primary.settle();
         let noted = self.records.last_isolated();
-        Sequencer::new(self.sequencer_parts(), link, limits, noted)
+        Ok(Sequencer::new(self.sequencer_parts(), link, limits, noted))
     }
 
     /// What is known of the database before a connection.
-    pub fn database(&self) -> Database {
+    pub fn database(&self) -> Result<Database, UnusableNote> {
         let log_dir = self.local.settings(|settings| settings.log_dir.clone());
-        Database {
+        Ok(Database {
             refused: Refused::read(Path::new(&log_dir)),
-            saved: Grastate::read(&self.local.config.data_dir),
+            saved: Grastate::read(&self.local.config.data_dir)?,
             recovered: self.recovered(),
             data_dir: self.local.config.data_dir.clone(),
             log_dir,
             words: self.local.config.words,
-        }
+        })
     }
 
     /// Takes leave of the group; the applier threads see the final view and end.

@@ -36,12 +36,16 @@ impl Observer for NodeObserver {
         let constants = Constants::from_words(charter.0);
         if !constants.are_sound() {
             return Err(format!(
-                "no founder can have chosen what that group begins with: {constants:?}"
+                "that group says that it begins at seqno {} with a certification window of {}, which no founder can \
+                 have chosen: it is of another kind, or damaged. This node did not join it, and nothing was changed. \
+                 Check the addresses of members that this node was given",
+                constants.seqno, constants.window
             ));
         }
         let genesis = Genesis::of_group(group, &constants);
         let owner = Owner { group, genesis, fresh: true, founded: false };
-        let checked = node.database().check_ours(&owner).map(|_standing| ());
+        let database = node.database().map_err(|unusable| unusable.to_string());
+        let checked = database.and_then(|database| database.check_ours(&owner)).map(|_standing| ());
         *self.not_ours.lock() = checked.clone().err();
         checked
     }
@@ -69,10 +73,14 @@ impl Observer for NodeObserver {
     fn server(&self) -> Option<ServerReport> {
         let node = self.node.upgrade()?;
         let (state, link) = (node.local_state(), node.link());
-        let primary = link.as_ref().is_some_and(|link| link.primary());
+        let ready = link.as_ref().is_some_and(|link| link.primary()) && state.serves();
+        // A primary that applies its backlog first takes none, nor does one whose operator made it `read_only`.
+        let may_write = node.primary.writing_term().is_some();
+        let read_only = node.local.host.read_only() == Some(true);
         Some(ServerReport {
             state: state.comment().to_owned(),
-            ready: primary && state.serves(),
+            ready,
+            writes: Some(ready && may_write && !read_only),
             seqno: node.last_applied(),
             committed: link.as_ref().map_or(-1, |link| link.progress.seqno()),
             queued: node.queued().now as u64,
@@ -136,9 +144,14 @@ impl Observer for NodeObserver {
         let Some(node) = self.node.upgrade() else { return };
         node.error(&message);
         if let Some(link) = node.link() {
-            link.set_primary(false);
+            link.fail();
             node.local.queue.push(Event::NonPrimary);
         }
+    }
+
+    fn stuck(&self, message: String) {
+        let Some(node) = self.node.upgrade() else { return };
+        node.withdrawal.cannot_follow(&message);
     }
 
     fn log(&self, level: LogLevel, message: String) {
@@ -158,9 +171,75 @@ impl Observer for NodeObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Group;
     use crate::host::Deaf;
+    use crate::link::Link;
     use crate::local::Local;
     use crate::settings::Settings;
+    use quorate_consensus::{Index, Primaries};
+    use quorate_live::{EventKind, GroupError, GroupStatus, ViewMember};
+    use std::time::Duration;
+
+    /// Of which nothing is asked.
+    struct Silent;
+
+    impl Group for Silent {
+        fn group_id(&self) -> u128 {
+            7
+        }
+        fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn decided(&self, _serial: u64) {}
+        fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn read(&self, _from: Index, _bytes: usize) -> Result<Vec<Bytes>, GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn stands(&self, _standing: Standing) {}
+        fn await_applied(&self, _: i64, _: Option<u8>, _: Duration) -> Result<(), GroupError> {
+            Err(GroupError::Closed)
+        }
+        fn reachable(&self) -> Vec<ViewMember> {
+            Vec::new()
+        }
+        fn refresh_view(&self) {}
+        fn status(&self) -> GroupStatus {
+            GroupStatus::default()
+        }
+        fn happened(&self, _kind: EventKind, _what: String) {}
+        fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
+            Ok(())
+        }
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn a_primary_that_applies_its_backlog_first_is_ready_and_takes_no_writes_yet() {
+        let config = Local::for_tests().config;
+        let node = Arc::new(Node::new(Box::<Deaf>::default(), config, Settings::default()));
+        let observer = NodeObserver::new(&node);
+        let told = || {
+            let report = observer.server().unwrap();
+            (report.ready, report.writes)
+        };
+        assert_eq!(told(), (false, Some(false)), "it has no group");
+
+        let single = Rules { primaries: Primaries::Single, ..Rules::default() };
+        node.primary.rules_changed(Rules { failover_waits: true, ..single });
+        // Without a connection nobody waits for the backlog: it stays.
+        node.primary.leader_changed(Some(3));
+        let genesis = Genesis::of_group(7, &Constants::default());
+        let link = Link::new(Arc::new(Silent), genesis, MemberId(1), 1, Some(4));
+        node.local.set_link(Some(Arc::new(link)));
+        node.local.set_state(LocalState::Synced);
+        assert_eq!(told(), (true, Some(false)));
+        node.primary.rules_changed(single);
+        assert_eq!(told(), (true, Some(true)));
+        node.primary.leader_changed(None);
+        assert_eq!(told(), (true, Some(false)), "it is no primary");
+    }
 
     #[test]
     fn a_large_commit_gives_time_to_those_that_are_under_way_with_it_and_to_no_others() {

@@ -20,7 +20,8 @@ use quorate_certify::{
 };
 use quorate_consensus::{Index, MemberId, LEVEL};
 use quorate_live::{
-    Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember,
+    Committed, EventKind, GroupError, GroupStatus, Observer as _, Standing, StateMachine, View,
+    ViewMember,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ fn attached(node: &Node, start: i64) -> Sequencer {
 
 fn attached_to(node: &Node, group: Arc<Nobody>, start: Option<i64>) -> Sequencer {
     let (genesis, limits) = (genesis(), Constants::default().limits());
-    node.attach(group, (MemberId(1), 1), genesis, start, limits)
+    node.attach(group, (MemberId(1), 1), genesis, start, limits).unwrap()
 }
 
 /// The node itself, and one more.
@@ -181,7 +182,7 @@ fn an_error_that_cannot_be_noted_makes_the_next_start_fetch_the_state() {
     let sequencer = attached(&node, 4);
     let link = node.link().unwrap();
     node.records.note_group(&link).unwrap();
-    assert!(Grastate::read(&data_dir).is_some());
+    assert!(Grastate::read(&data_dir).unwrap().is_some());
     // As on a full disk: neither this note nor a new file can be written.
     for name in ["quorate_errors.dat", "grastate.dat.new"] {
         let path = data_dir.join(name);
@@ -192,7 +193,7 @@ fn an_error_that_cannot_be_noted_makes_the_next_start_fetch_the_state() {
     assert_eq!(node.commit_order_enter(&failed), Answer::Done);
     assert_eq!(node.commit_order_leave(&failed, b"No space left on device"), Answer::Broken);
     assert_eq!(node.local_state(), LocalState::Error);
-    assert_eq!(Grastate::read(&data_dir), None);
+    assert_eq!(Grastate::read(&data_dir), Ok(None));
     drop(sequencer);
     std::fs::remove_dir_all(data_dir).unwrap();
 }
@@ -344,7 +345,7 @@ fn a_session_that_ends_after_the_connection_notes_the_position() {
 
     node.disconnect();
     node.run_applier(HostCtx(0));
-    let noted = || Grastate::read(&data_dir).map(|saved| saved.position.seqno);
+    let noted = || Grastate::read(&data_dir).unwrap().map(|saved| saved.position.seqno);
     assert_eq!(noted(), None, "seqno 5 has not ended");
     assert_eq!(node.release(&Handle::Local(session)), Answer::Done);
     assert_eq!(noted(), Some(5));
@@ -420,4 +421,15 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
     };
     sequencer.apply(message(4, Kind::STATE_REQUEST, &request.encode())).unwrap();
     assert_eq!(node.queued().now, queued, "it would wait for seqno 2 for ever");
+}
+
+/// As a member it would have a vote, and might lead, without a server that follows.
+#[test]
+fn a_node_that_the_log_does_not_get_through_to_leaves_its_group() {
+    let node = Arc::new(at_four());
+    let _sequencer = attached(&node, 4);
+    NodeObserver::new(&node).stuck("node n cannot go on after log index 7: a planted error".into());
+    assert_eq!(node.local_state(), LocalState::Error);
+    assert!(node.local.commit.enter(5, false).is_err(), "nothing is committed after it");
+    assert!(node.link().unwrap().closing());
 }

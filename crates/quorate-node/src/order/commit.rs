@@ -148,8 +148,9 @@ impl CommitOrder {
         let mut inner = self.inner.lock();
         inner.brake.check()?;
         if inner.inside != Some(seqno) {
-            let inside = inner.inside;
-            let why = format!("seqno {seqno} leaves commit order, but inside is {inside:?}");
+            let inside =
+                inner.inside.map_or("nothing".to_owned(), |seqno| format!("seqno {seqno}"));
+            let why = format!("seqno {seqno} leaves commit order, but {inside} is inside (a bug)");
             return Err(self.pull(&mut inner, Halted::at(why)));
         }
         inner.inside = None;

@@ -13,6 +13,7 @@
 //! (`docs/guarantees.md`, "Not promised").
 
 use crate::blocking::Mutex;
+use crate::start::{read_note, UnusableNote};
 use quorate_certify::votes::Ballot;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -52,22 +53,18 @@ impl FailedNotes {
 
     /// Reads what is known of this data, which stands at `position`. What the file does not speak
     /// of (it is new, or about another history) begins there.
-    pub fn open(&self, history: u128, position: i64) -> io::Result<()> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
+    ///
+    /// The inner result is of writing down where it begins.
+    pub fn open(&self, history: u128, position: i64) -> Result<io::Result<()>, UnusableNote> {
+        let text = read_note(&self.path)?.unwrap_or_default();
         let found = parse(&text, history).filter(|found| found.base <= position);
         let mut inner = self.inner.lock();
-        match found {
-            Some(mut found) => {
-                // An error above the position was lost with its seqno: it comes again.
-                found.errors.retain(|seqno, _| *seqno <= position);
-                *inner = found;
-                Ok(())
-            }
-            None => {
-                *inner = Inner { history, base: position, errors: BTreeMap::new() };
-                self.write(&inner)
-            }
-        }
+        let is_whole = found.is_some() && text.ends_with('\n');
+        *inner = found.unwrap_or(Inner { history, base: position, errors: BTreeMap::new() });
+        // An error above the position was lost with its seqno: it comes again.
+        inner.errors.retain(|seqno, _| *seqno <= position);
+        // A line after a torn one would be read as part of that.
+        Ok(if is_whole { Ok(()) } else { self.write(&inner) })
     }
 
     /// The data was replaced by a state of this position.
@@ -161,7 +158,7 @@ mod tests {
 
     fn opened(dir: &Path, history: u128, position: i64) -> FailedNotes {
         let notes = FailedNotes::new(dir);
-        notes.open(history, position).unwrap();
+        notes.open(history, position).unwrap().unwrap();
         notes
     }
 
@@ -181,6 +178,30 @@ mod tests {
         assert_eq!(opened(&dir, 7, i64::MAX).past(15), Past::Error(Ballot::Dissent(0xcd)));
         assert_eq!(opened(&dir, 7, 14).past(15), Past::Success, "it comes again");
         assert_eq!(opened(&dir, 8, 20).past(15), Past::Settled, "another history");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_is_noted_after_a_torn_line_is_known_too() {
+        let dir = temp("torn");
+        opened(&dir, 7, 10).note(12, Ballot::Error(0xab)).unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(dir.join(NAME)).unwrap();
+        file.write_all(b"00000000000000000000000000000007 err").unwrap();
+        let again = opened(&dir, 7, 14);
+        again.note(15, Ballot::Error(0xcd)).unwrap();
+        let after = opened(&dir, 7, 20);
+        assert_eq!(after.past(12), Past::Error(Ballot::Error(0xab)));
+        assert_eq!(after.past(15), Past::Error(Ballot::Error(0xcd)));
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_neither_taken_for_empty_nor_replaced() {
+        let dir = temp("unreadable");
+        fs::write(dir.join(NAME), [0xff, b'\n']).unwrap();
+        let error = FailedNotes::new(&dir).open(7, 10).unwrap_err().to_string();
+        assert!(error.contains(NAME), "{error}");
+        assert_eq!(fs::read(dir.join(NAME)).unwrap(), [0xff, b'\n']);
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -8,7 +8,7 @@
 //!   gone from it before a state transfer begins to replace the database;
 //! - the file is replaced whole: a crash leaves the old or the new one.
 
-use crate::start::{parse_uuid, Position};
+use crate::start::{parse_uuid, read_note, Position, UnusableNote};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -30,8 +30,19 @@ pub struct Grastate {
 }
 
 impl Grastate {
-    pub fn read(data_dir: &Path) -> Option<Self> {
-        Self::parse(&fs::read_to_string(data_dir.join(NAME)).ok()?)
+    /// `None`: there is no such file.
+    pub fn read(data_dir: &Path) -> Result<Option<Self>, UnusableNote> {
+        let path = data_dir.join(NAME);
+        let Some(text) = read_note(&path)? else { return Ok(None) };
+        let unusable = || {
+            UnusableNote {
+            path,
+            reason: "it has no line 'uuid:' with a uuid, or no line 'seqno:' with a number".to_owned(),
+            advice: "Correct the file, and start the node again. Without the file the node fetches the state from \
+                     another one, which replaces this database",
+        }
+        };
+        Self::parse(&text).map(Some).ok_or_else(unusable)
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -102,5 +113,24 @@ mod tests {
         let read = Grastate::parse(galera).unwrap();
         assert_eq!((read.position.seqno, read.safe_to_bootstrap, read.group), (-1, false, 0));
         assert_eq!(Grastate::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_not_taken_for_a_missing_one() {
+        let dir = std::env::temp_dir().join(format!("quorate-grastate-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        assert_eq!(Grastate::read(&dir), Ok(None));
+        let path = dir.join(NAME);
+        for text in ["", "uuid: 0000002a-0000-0000-0000-000000000000\n", "seqno: 3\n"] {
+            fs::write(&path, text).unwrap();
+            let error = Grastate::read(&dir).unwrap_err().to_string();
+            assert!(error.contains("no line 'uuid:'") && error.contains(NAME), "{error}");
+        }
+        fs::write(&path, [0xff]).unwrap();
+        assert!(Grastate::read(&dir).is_err(), "no text");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(Grastate::read(&dir).unwrap_err().to_string().contains("Nothing was changed"));
+        fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -15,6 +15,7 @@
 
 use crate::blocking::Mutex;
 use crate::fnv::Fnv;
+use crate::start::{read_note, UnusableNote};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -62,19 +63,23 @@ impl IsolatedNotes {
     /// Reads the notes of the former run of this data, which stands at `position`; `None`: the
     /// data is about to be replaced, there is nothing to know of it. Gives back, by seqno, the streaming
     /// transactions that actions may have ended.
-    pub fn open(&self, history: u128, position: Option<i64>) -> BTreeMap<i64, BTreeSet<Stream>> {
-        let text = fs::read_to_string(self.path()).unwrap_or_default();
+    pub fn open(
+        &self,
+        history: u128,
+        position: Option<i64>,
+    ) -> Result<BTreeMap<i64, BTreeSet<Stream>>, UnusableNote> {
+        let mut severed: BTreeMap<i64, BTreeSet<Stream>> = BTreeMap::new();
         let mut inner = self.inner.lock();
         *inner = Inner::default();
-        let mut severed: BTreeMap<i64, BTreeSet<Stream>> = BTreeMap::new();
-        let Some(position) = position else { return severed };
+        let Some(position) = position else { return Ok(severed) };
+        let text = read_note(&self.path())?.unwrap_or_default();
         for (seqno, note) in parse(&text, history).filter(|(seqno, _)| *seqno > position) {
             match note {
                 Note::Severs(streams) => severed.entry(seqno).or_default().extend(streams),
                 note => _ = inner.former.insert(seqno, note),
             }
         }
-        severed
+        Ok(severed)
     }
 
     /// The last action of the former run above the position: whatever became of it is in the data.
@@ -250,7 +255,7 @@ mod tests {
 
     fn reopened(dir: &Path, history: u128, position: Option<i64>) -> IsolatedNotes {
         let notes = IsolatedNotes::new(dir);
-        notes.open(history, position);
+        notes.open(history, position).unwrap();
         notes
     }
 
@@ -307,14 +312,14 @@ mod tests {
         let again = IsolatedNotes::new(&dir);
         let at = |seqno: i64| (seqno, met(&[(8, seqno as u64), (9, 1)]));
         assert_eq!(
-            again.open(7, Some(2)),
+            again.open(7, Some(2)).unwrap(),
             BTreeMap::from([at(3), at(6)]),
             "none when nothing runs"
         );
         assert!(again.was_executed(3, &[]) && again.was_executed(5, &[]));
-        assert_eq!(again.open(7, Some(3)), BTreeMap::from([at(6)]));
-        assert!(again.open(8, Some(0)).is_empty(), "another history");
-        assert!(again.open(7, None).is_empty(), "other data");
+        assert_eq!(again.open(7, Some(3)).unwrap(), BTreeMap::from([at(6)]));
+        assert!(again.open(8, Some(0)).unwrap().is_empty(), "another history");
+        assert!(again.open(7, None).unwrap().is_empty(), "other data");
         let text = fs::read_to_string(dir.join(NAME)).unwrap();
         assert_eq!(text.matches("severs").count(), 4, "each is noted once");
         fs::remove_dir_all(&dir).unwrap();

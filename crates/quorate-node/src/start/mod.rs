@@ -9,6 +9,37 @@ pub mod isolated;
 pub mod refused;
 pub mod resume;
 
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// A file beside the database that says what the database is, and cannot be used. To go on as if it were missing could
+/// replace the database, or take a failed write set for one that succeeded.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{} cannot be used: {reason}. It says what the database beside it is, so this node did not connect to its group. \
+     Nothing was changed. {advice}", .path.display()
+)]
+pub struct UnusableNote {
+    pub path: PathBuf,
+    pub reason: String,
+    pub advice: &'static str,
+}
+
+/// The text of such a file; `None`: there is none.
+pub(crate) fn read_note(path: &Path) -> Result<Option<String>, UnusableNote> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(UnusableNote {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+            advice: "Give the file back to the server's user (chown mysql) or mend the disk, and start the node again. \
+                     If the file is lost, empty the data directory (keep a copy): the node then fetches the state from \
+                     another one",
+        }),
+    }
+}
+
 /// A uuid as files have it, with hyphens or without.
 pub fn parse_uuid(text: &str) -> Option<u128> {
     u128::from_str_radix(&text.replace('-', ""), 16).ok()

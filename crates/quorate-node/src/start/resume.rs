@@ -108,7 +108,7 @@ pub fn resume(database: &Database, owner: &Owner, beginnings: &[Beginning]) -> S
         None => Start::Refuse(format!(
             "the log in {0} does not reach back to its first entry, and no snapshot there can be read \
              and fits it: this node cannot follow the group from it. Nothing was changed. Start the \
-             version that wrote it, or move {0} aside and start the node again: it becomes a new \
+             version that wrote it, or empty {0} (keep a copy) and start the node again: it becomes a new \
              member, and takes the state of another one",
             database.log_dir
         )),
@@ -134,7 +134,7 @@ impl Database {
             Standing::OtherHistory(uuid) if !owner.fresh => format!(
                 "the log directory {log} belongs to group {}, but the database in {data} to group \
                  {}: one of them is not this node's. Nothing was changed. Correct quorate.dir in \
-                 {}, or, to make this node a new member, move both aside",
+                 {}, or, to make this node a new member, empty both (keep a copy)",
                 MemberId(genesis.history),
                 MemberId(uuid),
                 self.words.options,
@@ -145,7 +145,7 @@ impl Database {
                  The two may have different transactions under the same numbers. Nothing was \
                  changed. To give up what only this node has and fetch the group's state, remove \
                  grastate.dat from {data} (keep a copy of the database). To go on with this \
-                 database instead, stop all nodes, move {log} and its like aside on each of them, \
+                 database instead, stop all nodes, empty {log} and its like on each of them (keep copies), \
                  and begin the group on this node ({})",
                 genesis.seqno, self.words.found,
             ),

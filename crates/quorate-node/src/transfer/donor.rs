@@ -109,7 +109,10 @@ impl Donor {
     pub fn tell_joiner(&self, link: &Link, joiner: u128, code: i32) {
         let outcome = StateOutcome { joiner, code };
         if let Err(e) = self.proposals.message(link, Kind::STATE_OUTCOME, &outcome.encode()) {
-            self.local.warn(&e);
+            self.local.warn(&format!(
+                "How a state transfer ended could not be sent to the node that asked for it: {e}. If that node goes on \
+                 waiting for its state, restart it. No data is affected"
+            ));
         }
     }
 }

@@ -118,7 +118,12 @@ impl Joiner {
         link.fetches();
         let request =
             StateRequest { donor, joiner: link.node, message: Bytes::copy_from_slice(message) };
-        self.proposals.message(link, Kind::STATE_REQUEST, &request.encode())
+        self.proposals.message(link, Kind::STATE_REQUEST, &request.encode()).map_err(|e| {
+            format!(
+                "this node needs the state of another one, and its request could not be sent to the group: {e}. The \
+                 others and their data are not affected. Start it again when a majority of the group runs"
+            )
+        })
     }
 
     /// Whom to ask, best first.

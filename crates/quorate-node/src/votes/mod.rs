@@ -184,7 +184,10 @@ impl Votes {
         let policy = self.local.settings(|settings| settings.vote_policy);
         let message = VoteMessage { seqno, policy, act, text: text.to_string() };
         if let Err(e) = self.proposals.message(link, Kind::VOTE, &message.encode()) {
-            self.local.warn(&e);
+            self.local.warn(&format!(
+                "A message of the vote on seqno {seqno} could not be sent to the group: {e}. Nothing behind that seqno is \
+                 committed here before the vote has ended"
+            ));
         }
     }
 

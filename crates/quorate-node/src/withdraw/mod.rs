@@ -25,6 +25,8 @@ pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const RESTART: &str =
     "Restart it; if it fails again, empty its data directory to fetch the state anew";
+const OTHER_LOG: &str =
+    "Restart it; if it fails again, empty its log directory (keep a copy), so that it rejoins as a new member";
 const START_OVER: &str =
     "Its server ends, and fetches the state from another node by itself when it is started \
     again, by its service manager or by you";
@@ -119,6 +121,12 @@ impl Withdrawal {
     /// Leaves the group for good, for the reason that the sentence `why` gives.
     pub fn withdraw(&self, why: &str) {
         let _first = self.withdraw_once(why, RESTART);
+    }
+
+    /// The group's log does not get through to this node, for the reason that `why` gives. As a member it would have a
+    /// vote, and might lead, without a server that follows.
+    pub fn cannot_follow(&self, why: &str) {
+        let _first = self.withdraw_once(&format!("{why}."), OTHER_LOG);
     }
 
     /// Gives up what this node has not applied yet, for the reason that the sentence `why` gives: it leaves the

@@ -1,5 +1,7 @@
 //! Addresses as Galera's users write them: `gcomm://a,b:4567?gmcast.listen_addr=tcp://0.0.0.0:1`.
 
+use std::net::Ipv6Addr;
+
 /// A parsed `wsrep_cluster_address`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ClusterUrl {
@@ -15,6 +17,8 @@ pub enum BadUrl {
     Scheme(String),
     #[error("Invalid backend URI: wsrep_cluster_address '{0}' is not of the form gcomm://host[:port],…[?option=value&…]: correct it and restart the node")]
     Form(String),
+    #[error("{option} = '{value}' is not an address: host, host:port, or [IPv6 address]:port, perhaps after tcp://. Nothing was started, no data is affected: correct it and restart the node")]
+    Address { option: &'static str, value: String },
 }
 
 pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
@@ -33,12 +37,13 @@ pub fn parse_url(url: &str, default_port: u16) -> Result<ClusterUrl, BadUrl> {
     Ok(ClusterUrl { seeds, options: query.replace('&', ";") })
 }
 
-/// `host`, `host:port`, `[v6]`, `[v6]:port`, a bare v6 address, each perhaps after `tcp://`;
-/// `None` if the port is none.
+/// `host`, `host:port`, `[v6]`, `[v6]:port`, a bare v6 address, each perhaps after `tcp://` or Galera's `ssl://`;
+/// `None` if the port or the v6 address is none.
 pub fn with_port(address: &str, default_port: u16) -> Option<String> {
-    let address = address.strip_prefix("tcp://").unwrap_or(address);
+    let schemes = ["tcp://", "ssl://"];
+    let address = schemes.iter().find_map(|scheme| address.strip_prefix(scheme)).unwrap_or(address);
     if let Some(v6) = address.strip_prefix('[') {
-        let (host, rest) = v6.split_once(']')?;
+        let (host, rest) = v6.split_once(']').filter(|(host, _)| is_v6(host))?;
         let port = match rest {
             "" => default_port,
             _ => rest.strip_prefix(':')?.parse().ok()?,
@@ -52,8 +57,14 @@ pub fn with_port(address: &str, default_port: u16) -> Option<String> {
             let port: u16 = port.parse().ok()?;
             Some(format!("{host}:{port}"))
         }
-        _ => Some(format!("[{address}]:{default_port}")),
+        _ => is_v6(address).then(|| format!("[{address}]:{default_port}")),
     }
+}
+
+/// Perhaps with the interface that it is of, as link-local ones need.
+fn is_v6(address: &str) -> bool {
+    let plain = address.split_once('%').map_or(address, |(plain, _interface)| plain);
+    plain.parse::<Ipv6Addr>().is_ok()
 }
 
 /// The host part of `host:port`.
@@ -87,7 +98,15 @@ mod tests {
 
     #[test]
     fn what_is_not_an_address_is_refused() {
-        for bad in ["", "tcp://a", "gcomm://a:port", "gcomm://[::1", "gcomm://[::1]x"] {
+        for bad in [
+            "",
+            "tcp://a",
+            "gcomm://a:port",
+            "gcomm://[::1",
+            "gcomm://[::1]x",
+            "gcomm://a:1:2",
+            "gcomm://[a]:1",
+        ] {
             assert!(parse_url(bad, 1).is_err(), "{bad}");
         }
     }
@@ -105,6 +124,8 @@ mod tests {
     fn bare_ipv6_gets_brackets() {
         assert_eq!(with_port("::1", 7).as_deref(), Some("[::1]:7"));
         assert_eq!(with_port("tcp://0.0.0.0:9", 7).as_deref(), Some("0.0.0.0:9"));
+        assert_eq!(with_port("ssl://0.0.0.0:9", 7).as_deref(), Some("0.0.0.0:9"));
+        assert_eq!(with_port("fe80::1%eth0", 7).as_deref(), Some("[fe80::1%eth0]:7"));
         assert_eq!(host_of("[::1]:7"), "[::1]");
     }
 }

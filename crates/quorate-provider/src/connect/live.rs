@@ -17,7 +17,7 @@ pub fn options_changed(provider: &Provider) -> Result<(), ConnectError> {
     let (Some(link), Some(group)) = (provider.link(), provider.controls()) else { return Ok(()) };
     tell_group(provider, &group)?;
     let votes = provider.options.lock().integer("pc.weight");
-    group.want_votes(votes.clamp(0, 255) as u8, VOTES_PATIENCE);
+    group.want_votes(votes as u8, VOTES_PATIENCE);
     if provider.options.lock().integer("gmcast.isolate") == GIVEN_UP && !link.closing() {
         provider.info("gmcast.isolate=2: this node gives its connection to the group up; restart it to return");
         provider.give_up_connection();
@@ -28,7 +28,7 @@ pub fn options_changed(provider: &Provider) -> Result<(), ConnectError> {
 /// Hands the group what it has to know of the options.
 pub fn tell_group(provider: &Provider, group: &Group) -> Result<(), ConnectError> {
     let options = provider.options.lock();
-    group.want_votes(options.integer("pc.weight").clamp(0, 255) as u8, Duration::ZERO);
+    group.want_votes(options.integer("pc.weight") as u8, Duration::ZERO);
     group.allow_alone(options.flag("pc.ignore_sb"));
     group.set_suspect_timeout(options.period("evs.suspect_timeout"));
     group.isolate(options.integer("gmcast.isolate") != CONNECTED);

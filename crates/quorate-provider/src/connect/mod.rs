@@ -15,12 +15,14 @@ use crate::provider::Provider;
 use quorate_certify::{Constants, Sequenced};
 use quorate_consensus::{Charter, MemberRole, Rules};
 use quorate_live::{
-    Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint, LOG_SEGMENTS_MIN,
+    everywhere, Group, GroupError, GroupOptions, OpenInfo, Security, StartingPoint,
+    LOG_SEGMENTS_MIN,
 };
 use quorate_node::node::NodeObserver;
 use quorate_node::start::genesis::Genesis;
 use quorate_node::start::grastate::Grastate;
 use quorate_node::start::resume::{resume, Beginning, Owner, Start};
+use quorate_node::start::UnusableNote;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub enum ConnectError {
     Directory(String),
     #[error("{0}")]
     NotOurs(String),
+    #[error(transparent)]
+    Note(#[from] UnusableNote),
     #[error(
         "quorate.log_max is {max} bytes, which is less than {LOG_SEGMENTS_MIN} files of the log \
          (quorate.segment_size): it would be full at once. Nothing was started; set it to {least} or more, or \
@@ -82,7 +86,7 @@ pub fn connect(provider: &Provider, args: &ConnectArgs<'_>) -> Result<(), Connec
     if let Security::Certificates(tls) = &options.security {
         tls.cautions().iter().for_each(|caution| provider.warn(caution));
     }
-    provider.settle_gtid_domain(args.bootstrap);
+    provider.settle_gtid_domain(args.bootstrap)?;
     provider.begin_connection();
     let observer = Arc::new(NodeObserver::new(&provider.node));
     let (group, info) = Group::open(options, observer.clone())?;
@@ -118,10 +122,10 @@ fn join_and_start(
     if info.founded {
         provider.info(&format!("The new group continues from {genesis}"));
     }
-    provider.info(&provider.database().standing(&owner).describe());
+    provider.info(&provider.database()?.standing(&owner).describe());
     provider.prefer_donors(donor);
     loop {
-        let decision = resume(&provider.database(), &owner, &beginnings(group, &genesis)?);
+        let decision = resume(&provider.database()?, &owner, &beginnings(group, &genesis)?);
         let (seqno, snapshot) = match decision {
             Start::Continue { seqno, snapshot } => (Some(seqno), snapshot),
             Start::Fetch { snapshot } => (None, snapshot),
@@ -129,8 +133,8 @@ fn join_and_start(
         };
         match start(provider, group, info, genesis, seqno, &mut |index, _| index == snapshot) {
             // The leader has replaced the log meanwhile: what there is now decides.
-            Err(GroupError::NeedsStateTransfer { .. }) => {}
-            done => return Ok(done?),
+            Err(ConnectError::Group(GroupError::NeedsStateTransfer { .. })) => {}
+            done => return done,
         }
     }
 }
@@ -142,10 +146,10 @@ fn start(
     genesis: Genesis,
     start: Option<i64>,
     accept: &mut dyn FnMut(u64, &bytes::Bytes) -> bool,
-) -> Result<(), GroupError> {
+) -> Result<(), ConnectError> {
     let limits = Constants::from_words(group.charter().0).limits();
     let identity = (info.member, info.incarnation);
-    let sequencer = provider.attach(group.clone(), identity, genesis, start, limits);
+    let sequencer = provider.attach(group.clone(), identity, genesis, start, limits)?;
     group.start(Box::new(sequencer), accept)?;
     provider.started();
     Ok(())
@@ -172,15 +176,19 @@ fn group_options(
     let url = parse_url(args.url, options.integer("base_port") as u16)?;
     options.set(&url.options, false)?;
     let port = options.integer("base_port") as u16;
-    let own = [options.text("base_host"), &provider.config().address]
-        .into_iter()
-        .find(|a| !a.is_empty())
-        .unwrap_or("127.0.0.1")
-        .to_string();
-    let advertise = with_port(&own, port).ok_or_else(|| BadUrl::Form(own.clone()))?;
+    let address = |option, value: &str| {
+        let bad = || BadUrl::Address { option, value: value.to_owned() };
+        with_port(value, port).ok_or_else(bad)
+    };
+    let own = [
+        ("base_host", options.text("base_host")),
+        ("wsrep_node_address", provider.config().address.as_str()),
+    ];
+    let (option, own) = own.into_iter().find(|(_, a)| !a.is_empty()).unwrap_or(("", "127.0.0.1"));
+    let advertise = address(option, own)?;
     let listen = match options.text("gmcast.listen_addr") {
-        "" => format!("0.0.0.0:{}", advertise.rsplit_once(':').map_or("4567", |(_, p)| p)),
-        given => with_port(given, port).ok_or_else(|| BadUrl::Form(given.to_string()))?,
+        "" => everywhere(&advertise),
+        given => address("gmcast.listen_addr", given)?,
     };
     options.learn("base_host", host_of(&advertise).to_string());
     let dir = match options.text("quorate.dir") {
@@ -189,11 +197,11 @@ fn group_options(
     };
     prepare_dir(&dir, &provider.config().data_dir)?;
     options.learn("quorate.dir", dir.display().to_string());
-    let saved = Grastate::read(&provider.config().data_dir);
+    let saved = Grastate::read(&provider.config().data_dir)?;
     let cache = galera_cache(&options, &provider.config().data_dir);
     let views = |at| trailing_views(&cache, at);
     let genesis = Genesis::of_founder(saved.as_ref(), provider.recovered(), views);
-    let window = options.integer("quorate.cert_window").clamp(16, 1 << 20) as u32;
+    let window = options.integer("quorate.cert_window") as u32;
     let begun = genesis.map(|g| g.constants()).unwrap_or_default();
     let constants = Constants { window, ..begun };
     if !constants.are_sound() {

@@ -188,7 +188,13 @@ unsafe extern "C" fn options_set(w: W, conf: *const c_char) -> wsrep_status_t {
     };
     guard(Some(&provider.node), status::NODE_FAIL, || {
         match operator::change_options(provider, &conf, &session::current()) {
-            Ok(()) => status::OK,
+            Ok(warnings) => {
+                for warning in warnings {
+                    provider.info(&warning);
+                    session::note(&warning);
+                }
+                status::OK
+            }
             Err(reason) => {
                 provider.error(&reason);
                 session::warn(&reason);

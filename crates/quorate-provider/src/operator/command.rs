@@ -4,30 +4,41 @@
 //! command `quorate`) speaks to a node: whoever may set global variables may command it, and no
 //! other port or password is needed.
 
-use super::{order, Session};
+use super::patience::within_patience;
+use super::{order, Session, TIMEOUT};
 use crate::connect::options_changed;
+use crate::options::Spec;
 use crate::provider::Provider;
+use quorate_live::{Author, Group};
 use std::time::Duration;
 
 /// Two elections; the group gives up sooner by itself.
 const SWITCHOVER_TIMEOUT: Duration = Duration::from_secs(10);
+const SWITCHOVER: &str = "quorate.switchover";
+const NOT_CONNECTED: &str = "this node is not connected to its group";
 const ISOLATE: &str = "gmcast.isolate";
 /// For `quorate.switchover`: whichever voter is furthest.
 const ANY: &str = "any";
 
 /// `SET GLOBAL wsrep_provider_options`: takes over the values, then carries out the commands
-/// until one fails. The error says why, and so does the session's status variable.
-pub fn change_options(provider: &Provider, text: &str, session: &Session) -> Result<(), String> {
+/// until one fails. Gives back what the session is to be warned of. The error says why, and so does the session's
+/// status variable.
+pub fn change_options(
+    provider: &Provider,
+    text: &str,
+    session: &Session,
+) -> Result<Vec<String>, String> {
     change(provider, text, session).inspect_err(|reason| {
         provider.answers.lock().refused(session.connection, reason.clone());
     })
 }
 
-fn change(provider: &Provider, text: &str, session: &Session) -> Result<(), String> {
+fn change(provider: &Provider, text: &str, session: &Session) -> Result<Vec<String>, String> {
     #[cfg(feature = "sync-points")]
     let text = &quorate_node::sync::take_commands(text);
     let mut options = provider.options.lock();
     let isolation = options.integer(ISOLATE);
+    let idle = options.without_effect(text);
     let commands = options.set(text, true).map_err(|error| error.to_string())?;
     let settings = options.settings();
     let isolates = (options.integer(ISOLATE) != isolation).then(|| options.integer(ISOLATE) != 0);
@@ -41,8 +52,10 @@ fn change(provider: &Provider, text: &str, session: &Session) -> Result<(), Stri
     commands.iter().try_for_each(|(name, value)| {
         let answer = command(provider, name, value, session)?;
         provider.answers.lock().answered(session.connection, answer);
-        Ok(())
-    })
+        Ok::<_, String>(())
+    })?;
+    let in_vain = |spec: &Spec| format!("{} has no effect with Quorate. {}", spec.name, spec.doc);
+    Ok(idle.into_iter().map(in_vain).collect())
 }
 
 /// What it is answered with.
@@ -52,17 +65,23 @@ fn command(
     value: &str,
     session: &Session,
 ) -> Result<String, String> {
-    match name {
-        "quorate.switchover" => switchover(provider, value, session),
-        "pc.bootstrap" => bootstrap(provider, session),
-        "socket.ssl_reload" => reload_security(provider).map(|()| "read".to_owned()),
-        _ => order(provider, name, value, session),
+    if name == "socket.ssl_reload" {
+        return reload_security(provider).map(|()| "read".to_owned());
     }
+    let group = provider.controls().ok_or(NOT_CONNECTED)?;
+    let link = provider.link().ok_or(NOT_CONNECTED)?;
+    let (name, value, author) = (name.to_owned(), value.to_owned(), session.author());
+    let ordered = format!("{name}={value}");
+    let limit = if name == SWITCHOVER { SWITCHOVER_TIMEOUT } else { TIMEOUT };
+    within_patience(provider, session, (ordered, limit), move || match name.as_str() {
+        SWITCHOVER => switchover(&group, &value, author),
+        "pc.bootstrap" => bootstrap(&group, author),
+        _ => order(&link, &group, &name, &value, author),
+    })
 }
 
-fn bootstrap(provider: &Provider, session: &Session) -> Result<String, String> {
-    let group = provider.controls().ok_or("this node is not connected to its group")?;
-    let gone_on = group.operator(session.author()).bootstrap();
+fn bootstrap(group: &Group, author: Author) -> Result<String, String> {
+    let gone_on = group.operator(author).bootstrap();
     gone_on
         .map(|()| "this node belongs to a majority".to_owned())
         .map_err(|error| error.to_string())
@@ -74,9 +93,8 @@ fn reload_security(provider: &Provider) -> Result<(), String> {
     group.reload_security().map_err(|error| error.to_string())
 }
 
-fn switchover(provider: &Provider, to: &str, session: &Session) -> Result<String, String> {
-    let group = provider.controls().ok_or("this node is not connected to its group")?;
+fn switchover(group: &Group, to: &str, author: Author) -> Result<String, String> {
     let to = (to != ANY).then_some(to);
-    let leader = group.operator(session.author()).switchover(to, SWITCHOVER_TIMEOUT);
+    let leader = group.operator(author).switchover(to, SWITCHOVER_TIMEOUT);
     leader.map(|leader| format!("{leader} leads")).map_err(|error| error.to_string())
 }

@@ -12,6 +12,7 @@
 //! ```
 
 mod command;
+mod patience;
 mod session;
 pub mod stats;
 
@@ -19,25 +20,24 @@ pub use command::change_options;
 pub use session::Session;
 
 use crate::options::values::{parse_bool, parse_failover, parse_primaries, parse_role};
-use crate::provider::Provider;
 use quorate_consensus::{Config, MemberInfo, PriorityRule, Rules, PRIORITY_MAX};
-use quorate_live::{Alteration, ForcePlan};
+use quorate_live::{Alteration, Author, ForcePlan, Group};
 use quorate_node::link::Link;
 use std::sync::Arc;
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an order goes on.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Carries out an order; its answer is for the status variable.
 pub fn order(
-    provider: &Provider,
+    link: &Arc<Link>,
+    group: &Group,
     name: &str,
     text: &str,
-    session: &Session,
+    author: Author,
 ) -> Result<String, String> {
-    let link = provider.link().ok_or("this node is not connected to its group")?;
-    let group = provider.controls().ok_or("this node is not connected to its group")?;
-    let operator = group.operator(session.author());
+    let operator = group.operator(author);
     let said = |error: quorate_live::GroupError| error.to_string();
     match name {
         "quorate.member_set" => {
@@ -60,7 +60,7 @@ pub fn order(
                 Some(refusal) => {
                     Err(format!("force-quorum would be refused: {refusal}. Nothing was changed"))
                 }
-                None => Ok(plan(&link, &found)),
+                None => Ok(plan(link, &found)),
             }
         }
         "quorate.force_quorum" => {
@@ -69,7 +69,7 @@ pub fn order(
                 .filter(|(_, reason)| !reason.trim().is_empty())
                 .ok_or("give the members to keep and a reason: NAME,NAME: REASON")?;
             let done = operator.force_quorum(&names(keep), reason.trim(), TIMEOUT);
-            Ok(plan(&link, &done.map_err(said)?))
+            Ok(plan(link, &done.map_err(said)?))
         }
         other => Err(format!("'{other}' is not an order (a bug)")),
     }
@@ -121,7 +121,12 @@ pub(crate) fn parse_alteration(text: &str) -> Result<(&str, Alteration), String>
                 alteration.priority = Some(priority.ok_or("priority is a number from 0 to 100")?);
             }
             Some(("zone", zone)) => alteration.zone = Some(zone.to_owned()),
-            _ => return Err(format!("'{word}' is not role=, priority= or zone=")),
+            _ => {
+                return Err(format!(
+                    "'{word}' is not role=, priority= or zone=. A member whose name has spaces is named here by its id, \
+                     which wsrep_quorate_members shows"
+                ))
+            }
         }
     }
     if alteration == Alteration::default() {

@@ -6,24 +6,21 @@
 
 mod at_rest;
 mod begun;
+mod check;
 mod settings;
 mod table;
 pub mod values;
 
 pub use at_rest::ServerEncryption;
-pub use table::{Effect, Kind, SPECS};
+pub use table::{Effect, Kind, Spec, SPECS};
 
-use self::table::Spec;
-use self::values::{
-    parse_bool, parse_codec, parse_consistency, parse_exit_action, parse_failover, parse_period,
-    parse_primaries, parse_retention, parse_role, parse_size,
-};
-use quorate_consensus::PRIORITY_MAX;
+use self::check::check;
+use self::values::{parse_bool, parse_period, parse_size};
 use quorate_live::{page, Operators, Security, SecurityError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use Effect::{Command, Ignored, Live, Start};
-use Kind::{Bool, Integer, Period, Retention, Size, Text};
+use Kind::Bool;
 
 /// An option string that cannot be used; nothing was changed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -34,6 +31,11 @@ pub enum OptionError {
     Unknown { name: String, hint: String },
     #[error("wsrep_provider_options: '{name} = {value}' is not {expected}")]
     BadValue { name: String, value: String, expected: &'static str },
+    #[error(
+        "wsrep_provider_options: 'evs.suspect_timeout = {value}' is less than {least:?}, two heartbeats (two fifths of \
+         quorate.election_timeout): members would leave the view and return all the time"
+    )]
+    Silence { value: String, least: Duration },
     #[error("wsrep_provider_options: '{text}' is not of the form name=value")]
     NotAPair { text: String },
     #[error(transparent)]
@@ -92,9 +94,13 @@ impl Options {
                 Some(_) if value.is_empty() => {}
                 Some(spec) if spec.kind == Bool && parse_bool(value) == Some(false) => {}
                 Some(_) if !running => return Err(OptionError::OnlyLive { name: name.into() }),
-                Some(spec) => commands.push((spec.name, value.to_string())),
+                Some(spec) => {
+                    check(spec, value)?;
+                    commands.push((spec.name, value.to_string()));
+                }
             }
         }
+        next.check_silence()?;
         next.security()?;
         next.operators()?;
         *self = next;
@@ -103,19 +109,7 @@ impl Options {
 
     fn set_one(&mut self, name: &str, value: &str, running: bool) -> Result<(), OptionError> {
         let spec = find(name).ok_or_else(|| unknown(name))?;
-        check_value(spec, value)?;
-        if let Some(expected) = words_instead(spec.name, value) {
-            let (name, value) = (name.into(), value.into());
-            return Err(OptionError::BadValue { name, value, expected });
-        }
-        if spec.name == "quorate.priority" && !value.parse().is_ok_and(|w: u8| w <= PRIORITY_MAX) {
-            let (name, value) = (name.into(), value.into());
-            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 100" });
-        }
-        if spec.name == "pc.weight" && value.parse::<u8>().is_err() {
-            let (name, value) = (name.into(), value.into());
-            return Err(OptionError::BadValue { name, value, expected: "a number from 0 to 255" });
-        }
+        check(spec, value)?;
         if spec.effect == Start && (running || self.begun) {
             return self.check_same(spec.name, value, running);
         }
@@ -125,6 +119,14 @@ impl Options {
         self.given.insert(spec.name, value.to_string());
         self.values.insert(spec.name, value.to_string());
         Ok(())
+    }
+
+    /// Of the options in this text, those that would change nothing though their values differ from what is shown.
+    pub fn without_effect(&self, text: &str) -> Vec<&'static Spec> {
+        let pairs = text.split(';').filter_map(|part| part.split_once('='));
+        let changes = pairs.filter(|(name, value)| self.text(name.trim()) != value.trim());
+        let specs = changes.filter_map(|(name, _)| find(name.trim()));
+        specs.filter(|spec| spec.effect == Ignored).collect()
     }
 
     /// Whom this node believes.
@@ -179,8 +181,10 @@ impl Options {
 /// `docs/options.md`, from the table.
 pub fn render_docs() -> String {
     let mut out = String::from(
-        "# Provider options\n\nSet them in `wsrep_provider_options`, as `name=value;name=value`. \
-         This page is made from the table in `crates/quorate-provider/src/options/table.rs`.\n\n",
+        "# Provider options\n\nSet them in `wsrep_provider_options`, as `name=value;name=value`. A time is `PT5S`, or `5` \
+         for seconds. A size is a number of bytes, `64M` or `1G`.\n\nSome may be changed while the server runs: \
+         `SET GLOBAL wsrep_provider_options = 'quorate.max_lag=5'`. That holds until the server is restarted. To keep the \
+         value, put it into the configuration file, too (`quorate setup --option NAME=VALUE`).\n\nThis page is made from the table in `crates/quorate-provider/src/options/table.rs`.\n\n",
     );
     let section = |out: &mut String, title: &str, effect: Effect| {
         out.push_str(&format!("## {title}\n\n| option | default | meaning |\n|---|---|---|\n"));
@@ -214,49 +218,6 @@ fn unknown(name: &str) -> OptionError {
     OptionError::Unknown { name: name.to_string(), hint }
 }
 
-/// What an option of certain words takes, if that is not this value.
-fn words_instead(name: &str, value: &str) -> Option<&'static str> {
-    let (good, expected) = match name {
-        "gmcast.isolate" => (matches!(value, "0" | "1" | "2"), "0, 1 or 2"),
-        "quorate.encrypt" => (
-            ["auto", "only"].contains(&value) || parse_bool(value).is_some(),
-            "yes, no, auto or only",
-        ),
-        "quorate.compress" => (parse_codec(value).is_some(), "lz4, zstd or none"),
-        "quorate.consistency" => {
-            (parse_consistency(value).is_some(), "eventual, after, or after:N with N from 1 to 255")
-        }
-        "gcs.fc_limit" | "quorate.flow_control_applied" | "quorate.flow_control_certified" => {
-            (value.parse::<u64>().is_ok(), "a number of write sets")
-        }
-        "quorate.exit_action" => {
-            (parse_exit_action(value).is_some(), "read-only, offline or abort")
-        }
-        "quorate.primary_failover" => (parse_failover(value).is_some(), "serve or wait"),
-        "quorate.primary_mode" => (parse_primaries(value).is_some(), "multi or single"),
-        "quorate.role" => (parse_role(value).is_some(), "voter or learner"),
-        _ => return None,
-    };
-    (!good).then_some(expected)
-}
-
-fn check_value(spec: &Spec, value: &str) -> Result<(), OptionError> {
-    let expected = match spec.kind {
-        Text => return Ok(()),
-        Bool if parse_bool(value).is_some() => return Ok(()),
-        Bool => "a yes or no",
-        Integer if value.parse::<i64>().is_ok() => return Ok(()),
-        Integer => "a whole number",
-        Size if parse_size(value).is_some() => return Ok(()),
-        Size => "a size (a whole number, perhaps with K, M, G or T)",
-        Period if parse_period(value).is_some() => return Ok(()),
-        Period => "a period (ISO 8601 like PT5S or PT0.5S, or seconds)",
-        Retention if parse_retention(value).is_some() => return Ok(()),
-        Retention => "a size (like 1G), a period (like PT6H), or both (1G,PT6H)",
-    };
-    Err(OptionError::BadValue { name: spec.name.into(), value: value.into(), expected })
-}
-
 /// Edit distance, for "did you mean".
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -275,14 +236,14 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::values::Retention;
+    use super::values::{parse_retention, Retention};
     use super::*;
 
     #[test]
     fn the_table_is_sorted_and_its_defaults_are_valid() {
         assert!(SPECS.windows(2).all(|w| w[0].name < w[1].name));
         for s in SPECS.iter().filter(|s| !s.default.is_empty()) {
-            assert_eq!(check_value(s, s.default), Ok(()), "{}", s.name);
+            assert_eq!(check(s, s.default), Ok(()), "{}", s.name);
         }
     }
 
@@ -326,6 +287,24 @@ mod tests {
         let everything = o.render();
         assert_eq!(o.set(&everything, true).unwrap(), []);
         assert_eq!(o.security(), Ok(Security::ThisHost));
+    }
+
+    #[test]
+    fn who_sets_what_has_no_effect_can_be_told() {
+        let options = Options::default();
+        let idle = |text| options.without_effect(text).iter().map(|s| s.name).collect::<Vec<_>>();
+        assert_eq!(idle("pc.ignore_quorum = true; debug=yes; nonsense"), ["pc.ignore_quorum"]);
+        assert!(idle(&options.render()).is_empty(), "what is shown and set again");
+    }
+
+    #[test]
+    fn a_command_that_is_a_yes_or_no_takes_nothing_else() {
+        let mut options = Options::default();
+        for bad in ["pc.bootstrap=nope", "socket.ssl_reload=maybe"] {
+            assert!(matches!(options.set(bad, true), Err(OptionError::BadValue { .. })), "{bad}");
+        }
+        assert_eq!(options.set("pc.bootstrap=1", true).unwrap().len(), 1);
+        assert_eq!(options.set("pc.bootstrap=0", true), Ok(vec![]));
     }
 
     #[test]

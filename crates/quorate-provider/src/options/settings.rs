@@ -25,7 +25,7 @@ impl Options {
             consistency: parse_consistency(self.text("quorate.consistency")).unwrap_or_default(),
             consistency_timeout: self.period("quorate.consistency_timeout"),
             flow: self.flow_limits(),
-            vote_policy: self.integer("gcs.vote_policy").clamp(0, 255) as u8,
+            vote_policy: self.integer("gcs.vote_policy") as u8,
             transfer_holds_isolated: self.flag("quorate.transfer_holds_ddl"),
             exit: self.exit_plan(),
         }
@@ -40,7 +40,7 @@ impl Options {
         let is_galeras =
             self.was_given("gcs.fc_limit") && !self.was_given("quorate.flow_control_applied");
         let applied = if is_galeras { "gcs.fc_limit" } else { "quorate.flow_control_applied" };
-        let limit = |name| self.integer(name).max(0) as u64;
+        let limit = |name| self.integer(name) as u64;
         let limits =
             Limits { applied: limit(applied), certified: limit("quorate.flow_control_certified") };
         self.flag("quorate.flow_control").then_some(limits)
@@ -48,11 +48,10 @@ impl Options {
 
     fn exit_plan(&self) -> Option<ExitPlan> {
         let timeout = self.period("quorate.unreachable_majority_timeout");
-        let tries = self.integer("quorate.autorejoin_tries").max(0);
         Some(ExitPlan {
             // The contact was lost for so long already when it is reported.
             timeout: timeout.saturating_sub(self.period("quorate.primary_timeout")),
-            tries: u32::try_from(tries).unwrap_or(u32::MAX),
+            tries: self.integer("quorate.autorejoin_tries") as u32,
             interval: self.period("quorate.autorejoin_interval"),
             action: parse_exit_action(self.text("quorate.exit_action"))?,
         })

@@ -138,7 +138,7 @@ impl World {
                     process.sessions.cut_off = !primary;
                     note!(self, "m{m} is primary: {primary}");
                 }
-                Notice::Fatal(reason) => {
+                Notice::Fatal(reason) | Notice::Stuck(reason) => {
                     process.fatal.get_or_insert_with(|| reason.clone());
                     note!(self, "m{m} FATAL {reason}");
                 }

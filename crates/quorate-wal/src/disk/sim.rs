@@ -45,6 +45,8 @@ pub struct Faults {
     pub broken: bool,
     /// Only syncs of the directory do.
     pub directory_broken: bool,
+    /// Syncs of the directory find no room.
+    pub directory_full: bool,
 }
 
 /// What was durable at some time.
@@ -352,6 +354,9 @@ impl Disk for SimDisk {
         world.survived()?;
         if world.faults.broken || world.faults.directory_broken {
             return Err(broken());
+        }
+        if world.faults.directory_full {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         if !std::mem::take(&mut world.name_changes).is_empty() {
             world.durable_names = world.names.clone();

@@ -1,5 +1,7 @@
 use super::*;
+use crate::window::Source;
 use quorate_consensus::{checksum, EntryKind, LogPosition};
+use std::cell::Cell;
 
 fn codec() -> Codec {
     Codec::new(5, None)
@@ -40,19 +42,23 @@ impl Written {
         self.put(RecordKind::Entry, 1, index, synced, data)
     }
 
-    fn walk(&mut self) -> (Walk, Chain, usize) {
+    fn walk(&self) -> (Walk, Chain, usize) {
         let (mut chain, mut records) = (Chain::default(), 0);
-        let walked = walk(&mut self.bytes, &codec(), &mut chain, |_| {
+        let mut window = Window::new(&self.bytes, WINDOW);
+        let walked = walk(&mut window, &codec(), &mut chain, |_| {
             records += 1;
-            Ok::<_, ()>(())
+            Ok(())
         });
         (walked.unwrap(), chain, records)
     }
 
     fn behind(&self, bad: u64) -> Behind {
-        behind(&self.bytes, &codec(), bad, 1)
+        behind(&mut Window::new(&self.bytes, WINDOW), &codec(), bad, 1).unwrap()
     }
 }
+
+/// Less than a head, and more than the alignment.
+const WINDOW: usize = 20;
 
 #[test]
 fn a_bad_record_within_the_last_write_is_torn() {
@@ -93,7 +99,9 @@ fn the_rest_of_a_torn_write_never_joins_what_is_written_later() {
     log.bytes.extend(&rest[end - torn as usize..]);
     let (walked, chain, records) = log.walk();
     assert_eq!((walked.end, records, chain.incarnation), (end as u64, 2, 2));
-    assert_eq!(behind(&log.bytes, &codec(), walked.end, chain.incarnation), Behind::Nothing);
+    let mut window = Window::new(&log.bytes, WINDOW);
+    let rest = behind(&mut window, &codec(), walked.end, chain.incarnation).unwrap();
+    assert_eq!(rest, Behind::Nothing);
 }
 
 #[test]
@@ -104,4 +112,72 @@ fn a_copy_of_a_record_in_an_entry_is_not_a_record() {
     let second = log.entry(2, HEADER_BYTES, &copy);
     log.bytes[second as usize] ^= 1;
     assert_eq!(log.behind(second), Behind::Nothing);
+}
+
+/// Notes the most that is read at once, and how far.
+struct Noting<'a> {
+    bytes: &'a Vec<u8>,
+    longest: Cell<usize>,
+    end: Cell<u64>,
+}
+
+impl Source for Noting<'_> {
+    fn size(&self) -> u64 {
+        self.bytes.size()
+    }
+
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), WalError> {
+        assert!(offset <= self.end.get(), "what is before {offset} is passed over");
+        self.longest.set(self.longest.get().max(buf.len()));
+        self.end.set(self.end.get().max(offset + buf.len() as u64));
+        self.bytes.read(buf, offset)
+    }
+}
+
+/// The same records, the same end and the same verdict, whether a segment is read at once or through a window; and
+/// through that never more at a time than it is wide, or a record long.
+#[test]
+fn a_window_shows_what_the_whole_segment_does() {
+    for seed in 0..200 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut log = Written::new();
+        let (mut synced, mut longest) = (HEADER_BYTES, 0);
+        for index in 1..rng.u64(2..20) {
+            if rng.bool() {
+                synced = log.bytes.len() as u64;
+            }
+            let data = vec![rng.u8(..); rng.usize(..3000)];
+            let at = log.entry(index, synced, &data);
+            longest = longest.max(log.bytes.len() - at as usize);
+        }
+        log.bytes.extend(vec![0; rng.usize(..3000)]);
+        if rng.u32(..4) > 0 {
+            let at = rng.usize(HEADER_BYTES as usize..log.bytes.len());
+            log.bytes[at] ^= 1 << rng.u32(..8);
+        }
+        if rng.u32(..4) == 0 {
+            log.bytes.truncate(rng.usize(HEADER_BYTES as usize..log.bytes.len()));
+        }
+        let look = |step: usize| {
+            let (longest, end) = Default::default();
+            let source = Noting { bytes: &log.bytes, longest, end };
+            let mut window = Window::new(&source, step);
+            let (mut chain, mut found) = (Chain::default(), Vec::new());
+            let walked = walk(&mut window, &codec(), &mut chain, |record| {
+                found.push((record.offset, *record.head, record.data.to_vec()));
+                Ok(())
+            });
+            let walked = walked.unwrap();
+            let verdict = behind(&mut window, &codec(), walked.end, chain.incarnation).unwrap();
+            let all_read = source.end.get() == source.size();
+            assert!(all_read || matches!(verdict, Behind::Synced { .. }), "seed {seed}");
+            ((walked, chain, found, verdict), source.longest.get())
+        };
+        let (whole, _) = look(log.bytes.len());
+        for step in [1, WINDOW, 100, 4096] {
+            let (seen, most) = look(step);
+            assert!(seen == whole, "seed {seed}: through a window of {step} bytes");
+            assert!(most <= step.max(longest), "seed {seed}: {most} bytes at once");
+        }
+    }
 }

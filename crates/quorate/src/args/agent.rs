@@ -40,8 +40,9 @@ pub struct Agent {
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8008")]
     pub listen: SocketAddr,
 
-    /// This operator's credential (`quorate operator new`)
-    #[arg(long, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
+    /// This operator's credential (`quorate operator new`) [default: $QUORATE_OPERATOR_FILE, unless there is
+    /// --ssl-cert]
+    #[arg(long, value_name = "FILE")]
     pub operator_file: Option<PathBuf>,
 
     /// The agent's own certificate (PEM): it speaks HTTPS then, and nothing else, and takes orders from other hosts, too.

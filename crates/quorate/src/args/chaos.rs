@@ -3,6 +3,9 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+/// A week.
+const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
+
 #[derive(Args)]
 #[command(
     about = "Let things fail on a cluster made for it, and check that nothing promised was broken",
@@ -43,7 +46,7 @@ pub struct Chaos {
     pub learners: u16,
 
     /// How long things fail
-    #[arg(long, value_name = "M", default_value_t = 5.0)]
+    #[arg(long, value_name = "M", default_value_t = 5.0, value_parser = minutes)]
     pub minutes: f64,
 
     /// What clients do, see --list
@@ -98,4 +101,25 @@ pub enum ChaosSystem {
 pub enum ChaosWriters {
     One,
     All,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes = text.parse::<f64>().ok();
+    let minutes = minutes.filter(|minutes| *minutes > 0.0 && *minutes <= MINUTES_MAX);
+    minutes.ok_or_else(|| format!("a number of minutes above 0, and at most {MINUTES_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_takes_a_time_that_a_clock_can_tell() {
+        assert_eq!(minutes("0.5"), Ok(0.5));
+        assert_eq!(minutes("10080"), Ok(MINUTES_MAX));
+        for bad in ["-1", "0", "nan", "inf", "10081", "1e300", "five", ""] {
+            let refused = minutes(bad).unwrap_err();
+            assert!(refused.ends_with("at most 10080"), "{bad}: {refused}");
+        }
+    }
 }

@@ -28,7 +28,8 @@ pub struct Logger {
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub address: String,
 
-    /// Where it listens [default: the port of --address on all addresses]
+    /// Where it listens [default: the port of --address, on all IPv4 addresses, or on all IPv6 addresses if
+    /// --address is one]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<String>,
 

@@ -167,7 +167,7 @@ pub enum Command {
     #[command(
         long_about = "Keeps addresses and credential of a group under a name, for --cluster, in a file of \
         your configuration folder (clusters.json in $XDG_CONFIG_HOME/quorate, or ~/.config/quorate). Of a \
-        credential only the place is kept.\n\n\
+        credential only the place is kept, and none that only the environment names.\n\n\
         Examples:\n  quorate cluster add shop --seed 10.0.0.1:4567,10.0.0.2:4567 --operator-file ~/ann.operator\n  \
         quorate status --cluster shop"
     )]

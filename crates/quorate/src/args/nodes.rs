@@ -3,7 +3,10 @@
 use super::Target;
 use clap::Args;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A week: more is a slip of the fingers, and clocks overflow long before the number does.
+const TIMEOUT_SECONDS_MAX: u64 = 7 * 24 * 3600;
 
 #[derive(Args)]
 #[command(
@@ -65,8 +68,15 @@ pub struct Up {
 #[derive(Args, Clone, Copy)]
 pub struct Limit {
     /// Seconds to wait before giving up (servers keep running)
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
+}
+
+impl Limit {
+    /// When it has passed, for what begins now.
+    pub fn end(self) -> Instant {
+        Instant::now() + Duration::from_secs(self.timeout)
+    }
 }
 
 #[derive(Args)]
@@ -74,7 +84,8 @@ pub struct Limit {
     about = "Stop every node cleanly",
     long_about = "Stops every node cleanly (SIGTERM to all at once) and waits. A node that does not \
         stop within the time limit is named and left alone, unless --force is given: then it is \
-        killed. No acknowledged transaction is lost either way."
+        killed. No acknowledged transaction is lost either way.\n\n\
+        With --wipe the directory is deleted only if every node has ended."
 )]
 pub struct Down {
     /// Delete the cluster's directory afterwards: all data, all logs
@@ -89,8 +100,8 @@ pub struct Down {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Seconds to wait for a clean stop; before it, at most as long for another command to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }
 
@@ -112,8 +123,8 @@ pub struct Stop {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Seconds to wait for a clean stop; before it, at most as long for another command to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }
 
@@ -184,4 +195,35 @@ pub struct Logs {
     /// How many lines from the end; 0 for all
     #[arg(short = 'n', long, default_value_t = 50)]
     pub lines: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::error::ErrorKind;
+    use clap::Parser;
+
+    #[test]
+    fn a_time_limit_that_no_clock_reckons_with_is_refused() {
+        for command in [
+            "up",
+            "start node1",
+            "restart node1",
+            "stop node1",
+            "down",
+            "member add",
+            "member reinit node1",
+            "reinit node1",
+        ] {
+            let with = |limit: &str| {
+                let line = format!("quorate {command} --timeout {limit}");
+                Cli::try_parse_from(line.split(' ')).map(drop)
+            };
+            assert!(with("0").is_ok() && with("604800").is_ok(), "{command}");
+            for too_long in ["604801", "18446744073709551615"] {
+                let refused = with(too_long).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::ValueValidation, "{command} {too_long}");
+            }
+        }
+    }
 }

@@ -19,8 +19,10 @@ pub struct Target {
     #[arg(long, global = true, value_name = "NAME", conflicts_with = "seeds")]
     pub cluster: Option<String>,
 
-    /// This operator's credential (`quorate operator new`)
-    #[arg(long, global = true, env = "QUORATE_OPERATOR_FILE", value_name = "FILE")]
+    /// This operator's credential (`quorate operator new`) [default: what --cluster keeps, or
+    /// $QUORATE_OPERATOR_FILE]
+    // Not by `env`: what the environment names would then count as given, before what is kept.
+    #[arg(long, global = true, value_name = "FILE")]
     pub operator_file: Option<PathBuf>,
 
     #[command(flatten)]

@@ -2,12 +2,17 @@
 
 use super::config::EXTRA;
 use super::{Account, State};
+use crate::failure::{Failure, TIMED_OUT};
 use anyhow::{bail, Context, Result};
 use rustix::fs::{flock, FlockOperation};
-use rustix::io::Errno;
+use rustix::io::{retry_on_intr, Errno};
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 const LOCK: &str = ".lock";
 const SYSTEM_DIR: &str = "/var/lib/quorate";
@@ -82,24 +87,92 @@ pub fn prepare(dir: &Path, account: &Account) -> Result<()> {
 }
 
 /// Held while processes are started or stopped, so that two commands do not start a node twice.
-/// The kernel drops it with the process.
+/// The kernel drops it with the process. The file has the pid of its holder, for whoever waits.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    pub fn take(dir: &Path) -> Result<Lock> {
+    /// Waits no longer than this for a command that has it.
+    pub fn take(dir: &Path, limit_secs: u64) -> Result<Lock> {
         let path = dir.join(LOCK);
-        let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
+        // What it says of its holder stays until there is another one.
+        let opened = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = opened.with_context(|| format!("opening {}", path.display()))?;
+        let locking = || format!("locking {}", path.display());
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                eprintln!("another quorate command works on {}; waiting for it", dir.display());
-                flock(&file, FlockOperation::LockExclusive).context("waiting for the lock")?;
-            }
-            Err(error) => return Err(error).with_context(|| format!("locking {}", path.display())),
+            Ok(()) => return Ok(Lock::of(file)),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(error).with_context(locking),
         }
-        Ok(Lock { _file: file })
+        let dir = dir.display();
+        eprintln!("{} works on {dir}; waiting for it, {limit_secs} s at most", holder(&path));
+        match await_lock(file, Duration::from_secs(limit_secs)).with_context(locking)? {
+            Some(file) => Ok(Lock::of(file)),
+            None => {
+                let message = format!(
+                    "{} still works on {dir} after {limit_secs} s, so this command has done nothing: wait until that \
+                     one has ended, or end it; or let this one wait longer (--timeout)",
+                    holder(&path)
+                );
+                Err(Failure::new(TIMED_OUT, message).into())
+            }
+        }
+    }
+
+    fn of(mut file: File) -> Lock {
+        // It is only told to people: a disk that is full keeps nobody from stopping nodes.
+        let _told = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        Lock { _file: file }
+    }
+}
+
+/// The file, once it is locked; `None` if `limit` passed first. Nobody can break off waiting for a lock, so a thread of
+/// its own does it: where that comes too late, the lock goes with the file.
+fn await_lock(file: File, limit: Duration) -> io::Result<Option<File>> {
+    let (taken, arrival) = channel();
+    thread::spawn(move || {
+        let locked = retry_on_intr(|| flock(&file, FlockOperation::LockExclusive));
+        let _late = taken.send(locked.map(|()| file));
+    });
+    match arrival.recv_timeout(limit) {
+        Ok(locked) => Ok(Some(locked?)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Who has the lock, as far as it says so.
+fn holder(path: &Path) -> String {
+    let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    let named = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    format!("another quorate command{named}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::exit_code;
+
+    #[test]
+    fn a_lock_is_waited_for_no_longer_than_the_limit() {
+        let dir = std::env::temp_dir().join(format!("quorate-lock-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let first = Lock::take(&dir, 0).unwrap();
+        let refused = Lock::take(&dir, 0).unwrap_err();
+        assert_eq!(exit_code(&refused), TIMED_OUT);
+        let told = refused.to_string();
+        let by = format!("another quorate command (pid {}) still works on", std::process::id());
+        assert!(told.starts_with(&by) && told.contains("has done nothing"), "{told}");
+
+        let waiting = thread::spawn({
+            let dir = dir.clone();
+            move || Lock::take(&dir, 60).map(drop)
+        });
+        drop(first);
+        waiting.join().unwrap().unwrap();
+        // Who gave up waiting has not kept it.
+        Lock::take(&dir, 60).unwrap();
+        fs::remove_dir_all(dir).unwrap();
     }
 }

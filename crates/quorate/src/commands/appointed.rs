@@ -4,8 +4,10 @@ use crate::args::When;
 use crate::failure::{Failure, USAGE};
 use anyhow::Result;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// The end of the year 9999: what is later cannot be written down.
+const CALENDAR: Duration = Duration::from_secs(253_402_300_799);
 /// The calendar is looked at so often: a machine may be asleep meanwhile, or its clock be set.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -32,12 +34,16 @@ fn time(when: &When, now: SystemTime) -> Result<Option<SystemTime>> {
             Err(Failure::new(USAGE, message).into())
         }
         (Some(at), _) => Ok(Some(at)),
-        (None, Some(after)) => match now.checked_add(after) {
+        (None, Some(after)) => match now.checked_add(after).filter(is_in_calendar) {
             Some(at) => Ok(Some(at)),
             None => Err(Failure::new(USAGE, "--after is beyond the calendar").into()),
         },
         (None, None) => Ok(None),
     }
+}
+
+fn is_in_calendar(at: &SystemTime) -> bool {
+    at.duration_since(UNIX_EPOCH).is_ok_and(|since| since < CALENDAR)
 }
 
 #[cfg(test)]
@@ -57,7 +63,10 @@ mod tests {
         assert_eq!(time(&when(Some(now + hour), None), now).unwrap(), Some(now + hour));
         let passed = time(&when(Some(now - hour), None), now).unwrap_err().to_string();
         assert!(passed.contains("nothing was changed"), "{passed}");
-        assert!(time(&when(None, Some(Duration::MAX)), now).is_err());
+        let ten_thousand_years = hour * (10_000 * 366 * 24);
+        for beyond in [Duration::MAX, ten_thousand_years] {
+            assert!(time(&when(None, Some(beyond)), now).is_err());
+        }
     }
 
     #[test]

@@ -24,10 +24,15 @@ pub fn member(group: &Remote, what: &Member, json: bool) -> Result<u8> {
                                setup), a logger by quorate logger";
                 return Err(Failure::new(USAGE, message).into());
             };
-            match up::add(&cluster.dir, *role, *limit)? {
+            match up::add(&cluster.dir, *role, *limit, json)? {
                 OK => {
                     let grown = group.reread(Cluster::open(&cluster.dir)?);
                     list(&grown.leaders_report()?.1, json)
+                }
+                code if json => {
+                    let message = "not all nodes are Synced: standard error says which, and why. No data is lost; \
+                                   quorate status shows how they are";
+                    Err(Failure::new(code, message).into())
                 }
                 code => Ok(code),
             }

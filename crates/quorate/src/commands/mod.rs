@@ -67,20 +67,22 @@ pub fn run(cli: Cli) -> Result<u8> {
         Command::Up(args) => up::up(&dir, &args),
         Command::Down(args) => down::down(&dir, &args),
         Command::Start(args) => {
-            let (mut cluster, lock) = lock(&dir)?;
+            let end = args.limit.end();
+            let (mut cluster, lock) = lock(&dir, args.limit.timeout)?;
             let node = cluster.find(&args.node)?;
-            up::start(&mut cluster, lock, vec![node], args.limit)
+            up::start(&mut cluster, lock, vec![node], end)
         }
         Command::Stop(args) => {
-            let (cluster, _lock) = lock(&dir)?;
+            let (cluster, _lock) = lock(&dir, args.timeout)?;
             let node = cluster.find(&args.node)?;
             down::stop(&cluster, &[node], args.timeout, args.force)
         }
         Command::Restart(args) => {
-            let (mut cluster, lock) = lock(&dir)?;
+            let limit = args.limit;
+            let (mut cluster, lock) = lock(&dir, limit.timeout)?;
             let node = cluster.find(&args.node)?;
-            match down::stop(&cluster, std::slice::from_ref(&node), args.limit.timeout, false)? {
-                OK => up::start(&mut cluster, lock, vec![node], args.limit),
+            match down::stop(&cluster, std::slice::from_ref(&node), limit.timeout, false)? {
+                OK => up::start(&mut cluster, lock, vec![node], limit.end()),
                 code => Ok(code),
             }
         }
@@ -126,10 +128,10 @@ fn is_for_any_group(command: &Command) -> bool {
     )
 }
 
-/// Opens the cluster for starting or stopping its processes.
-fn lock(dir: &Path) -> Result<(Cluster, Lock)> {
+/// Opens the cluster for starting or stopping its processes. Waits no longer than this for a command that does, too.
+fn lock(dir: &Path, limit_secs: u64) -> Result<(Cluster, Lock)> {
     Cluster::open(dir)?;
-    let lock = Lock::take(dir)?;
+    let lock = Lock::take(dir, limit_secs)?;
     // Read again: a command that held the lock may have changed it.
     Ok((Cluster::open(dir)?, lock))
 }

@@ -41,7 +41,7 @@ fn elsewhere(group: &Remote, args: &Reinit, json: bool) -> Result<u8> {
         return say(json, json!({ "member": name, "synced": false }), text);
     }
     eprintln!("{what}. This command waits until it is Synced; Ctrl-C ends only the waiting.");
-    let end = Instant::now() + Duration::from_secs(args.limit.timeout);
+    let end = args.limit.end();
     let mut seen = "it does not answer".to_owned();
     while Instant::now() < end {
         match group.report_of(address) {
@@ -93,11 +93,11 @@ fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u
         require_no_reason(&group.survey()?, &node.name)?;
         agree(&question(&node.name), false)?;
     }
+    let limit = args.limit;
     // The question holds no other command up; so what was seen before it may have changed.
-    let (mut cluster, lock) = lock(&cluster.dir)?;
+    let (mut cluster, lock) = lock(&cluster.dir, limit.timeout)?;
     let node = cluster.find_server(&args.name)?;
     require_no_reason(&group.reread(cluster.clone()).survey()?, &node.name)?;
-    let limit = args.limit;
     match down::stop(&cluster, std::slice::from_ref(&node), limit.timeout, true)? {
         OK => {
             let position = node.data().join("grastate.dat");
@@ -107,7 +107,7 @@ fn on_this_machine(group: &Remote, cluster: &Cluster, args: &Reinit) -> Result<u
                 }
                 _ => {}
             }
-            up::start(&mut cluster, lock, vec![node], limit)
+            up::start(&mut cluster, lock, vec![node], limit.end())
         }
         code => Ok(code),
     }

@@ -3,15 +3,12 @@
 use super::{agree, say};
 use crate::args::Setup;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, OK};
-use crate::setup::{file, free_port, Change, Installed, Plan, Step, SOCKET, TRANSFERS};
+use crate::setup::{file, Access, Change, Installed, Plan, Step, ACCOUNT, SOCKET, TRANSFERS};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
-use quorate_live::Secret;
 use rustix::process::geteuid;
 use serde_json::{json, Value};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
 
 /// What is asked before anything is changed.
 const QUESTION: &str = "The server is not restarted by this. Go ahead?";
@@ -25,23 +22,23 @@ pub fn setup(args: &Setup) -> Result<u8> {
     if args.undo {
         return undo(args);
     }
-    let account = Account::named("mysql")?;
-    let plan = Plan::make(args, &Installed::look()?)?;
+    let (account, access) = (Account::named(ACCOUNT)?, Access::look()?);
+    let plan = Plan::make(args, &Installed::look()?, &access)?;
     if args.json {
-        return by_program(args, &plan, &account);
+        return by_program(args, &plan, &account, &access);
     }
     if !plan.missing.is_empty() {
         eprintln!("{}\n", without(&plan.missing));
     }
     if plan.steps.is_empty() {
         println!("{} has all that is needed already; nothing was changed.", plan.config.display());
-        return Ok(tell(&plan, &verify(&plan)?));
+        return Ok(tell(&plan, &verify(&plan, &access)?));
     }
     println!("This server is {}. To be done:\n", plan.own);
     plan.steps.iter().for_each(|step| print!("{}", shown(step, &plan)));
     agree(QUESTION, args.yes)?;
-    plan.steps.iter().try_for_each(|step| carry_out(step, &account))?;
-    let code = tell(&plan, &verify(&plan)?);
+    plan.steps.iter().try_for_each(|step| step.carry_out(&account))?;
+    let code = tell(&plan, &verify(&plan, &access)?);
     if code == OK {
         println!("{}", next(&plan, args.first));
     }
@@ -49,13 +46,13 @@ pub fn setup(args: &Setup) -> Result<u8> {
 }
 
 /// A program is asked nothing: without `--yes` nothing is done.
-fn by_program(args: &Setup, plan: &Plan, account: &Account) -> Result<u8> {
+fn by_program(args: &Setup, plan: &Plan, account: &Account, access: &Access) -> Result<u8> {
     let mut problems = Vec::new();
     if args.yes {
-        plan.steps.iter().try_for_each(|step| carry_out(step, account))?;
+        plan.steps.iter().try_for_each(|step| step.carry_out(account))?;
     }
     if is_in_place(plan, args.yes) {
-        problems = verify(plan)?;
+        problems = verify(plan, access)?;
     }
     say(true, document(plan, args.yes, &problems), String::new)?;
     Ok(tell(plan, &problems))
@@ -68,18 +65,12 @@ fn is_in_place(plan: &Plan, is_done: bool) -> bool {
 
 /// See docs/run/json.md.
 fn document(plan: &Plan, done: bool, ineffective: &[Problem]) -> Value {
-    let step = |step: &Step| match step {
-        Step::MakeSecret(path) => json!({ "do": "make_secret", "path": path }),
-        Step::MakeLogDir(path) => json!({ "do": "make_log_dir", "path": path }),
-        Step::WriteConfig { path, .. } => json!({ "do": "write_config", "path": path }),
-        Step::FreePort => json!({ "do": "disable_unit", "unit": SOCKET }),
-    };
     let ineffective =
         ineffective.iter().map(|(option, why)| json!({ "option": option, "why": why }));
     json!({
         "address": plan.own,
         "others": plan.others,
-        "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
+        "steps": plan.steps.iter().map(Step::document).collect::<Vec<_>>(),
         "changes": plan.changes,
         "missing": plan.missing,
         "ineffective": ineffective.collect::<Vec<_>>(),
@@ -128,10 +119,19 @@ fn without(packages: &[&str]) -> String {
 fn shown(step: &Step, plan: &Plan) -> String {
     match step {
         Step::MakeSecret(path) => format!("  make {}, the group's secret\n", path.display()),
+        Step::GiveSecret(path) => {
+            format!("  give {}, the group's secret, to {ACCOUNT} (mode 600)\n", path.display())
+        }
         Step::MakeLogDir(path) => format!("  make {}, for the group's log\n", path.display()),
+        Step::GiveLogDir(path) => {
+            format!("  give {}, for the group's log, to {ACCOUNT} (mode 700)\n", path.display())
+        }
         Step::WriteConfig { path, text } if plan.former.is_none() => {
             let lines: String = text.lines().map(|line| format!("    {line}\n")).collect();
             format!("  write {}:\n\n{lines}\n", path.display())
+        }
+        Step::WriteConfig { path, text } if plan.former.as_ref() == Some(text) => {
+            format!("  let {ACCOUNT} read {} (mode 644); what it says stays\n", path.display())
         }
         Step::WriteConfig { path, .. } => {
             let lines: String =
@@ -158,38 +158,16 @@ fn in_words(Change { group, option, from, to }: &Change) -> String {
     }
 }
 
-fn carry_out(step: &Step, account: &Account) -> Result<()> {
-    match step {
-        Step::MakeSecret(path) => {
-            Secret::new()?.write(path).with_context(|| format!("making {}", path.display()))?;
-            account.own(path, 0o600)
-        }
-        Step::MakeLogDir(path) => {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .with_context(|| format!("making {}", path.display()))?;
-            account.own(path, 0o700)
-        }
-        Step::WriteConfig { path, text } => write(path, text),
-        Step::FreePort => free_port(),
-    }
-}
-
-/// As a whole or not at all: a server that is started meanwhile reads the old file or the new one.
-fn write(path: &Path, text: &str) -> Result<()> {
-    let new = path.with_extension("cnf.new");
-    fs::write(&new, text)
-        .and_then(|()| fs::rename(&new, path))
-        .with_context(|| format!("writing {}", path.display()))
-}
-
 /// An option, and why it has no effect.
 type Problem = (String, String);
 
-/// Whether what was written will be read, and nothing after it says otherwise.
-fn verify(plan: &Plan) -> Result<Vec<Problem>> {
+/// Whether the server will read what was written, and nothing after it says otherwise.
+fn verify(plan: &Plan, access: &Access) -> Result<Vec<Problem>> {
+    // Whoever asks what is in force is root, which may read it all the same.
+    if let Some(why) = access.unread(&plan.config) {
+        let options = file::lines(&plan.text).filter_map(|(_, line)| file::setting(line));
+        return Ok(options.map(|(name, _)| (name.to_owned(), why.clone())).collect());
+    }
     let problems = ineffective(&plan.text, &Installed::look()?, &Installed::of_transfers()?);
     Ok(problems.into_iter().map(|(name, why)| (name.to_owned(), why)).collect())
 }
@@ -231,6 +209,11 @@ fn ineffective<'a>(
 }
 
 fn next(plan: &Plan, first: bool) -> String {
+    if plan.is_member {
+        return "Done. It takes effect at the next start of this server: systemctl restart mariadb, one server after \
+                another.\nIts data stays: it catches up with the group."
+            .to_owned();
+    }
     if !first {
         return "Done. Once the first server runs in the cluster: systemctl restart mariadb\n\
                 The data of this server is replaced by the cluster's then."
@@ -240,11 +223,7 @@ fn next(plan: &Plan, first: bool) -> String {
     let copy = match &plan.secret {
         None => format!("On {others}:\n   "),
         Some(secret) => {
-            let secret = secret.display();
-            format!(
-                "Copy {secret} to the same place on {others}; there:\n   \
-                 chown mysql {secret} && chmod 600 {secret}\n   "
-            )
+            format!("Copy {} to the same place on {others} (scp -p); there:\n   ", secret.display())
         }
     };
     format!(
@@ -260,6 +239,7 @@ fn next(plan: &Plan, first: bool) -> String {
 mod tests {
     use super::*;
     use crate::view::page::names_fields_of;
+    use std::os::unix::fs::PermissionsExt;
 
     fn plan() -> Plan {
         let change = |option: &str, from: Option<&str>, to: Option<&str>| Change {
@@ -280,6 +260,7 @@ mod tests {
             config: path.into(),
             text: String::new(),
             former: Some(String::new()),
+            is_member: false,
             changes: vec![
                 change("quorate.zone", None, Some("eu")),
                 change("quorate.priority", Some("70"), None),
@@ -300,6 +281,9 @@ mod tests {
              remove quorate.priority = 70\n    \
              change wsrep_cluster_address: gcomm://a becomes gcomm://a,b\n\n"
         );
+        plan.former = Some("[mariadbd]\na = 1\n".into());
+        let read = "  let mysql read /etc/70-quorate.cnf (mode 644); what it says stays\n";
+        assert_eq!(shown(&plan.steps[0], &plan), read);
         plan.former = None;
         assert!(shown(&plan.steps[0], &plan).contains("\n    [mariadbd]\n    a = 1\n"));
         assert!(without(&plan.missing).contains("apt-get install socat"));
@@ -311,6 +295,34 @@ mod tests {
         assert!(next(&plan, true).contains("2. On 10.0.0.2:"));
         plan.secret = Some("/etc/s".into());
         assert!(next(&plan, true).contains("2. Copy /etc/s to the same place on 10.0.0.2"));
+    }
+
+    #[test]
+    fn what_becomes_of_the_data_is_told_as_it_is() {
+        let mut plan = plan();
+        assert!(next(&plan, false).contains("replaced by the cluster's"));
+        assert!(next(&plan, true).contains("galera_new_cluster"));
+        plan.is_member = true;
+        for first in [false, true] {
+            let told = next(&plan, first);
+            assert!(told.contains("Its data stays") && !told.contains("replaced"), "{told}");
+            assert!(!told.contains("galera_new_cluster"), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_cannot_read_has_no_effect() {
+        let file = std::env::temp_dir().join(format!("quorate-cnf-{}", std::process::id()));
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        let text = "[mariadbd]\n# ours\nwsrep_on = ON\n[sst]\nencrypt = 3\n".to_owned();
+        let plan = Plan { config: file.clone(), text, ..plan() };
+        let server = Access::of_user(geteuid().as_raw() + 1);
+        let problems = verify(&plan, &server).unwrap();
+        let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["wsrep_on", "encrypt"]);
+        assert!(problems.iter().all(|(_, why)| why.contains("may not read it")), "{problems:?}");
+        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -17,22 +17,27 @@ use quorate_lab::process::ProcessId;
 use quorate_lab::server::make_secret;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const DEFAULT_NODES: u16 = 3;
 const NODES_MAX: usize = 9;
 
 pub fn up(dir: &Path, args: &Up) -> Result<u8> {
+    bring_up(dir, args, false)
+}
+
+/// With `json` the caller has standard output for itself.
+fn bring_up(dir: &Path, args: &Up, json: bool) -> Result<u8> {
+    let end = args.limit.end();
     let existing = State::read(dir)?;
     let account = match &existing {
         Some(state) => Account::named(&state.account)?,
         None => Account::choose()?,
     };
     cluster::prepare(dir, &account)?;
-    let lock = Lock::take(dir)?;
+    let lock = Lock::take(dir, args.limit.timeout)?;
     let mut cluster = open_or_new(dir, account, args)?;
     let progress = Progress::new();
-    let end = Instant::now() + Duration::from_secs(args.limit.timeout);
 
     if cluster.state.group.is_none() {
         let code = found(&mut cluster, &progress, end)?;
@@ -55,11 +60,11 @@ pub fn up(dir: &Path, args: &Up) -> Result<u8> {
         }
     }
     let nodes = cluster.nodes();
-    start_and_watch(&mut cluster, lock, nodes, &progress, end)
+    start_and_watch(&mut cluster, lock, nodes, &progress, end, json)
 }
 
-/// Adds a member to an existing cluster.
-pub fn add(dir: &Path, role: Role, limit: Limit) -> Result<u8> {
+/// Adds a member to an existing cluster. With `json` the caller has standard output for itself.
+pub fn add(dir: &Path, role: Role, limit: Limit, json: bool) -> Result<u8> {
     let state = Cluster::open(dir)?.state;
     let one_more = |of| (role == of).then(|| state.count(of) + 1);
     let args = Up {
@@ -73,17 +78,16 @@ pub fn add(dir: &Path, role: Role, limit: Limit) -> Result<u8> {
         limit,
         new_cluster_on: None,
     };
-    up(dir, &args)
+    bring_up(dir, &args, json)
 }
 
 /// Starts `nodes` of an existing cluster.
-pub fn start(cluster: &mut Cluster, lock: Lock, nodes: Vec<Node>, limit: Limit) -> Result<u8> {
+pub fn start(cluster: &mut Cluster, lock: Lock, nodes: Vec<Node>, end: Instant) -> Result<u8> {
     server::place_provider(cluster)?;
     if cluster.state.group.is_none() {
         bail!("{} was never completed: run `quorate up`", cluster.dir.display());
     }
-    let end = Instant::now() + Duration::from_secs(limit.timeout);
-    start_and_watch(cluster, lock, nodes, &Progress::new(), end)
+    start_and_watch(cluster, lock, nodes, &Progress::new(), end, false)
 }
 
 /// Reads the cluster, or begins a new one, with what the arguments change.
@@ -182,6 +186,7 @@ fn start_and_watch(
     nodes: Vec<Node>,
     progress: &Progress,
     end: Instant,
+    json: bool,
 ) -> Result<u8> {
     let mut watched: Vec<Watched> = Vec::new();
     let mut stopped = Vec::new();
@@ -196,25 +201,27 @@ fn start_and_watch(
         server::prepare(cluster, node)?;
     }
     let starts = beginnings(cluster, &stopped, progress);
-    let mut code = OK;
+    let mut outcomes = Vec::new();
     for (node, start) in stopped.iter().zip(starts) {
         match start.and_then(|start| server::launch(cluster, node, &start)) {
             Ok(server) => watched.push(server),
             Err(error) => {
                 progress.say(&format!("{error:#}"));
-                code = FAILED;
+                outcomes.push(Outcome::Failed);
             }
         }
     }
     watched.sort_by_key(|server| server.node.number);
     drop(lock);
 
-    let waited = code_of(&server::wait_synced(cluster, &mut watched, progress, end));
-    print!("{}", Remote::of_cluster(cluster.clone(), &Target::default())?.survey()?);
-    if let Some(server) = watched.iter().find(|server| !cluster.is_logger(&server.node)) {
-        println!("\nConnect: {}", connect_command(cluster, &server.node));
+    outcomes.extend(server::wait_synced(cluster, &mut watched, progress, end));
+    if !json {
+        print!("{}", Remote::of_cluster(cluster.clone(), &Target::default())?.survey()?);
+        if let Some(server) = watched.iter().find(|server| !cluster.is_logger(&server.node)) {
+            println!("\nConnect: {}", connect_command(cluster, &server.node));
+        }
     }
-    Ok(code.max(waited))
+    Ok(code_of(&outcomes))
 }
 
 /// The node's process. One that was killed a moment ago counts as gone, and is waited for: it may
@@ -262,10 +269,26 @@ fn connect_command(cluster: &Cluster, node: &Node) -> String {
     format!("mariadb -u {} -S {}", cluster.account.database_user(), node.socket().display())
 }
 
+/// One that failed needs a hand; one that is late may need but time.
 fn code_of(outcomes: &[Outcome]) -> u8 {
     match () {
         () if outcomes.contains(&Outcome::Failed) => FAILED,
         () if outcomes.contains(&Outcome::TimedOut) => TIMED_OUT,
         () => OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_failed_counts_before_one_that_is_late() {
+        use Outcome::{Failed, Synced, TimedOut};
+        assert_eq!(code_of(&[Synced, TimedOut, Failed]), FAILED);
+        assert_eq!(code_of(&[Failed, TimedOut]), FAILED);
+        assert_eq!(code_of(&[Synced, TimedOut]), TIMED_OUT);
+        assert_eq!(code_of(&[Synced]), OK);
+        assert_eq!(code_of(&[]), OK);
     }
 }

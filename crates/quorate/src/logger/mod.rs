@@ -14,7 +14,7 @@ use machine::LogMachine;
 use quorate_certify::{may_propose, Constants};
 use quorate_consensus::{MemberId, MemberRole};
 use quorate_live::{
-    printable, AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError,
+    everywhere, printable, AtRest, Group, GroupError, GroupOptions, LogLevel, Observer, OrderError,
     SecretOptions, Security, TlsOptions,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -22,7 +22,7 @@ use signal_hook::iterator::Signals;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::mpsc::{channel, Sender};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -31,7 +31,10 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two lines that say why the group was not joined yet.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-enum Ending {
+/// What this process waits for, all of it at once: a signal is not to wait until the group is joined.
+enum Happening {
+    /// The group has taken this member in, or never will.
+    Joined(Result<(), GroupError>),
     /// Asked to stop, by signal.
     Asked,
     /// The log failed.
@@ -41,9 +44,9 @@ enum Ending {
 /// Runs until a signal ends it.
 pub fn run(args: &Logger) -> Result<u8> {
     let options = group_options(args)?;
-    let (ending, endings) = channel();
-    watch_signals(ending.clone())?;
-    let observer = Arc::new(Stderr { ending, leads_in: AtomicU64::new(0) });
+    let (happened, happenings) = channel();
+    watch_signals(happened.clone())?;
+    let observer = Arc::new(Stderr { happened: happened.clone(), leads_in: AtomicU64::new(0) });
     if options.security == Security::Insecure {
         say(LogLevel::Warn, &format!(
             "--insecure: nothing protects the group port {}; whoever reaches it can read and change all \
@@ -55,51 +58,56 @@ pub fn run(args: &Logger) -> Result<u8> {
         tls.cautions().iter().for_each(|caution| say(LogLevel::Warn, caution));
     }
     let (group, _info) = Group::open(options, observer)?;
-    let ended = match joined(&group, args, &endings)? {
-        Some(ended) => ended,
-        None => {
-            let constants = Constants::from_words(group.charter().0);
-            group.start(Box::new(LogMachine::new(constants)), &mut |_, _| true)?;
-            say(
-                LogLevel::Info,
-                &format!("{} keeps the log of group {}", args.name, args.cluster_name),
-            );
-            endings.recv().context("nobody is left who could end this process")?
-        }
-    };
-    let code = match ended {
-        Ending::Failed => FAILED,
-        Ending::Asked => {
-            if let Err(error) = group.leave(LEAVE_TIMEOUT) {
-                say(LogLevel::Warn, &format!("stopped without taking leave: {error}"));
+    let group = Arc::new(group);
+    watch_joining(group.clone(), args.name.clone(), happened);
+    let code = loop {
+        match happenings.recv().context("nobody is left who could end this process")? {
+            Happening::Joined(joined) => {
+                joined?;
+                keep_log(&group, args)?;
             }
-            OK
+            Happening::Failed => break FAILED,
+            Happening::Asked => {
+                if let Err(error) = group.leave(LEAVE_TIMEOUT) {
+                    say(LogLevel::Warn, &format!("stopped without taking leave: {error}"));
+                }
+                break OK;
+            }
         }
     };
     group.close();
     Ok(code)
 }
 
-/// Waits until the group has taken this member in; or the end.
-fn joined(group: &Group, args: &Logger, endings: &Receiver<Ending>) -> Result<Option<Ending>> {
-    loop {
-        match group.wait_joined(PATIENCE) {
-            Ok(()) => return Ok(None),
-            Err(GroupError::Order(OrderError::NotJoined { reason, .. })) => {
-                say(LogLevel::Warn, &format!("{} is not in the group yet: {reason}", args.name));
+/// From the moment at which the group has taken this member in.
+fn keep_log(group: &Group, args: &Logger) -> Result<()> {
+    let constants = Constants::from_words(group.charter().0);
+    group.start(Box::new(LogMachine::new(constants)), &mut |_, _| true)?;
+    say(LogLevel::Info, &format!("{} keeps the log of group {}", args.name, args.cluster_name));
+    Ok(())
+}
+
+/// Says now and then why this member is not in the group yet, until it is, or never will be.
+fn watch_joining(group: Arc<Group>, name: String, happened: Sender<Happening>) {
+    thread::spawn(move || {
+        let joined = loop {
+            match group.wait_joined(PATIENCE) {
+                Err(GroupError::Order(OrderError::NotJoined { reason, .. })) => {
+                    say(LogLevel::Warn, &format!("{name} is not in the group yet: {reason}"));
+                }
+                joined => break joined,
             }
-            Err(error) => return Err(error.into()),
-        }
-        if let Ok(ended) = endings.try_recv() {
-            return Ok(Some(ended));
-        }
-    }
+        };
+        // Before that is told: it is for the main thread alone to close the group.
+        drop(group);
+        // Nobody listens any more if the end has come already.
+        let _joined = happened.send(Happening::Joined(joined));
+    });
 }
 
 fn group_options(args: &Logger) -> Result<GroupOptions> {
     prepare(&args.log_dir)?;
-    let port = args.address.rsplit_once(':').map_or("", |(_, port)| port);
-    let listen = args.listen.clone().unwrap_or_else(|| format!("0.0.0.0:{port}"));
+    let listen = args.listen.clone().unwrap_or_else(|| everywhere(&args.address));
     Ok(GroupOptions {
         listen,
         seeds: args.join.iter().filter(|seed| **seed != args.address).cloned().collect(),
@@ -149,11 +157,11 @@ fn prepare(dir: &Path) -> Result<()> {
     made.with_context(|| format!("making the log directory {}", dir.display()))
 }
 
-fn watch_signals(ending: Sender<Ending>) -> Result<()> {
+fn watch_signals(happened: Sender<Happening>) -> Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("waiting for signals")?;
     thread::spawn(move || {
         for _signal in signals.forever() {
-            if ending.send(Ending::Asked).is_err() {
+            if happened.send(Happening::Asked).is_err() {
                 return;
             }
         }
@@ -163,7 +171,7 @@ fn watch_signals(ending: Sender<Ending>) -> Result<()> {
 
 /// Lines for a journal.
 struct Stderr {
-    ending: Sender<Ending>,
+    happened: Sender<Happening>,
     /// The term that this member leads; 0: it does not.
     leads_in: AtomicU64,
 }
@@ -192,7 +200,7 @@ impl Observer for Stderr {
         let line = format!("this logger stops, its log stays as it is: {message}");
         say(LogLevel::Error, &line);
         // Nobody listens any more if the end has come already.
-        let _ending = self.ending.send(Ending::Failed);
+        let _failed = self.happened.send(Happening::Failed);
     }
 
     fn log(&self, level: LogLevel, message: String) {
@@ -202,28 +210,42 @@ impl Observer for Stderr {
     }
 }
 
-/// Time, level and line, in the words that servers have for levels.
+/// Time, level and line.
 fn say(level: LogLevel, line: &str) {
-    let level = match level {
-        LogLevel::Error => "Error",
+    let now = humantime::format_rfc3339_millis(SystemTime::now());
+    eprintln!("{now} [{}] {}", word(level), printable(line));
+}
+
+/// As servers write it: their error logs are searched for these words.
+fn word(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Error => "ERROR",
         LogLevel::Warn => "Warning",
         LogLevel::Info | LogLevel::Debug => "Note",
-    };
-    let now = humantime::format_rfc3339_millis(SystemTime::now());
-    eprintln!("{now} [{level}] {}", printable(line));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
-    use quorate_lab::server::logger_arguments;
+    use quorate_lab::server::{error_log, logger_arguments};
     use std::ffi::OsString;
 
     #[derive(Parser)]
     struct Told {
         #[command(flatten)]
         logger: Logger,
+    }
+
+    #[test]
+    fn what_goes_wrong_is_found_in_its_log_as_in_that_of_a_server() {
+        let file = std::env::temp_dir().join(format!("quorate-logger-{}", std::process::id()));
+        let lines = [LogLevel::Info, LogLevel::Warn, LogLevel::Error, LogLevel::Debug];
+        let lines = lines.map(|level| format!("1970-01-01T00:00:00.000Z [{}] x", word(level)));
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        assert_eq!(error_log::errors_since(&file, 0), [lines[2].clone()]);
+        std::fs::remove_file(file).unwrap();
     }
 
     const OTHERS: &str =

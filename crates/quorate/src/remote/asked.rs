@@ -78,9 +78,25 @@ fn ask_all(addresses: &[String], operating: &Arc<Operating>) -> Answers {
         let report = answer.and_then(|asked| match asked.answer {
             Answer::Status(report) => Ok(*report),
             Answer::Refused(refused) => Err(Unanswered::Forbidden(refused.reason)),
-            other => Err(Unanswered::Lost(format!("it answers something else: {other:?}"))),
+            other => {
+                let what = kind(&other);
+                Err(Unanswered::Lost(format!("asked how the group is, it says {what}")))
+            }
         });
         all.insert(address, report);
     }
     all
+}
+
+/// What an answer says, in words: the whole of one can be long.
+pub fn kind(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Status(_) => "how the group is",
+        Answer::History(_) => "what has happened to the group",
+        Answer::Done => "that an order was carried out",
+        Answer::Leads { .. } => "who leads now",
+        Answer::Plan(_) => "what would be done by force",
+        Answer::AskLeader { .. } => "that the leader is to be asked",
+        Answer::Refused(_) => "that it refuses",
+    }
 }

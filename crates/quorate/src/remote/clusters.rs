@@ -29,9 +29,15 @@ pub struct Known {
 }
 
 impl Known {
+    /// What the command line says, and nothing else.
     pub fn of(target: &Target) -> Result<Known> {
         let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
         let certificate = &target.certificate;
+        if target.operator_file.is_some() && certificate.ssl_cert.is_some() {
+            let message = "--operator-file and --ssl-cert both say who asks, and one alone can: leave the other out. \
+                           Nothing was done";
+            return Err(Failure::new(USAGE, message).into());
+        }
         Ok(Known {
             seeds: target.seeds.clone(),
             operator_file: path(&target.operator_file)?,
@@ -136,6 +142,7 @@ fn path() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::exit_code;
     use crate::view::page::names_fields_of;
 
     #[test]
@@ -155,5 +162,16 @@ mod tests {
         fs::write(&path, "{}").unwrap();
         assert!(Clusters::at(path).unwrap_err().to_string().contains("damaged"));
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn who_asks_is_said_once() {
+        let mut target = Target { operator_file: Some("ann".into()), ..Target::default() };
+        assert!(Known::of(&target).is_ok());
+        target.certificate.ssl_cert = Some("cert".into());
+        let refused = Known::of(&target).unwrap_err();
+        assert_eq!(exit_code(&refused), USAGE);
+        target.operator_file = None;
+        assert!(Known::of(&target).is_ok());
     }
 }

@@ -1,15 +1,32 @@
 //! As whom a group is asked.
+//!
+//! Invariant: what the command line says counts first, then what is kept of the group, and then the environment, which
+//! may have been set for another group.
 
 use super::clusters::Known;
 use crate::cluster::Cluster;
 use anyhow::{Context, Result};
 use quorate_lab::server::{secret_in, security};
 use quorate_live::{Credential, OperatorIdentity, Privilege, Security, TlsOptions};
+use std::env;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// By what was given, or is kept.
-pub fn shown(known: &Known) -> Result<OperatorIdentity> {
+/// Names the credential of who says nothing else.
+const ENVIRONMENT: &str = "QUORATE_OPERATOR_FILE";
+
+/// By what was given, is kept, or stands in the environment.
+pub fn shown(given: &Known, kept: &Known) -> Result<OperatorIdentity> {
+    let environment = env::var_os(ENVIRONMENT).filter(|file| !file.is_empty());
+    of(&chosen(given, kept, environment.map(PathBuf::from)))
+}
+
+fn chosen(given: &Known, kept: &Known, environment: Option<PathBuf>) -> Known {
+    let named = [given, kept].into_iter().find(|known| !known.shows_nothing());
+    named.cloned().unwrap_or(Known { operator_file: environment, ..Known::default() })
+}
+
+fn of(known: &Known) -> Result<OperatorIdentity> {
     if let Some(file) = &known.operator_file {
         readable(file)?;
         return Ok(OperatorIdentity::Credential(Credential::read(file)?));
@@ -27,13 +44,16 @@ pub fn shown(known: &Known) -> Result<OperatorIdentity> {
     }))
 }
 
-/// Whoever can read the secret of a cluster on this machine needs no credential for it. Where members know each other by
-/// certificates, an operator has one, too.
+/// Whoever can read the secret of a cluster on this machine needs no credential for it, and may give one all the same.
+/// Where members know each other by certificates, an operator has one, too.
 pub fn on_this_machine(cluster: &Cluster, given: &Known) -> Result<OperatorIdentity> {
+    if !given.shows_nothing() {
+        return of(given);
+    }
     let secret = secret_in(&cluster.dir);
     let options = match security(&cluster.state.provider_options, secret.as_deref())? {
         Security::Secret(options) => options,
-        Security::Certificates(_) => return shown(given),
+        Security::Certificates(_) => return shown(given, &Known::default()),
         Security::ThisHost | Security::Insecure => return Ok(OperatorIdentity::Anonymous),
     };
     readable(&options.file).with_context(|| {
@@ -46,4 +66,29 @@ pub fn on_this_machine(cluster: &Cluster, given: &Known) -> Result<OperatorIdent
 /// So that a file of another account's is told as such.
 fn readable(file: &Path) -> Result<()> {
     File::open(file).map(drop).with_context(|| format!("reading {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_counts_before_what_is_kept_and_both_before_the_environment() {
+        let nothing = Known { seeds: vec!["h:1".into()], ..Known::default() };
+        let credential = Known { operator_file: Some("b".into()), ..nothing.clone() };
+        let certificate = Known { ssl_cert: Some("c".into()), ..nothing.clone() };
+        let of_another = || Some(PathBuf::from("a"));
+        for (given, kept, wanted) in [
+            (&certificate, &credential, &certificate),
+            (&credential, &certificate, &credential),
+            (&certificate, &nothing, &certificate),
+            (&nothing, &credential, &credential),
+            (&nothing, &certificate, &certificate),
+        ] {
+            assert_eq!(chosen(given, kept, of_another()), *wanted);
+            assert_eq!(chosen(given, kept, None), *wanted);
+        }
+        assert_eq!(chosen(&nothing, &nothing, of_another()).operator_file, of_another());
+        assert!(chosen(&nothing, &nothing, None).shows_nothing());
+    }
 }

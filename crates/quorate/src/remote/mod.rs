@@ -26,7 +26,7 @@ use crate::cluster::Cluster;
 use crate::failure::{Failure, FAILED, NO_PERMISSION, UNREACHABLE, USAGE};
 use crate::server::Activity;
 use anyhow::{Context, Result};
-use asked::nobody;
+use asked::{kind, nobody};
 use quorate_live::port::{
     Answer, Asked, Happening, MemberReport, Operating, Refused, Report, Request, Unanswered, Why,
 };
@@ -53,7 +53,7 @@ impl Remote {
         };
         let given = Known::of(target)?;
         let seeds = if given.seeds.is_empty() { known.seeds.clone() } else { given.seeds.clone() };
-        let identity = identity::shown(if given.shows_nothing() { &known } else { &given })?;
+        let identity = identity::shown(&given, &known)?;
         let operating = Arc::new(Operating::new(&identity)?);
         Ok(Some(Remote { seeds, operating, here: None }))
     }
@@ -233,9 +233,9 @@ pub fn may_order(report: &Report) -> Result<()> {
     Err(Failure::new(NO_PERMISSION, message).into())
 }
 
-/// Who asks, as the options say: nothing that is kept of clusters counts.
+/// Who asks, as the options or the environment say: nothing that is kept of clusters counts.
 pub fn operating(target: &Target) -> Result<Operating> {
-    Ok(Operating::new(&identity::shown(&Known::of(target)?)?)?)
+    Ok(Operating::new(&identity::shown(&Known::of(target)?, &Known::default())?)?)
 }
 
 fn code_of(error: &Unanswered) -> u8 {
@@ -255,7 +255,14 @@ pub fn refused(node: &str, answer: Answer) -> anyhow::Error {
     let (code, message) = match answer {
         Answer::Refused(Refused { why: Why::Permission, reason }) => (NO_PERMISSION, reason),
         Answer::Refused(Refused { reason, .. }) => (FAILED, reason),
-        other => (FAILED, format!("{node} answers something else than was asked: {other:?}")),
+        other => {
+            let message = format!(
+                "{node} was asked something else, and says {}. If it was an order, whether that was carried out is not \
+                 known: look at quorate history before it is given again",
+                kind(&other)
+            );
+            (FAILED, message)
+        }
     };
     Failure::new(code, message).into()
 }
@@ -312,6 +319,13 @@ mod tests {
         }
         let none = at("db9").unwrap_err().to_string();
         assert!(none.starts_with("db1 knows no member db9; there are db1, db1, db3"), "{none}");
+    }
+
+    #[test]
+    fn of_an_answer_to_something_else_only_the_kind_is_told() {
+        let told = refused("db1", Answer::Status(Box::default())).to_string();
+        let begins = "db1 was asked something else, and says how the group is.";
+        assert!(told.starts_with(begins) && !told.contains("Report"), "{told}");
     }
 
     #[test]

@@ -106,10 +106,12 @@ fn of_member(node: &NodeSurvey, own: &OwnReport, say: &mut impl FnMut(String)) {
         say(format!("is told that it is an older state of itself: {disputed}"));
     }
     if let Some(days) = own.certificate_days.filter(|days| *days <= CERTIFICATE_DAYS) {
+        // A logger has no SQL, and reads its files when it starts.
+        let then = if own.server.is_some() { "FLUSH SSL" } else { "restart quorate-logger" };
         say(match days {
-            ..0 => "has an expired certificate: renew it, and FLUSH SSL".into(),
+            ..0 => format!("has an expired certificate: renew it, and {then}"),
             days => {
-                format!("has a certificate that expires in {days} days: renew it, and FLUSH SSL")
+                format!("has a certificate that expires in {days} days: renew it, and {then}")
             }
         });
     }

@@ -21,6 +21,8 @@ pub fn missing_packages() -> Vec<&'static str> {
 
 /// By which systemd may hold the server's port while the server is not there.
 pub const SOCKET: &str = "mariadb.socket";
+/// The server's unit.
+const SERVICE: &str = "mariadb.service";
 
 /// Whether it does, or will from the next boot on. Then the server cannot start as a member: what looks for its position
 /// before, `galera_recovery`, binds that port.
@@ -29,8 +31,21 @@ pub fn port_is_held() -> bool {
         let asked = Command::new("systemctl").args([what, "--quiet", SOCKET]).output();
         asked.is_ok_and(|output| output.status.success())
     };
-    let runs_systemd = Path::new("/run/systemd/system").is_dir();
-    runs_systemd && (is("is-active") || is("is-enabled"))
+    runs_systemd() && (is("is-active") || is("is-enabled"))
+}
+
+fn runs_systemd() -> bool {
+    Path::new("/run/systemd/system").is_dir()
+}
+
+/// What systemd leaves the server of the folders of users, in the words of its units; `no`: all.
+pub fn protect_home() -> String {
+    let show = ["show", "--property=ProtectHome", "--value", SERVICE];
+    let asked = runs_systemd().then(|| Command::new("systemctl").args(show).output());
+    match asked {
+        Some(Ok(output)) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        _ => "no".to_owned(),
+    }
 }
 
 /// Has systemd let go of the port, from now on.

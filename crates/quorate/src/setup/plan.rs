@@ -3,10 +3,12 @@
 //! Invariant: what is not said stays as the file of options has it, so that a second run with other members changes
 //! those alone.
 
+use super::access::Aim;
 use super::address::{bracketed, find_named, find_own, is_v6, port};
 use super::file::{self, changes, Change, Settings, PROVIDER_OPTIONS};
+use super::place::{self, holds_log};
 use super::provider::{is_file, ProviderOptions, DIR, LISTEN, SECRET_FILE, ZONE};
-use super::{missing_packages, port_is_held, Installed};
+use super::{missing_packages, port_is_held, Access, Installed, Step};
 use crate::args::Setup;
 use crate::failure::{Failure, USAGE};
 use anyhow::{bail, Result};
@@ -16,19 +18,6 @@ use std::path::{Path, PathBuf};
 
 const CLUSTER_NAME: &str = "quorate";
 const SECRET: &str = "/etc/mysql/quorate.secret";
-
-pub enum Step {
-    /// The group's secret, which the other servers get a copy of.
-    MakeSecret(PathBuf),
-    /// The directory of the group's log.
-    MakeLogDir(PathBuf),
-    WriteConfig {
-        path: PathBuf,
-        text: String,
-    },
-    /// Systemd holds the server's port.
-    FreePort,
-}
 
 pub struct Plan {
     pub steps: Vec<Step>,
@@ -43,13 +32,15 @@ pub struct Plan {
     pub text: String,
     /// None of a new file.
     pub former: Option<String>,
+    /// The server has been a member by the former file: its data is the group's.
+    pub is_member: bool,
     pub changes: Vec<Change>,
     /// Debian's packages without which no state transfer succeeds.
     pub missing: Vec<&'static str>,
 }
 
 impl Plan {
-    pub fn make(args: &Setup, installed: &Installed) -> Result<Plan> {
+    pub fn make(args: &Setup, installed: &Installed, access: &Access) -> Result<Plan> {
         if let Some(other) = installed.other_provider() {
             bail!(
                 "this server runs with {}: nothing was changed. To take a cluster over from Galera, read {}; for a \
@@ -61,26 +52,24 @@ impl Plan {
         let config = std::path::absolute(&args.config)?;
         let former = file::read(&config)?;
         let decided = Decided::of(args, installed, former.as_deref().unwrap_or_default())?;
+        if let Some(why) = access.barred(&config, Aim::Read) {
+            bail!("--config {}: {why}. Nothing was changed", config.display());
+        }
+        decided.check_read(access)?;
         let log_dir = Path::new(decided.options.get(DIR).unwrap_or_default());
         let secret = decided.options.get(SECRET_FILE).map(PathBuf::from);
 
         let mut steps = Vec::new();
-        if let Some(secret) = secret.as_ref().filter(|secret| !secret.is_file()) {
-            if !args.first {
-                bail!(
-                    "{0} is not there: nothing was changed. Copy it from the server that was set up \
-                     with --first, to the same place: scp THAT-SERVER:{0} {0}",
-                    secret.display()
-                );
-            }
-            steps.push(Step::MakeSecret(secret.clone()));
+        if let Some(secret) = &secret {
+            steps.extend(place::secret(secret, args.first, access)?);
         }
-        if !log_dir.is_dir() {
-            steps.push(Step::MakeLogDir(log_dir.to_owned()));
-        }
+        steps.extend(place::log_dir(log_dir, access)?);
         let (text, whole) = decided.render(former.as_deref().unwrap_or_default());
         let changes = changes(former.as_deref().unwrap_or_default(), &whole);
-        if former.as_deref() != Some(&*whole) {
+        let is_read = access.unread(&config).is_none();
+        // Of another log, or of none, it would be a new member; and by a file that it could not read, it was none.
+        let is_member = former.is_some() && is_read && holds_log(log_dir);
+        if former.as_deref() != Some(&*whole) || !is_read {
             steps.push(Step::WriteConfig { path: config.clone(), text: whole });
         }
         let Decided { own, members, .. } = decided;
@@ -89,7 +78,7 @@ impl Plan {
             steps.push(Step::FreePort);
         }
         let missing = missing_packages();
-        Ok(Plan { steps, own, others, secret, config, text, former, changes, missing })
+        Ok(Plan { steps, own, others, secret, config, text, former, is_member, changes, missing })
     }
 }
 
@@ -153,6 +142,25 @@ impl Decided {
             find_provider(args.provider.as_ref().or(before.as_ref()).map(PathBuf::as_path))?;
         let cluster_name = name.unwrap_or_else(|| CLUSTER_NAME.to_owned());
         Ok(Decided { own, members, cluster_name, provider, options, security })
+    }
+
+    /// Refuses files that the server needs, and its account cannot read. The secret is looked at for itself.
+    fn check_read(&self, access: &Access) -> Result<()> {
+        if let Some(why) = access.unread(&self.provider) {
+            bail!(
+                "the library {}: {why}. The package quorate-provider puts it where the server finds it; --provider \
+                 names another place. Nothing was changed",
+                self.provider.display()
+            );
+        }
+        let files = self.options.iter().filter(|(name, _)| is_file(name) && *name != SECRET_FILE);
+        for (name, file) in files {
+            let path = Path::new(file);
+            if let Some(why) = access.unread(path).filter(|_| path.is_absolute()) {
+                bail!("{name}={file}: {why}. Nothing was changed");
+            }
+        }
+        Ok(())
     }
 
     /// What is decided, and the whole file, with what is kept of the former one.

@@ -264,7 +264,7 @@ impl Node {
             match notice {
                 Notice::Leader(_, leader) => self.leaders.push(leader),
                 Notice::Primary(primary) => self.primary.push(primary),
-                Notice::Fatal(line) => self.fatal.push(line),
+                Notice::Fatal(line) | Notice::Stuck(line) => self.fatal.push(line),
                 Notice::Log(_, line) => self.lines.push(line),
                 Notice::Standings(all) => self.standings = all,
                 Notice::Awaited(awaited) => self.awaited = awaited,

@@ -23,11 +23,13 @@ pub fn of_member(node: &NodeSurvey) -> Vec<Finding> {
             ..0 => (Weight::Error, "its certificate has expired".to_owned()),
             days => (Weight::Warning, format!("its certificate expires in {days} days")),
         };
-        found.push(finding(
-            weight,
-            what,
-            "renew it, then FLUSH SSL, before the connections of the group end",
-        ));
+        // A logger takes no SQL.
+        let read = match node.member.as_ref().is_some_and(|member| member.role == "logger") {
+            true => "systemctl restart quorate-logger",
+            false => "FLUSH SSL on that server",
+        };
+        let advice = format!("renew it, then {read}, before the connections of the group end");
+        found.push(finding(weight, what, advice));
     }
     if let Some(fault) = recent_fault(own) {
         let ago = human_age(fault.seconds_ago);
@@ -125,7 +127,7 @@ fn lag(node: &NodeSurvey, found: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorate_live::port::Fault;
+    use quorate_live::port::{Fault, MemberReport};
     use quorate_live::ServerReport;
 
     fn well() -> NodeSurvey {
@@ -211,6 +213,14 @@ mod tests {
         let days = |days| move |own: &mut OwnReport| own.certificate_days = Some(days);
         assert_eq!(one(days(12)), (Weight::Warning, "its certificate expires in 12 days".into()));
         assert_eq!(one(days(-1)), (Weight::Error, "its certificate has expired".into()));
+        let advice = |role: &str| {
+            let mut node = well();
+            node.member = Some(MemberReport { role: role.into(), ..MemberReport::default() });
+            node.own.as_mut().unwrap().certificate_days = Some(12);
+            of_member(&node).remove(0).advice
+        };
+        assert!(advice("learner").contains("FLUSH SSL"));
+        assert!(advice("logger").contains("systemctl restart quorate-logger"));
         let fault = |seconds_ago| {
             move |own: &mut OwnReport| {
                 own.last_fault = Some(Fault { message: "no space".into(), seconds_ago });

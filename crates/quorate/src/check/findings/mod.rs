@@ -185,13 +185,16 @@ fn encryption(facts: &Facts, found: &mut Vec<Finding>) {
     ));
 }
 
+/// What a server replicates with, if it is in a cluster.
+fn provider(facts: &Facts) -> Option<&str> {
+    let name = facts.status.get("wsrep_provider_name").map(String::as_str);
+    name.filter(|name| !["", "none"].contains(name))
+}
+
 /// Of a server in a cluster.
 fn replication(facts: &Facts, found: &mut Vec<Finding>) {
     let status = |name: &str| facts.status.get(name).map_or("", String::as_str);
-    let provider = status("wsrep_provider_name");
-    if provider.is_empty() || provider == "none" {
-        return;
-    }
+    let Some(provider) = provider(facts) else { return };
     if status("wsrep_ready") != "ON" || status("wsrep_local_state_comment") != "Synced" {
         let (state, view) = (status("wsrep_local_state_comment"), status("wsrep_cluster_status"));
         found.push(finding(

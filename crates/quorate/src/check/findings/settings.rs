@@ -1,6 +1,9 @@
 //! A server's options that replication is served by, or harmed.
+//!
+//! Invariant: what `quorate setup` changes anyway is nothing to mend before: MariaDB's defaults are wrong for a member,
+//! and right for a single server.
 
-use super::{finding, Finding, Weight};
+use super::{finding, provider, Finding, Weight};
 use crate::check::facts::Facts;
 use quorate_lab::server::SERVER_OPTIONS;
 
@@ -8,8 +11,9 @@ use quorate_lab::server::SERVER_OPTIONS;
 const IGNORES_DDL: i64 = 4;
 
 pub fn settings(facts: &Facts, found: &mut Vec<Finding>) {
+    let is_member = provider(facts).is_some();
     for (name, wanted) in SERVER_OPTIONS {
-        let (has, advice) = (facts.variable(name), format!("set {name} = {wanted}"));
+        let has = facts.variable(name);
         let is = |value: &str| has.eq_ignore_ascii_case(value);
         let number: i64 = has.parse().unwrap_or(0);
         let weight_and_why = match name {
@@ -42,6 +46,10 @@ pub fn settings(facts: &Facts, found: &mut Vec<Finding>) {
             _ => continue,
         };
         let (weight, why) = weight_and_why;
+        let (weight, advice) = match is_member {
+            true => (weight, format!("set {name} = {wanted}")),
+            false => (Weight::Note, format!("quorate setup writes {name} = {wanted}")),
+        };
         found.push(finding(weight, format!("{name} is {has}: {why}"), advice));
     }
     if facts.variable("tx_isolation") == "SERIALIZABLE" {

@@ -2,6 +2,7 @@
 
 use super::*;
 use quorate_lab::server::SERVER_OPTIONS;
+use std::collections::HashMap;
 
 fn good(address: &str, server_id: &str) -> Facts {
     let variables = SERVER_OPTIONS
@@ -15,6 +16,16 @@ fn good(address: &str, server_id: &str) -> Facts {
         round_trip_ms: 0.3,
         ..Facts::default()
     }
+}
+
+/// Of a server that is well in its cluster.
+fn synced(provider: &str) -> HashMap<String, String> {
+    let status = [
+        ("wsrep_provider_name", provider),
+        ("wsrep_ready", "ON"),
+        ("wsrep_local_state_comment", "Synced"),
+    ];
+    status.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
 fn whats(found: &[Finding], weight: Weight) -> Vec<&str> {
@@ -38,6 +49,7 @@ fn what_would_not_be_replicated_is_an_error_with_names() {
     facts.variables.insert("binlog_format".into(), "MIXED".into());
     facts.variables.insert("wsrep_slave_threads".into(), "1".into());
     facts.variables.insert("wsrep_ignore_apply_errors".into(), "7".into());
+    facts.status = synced("Quorate");
     let found = of_server(&facts);
     let errors = whats(&found, Weight::Error);
     assert!(errors[0].contains("shop.log (MyISAM), shop.x (Aria), ..."), "{errors:?}");
@@ -50,6 +62,35 @@ fn what_would_not_be_replicated_is_an_error_with_names() {
     );
     assert!(warnings[1].starts_with("wsrep_slave_threads is 1"), "{warnings:?}");
     assert!(warnings[2].starts_with("wsrep_ignore_apply_errors is 7"), "{warnings:?}");
+}
+
+#[test]
+fn what_setup_writes_is_nothing_to_mend_at_a_single_server() {
+    // As MariaDB 10.11 is installed.
+    let mut facts = good("a:1", "1");
+    let defaults = [
+        ("wsrep_on", "OFF"),
+        ("binlog_format", "MIXED"),
+        ("innodb_autoinc_lock_mode", "1"),
+        ("wsrep_slave_threads", "1"),
+        ("wsrep_ignore_apply_errors", "7"),
+        ("innodb_snapshot_isolation", "OFF"),
+        ("innodb_flush_log_at_trx_commit", "1"),
+    ];
+    let defaults = defaults.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    facts.variables.extend(defaults);
+    for provider in ["", "none"] {
+        facts.status.insert("wsrep_provider_name".into(), provider.into());
+        let found = of_server(&facts);
+        assert_eq!(whats(&found, Weight::Note).len(), found.len());
+        assert_eq!(found.len(), 6, "{found:?}");
+        assert_eq!(found[0].advice, "quorate setup writes binlog_format = ROW");
+    }
+    // Where there is more than one already, they are not.
+    facts.status = synced("Galera");
+    let found = of_server(&facts);
+    assert_eq!(whats(&found, Weight::Error).len(), 2, "{found:?}");
+    assert_eq!(found[0].advice, "set binlog_format = ROW");
 }
 
 #[test]
@@ -129,13 +170,8 @@ fn a_log_in_the_clear_beside_encrypted_data_is_told() {
 fn flow_control_is_told_of_as_the_provider_has_it() {
     for (provider, word) in [("Galera", "stopped it"), ("Quorate", "held its clients back")] {
         let mut facts = good("a:1", "1");
-        let status = [
-            ("wsrep_provider_name", provider),
-            ("wsrep_ready", "ON"),
-            ("wsrep_local_state_comment", "Synced"),
-            ("wsrep_flow_control_paused", "0.25"),
-        ];
-        facts.status = status.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        facts.status = synced(provider);
+        facts.status.insert("wsrep_flow_control_paused".into(), "0.25".into());
         let found = of_server(&facts);
         let notes = whats(&found, Weight::Note).join("\n");
         assert!(notes.contains(word) && notes.contains("share of 0.25"), "{notes}");

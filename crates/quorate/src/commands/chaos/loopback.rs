@@ -233,11 +233,17 @@ impl Drop for Loopback {
 impl Shared {
     fn remove(&self) {
         let cluster = lock(&self.cluster);
+        let mut are_gone = true;
         for process in cluster.nodes().iter().filter_map(|node| cluster.process(node)) {
             let gone = process.signal(Signal::KILL).and_then(|_| process.wait_gone(DEATH_LIMIT));
-            if let Err(error) = gone {
-                eprintln!("killing process {}: {error:#}", process.pid);
+            if !matches!(gone, Ok(true)) {
+                eprintln!("process {} does not end, though killed: {gone:?}", process.pid);
+                are_gone = false;
             }
+        }
+        if !are_gone {
+            eprintln!("{} is left: who uses it still runs", self.dir.display());
+            return;
         }
         if let Err(error) = fs::remove_dir_all(&self.dir) {
             eprintln!("deleting {}: {error}", self.dir.display());

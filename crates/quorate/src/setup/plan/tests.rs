@@ -4,6 +4,7 @@ use super::*;
 use clap::Parser;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 #[derive(Parser)]
 struct Told {
@@ -170,11 +171,107 @@ fn a_server_with_an_ipv6_address_listens_there() {
 #[test]
 fn a_log_inside_the_data_is_refused_and_galera_is_left_alone() {
     let members = ["--members", "127.0.0.1", "--first", "--log-dir", "/var/lib/mysql/log"];
-    let plan = |defaults: &str| Plan::make(&told(&members), &Installed::of(defaults));
+    let server = Access::of_user(0);
+    let plan = |defaults: &str| Plan::make(&told(&members), &Installed::of(defaults), &server);
     let refused = plan("").err().expect("an error").to_string();
     assert!(refused.contains("inside the data directory"), "{refused}");
     let refused = plan("--wsrep_provider=/usr/lib/galera/libgalera_smm.so\n");
     let refused = refused.err().expect("an error").to_string();
     assert!(refused.contains("from-galera.md"), "{refused}");
     assert_eq!(beside(Path::new("/srv/data/")), Path::new("/srv/data-quorate"));
+}
+
+/// Of one test, open to everybody.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("quorate-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    set_mode(&folder, 0o755);
+    folder
+}
+
+/// A file in it.
+fn put(folder: &Path, name: &str, mode: u32) -> String {
+    let path = folder.join(name);
+    fs::write(&path, "").unwrap();
+    set_mode(&path, mode);
+    path.display().to_string()
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Whose the tests' files are, and whose they are not.
+fn servers() -> [Access; 2] {
+    let own = rustix::process::geteuid().as_raw();
+    [own, own + 1].map(Access::of_user)
+}
+
+#[test]
+fn what_the_server_could_not_read_is_refused() {
+    let folder = folder("plan-unread");
+    let (library, key) = (put(&folder, "libquorate.so", 0o644), put(&folder, "key", 0o600));
+    let option = format!("quorate.encrypt_key_file={key}");
+    let decide = |words: &[&str]| {
+        let words = [&THIS[..], &["--provider", &library], words].concat();
+        Decided::of(&told(&words), &Installed::of(""), "").unwrap()
+    };
+    let [owner, other] = servers();
+    decide(&[]).check_read(&other).unwrap();
+    let encrypted = decide(&["--option", &option]);
+    encrypted.check_read(&owner).unwrap();
+    let refused = encrypted.check_read(&other).unwrap_err().to_string();
+    assert!(refused.contains(&option) && refused.contains("chown mysql"), "{refused}");
+    set_mode(&folder, 0o700);
+    let refused = decide(&[]).check_read(&other).unwrap_err().to_string();
+    assert!(refused.starts_with("the library") && refused.contains("may not enter"), "{refused}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_server_is_a_member_by_its_log_and_by_the_file_that_it_could_read() {
+    let folder = folder("plan-member");
+    let library = put(&folder, "libquorate.so", 0o644);
+    let [config, secret, log] = ["q.cnf", "secret", "log"].map(|name| folder.join(name));
+    let [config_said, secret_said, log_said] =
+        [&config, &secret, &log].map(|path| path.display().to_string());
+    let args = told(
+        &[
+            &THIS[..],
+            &["--first", "--provider", &library, "--log-dir", &log_said],
+            &["--config", &config_said, "--secret-file", &secret_said],
+        ]
+        .concat(),
+    );
+    let [owner, other] = servers();
+    let plan = |server: &Access| Plan::make(&args, &Installed::of(""), server).unwrap();
+    let written = |plan: &Plan| {
+        plan.steps.iter().find_map(|step| match step {
+            Step::WriteConfig { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+    };
+    let first = plan(&owner);
+    assert!(!first.is_member);
+    let made = [Step::MakeSecret(secret.clone()), Step::MakeLogDir(log.clone())];
+    assert!(made.iter().all(|step| first.steps.contains(step)));
+    quorate_live::Secret::new().unwrap().write(&secret).unwrap();
+    fs::create_dir(&log).unwrap();
+    set_mode(&log, 0o700);
+    fs::write(&config, written(&first).expect("a file to be written")).unwrap();
+    set_mode(&config, 0o644);
+    // Not started yet: its data is still to be the group's, or to be replaced.
+    let again = plan(&owner);
+    assert!(!again.is_member && again.steps.iter().all(|step| *step == Step::FreePort));
+    put(&log, "meta", 0o644);
+    assert!(plan(&owner).is_member);
+
+    // Another account is given what is there; what it cannot read is written again, and made it no member.
+    let given = plan(&other);
+    assert!(given.is_member && written(&given).is_none());
+    assert!(matches!(given.steps[..2], [Step::GiveSecret(_), Step::GiveLogDir(_)]));
+    set_mode(&config, 0o600);
+    let unread = plan(&other);
+    assert!(!unread.is_member && written(&unread) == unread.former);
+    fs::remove_dir_all(&folder).unwrap();
 }
