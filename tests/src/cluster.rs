@@ -259,7 +259,7 @@ pub fn shown(output: &Output) -> String {
 /// Kills what runs in a test's directory and deletes it. The test is over: nothing need be saved.
 fn remove(dir: &Path) -> Result<()> {
     if dir.join("quorate.json").exists() {
-        let down = ["down", "--wipe", "--yes", "--force", "--timeout", "5"];
+        let down = ["down", "--wipe", "--yes", "--force", "--timeout", "0"];
         let output = Command::new(command_path()).env("QUORATE_DIR", dir).args(down).output()?;
         ensure!(output.status.success(), "{}", shown(&output));
     }
@@ -276,7 +276,9 @@ fn clear_leftovers(parent: &Path) -> Result<()> {
             if Path::new("/proc").join(pid).exists() {
                 continue;
             }
-            match geteuid().is_root() || entry.metadata()?.uid() == geteuid().as_raw() {
+            // Gone: another test program has removed it.
+            let Ok(meta) = entry.metadata() else { continue };
+            match geteuid().is_root() || meta.uid() == geteuid().as_raw() {
                 true => remove(&entry.path())?,
                 false => println!("{} was left by another account", entry.path().display()),
             }

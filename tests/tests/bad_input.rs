@@ -99,11 +99,16 @@ fn a_flipped_bit_in_the_log() -> Result<()> {
     file.write_all_at(&[byte[0] ^ 0x10], DAMAGE_AT)?;
 
     let output = scene.start_victim()?;
-    assert_says(&output, &["node3", &file_name(&segment), "is damaged at byte", "Move"]);
+    assert_says(&output, &["node3", &file_name(&segment), "is damaged at byte", "Empty"]);
 
     // As the message says.
     let log = scene.cluster.node_dir(VICTIM).join("log");
-    fs::rename(&log, log.with_extension("damaged"))?;
+    let copy = log.with_extension("damaged");
+    fs::create_dir(&copy)?;
+    for entry in fs::read_dir(&log)? {
+        let entry = entry?;
+        fs::rename(entry.path(), copy.join(entry.file_name()))?;
+    }
     scene.cluster.quorate(&["start", &VICTIM.to_string()])?;
     scene.end(&[1, 2, 3])
 }

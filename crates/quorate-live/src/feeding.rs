@@ -16,7 +16,7 @@
 //!
 //! Lock order: this one, then the machine's.
 
-use crate::core::Core;
+use crate::core::{Core, SnapshotError};
 use crate::host::{KeptLog, StateMachine};
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{Entry, EntryKind, Index};
@@ -28,6 +28,27 @@ const READ_BYTES: usize = 4 << 20;
 /// A moment's work: so many entries at most, of so much data together. Its keys are part of that.
 const MOMENT_ENTRIES: Index = 16;
 const MOMENT_BYTES: usize = 32 << 10;
+
+/// What is fed no more, if that is the fault of this member alone.
+const HERE: &str = "Restart its server. If that fails again, and other members run, empty its log directory (keep a copy): \
+                    it then rejoins as a new member by state transfer";
+
+/// Why nothing more is fed.
+pub(crate) enum Stop {
+    /// This member's disk does not give back what it was given: others may go on.
+    Disk(String),
+    /// What was committed cannot be read by this release, or by this host. As others may be unable to, too, this member
+    /// stays one: if all took leave, the last one would be the group.
+    Entry(String),
+}
+
+impl From<String> for Stop {
+    fn from(reason: String) -> Self {
+        Stop::Entry(reason)
+    }
+}
+
+type Fed = Result<(), Stop>;
 
 /// `None`: not begun, or over.
 type Slot = Mutex<Option<Box<Feeder>>>;
@@ -54,14 +75,26 @@ impl Feeding {
     }
 
     /// Has the one who feeds do `work`; false if that is over.
-    pub fn with(&self, core: &Core, work: impl FnOnce(&mut Feeder) -> Result<(), String>) -> bool {
+    pub fn with(&self, core: &Core, work: impl FnOnce(&mut Feeder) -> Fed) -> bool {
         self.work(|feeder| Some(feeder.lock()), core, work) == Some(true)
     }
 
-    /// The first index that the layer above still needs; `None`: somebody feeds at this moment, or nobody any more.
-    pub fn needs_from(&self) -> Option<Index> {
+    /// The first index that the layer above still needs, or will; `None`: somebody feeds at this moment, or nobody any
+    /// more.
+    pub fn needs_from(&self, core: &Core) -> Option<Index> {
         let mut slot = self.feeder.try_lock()?;
-        Some(slot.as_mut()?.machine.needs_from())
+        // What it has not been fed yet it may need when this is looked at.
+        let needs = |feeder: &mut Box<Feeder>| {
+            feeder.machine.needs_from().min(feeder.feed.position().index + 1)
+        };
+        let needed = slot.as_mut().map(needs);
+        drop(slot);
+        // A receiver may have found it busy with this.
+        let gate = &core.hands().gate;
+        if gate.waits() {
+            gate.wake();
+        }
+        needed
     }
 
     pub fn end(&self) {
@@ -91,7 +124,7 @@ impl Feeding {
         &'a self,
         lock: impl FnOnce(&'a Slot) -> Option<MutexGuard<'a, Option<Box<Feeder>>>>,
         core: &Core,
-        work: impl FnOnce(&mut Feeder) -> Result<(), String>,
+        work: impl FnOnce(&mut Feeder) -> Fed,
     ) -> Option<bool> {
         // Declared first, so let go of last, in a panic too: it does not come back then.
         let mut taken;
@@ -100,11 +133,14 @@ impl Feeding {
         let Some(feeder) = &mut taken else { return Some(false) };
         match work(feeder) {
             Ok(()) => *slot = taken,
-            Err(reason) => {
+            Err(stop) => {
                 let (node, index) = (&core.hands().node, feeder.feed.position().index);
                 let notices = &core.hands().notices;
-                notices
-                    .stuck(format!("node {node} cannot go on after log index {index}: {reason}"));
+                let told = format!("node {node} cannot go on after log index {index}: ");
+                match stop {
+                    Stop::Disk(reason) => notices.stuck(format!("{told}{reason}. {HERE}")),
+                    Stop::Entry(reason) => notices.fatal(told + &reason),
+                }
                 return Some(false);
             }
         }
@@ -114,18 +150,20 @@ impl Feeding {
 
 impl Feeder {
     /// All up to `up_to`, or as much of it as is read at once.
-    pub fn feed(&mut self, core: &Core, up_to: Index) -> Result<(), String> {
+    pub fn feed(&mut self, core: &Core, up_to: Index) -> Fed {
         if self.feed.position().index < up_to {
             self.entries.clear();
             let next = self.feed.position().index + 1;
             match core.hands().wal.read(next, READ_BYTES, &mut self.entries) {
+                // That is said, and more to be done about it.
                 Ok(()) if self.entries.is_empty() => {
-                    return Err("the log has failed, and did not take the next entry".into());
+                    let reason = "the log has failed, and did not take the next entry";
+                    return Err(Stop::Entry(reason.into()));
                 }
                 Ok(()) => self.apply_read(core, up_to)?,
                 // Only a snapshot from the leader takes away what was not applied.
                 Err(ReadError::Purged { .. }) if core.hands().gate.install_waits() => return Ok(()),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(Stop::Disk(error.to_string())),
             }
         }
         if self.feed.is_snapshot_due() {
@@ -213,9 +251,9 @@ impl Feeder {
     }
 
     /// Goes on from a snapshot that a leader sent.
-    pub fn install(&mut self, core: &Core, index: Index) -> Result<(), String> {
-        let (stored, content) =
-            core.hands().snapshots.load(index).map_err(|error| error.to_string())?;
+    pub fn install(&mut self, core: &Core, index: Index) -> Fed {
+        let unread = |error: SnapshotError| Stop::Disk(error.to_string());
+        let (stored, content) = core.hands().snapshots.load(index).map_err(unread)?;
         let content = Content::decode(content).map_err(|error| error.to_string())?;
         self.machine.restore(index, content.machine)?;
         self.feed.install(stored, content.view, content.notes);

@@ -175,9 +175,9 @@ pub trait Observer: Send + Sync {
     fn primary(&self, primary: bool);
     /// The log failed for good: this member has stepped down and acknowledges nothing any more.
     fn fatal(&self, message: String);
-    /// Nothing that is committed is applied here any more: the own log cannot be read back, or has what this release
-    /// cannot read. In the log this member still takes part, which keeps the others' commits on one disk more; but it
-    /// is of no use to clients, sees no view, and must not lead for long. So the host is to take leave, if it can.
+    /// Nothing that is committed is applied here any more, because this member's own disk does not give it back. In the
+    /// log it still takes part; but it is of no use to clients, sees no view, and must not lead for long. So the host is
+    /// to take leave, if it can.
     fn stuck(&self, message: String) {
         self.fatal(message);
     }

@@ -74,6 +74,7 @@ impl Exit {
         let Some(loss) = self.contact.begin_watch() else { return };
         let exit = self.clone();
         if let Err(e) = self.helpers.spawn("exit", move || exit.await_majority(loss)) {
+            self.contact.unwatch(loss);
             self.local.warn(&format!(
                 "No thread for quorate.exit_action ({e}): this node just waits for a majority"
             ));
@@ -81,26 +82,33 @@ impl Exit {
     }
 
     fn await_majority(&self, loss: u64) {
-        let mut cut_off = false;
+        // Since when the node shows itself read_only for this.
+        let mut cut_off = None;
+        let mut done = None;
         // What is set after this is noticed by who waits.
         while let Some((since, settings)) = self.contact.look(loss) {
             let Some(plan) = self.local.settings(|settings| settings.exit) else {
                 let Some(_lost) = self.contact.end_watch(loss, settings) else { continue };
-                if cut_off {
+                if cut_off.is_some() {
                     self.primary.set_cut_off(false);
                     self.local.info("quorate.unreachable_majority_timeout=0: this node just waits for a majority");
                 }
                 return;
             };
-            let tries = if cut_off { plan.tries } else { 0 };
-            let after = plan.timeout.saturating_add(plan.interval.saturating_mul(tries));
-            match self.contact.wait(since + after.min(WAIT_MAX), loss, settings) {
+            let tried = plan.interval.saturating_mul(plan.tries);
+            let due = match cut_off {
+                None => since + plan.timeout.min(WAIT_MAX),
+                // Until it is back, or something else is set.
+                Some(at) if done == Some(plan.action) => at + WAIT_MAX,
+                Some(at) => at + tried.min(WAIT_MAX),
+            };
+            match self.contact.wait(due, loss, settings) {
                 Wait::Changed => {}
                 // With contact held: who hears that it is back, undoes this after it.
-                Wait::Lost(lost) if !cut_off => {
+                Wait::Lost(lost) if cut_off.is_none() => {
                     self.primary.set_cut_off(true);
                     drop(lost);
-                    cut_off = true;
+                    cut_off = Some(blocking::now());
                     self.local.warn(&format!(
                         "No majority for quorate.unreachable_majority_timeout: this node is read_only, and looks for its \
                          group {} times more, {:?} apart, before it does as quorate.exit_action says",
@@ -108,10 +116,16 @@ impl Exit {
                     ));
                 }
                 // Here, too: nothing comes between the last look and the act.
-                Wait::Lost(_lost) => return self.leave_for(plan.action),
+                Wait::Lost(_lost) => {
+                    self.leave_for(plan.action);
+                    if plan.action != ExitAction::ReadOnly {
+                        return;
+                    }
+                    done = Some(plan.action);
+                }
             }
         }
-        if cut_off {
+        if cut_off.is_some() {
             self.local.info("A majority is back");
         }
     }
@@ -152,7 +166,7 @@ struct State {
     count: u64,
     /// The last loss.
     since: Instant,
-    /// Somebody waits with the last loss, or has done what was to be done.
+    /// Somebody waits with the last loss, or has ended the connection or the server for it.
     watched: bool,
     /// Counts changes of the settings.
     settings: u64,
@@ -196,6 +210,12 @@ impl Contact {
         let mut state = self.state.lock();
         let new = state.count % 2 == 1 && !std::mem::replace(&mut state.watched, true);
         new.then_some(state.count)
+    }
+
+    /// Nobody waits with this loss.
+    fn unwatch(&self, loss: u64) {
+        let mut state = self.state.lock();
+        state.watched &= state.count != loss;
     }
 
     /// Unless other settings hold by now, or it is back.
@@ -323,16 +343,43 @@ mod tests {
             ..at_once(ExitAction::Abort).unwrap()
         }));
         let at_most = blocking::now() + Duration::from_secs(20);
+        let await_done = |count: usize| {
+            while done.lock().len() < count && blocking::now() < at_most {
+                std::thread::yield_now();
+            }
+        };
+        await_done(1);
+        set(at_once(ExitAction::ReadOnly));
+        // It stays read_only until that is taken back.
+        set(None);
+        await_done(2);
+        set(at_once(ExitAction::Abort));
+        exit.helpers.join();
+        let expected = ["stops writes", "writes", "stops writes", "ends"].map(|what| (what, false));
+        assert_eq!(*done.lock(), expected, "it waited for neither of the minutes");
+    }
+
+    /// The tries that are announced are made, however long contact was lost before anybody asked for them.
+    #[test]
+    fn a_node_that_is_told_late_looks_for_its_group_all_the_same() {
+        let (exit, done) = told(None);
+        exit.contact_changed(false);
+        exit.contact.state.lock().since =
+            blocking::now().checked_sub(Duration::from_secs(60)).unwrap();
+        let plan = ExitPlan {
+            tries: 1,
+            interval: Duration::from_secs(30),
+            ..at_once(ExitAction::Abort).unwrap()
+        };
+        exit.local.configure(Settings { exit: Some(plan), ..Settings::default() });
+        exit.settings_changed();
+        let at_most = blocking::now() + Duration::from_secs(20);
         while done.lock().is_empty() && blocking::now() < at_most {
             std::thread::yield_now();
         }
-        set(at_once(ExitAction::ReadOnly));
+        exit.contact_changed(true);
         exit.helpers.join();
-        assert_eq!(
-            *done.lock(),
-            [("stops writes", false)],
-            "it neither ended nor waited for the minute"
-        );
-        assert_eq!(exit.contact.begin_watch(), None, "what was to be done is done");
+        let done: Vec<_> = done.lock().iter().map(|(what, _)| *what).collect();
+        assert_eq!(done, ["stops writes", "writes"]);
     }
 }

@@ -5,12 +5,17 @@ use mysql::{Conn, DriverError, OptsBuilder};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A server that is stopped (SIGSTOP) or overloaded does not answer; nobody waits longer.
 pub const STATUS_TIMEOUT: Duration = Duration::from_millis(1500);
 /// A command may wait for an election or two.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a session is told whose order goes on after its statement; and how long, and how often looked at.
+const GOES_ON: &str = "and goes on for up to";
+const ORDER_TIMEOUT: Duration = Duration::from_secs(25);
+const ORDER_LOOK: Duration = Duration::from_millis(50);
 /// Given so that the driver does not ask for it: a server that has no primary view refuses.
 const PACKET_BYTES_MAX: usize = 16 << 20;
 
@@ -37,19 +42,37 @@ pub fn command(socket: &Path, user: &str, name: &str, value: &str) -> anyhow::Re
     order(&mut connect(socket, user, COMMAND_TIMEOUT)?, name, value)
 }
 
-/// As [`command`], in a session that is there: each is shown the answers to its own orders only.
+/// As [`command`], in a session that is there: each is shown the answers to its own orders only. Waits for an order
+/// that goes on after its statement.
 pub fn order(connection: &mut Conn, name: &str, value: &str) -> anyhow::Result<String> {
     let set = format!("SET GLOBAL wsrep_provider_options = '{name}={value}'");
-    let ordered = connection.query_drop(set);
-    let variable = if ordered.is_ok() { "answer" } else { "refusal" };
-    let told: Option<(String, String)> = connection
-        .query_first(format!("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_{variable}'"))?;
-    let told = told.map(|(_, text)| text).unwrap_or_default();
-    match ordered {
-        Ok(()) => Ok(told),
-        Err(error) if told.is_empty() => Err(error.into()),
-        Err(_) => anyhow::bail!("{told}"),
+    let Err(error) = connection.query_drop(set) else { return told(connection, "answer") };
+    let late = format!("{name}={value}: ");
+    let end = Instant::now() + ORDER_TIMEOUT;
+    loop {
+        let refusal = told(connection, "refusal")?;
+        if let Some(refusal) = refusal.strip_prefix(&late) {
+            anyhow::bail!("{refusal}");
+        }
+        if let Some(answer) = told(connection, "answer")?.strip_prefix(&late) {
+            return Ok(answer.to_owned());
+        }
+        if refusal.is_empty() {
+            return Err(error.into());
+        }
+        if !refusal.contains(GOES_ON) || Instant::now() >= end {
+            anyhow::bail!("{refusal}");
+        }
+        // The server tells it to nobody by itself.
+        thread::sleep(ORDER_LOOK);
     }
+}
+
+/// What this session was told last: its answer or refusal.
+fn told(connection: &mut Conn, what: &str) -> anyhow::Result<String> {
+    let shown: Option<(String, String)> =
+        connection.query_first(format!("SHOW GLOBAL STATUS LIKE 'wsrep_quorate_last_{what}'"))?;
+    Ok(shown.map(|(_, text)| text).unwrap_or_default())
 }
 
 /// Whether this account may not ask the server: it cannot reach the socket, or has no database account.

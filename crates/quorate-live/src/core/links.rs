@@ -16,10 +16,13 @@ pub(crate) struct Links {
     /// Peers that there was no thread for, with their addresses, and when to try again.
     threadless: BTreeMap<MemberId, Vec<String>>,
     retry_ms: u64,
+    /// When that may be said again.
+    warn_ms: u64,
     closed: bool,
 }
 
 const RETRY_MS: u64 = 1000;
+const WARN_MS: u64 = 60_000;
 
 impl Links {
     pub fn get(&self, id: MemberId) -> Option<Arc<Peer>> {
@@ -40,6 +43,7 @@ impl Links {
 
     /// There is to be a connection to this peer; its sender thread is made if there was none.
     pub fn connect(&mut self, hands: &Hands, id: MemberId, addrs: Vec<String>) {
+        self.threadless.remove(&id);
         if let Some(peer) = self.peers.get(&id) {
             return peer.dial(addrs);
         }
@@ -52,7 +56,12 @@ impl Links {
             self.peers.insert(id, peer);
         } else {
             self.threadless.insert(id, addrs);
-            self.retry_ms = hands.now_ms() + RETRY_MS;
+            let now_ms = hands.now_ms();
+            self.retry_ms = now_ms + RETRY_MS;
+            if now_ms < self.warn_ms {
+                return;
+            }
+            self.warn_ms = now_ms + WARN_MS;
             let what = format!(
                 "node {} has no thread to send to member {id}, which may miss it until there is one: raise the limit of \
                  threads (TasksMax of the service), or have fewer connections of clients",

@@ -269,6 +269,11 @@ impl Peer {
         self.wake.notify_one();
     }
 
+    /// The snapshot of [`Work::Snapshot`] has left, or could not.
+    pub fn snapshot_left(&self) {
+        self.outbox.lock().again.left(Instant::now());
+    }
+
     pub fn stop(&self) {
         let mut outbox = self.outbox.lock();
         outbox.stop = true;

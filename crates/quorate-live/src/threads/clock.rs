@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Between two looks at the certificate, each of which may warn.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Without room for the log: between two looks whether all of it is still needed.
-const NEEDLESS_INTERVAL: Duration = Duration::from_secs(5);
+/// Without room for the log: between two looks whether all of it is still needed. Each reads a snapshot.
+const NEEDLESS_INTERVAL: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(live: &Live) {
     let interval = Duration::from_millis(live.tick_ms);
@@ -29,7 +29,7 @@ pub(crate) fn run(live: &Live) {
         if room != LogRoom::Enough && needless.is_none_or(|at| at.elapsed() >= NEEDLESS_INTERVAL) {
             // Snapshots, with which it is asked else, may not be saved until there is room, and this node may have
             // applied what it had to keep. What is read of the disk for that is read on another thread.
-            if let Some(needs) = live.feeding.needs_from() {
+            if let Some(needs) = live.feeding.needs_from(&live.core) {
                 needless = Some(Instant::now());
                 live.hands.snapshots.look(needs);
             }

@@ -139,7 +139,10 @@ fn serve(live: &Live, peer: &Peer, dialled: Dialled) {
             }
             Work::Write => live.core.flush_waiting(peer),
             Work::Fetch(fetch) => serve_fetch(live, fetch),
-            Work::Snapshot(term) => send_snapshot(live, peer, term, &mut told),
+            Work::Snapshot(term) => {
+                send_snapshot(live, peer, term, &mut told);
+                peer.snapshot_left();
+            }
         }
     }
     peer.disconnect();

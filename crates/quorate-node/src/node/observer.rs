@@ -151,7 +151,13 @@ impl Observer for NodeObserver {
 
     fn stuck(&self, message: String) {
         let Some(node) = self.node.upgrade() else { return };
-        node.withdrawal.cannot_follow(&message);
+        match node.local_state() {
+            // As a member it would have a vote, and might lead, without a server that follows.
+            LocalState::Synced | LocalState::Joined | LocalState::Donor => {
+                node.withdrawal.cannot_follow(&message);
+            }
+            _ => self.fatal(message),
+        }
     }
 
     fn log(&self, level: LogLevel, message: String) {

@@ -428,6 +428,7 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
 fn a_node_that_the_log_does_not_get_through_to_leaves_its_group() {
     let node = Arc::new(at_four());
     let _sequencer = attached(&node, 4);
+    node.local.set_state(LocalState::Synced);
     NodeObserver::new(&node).stuck("node n cannot go on after log index 7: a planted error".into());
     assert_eq!(node.local_state(), LocalState::Error);
     assert!(node.local.commit.enter(5, false).is_err(), "nothing is committed after it");

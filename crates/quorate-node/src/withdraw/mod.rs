@@ -25,8 +25,6 @@ pub const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const RESTART: &str =
     "Restart it; if it fails again, empty its data directory to fetch the state anew";
-const OTHER_LOG: &str =
-    "Restart it; if it fails again, empty its log directory (keep a copy), so that it rejoins as a new member";
 const START_OVER: &str =
     "Its server ends, and fetches the state from another node by itself when it is started \
     again, by its service manager or by you";
@@ -123,10 +121,9 @@ impl Withdrawal {
         let _first = self.withdraw_once(why, RESTART);
     }
 
-    /// The group's log does not get through to this node, for the reason that `why` gives. As a member it would have a
-    /// vote, and might lead, without a server that follows.
+    /// The group's log does not get through to this node: `why`, and what to do.
     pub fn cannot_follow(&self, why: &str) {
-        let _first = self.withdraw_once(&format!("{why}."), OTHER_LOG);
+        let _first = self.withdraw_once(&format!("{why}."), "");
     }
 
     /// Gives up what this node has not applied yet, for the reason that the sentence `why` gives: it leaves the

@@ -5,7 +5,7 @@
 //! other port or password is needed.
 
 use super::patience::within_patience;
-use super::{order, Session, TIMEOUT};
+use super::{order, Refusal, Session, TIMEOUT};
 use crate::connect::options_changed;
 use crate::options::Spec;
 use crate::provider::Provider;
@@ -28,31 +28,35 @@ pub fn change_options(
     text: &str,
     session: &Session,
 ) -> Result<Vec<String>, String> {
-    change(provider, text, session).inspect_err(|reason| {
-        provider.answers.lock().refused(session.connection, reason.clone());
+    change(provider, text, session).map_err(|refusal| match refusal {
+        Refusal::New(reason) => {
+            provider.answers.lock().refused(session.connection, reason.clone());
+            reason
+        }
+        Refusal::Told(reason) => reason,
     })
 }
 
-fn change(provider: &Provider, text: &str, session: &Session) -> Result<Vec<String>, String> {
+fn change(provider: &Provider, text: &str, session: &Session) -> Result<Vec<String>, Refusal> {
     #[cfg(feature = "sync-points")]
     let text = &quorate_node::sync::take_commands(text);
     let mut options = provider.options.lock();
     let isolation = options.integer(ISOLATE);
     let idle = options.without_effect(text);
-    let commands = options.set(text, true).map_err(|error| error.to_string())?;
+    let commands = options.set(text, true)?;
     let settings = options.settings();
     let isolates = (options.integer(ISOLATE) != isolation).then(|| options.integer(ISOLATE) != 0);
     drop(options);
     provider.configure(settings);
     if let (Some(isolated), Some(group)) = (isolates, provider.controls()) {
         let operator = group.operator(session.author());
-        operator.isolate(isolated).map_err(|error| error.to_string())?;
+        operator.isolate(isolated)?;
     }
-    options_changed(provider).map_err(|error| error.to_string())?;
+    options_changed(provider)?;
     commands.iter().try_for_each(|(name, value)| {
         let answer = command(provider, name, value, session)?;
         provider.answers.lock().answered(session.connection, answer);
-        Ok::<_, String>(())
+        Ok::<_, Refusal>(())
     })?;
     let in_vain = |spec: &Spec| format!("{} has no effect with Quorate. {}", spec.name, spec.doc);
     Ok(idle.into_iter().map(in_vain).collect())
@@ -64,9 +68,10 @@ fn command(
     name: &str,
     value: &str,
     session: &Session,
-) -> Result<String, String> {
+) -> Result<String, Refusal> {
     if name == "socket.ssl_reload" {
-        return reload_security(provider).map(|()| "read".to_owned());
+        reload_security(provider)?;
+        return Ok("read".to_owned());
     }
     let group = provider.controls().ok_or(NOT_CONNECTED)?;
     let link = provider.link().ok_or(NOT_CONNECTED)?;

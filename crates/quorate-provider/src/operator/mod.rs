@@ -26,6 +26,20 @@ use quorate_node::link::Link;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Why a change of the options was refused.
+pub enum Refusal {
+    /// The session is yet to be told.
+    New(String),
+    /// It has been told, and may have been told something newer since.
+    Told(String),
+}
+
+impl<E: std::fmt::Display> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Refusal::New(error.to_string())
+    }
+}
+
 /// How long an order goes on.
 pub const TIMEOUT: Duration = Duration::from_secs(20);
 

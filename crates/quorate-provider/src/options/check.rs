@@ -24,14 +24,23 @@ pub(super) fn check(spec: &Spec, value: &str) -> Result<(), OptionError> {
 }
 
 impl Options {
-    /// A member is taken for silent only when it has missed heartbeats.
+    /// How long a member may be silent in the view: it has to miss heartbeats first.
+    pub fn suspect_timeout(&self) -> Duration {
+        self.period("evs.suspect_timeout").max(self.least_silence())
+    }
+
+    /// Who says nothing of it gets as much as it takes.
     pub(super) fn check_silence(&self) -> Result<(), OptionError> {
-        let least = self.period("quorate.election_timeout") * 2 / 5;
-        let value = self.text("evs.suspect_timeout").to_owned();
-        match self.period("evs.suspect_timeout") < least {
-            true => Err(OptionError::Silence { value, least }),
+        let (name, least) = ("evs.suspect_timeout", self.least_silence());
+        match self.was_given(name) && self.period(name) < least {
+            true => Err(OptionError::Silence { value: self.text(name).to_owned(), least }),
             false => Ok(()),
         }
+    }
+
+    /// Two heartbeats.
+    fn least_silence(&self) -> Duration {
+        self.period("quorate.election_timeout") * 2 / 5
     }
 }
 
@@ -151,5 +160,8 @@ mod tests {
             .set(&format!("{longer};evs.suspect_timeout=PT3S"), false)
             .is_err());
         Options::default().set(&format!("evs.suspect_timeout=PT4S;{longer}"), false).unwrap();
+        let mut options = Options::default();
+        options.set("quorate.election_timeout=PT20S", false).unwrap();
+        assert_eq!(options.suspect_timeout(), Duration::from_secs(8));
     }
 }

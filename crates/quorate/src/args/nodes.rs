@@ -100,7 +100,7 @@ pub struct Down {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop; before it, at most as long for another command to end
+    /// Seconds to wait for a clean stop; before it, as long for another command to end (but at least 5)
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }
@@ -123,7 +123,7 @@ pub struct Stop {
     #[arg(long)]
     pub force: bool,
 
-    /// Seconds to wait for a clean stop; before it, at most as long for another command to end
+    /// Seconds to wait for a clean stop; before it, as long for another command to end (but at least 5)
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=TIMEOUT_SECONDS_MAX))]
     pub timeout: u64,
 }

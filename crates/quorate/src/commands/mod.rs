@@ -128,10 +128,13 @@ fn is_for_any_group(command: &Command) -> bool {
     )
 }
 
+/// Most commands are done with a cluster in less, and `--timeout 0` is about servers.
+const LOCK_SECONDS_MIN: u64 = 5;
+
 /// Opens the cluster for starting or stopping its processes. Waits no longer than this for a command that does, too.
 fn lock(dir: &Path, limit_secs: u64) -> Result<(Cluster, Lock)> {
     Cluster::open(dir)?;
-    let lock = Lock::take(dir, limit_secs)?;
+    let lock = Lock::take(dir, limit_secs.max(LOCK_SECONDS_MIN))?;
     // Read again: a command that held the lock may have changed it.
     Ok((Cluster::open(dir)?, lock))
 }

@@ -210,9 +210,17 @@ fn ineffective<'a>(
 
 fn next(plan: &Plan, first: bool) -> String {
     if plan.is_member {
-        return "Done. It takes effect at the next start of this server: systemctl restart mariadb, one server after \
-                another.\nIts data stays: it catches up with the group."
-            .to_owned();
+        let founding = match first {
+            true => {
+                "\nIf the group was never founded: systemctl stop mariadb && galera_new_cluster"
+            }
+            false => "",
+        };
+        return format!(
+            "Done. It takes effect at the next start of this server: systemctl restart mariadb, one server after \
+             another.\nA server that is a member keeps its data and catches up with the group. The data of one that has \
+             not joined yet is replaced by the group's.{founding}"
+        );
     }
     if !first {
         return "Done. Once the first server runs in the cluster: systemctl restart mariadb\n\
@@ -305,8 +313,11 @@ mod tests {
         plan.is_member = true;
         for first in [false, true] {
             let told = next(&plan, first);
-            assert!(told.contains("Its data stays") && !told.contains("replaced"), "{told}");
-            assert!(!told.contains("galera_new_cluster"), "{told}");
+            assert!(
+                told.contains("a member keeps its data") && told.contains("replaced"),
+                "{told}"
+            );
+            assert_eq!(told.contains("galera_new_cluster"), first, "{told}");
         }
     }
 

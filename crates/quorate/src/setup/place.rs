@@ -96,7 +96,7 @@ pub fn log_dir(dir: &Path, access: &Access) -> Result<Option<Step>> {
     Ok(Some(Step::GiveLogDir(dir)))
 }
 
-/// Of a server that has been a member.
+/// Of a server that has been started as a member: whether it has joined, its group knows.
 pub fn holds_log(dir: &Path) -> bool {
     dir.join(META).is_file()
 }

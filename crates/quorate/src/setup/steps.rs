@@ -42,7 +42,8 @@ pub enum Step {
 impl Step {
     pub fn carry_out(&self, account: &Account) -> Result<()> {
         match self {
-            Step::MakeSecret(path) => put(path, |new| {
+            // One that has come there meanwhile is that of the group.
+            Step::MakeSecret(path) => put(path, hard_link, |new| {
                 Secret::new()?.write(new)?;
                 give(new, SECRET_MODE, account)
             }),
@@ -52,7 +53,9 @@ impl Step {
                 give(path, LOG_DIR_MODE, account)
             }
             Step::GiveLogDir(path) => give(path, LOG_DIR_MODE, account),
-            Step::WriteConfig { path, text } => put(path, |new| Ok(write_options(new, text)?)),
+            Step::WriteConfig { path, text } => {
+                put(path, |new, path| fs::rename(new, path), |new| Ok(write_options(new, text)?))
+            }
             Step::FreePort => free_port(),
         }
     }
@@ -70,8 +73,18 @@ impl Step {
     }
 }
 
-/// Puts a file there that `fill` writes under another name.
-fn put(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Unlike renaming, this does not take the place of a file.
+fn hard_link(new: PathBuf, path: &Path) -> io::Result<()> {
+    fs::hard_link(&new, path)?;
+    fs::remove_file(new)
+}
+
+/// Puts a file there, with `name`, that `fill` writes under another name.
+fn put(
+    path: &Path,
+    name: impl FnOnce(PathBuf, &Path) -> io::Result<()>,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let new = PathBuf::from(new);
@@ -79,7 +92,7 @@ fn put(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         remove(&new)?;
         fill(&new)?;
         File::open(&new)?.sync_all()?;
-        Ok(fs::rename(&new, path)?)
+        Ok(name(new.clone(), path)?)
     };
     let written = write();
     if written.is_err() {
@@ -162,7 +175,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "[mariadbd]\n");
         assert_eq!(mode(&path), 0o644);
 
-        let full = put(&path, |new| {
+        let full = put(&path, hard_link, |new| {
             fs::write(new, "half of ")?;
             bail!("no space")
         });
@@ -180,6 +193,9 @@ mod tests {
         let made = fs::read_to_string(&path).unwrap();
         assert!(made.ends_with('\n') && made.lines().count() == 2, "{} bytes", made.len());
         assert_eq!(mode(&path), 0o600);
+        // One that came there after the plan was made is that of the group.
+        assert!(Step::MakeSecret(path.clone()).carry_out(&account()).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), made);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 
         fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();

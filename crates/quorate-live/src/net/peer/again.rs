@@ -9,21 +9,28 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// After each snapshot the pause is twice as long, until a while has passed without any.
 #[derive(Debug, Default)]
 pub(crate) struct Again {
-    /// When the last one was begun, and for how long there is to be none.
+    /// When the last one was begun, or has left, and for how long after that there is to be none.
     last: Option<(Instant, Duration)>,
 }
 
 impl Again {
     /// When one may be sent.
     pub fn due(&self) -> Option<Instant> {
-        self.last.map(|(begun, pause)| begun + pause)
+        self.last.map(|(at, pause)| at + pause)
     }
 
     /// One is sent.
     pub fn begun(&mut self, now: Instant) {
-        let repeated = self.last.filter(|(begun, pause)| now < *begun + 3 * *pause);
+        let repeated = self.last.filter(|(at, pause)| now < *at + 3 * *pause);
         let pause = repeated.map_or(FIRST, |(_, pause)| (2 * pause).min(LONGEST));
         self.last = Some((now, pause));
+    }
+
+    /// It has left, however long that took.
+    pub fn left(&mut self, now: Instant) {
+        if let Some((at, _)) = &mut self.last {
+            *at = now;
+        }
     }
 }
 
@@ -39,6 +46,9 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..8 {
             again.begun(now);
+            // Longer than any pause.
+            now += Duration::from_secs(300);
+            again.left(now);
             let due = again.due().unwrap();
             pauses.push((due - now).as_secs());
             now = due + Duration::from_millis(200);
