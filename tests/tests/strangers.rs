@@ -66,10 +66,8 @@ fn without_the_secret_nothing_is_heard_and_nobody_is_disturbed() -> Result<()> {
         })
         .collect();
     writers.wait_acked(Instant::now(), LIMIT)?;
-    ensure!(
-        query_status(&port, &by(&own)).is_ok(),
-        "the flood keeps those out who have the secret"
-    );
+    let heard = query_status(&port, &by(&own));
+    ensure!(heard.is_ok(), "the flood keeps those out who have the secret: {heard:?}");
     drop(flood);
     writers.wait_acked(Instant::now(), LIMIT)?;
     let acks = writers.stop();

@@ -69,6 +69,23 @@ pub struct Feed {
     began_alike: bool,
 }
 
+/// Why the state machine can see nothing more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FeedError {
+    /// This host alone is to blame.
+    #[error("{0}")]
+    Fault(String),
+    /// This release cannot read it.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl From<FeedError> for String {
+    fn from(error: FeedError) -> String {
+        error.to_string()
+    }
+}
+
 impl Feed {
     /// After the state of this snapshot, with its `view` and `notes` (default: the empty state before index 1).
     pub fn new(
@@ -97,17 +114,18 @@ impl Feed {
 
     /// The next entry: what the state machine is to see of it. `Err`: the state machine can see
     /// nothing more. What cannot be read is not passed over: others may be able to read it.
-    pub fn entry(&mut self, entry: Entry) -> Result<Option<Committed>, String> {
+    pub fn entry(&mut self, entry: Entry) -> Result<Option<Committed>, FeedError> {
         let index = entry.index;
         self.noted = None;
         if index != self.applied.index + 1 {
-            return Err(format!("the log gave index {index} next (a bug)"));
+            return Err(FeedError::Fault(format!("the log gave index {index} next (a bug)")));
         }
         if !entry.is_intact() {
-            return Err(memory_fault(&self.node, &format!("log index {index}")));
+            let what = format!("log index {index}");
+            return Err(FeedError::Fault(memory_fault(&self.node, &what)));
         }
         let position = entry.position();
-        let stop = |reason: String| unreadable(&self.node, index, &reason);
+        let stop = |reason: String| FeedError::Unreadable(unreadable(&self.node, index, &reason));
         self.grown += entry.data.len() as u64 + ENTRY_OVERHEAD;
         let committed = match entry.kind {
             EntryKind::Noop => None,
@@ -297,7 +315,7 @@ mod tests {
         assert_eq!(content[0], 1, "the version that the first release reads");
         let mut feed = feed(OPERATORS);
         let later = Entry::new(1, 1, EntryKind::Note, Bytes::from_static(b"\xff"));
-        let stopped = feed.entry(later).unwrap_err();
+        let stopped = feed.entry(later).unwrap_err().to_string();
         assert!(stopped.contains("run a release on this node"), "{stopped}");
     }
 }

@@ -53,7 +53,7 @@ mod watch;
 pub use author::{Author, Mandate};
 pub use depth::Depth;
 pub use error::{memory_fault, OrderError, StartError};
-pub use feed::{Committed, Feed, Noted};
+pub use feed::{Committed, Feed, FeedError, Noted};
 pub use forward::{Intake, FORWARD_BYTES};
 pub use input::{Applied, AskAnswer, Input, LogRoom};
 pub use member::{AtLength, Greeting, Member};

@@ -20,7 +20,7 @@ use crate::core::{Core, SnapshotError};
 use crate::host::{KeptLog, StateMachine};
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{Entry, EntryKind, Index};
-use quorate_group::{Committed, Content, Feed, Input, LogLevel, Note, Noted};
+use quorate_group::{Committed, Content, Feed, FeedError, Input, LogLevel, Note, Noted};
 use quorate_wal::ReadError;
 
 /// Bytes of entries read at once.
@@ -37,7 +37,9 @@ const HERE: &str = "Restart its server. If that fails again, and other members r
 pub(crate) enum Stop {
     /// This member's disk does not give back what it was given: others may go on.
     Disk(String),
-    /// What was committed cannot be read by this release, or by this host. As others may be unable to, too, this member
+    /// Something else that is the matter with this member alone, and what to do.
+    Fault(String),
+    /// What was committed cannot be read by this release. As others may be unable to, too, this member
     /// stays one: if all took leave, the last one would be the group.
     Entry(String),
 }
@@ -45,6 +47,15 @@ pub(crate) enum Stop {
 impl From<String> for Stop {
     fn from(reason: String) -> Self {
         Stop::Entry(reason)
+    }
+}
+
+impl From<FeedError> for Stop {
+    fn from(error: FeedError) -> Self {
+        match error {
+            FeedError::Fault(reason) => Stop::Fault(reason),
+            FeedError::Unreadable(reason) => Stop::Entry(reason),
+        }
     }
 }
 
@@ -139,6 +150,7 @@ impl Feeding {
                 let told = format!("node {node} cannot go on after log index {index}: ");
                 match stop {
                     Stop::Disk(reason) => notices.stuck(format!("{told}{reason}. {HERE}")),
+                    Stop::Fault(reason) => notices.stuck(told + &reason),
                     Stop::Entry(reason) => notices.fatal(told + &reason),
                 }
                 return Some(false);

@@ -296,7 +296,10 @@ impl Group {
                 Err(error) => return Err(error.into()),
             }
             for entry in entries.drain(..) {
-                let Some(committed) = feed.entry(entry).map_err(failed)? else { continue };
+                let Some(committed) = feed.entry(entry).map_err(|error| failed(error.into()))?
+                else {
+                    continue;
+                };
                 if rehearsal.reaches_database(committed).map_err(failed)? {
                     return Ok(true);
                 }

@@ -47,6 +47,9 @@ impl Exit {
     /// Contact with a majority was lost, or is back.
     pub fn contact_changed(self: &Arc<Self>, primary: bool) {
         if primary {
+            if self.primary.is_cut_off() {
+                self.local.info("A majority is back");
+            }
             self.contact.regained();
             self.primary.set_cut_off(false);
         } else {
@@ -64,6 +67,7 @@ impl Exit {
     /// A connection begins or ends: nobody waits for contact any more.
     pub fn forget_contact(&self) {
         self.contact.regained();
+        self.primary.set_cut_off(false);
     }
 
     /// Has somebody wait with a loss, unless somebody does, or nothing is to be done.
@@ -124,9 +128,6 @@ impl Exit {
                     done = Some(plan.action);
                 }
             }
-        }
-        if cut_off.is_some() {
-            self.local.info("A majority is back");
         }
     }
 

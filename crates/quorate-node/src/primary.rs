@@ -196,6 +196,10 @@ impl Primary {
         }
     }
 
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire)
+    }
+
     /// The node was cut off for long, or no longer is: then nobody is to write here.
     pub fn set_cut_off(self: &Arc<Self>, cut_off: bool) {
         if self.cut_off.swap(cut_off, Ordering::AcqRel) != cut_off {

@@ -32,6 +32,19 @@ impl Answers {
         self.of(connection).refusal = refusal;
     }
 
+    /// Its refusal is none any more, if it is this.
+    pub fn take_back(&mut self, connection: Option<u64>, is_this: impl Fn(&str) -> bool) {
+        let refusal = &mut self.of(connection).refusal;
+        if is_this(refusal) {
+            refusal.clear();
+        }
+    }
+
+    /// An order begins: what was told of former ones is no outcome of it.
+    pub fn ordered(&mut self, connection: Option<u64>) {
+        *self.of(connection) = Told::default();
+    }
+
     /// What this session was told; whose number is not known is shown what was told last, to whomever.
     pub fn told(&self, connection: Option<u64>) -> Told {
         let mut newest_first = self.sessions.iter().rev();

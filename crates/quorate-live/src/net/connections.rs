@@ -67,7 +67,13 @@ impl Connections {
         self.add(stream, None)
     }
 
-    /// Lists a connection that was accepted.
+    /// The one of this number, listed on another thread ([`Listed::hand_over`]).
+    pub fn take_over(&self, number: u64) -> Listed<'_> {
+        Listed { connections: self, number }
+    }
+
+    /// Lists a connection that was accepted. In the order in which they are accepted, or who comes last may be taken
+    /// for who is here longest.
     pub fn list_stranger(&self, stream: &TcpStream) -> io::Result<Listed<'_>> {
         self.add(stream, Some((Instant::now(), host_of(stream.peer_addr()?.ip()))))
     }
@@ -116,6 +122,13 @@ impl Connections {
 }
 
 impl Listed<'_> {
+    /// Stays listed, for whoever takes it over.
+    pub fn hand_over(self) -> u64 {
+        let number = self.number;
+        std::mem::forget(self);
+        number
+    }
+
     /// It has introduced itself as a member.
     pub fn known(&self) {
         if let Some(connection) = self.connections.state.lock().open.get_mut(&self.number) {
@@ -285,6 +298,24 @@ mod tests {
         let _listed: Vec<_> =
             all.iter().map(|(_, accepted)| connections.list_stranger(accepted).unwrap()).collect();
         let (_more, accepted) = from(&listener, 200);
+        let _one_more = connections.list_stranger(&accepted).unwrap();
+        assert!(!is_open(&mut all[0].0), "the oldest has gone");
+        assert!(all[1..].iter_mut().all(|(stream, _)| is_open(stream)));
+    }
+
+    /// Threads begin in any order. Listed by them, one that was accepted last could be taken for the oldest of its host.
+    #[test]
+    fn a_connection_is_as_old_as_it_was_listed_whoever_serves_it_first() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connections = Connections::default();
+        let mut all: Vec<_> = (0..STRANGERS_MAX).map(|_| from(&listener, 1)).collect();
+        let numbers: Vec<_> = all
+            .iter()
+            .map(|(_, accepted)| connections.list_stranger(accepted).unwrap().hand_over())
+            .collect();
+        let _last_first: Vec<_> =
+            numbers.into_iter().rev().map(|number| connections.take_over(number)).collect();
+        let (_more, accepted) = from(&listener, 1);
         let _one_more = connections.list_stranger(&accepted).unwrap();
         assert!(!is_open(&mut all[0].0), "the oldest has gone");
         assert!(all[1..].iter_mut().all(|(stream, _)| is_open(stream)));

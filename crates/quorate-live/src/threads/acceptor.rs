@@ -38,9 +38,14 @@ pub(crate) fn run(live: &Arc<Live>) {
 
 fn receive(live: &Arc<Live>, stream: TcpStream) -> io::Result<()> {
     socket::configure(&stream, live.options.suspect_timeout)?;
+    let connections = &live.hands.acceptor.connections;
+    let number = connections.list_stranger(&stream)?.hand_over();
     let served = live.clone();
-    match live.threads.spawn("recv", move || receiver::run(&served, stream)) {
+    match live.threads.spawn("recv", move || receiver::run(&served, stream, number)) {
         true => Ok(()),
-        false => Err(io::Error::other("no thread for it")),
+        false => {
+            drop(connections.take_over(number));
+            Err(io::Error::other("no thread for it"))
+        }
     }
 }

@@ -20,9 +20,10 @@ const GUEST_BYTES_MAX: usize = 1 << 20;
 /// How long a stranger may take to introduce itself, and a guest to ask.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(live: &Live, stream: TcpStream) {
+/// `number`: as which the connection is listed.
+pub(crate) fn run(live: &Live, stream: TcpStream, number: u64) {
     let addr = stream.peer_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
-    let Err(failure) = serve(live, stream) else { return };
+    let Err(failure) = serve(live, stream, number) else { return };
     if live.is_stopping() {
         return;
     }
@@ -35,8 +36,8 @@ pub(crate) fn run(live: &Live, stream: TcpStream) {
 }
 
 /// `Ok` when the connection ended as connections do.
-fn serve(live: &Live, stream: TcpStream) -> Result<(), ReadFailure> {
-    let listed = live.hands.acceptor.connections.list_stranger(&stream)?;
+fn serve(live: &Live, stream: TcpStream, number: u64) -> Result<(), ReadFailure> {
+    let listed = live.hands.acceptor.connections.take_over(number);
     let addr = stream.peer_addr()?.ip();
     let allowed = &live.hands.acceptor.allowed;
     let error = match allowed.admits(addr, Instant::now(), || live.observer.admits(addr)) {

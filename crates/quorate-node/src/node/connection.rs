@@ -89,6 +89,8 @@ impl Node {
     /// Takes leave of the group; the applier threads see the final view and end.
     pub fn disconnect(&self) {
         let Some(link) = self.local.link() else { return };
+        // Who disconnects waits for no majority any more.
+        self.exit.forget_contact();
         self.withdrawal.begin_closing(&link);
         if self.local.state() == LocalState::Error {
             // The final view is under way already.
@@ -122,6 +124,8 @@ impl Node {
             link.group.close();
             self.local.queue.close();
         }
+        // A notice may have come between, of the group that is closed now.
+        self.exit.forget_contact();
         self.helpers.join();
         self.primary.forget();
     }

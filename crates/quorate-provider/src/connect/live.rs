@@ -30,7 +30,7 @@ pub fn tell_group(provider: &Provider, group: &Group) -> Result<(), ConnectError
     let options = provider.options.lock();
     group.want_votes(options.integer("pc.weight") as u8, Duration::ZERO);
     group.allow_alone(options.flag("pc.ignore_sb"));
-    group.set_suspect_timeout(options.suspect_timeout());
+    group.set_suspect_timeout(options.period("evs.suspect_timeout"));
     group.isolate(options.integer("gmcast.isolate") != CONNECTED);
     let operators = options.operators()?;
     drop(options);

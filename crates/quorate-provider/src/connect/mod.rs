@@ -230,7 +230,7 @@ fn group_options(
         blank: is_blank(provider, saved.as_ref()),
         election_timeout: options.period("quorate.election_timeout"),
         primary_timeout: options.period("quorate.primary_timeout"),
-        suspect_timeout: options.suspect_timeout(),
+        suspect_timeout: options.period("evs.suspect_timeout"),
         segment_bytes: options.bytes("quorate.segment_size"),
         retain_bytes: retention.bytes,
         retain_age: retention.age,

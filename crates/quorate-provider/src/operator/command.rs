@@ -53,6 +53,9 @@ fn change(provider: &Provider, text: &str, session: &Session) -> Result<Vec<Stri
         operator.isolate(isolated)?;
     }
     options_changed(provider)?;
+    if !commands.is_empty() {
+        provider.answers.lock().ordered(session.connection);
+    }
     commands.iter().try_for_each(|(name, value)| {
         let answer = command(provider, name, value, session)?;
         provider.answers.lock().answered(session.connection, answer);

@@ -10,11 +10,12 @@ use super::{Refusal, Session};
 use crate::answers::Answers;
 use crate::provider::Provider;
 use quorate_node::blocking::Mutex;
-use std::sync::mpsc::{sync_channel, RecvTimeoutError};
+use std::sync::mpsc::{sync_channel, RecvTimeoutError, TryRecvError};
 use std::sync::Arc;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(2);
+const GOES_ON: &str = "and goes on for up to";
 
 type Outcome = Result<String, String>;
 
@@ -52,17 +53,17 @@ pub fn within_patience(
     }
     match outcome.recv_timeout(PATIENCE) {
         Ok(outcome) => outcome.map_err(Refusal::New),
-        Err(RecvTimeoutError::Disconnected) => {
-            Err(Refusal::New(format!("{text} ended with a bug of this node: see the error log")))
-        }
+        Err(RecvTimeoutError::Disconnected) => Err(Refusal::New(bug(&text))),
         Err(RecvTimeoutError::Timeout) => {
             let mut has_left = has_left.lock();
-            if let Ok(outcome) = outcome.try_recv() {
-                return outcome.map_err(Refusal::New);
+            match outcome.try_recv() {
+                Ok(outcome) => return outcome.map_err(Refusal::New),
+                Err(TryRecvError::Disconnected) => return Err(Refusal::New(bug(&text))),
+                Err(TryRecvError::Empty) => {}
             }
             *has_left = true;
             let goes_on = format!(
-                "{text} was not done within {PATIENCE:?}, and goes on for up to {limit:?}. This statement ends now, because \
+                "{text} was not done within {PATIENCE:?}, {GOES_ON} {limit:?}. This statement ends now, because \
                  no client can log in while it waits, and nothing behind this order is carried out. What comes of the \
                  order will be in wsrep_quorate_last_answer or wsrep_quorate_last_refusal of this session, and in \
                  `quorate history`: give no other order until it is"
@@ -73,12 +74,16 @@ pub fn within_patience(
     }
 }
 
+fn bug(text: &str) -> String {
+    format!("{text} ended with a bug of this node: see the error log")
+}
+
 fn tell_late(answers: &mut Answers, connection: Option<u64>, name: &str, outcome: Outcome) {
     match outcome {
         Ok(answer) => {
             answers.answered(connection, format!("{name}: {answer}"));
-            // It says that the order goes on.
-            answers.refused(connection, String::new());
+            // It says that the order goes on, unless another one was refused since.
+            answers.take_back(connection, |refusal| refusal.contains(GOES_ON));
         }
         Err(refusal) => answers.refused(connection, format!("{name}: {refusal}")),
     }

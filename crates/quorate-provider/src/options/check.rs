@@ -24,23 +24,19 @@ pub(super) fn check(spec: &Spec, value: &str) -> Result<(), OptionError> {
 }
 
 impl Options {
-    /// How long a member may be silent in the view: it has to miss heartbeats first.
-    pub fn suspect_timeout(&self) -> Duration {
-        self.period("evs.suspect_timeout").max(self.least_silence())
-    }
-
-    /// Who says nothing of it gets as much as it takes.
-    pub(super) fn check_silence(&self) -> Result<(), OptionError> {
-        let (name, least) = ("evs.suspect_timeout", self.least_silence());
-        match self.was_given(name) && self.period(name) < least {
-            true => Err(OptionError::Silence { value: self.text(name).to_owned(), least }),
-            false => Ok(()),
+    /// A member is taken for silent only when it has missed two heartbeats. Where nothing was said of it, the least of
+    /// that is in force, and shown.
+    pub(super) fn settle_silence(&mut self) -> Result<(), OptionError> {
+        const NAME: &str = "evs.suspect_timeout";
+        let least = self.period("quorate.election_timeout") * 2 / 5;
+        if self.period(NAME) >= least {
+            return Ok(());
         }
-    }
-
-    /// Two heartbeats.
-    fn least_silence(&self) -> Duration {
-        self.period("quorate.election_timeout") * 2 / 5
+        if self.was_given(NAME) {
+            return Err(OptionError::Silence { value: self.text(NAME).to_owned(), least });
+        }
+        self.learn(NAME, format!("PT{}S", least.as_secs_f64()));
+        Ok(())
     }
 }
 
@@ -162,6 +158,7 @@ mod tests {
         Options::default().set(&format!("evs.suspect_timeout=PT4S;{longer}"), false).unwrap();
         let mut options = Options::default();
         options.set("quorate.election_timeout=PT20S", false).unwrap();
-        assert_eq!(options.suspect_timeout(), Duration::from_secs(8));
+        assert_eq!(options.text("evs.suspect_timeout"), "PT8S");
+        options.set(&options.render(), true).unwrap();
     }
 }

@@ -100,7 +100,7 @@ impl Options {
                 }
             }
         }
-        next.check_silence()?;
+        next.settle_silence()?;
         next.security()?;
         next.operators()?;
         *self = next;

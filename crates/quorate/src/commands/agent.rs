@@ -1,10 +1,10 @@
 //! `quorate agent`
 
 use crate::args::{Agent as Args, Target};
-use crate::failure::{exit_code, Failure, FAILED, OK, USAGE};
+use crate::failure::{Failure, OK, USAGE};
 use crate::remote::operating;
-use anyhow::{Context, Error, Result};
-use quorate_agent::{Agent, Options, StartError, TlsFiles};
+use anyhow::{Context, Result};
+use quorate_agent::{Agent, Options, TlsFiles};
 use quorate_live::read_private;
 use std::fs::File;
 use std::path::Path;
@@ -24,8 +24,7 @@ pub fn agent(args: &Args) -> Result<u8> {
         operator_file: args.operator_file.clone(),
         certificate: args.certificate.clone(),
         ..Target::default()
-    })
-    .map_err(as_given)?;
+    })?;
     let options = Options {
         member: args.member.clone(),
         listen: args.listen,
@@ -36,30 +35,13 @@ pub fn agent(args: &Args) -> Result<u8> {
             .clone()
             .zip(args.tls_key.clone())
             .map(|(cert, key)| TlsFiles { cert, key }),
-        token: args.token_file.as_deref().map(token).transpose().map_err(as_given)?,
+        token: args.token_file.as_deref().map(token).transpose()?,
     };
-    let agent = Agent::start(options, operating).map_err(not_started)?;
+    let agent = Agent::start(options, operating)?;
     let scheme = if args.tls_cert.is_some() { "https" } else { "http" };
     eprintln!("quorate agent: member {}, {scheme}://{}/", args.member, agent.address()?);
     agent.serve()?;
     Ok(OK)
-}
-
-/// What the agent was given cannot be used, now or at its next start: systemd, which would start it again at once, is
-/// told so by the exit code.
-fn as_given(error: Error) -> Error {
-    match exit_code(&error) {
-        FAILED => Failure::new(USAGE, format!("{error:#}")).into(),
-        _ => error,
-    }
-}
-
-/// A port or a thread may be free next time.
-fn not_started(error: StartError) -> Error {
-    match error {
-        StartError::Tls(_) => as_given(error.into()),
-        other => other.into(),
-    }
 }
 
 fn token(file: &Path) -> Result<String> {
@@ -85,10 +67,8 @@ fn token(file: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::NO_PERMISSION;
-    use quorate_live::GroupError;
+    use crate::failure::{exit_code, FAILED};
     use std::fs::{self, Permissions};
-    use std::io::{self, ErrorKind};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -111,23 +91,6 @@ mod tests {
         let (code, told) = written("too short", 0o600).unwrap_err();
         assert!(code == USAGE && told.contains("openssl rand"), "{told}");
         fs::remove_file(&file).unwrap();
-        let missing = as_given(token(&file).unwrap_err());
-        let told = format!("{missing:#}");
-        assert!(exit_code(&missing) == USAGE && told.contains("No such file"), "{told}");
-    }
-
-    #[test]
-    fn what_the_next_start_would_meet_again_is_told_by_the_exit_code() {
-        let reason = "it does not fit".to_owned();
-        let bad_key = GroupError::HttpsFile { path: "key.pem".into(), reason };
-        let told = not_started(StartError::Tls(bad_key));
-        assert!(exit_code(&told) == USAGE && told.to_string().contains("key.pem"), "{told}");
-        for (kind, code) in
-            [(ErrorKind::PermissionDenied, NO_PERMISSION), (ErrorKind::AddrInUse, FAILED)]
-        {
-            let address = ([127, 0, 0, 1], 80).into();
-            let no_port = StartError::Listen { address, source: io::Error::from(kind) };
-            assert_eq!(exit_code(&not_started(no_port)), code);
-        }
+        assert_eq!(exit_code(&token(&file).unwrap_err()), FAILED);
     }
 }

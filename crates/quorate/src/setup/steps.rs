@@ -7,7 +7,7 @@ use super::installed::{free_port, SOCKET};
 use anyhow::{Context, Result};
 use quorate_lab::server::Account;
 use quorate_live::Secret;
-use rustix::fs::OFlags;
+use rustix::fs::{renameat_with, OFlags, RenameFlags, CWD};
 use serde_json::{json, Value};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -43,7 +43,7 @@ impl Step {
     pub fn carry_out(&self, account: &Account) -> Result<()> {
         match self {
             // One that has come there meanwhile is that of the group.
-            Step::MakeSecret(path) => put(path, hard_link, |new| {
+            Step::MakeSecret(path) => put(path, rename_to_nothing, |new| {
                 Secret::new()?.write(new)?;
                 give(new, SECRET_MODE, account)
             }),
@@ -73,10 +73,9 @@ impl Step {
     }
 }
 
-/// Unlike renaming, this does not take the place of a file.
-fn hard_link(new: PathBuf, path: &Path) -> io::Result<()> {
-    fs::hard_link(&new, path)?;
-    fs::remove_file(new)
+/// Does not take the place of a file that is there.
+fn rename_to_nothing(new: PathBuf, path: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE)?)
 }
 
 /// Puts a file there, with `name`, that `fill` writes under another name.
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "[mariadbd]\n");
         assert_eq!(mode(&path), 0o644);
 
-        let full = put(&path, hard_link, |new| {
+        let full = put(&path, rename_to_nothing, |new| {
             fs::write(new, "half of ")?;
             bail!("no space")
         });
