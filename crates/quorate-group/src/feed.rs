@@ -80,12 +80,6 @@ pub enum FeedError {
     Unreadable(String),
 }
 
-impl From<FeedError> for String {
-    fn from(error: FeedError) -> String {
-        error.to_string()
-    }
-}
-
 impl Feed {
     /// After the state of this snapshot, with its `view` and `notes` (default: the empty state before index 1).
     pub fn new(
@@ -165,8 +159,8 @@ impl Feed {
     }
 
     /// The state machine cannot read an entry that it was given: why this member stops.
-    pub fn unreadable(&self, index: Index, reason: &str) -> String {
-        unreadable(&self.node, index, reason)
+    pub fn unreadable(&self, index: Index, reason: &str) -> FeedError {
+        FeedError::Unreadable(unreadable(&self.node, index, reason))
     }
 
     /// Whether the log has grown by so much that the state is to be saved. Not in the middle of a change
@@ -276,6 +270,16 @@ mod tests {
         second.install(Stored { meta, received: true }, view, notes);
         assert_eq!(take(&mut second, note(2)), Some(true));
         assert_eq!(second.notes(), first.notes());
+    }
+
+    /// Nobody takes leave for what others may be unable to read, too.
+    #[test]
+    fn a_fault_of_this_host_is_told_from_what_no_release_of_now_reads() {
+        let mut altered = Entry::new(1, 1, EntryKind::Data, Bytes::from_static(b"as proposed"));
+        altered.data = Bytes::from_static(b"as altered.");
+        assert!(matches!(feed(OPERATORS).entry(altered), Err(FeedError::Fault(_))));
+        let later = Entry::new(1, 1, EntryKind::Unknown(9), Bytes::new());
+        assert!(matches!(feed(OPERATORS).entry(later), Err(FeedError::Unreadable(_))));
     }
 
     #[test]

@@ -16,12 +16,13 @@
 //!
 //! Lock order: this one, then the machine's.
 
-use crate::core::{Core, SnapshotError};
+use crate::core::Core;
 use crate::host::{KeptLog, StateMachine};
 use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::{Entry, EntryKind, Index};
 use quorate_group::{Committed, Content, Feed, FeedError, Input, LogLevel, Note, Noted};
 use quorate_wal::ReadError;
+use std::error::Error;
 
 /// Bytes of entries read at once.
 const READ_BYTES: usize = 4 << 20;
@@ -29,37 +30,11 @@ const READ_BYTES: usize = 4 << 20;
 const MOMENT_ENTRIES: Index = 16;
 const MOMENT_BYTES: usize = 32 << 10;
 
-/// What is fed no more, if that is the fault of this member alone.
-const HERE: &str = "Restart its server. If that fails again, and other members run, empty its log directory (keep a copy): \
+/// Where this member's disk does not give back what it was given.
+const UNREAD: &str = "Restart its server. If that fails again, and other members run, empty its log directory (keep a copy): \
                     it then rejoins as a new member by state transfer";
 
-/// Why nothing more is fed.
-pub(crate) enum Stop {
-    /// This member's disk does not give back what it was given: others may go on.
-    Disk(String),
-    /// Something else that is the matter with this member alone, and what to do.
-    Fault(String),
-    /// What was committed cannot be read by this release. As others may be unable to, too, this member
-    /// stays one: if all took leave, the last one would be the group.
-    Entry(String),
-}
-
-impl From<String> for Stop {
-    fn from(reason: String) -> Self {
-        Stop::Entry(reason)
-    }
-}
-
-impl From<FeedError> for Stop {
-    fn from(error: FeedError) -> Self {
-        match error {
-            FeedError::Fault(reason) => Stop::Fault(reason),
-            FeedError::Unreadable(reason) => Stop::Entry(reason),
-        }
-    }
-}
-
-type Fed = Result<(), Stop>;
+type Fed = Result<(), FeedError>;
 
 /// `None`: not begun, or over.
 type Slot = Mutex<Option<Box<Feeder>>>;
@@ -149,9 +124,10 @@ impl Feeding {
                 let notices = &core.hands().notices;
                 let told = format!("node {node} cannot go on after log index {index}: ");
                 match stop {
-                    Stop::Disk(reason) => notices.stuck(format!("{told}{reason}. {HERE}")),
-                    Stop::Fault(reason) => notices.stuck(told + &reason),
-                    Stop::Entry(reason) => notices.fatal(told + &reason),
+                    FeedError::Fault(reason) => notices.stuck(told + &reason),
+                    // As others may be unable to read it, too, this member stays one: if all took leave, the last one
+                    // would be the group.
+                    FeedError::Unreadable(reason) => notices.fatal(told + &reason),
                 }
                 return Some(false);
             }
@@ -170,12 +146,12 @@ impl Feeder {
                 // That is said, and more to be done about it.
                 Ok(()) if self.entries.is_empty() => {
                     let reason = "the log has failed, and did not take the next entry";
-                    return Err(Stop::Entry(reason.into()));
+                    return Err(FeedError::Unreadable(reason.into()));
                 }
                 Ok(()) => self.apply_read(core, up_to)?,
                 // Only a snapshot from the leader takes away what was not applied.
                 Err(ReadError::Purged { .. }) if core.hands().gate.install_waits() => return Ok(()),
-                Err(error) => return Err(Stop::Disk(error.to_string())),
+                Err(error) => return Err(unread(&error)),
             }
         }
         if self.feed.is_snapshot_due() {
@@ -185,7 +161,7 @@ impl Feeder {
     }
 
     /// All that may be applied; false if that is more than a moment's work, or not in memory: then nothing is.
-    fn feed_a_moment(&mut self, core: &Core) -> Result<bool, String> {
+    fn feed_a_moment(&mut self, core: &Core) -> Result<bool, FeedError> {
         let (next, up_to) = (self.feed.position().index + 1, core.hands().gate.open_to());
         let count = (up_to + 1).saturating_sub(next);
         if count > MOMENT_ENTRIES || self.feed.is_snapshot_due() {
@@ -206,7 +182,7 @@ impl Feeder {
         Ok(!self.feed.is_snapshot_due())
     }
 
-    fn apply_read(&mut self, core: &Core, up_to: Index) -> Result<(), String> {
+    fn apply_read(&mut self, core: &Core, up_to: Index) -> Fed {
         let mut entries = std::mem::take(&mut self.entries);
         for entry in entries.drain(..).take_while(|entry| entry.index <= up_to) {
             self.apply(core, entry)?;
@@ -224,7 +200,7 @@ impl Feeder {
         core.hands().snapshots.save(outline, machine, needed, core.hands().wal.persisted().index);
     }
 
-    fn apply(&mut self, core: &Core, entry: Entry) -> Result<(), String> {
+    fn apply(&mut self, core: &Core, entry: Entry) -> Fed {
         let (index, kind) = (entry.index, entry.kind);
         if let Some(committed) = self.feed.entry(entry)? {
             if let Committed::View { view, .. } = &committed {
@@ -264,10 +240,11 @@ impl Feeder {
 
     /// Goes on from a snapshot that a leader sent.
     pub fn install(&mut self, core: &Core, index: Index) -> Fed {
-        let unread = |error: SnapshotError| Stop::Disk(error.to_string());
-        let (stored, content) = core.hands().snapshots.load(index).map_err(unread)?;
-        let content = Content::decode(content).map_err(|error| error.to_string())?;
-        self.machine.restore(index, content.machine)?;
+        let loaded = core.hands().snapshots.load(index);
+        let (stored, content) = loaded.map_err(|error| unread(&error))?;
+        let content =
+            Content::decode(content).map_err(|error| FeedError::Unreadable(error.to_string()))?;
+        self.machine.restore(index, content.machine).map_err(FeedError::Unreadable)?;
         self.feed.install(stored, content.view, content.notes);
         self.compare_with_database(core);
         self.started(core);
@@ -284,4 +261,9 @@ impl Feeder {
         *core.hands().notes.lock() = self.feed.notes().clone();
         core.step(Input::Started(self.feed.applied()));
     }
+}
+
+/// It may be the disk, and another start may read it.
+fn unread(error: &dyn Error) -> FeedError {
+    FeedError::Fault(format!("{error}. {UNREAD}"))
 }

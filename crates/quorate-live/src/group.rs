@@ -296,7 +296,8 @@ impl Group {
                 Err(error) => return Err(error.into()),
             }
             for entry in entries.drain(..) {
-                let Some(committed) = feed.entry(entry).map_err(|error| failed(error.into()))?
+                let Some(committed) =
+                    feed.entry(entry).map_err(|error| failed(error.to_string()))?
                 else {
                     continue;
                 };

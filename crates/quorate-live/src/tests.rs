@@ -11,7 +11,7 @@ use quorate_consensus::{
     Charter, Config, Entry, EntryKind, HardState, LogPosition, MemberId, MemberInfo, MemberRole,
     Proposal, SnapshotMeta, Term, LEVEL,
 };
-use quorate_group::{Content, Input, LogFigures, Notes, Stored};
+use quorate_group::{Content, FeedError, Input, LogFigures, Notes, Stored};
 use quorate_live::{GroupError, StartError, View};
 use quorate_wal::{DiskKeys, SnapshotFiles, Wal, WalError, WalOptions};
 use quorate_wire::Packet;
@@ -112,6 +112,20 @@ fn an_entry_of_an_unknown_kind_stops_whoever_is_to_apply_it() {
     cluster.nodes[leader].wait("its commit", |node| node.status().commit_index >= after);
     for (node, applied) in cluster.nodes.iter().zip(applied) {
         assert_eq!(node.status().applied_index, applied, "nothing after it is applied");
+    }
+}
+
+/// A member that stays, and is of no use, is for what the others cannot read either.
+#[test]
+fn a_fault_of_this_host_asks_for_leave_and_an_entry_that_nobody_reads_does_not() {
+    type Kind = fn(String) -> FeedError;
+    for (kind, asks) in [(FeedError::Fault as Kind, true), (FeedError::Unreadable, false)] {
+        let cluster = Cluster::started("fault", 1);
+        let (node, live) = (&cluster.nodes[0], &cluster.nodes[0].group().live);
+        assert!(!live.feeding.with(&live.core, |_| Err(kind("as the test wants it".into()))));
+        node.wait("the news", |node| !node.shared.fatal.lock().is_empty());
+        let told = [&node.shared.fatal, &node.shared.stuck].map(|told| told.lock().len());
+        assert_eq!(told, [1, usize::from(asks)]);
     }
 }
 

@@ -6,7 +6,7 @@ use common::{Cluster, Node};
 use quorate_consensus::{MemberId, MemberRole, Primaries, Rules};
 use quorate_live::{Alteration, GroupError, OrderError};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -129,15 +129,23 @@ fn a_member_that_took_leave_comes_back_as_what_operators_had_made_of_it() {
         preferred,
         Alteration { priority: Some(49), zone: Some("west".into()), ..role(MemberRole::Voter) },
     );
-    // Logs are cut off below snapshots meanwhile: what was said of both is not in an entry any more.
-    let proposals: Vec<_> = (0..64).map(|_| cluster.nodes[lead].propose_padded(64 << 10)).collect();
-    cluster.await_applied(&proposals);
+    let said = cluster.nodes[lead].status().last_index;
+    // Logs are cut off below snapshots meanwhile: what was said of both is not in an entry any more. What a member may
+    // let go hangs on what it knows of the others at that moment, so more snapshots may have to follow.
+    let purged = |at: usize| cluster.nodes[at].status().first_index > said;
+    let until = Instant::now() + MINUTE;
+    while ![learner, preferred].into_iter().all(purged) {
+        assert!(Instant::now() < until, "no log was cut off");
+        let proposals: Vec<_> =
+            (0..16).map(|_| cluster.nodes[lead].propose_padded(64 << 10)).collect();
+        cluster.await_applied(&proposals);
+    }
     for at in [learner, preferred] {
-        cluster.nodes[at].wait("a purged log", |node| node.status().first_index > 10);
         cluster.nodes[at].group().leave(MINUTE).unwrap();
         cluster.nodes[at].kill();
         let id = cluster.nodes[at].id();
-        assert!(!cluster.nodes[lead].status().config.members.contains_key(&id));
+        let gone = |node: &Node| !node.status().config.members.contains_key(&id);
+        cluster.nodes[lead].wait("its leave", gone);
         cluster.nodes[at].start().unwrap();
         cluster.nodes[at].joined();
     }

@@ -49,7 +49,7 @@ impl Machine {
     /// What the group is to be told of after it; an error stops the state machine.
     pub fn apply(&mut self, entry: Entry) -> Result<Option<Applied>, String> {
         let is_data = entry.kind == EntryKind::Data;
-        match self.feed.entry(entry)? {
+        match self.feed.entry(entry).map_err(|error| error.to_string())? {
             Some(Committed::Data { index, data, primary_term, level }) => {
                 let rules = Rules::new(primary_term, level >= VOTES_BY_MAJORITY);
                 self.state.follow(index, data, rules).map_err(|error| error.to_string())?;

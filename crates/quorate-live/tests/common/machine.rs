@@ -39,6 +39,8 @@ pub struct Shared {
     pub leaders: Mutex<Vec<(Term, Option<MemberId>)>>,
     pub primary: Mutex<Vec<bool>>,
     pub fatal: Mutex<Vec<String>>,
+    /// Those of them for which it is to take leave.
+    pub stuck: Mutex<Vec<String>>,
     pub passed: AtomicU64,
     pub lines: Mutex<Vec<(LogLevel, String)>>,
 }
@@ -153,6 +155,10 @@ impl Observer for Ear {
     fn primary(&self, primary: bool) {
         self.0.primary.lock().push(primary);
         self.0.changed.notify_all();
+    }
+    fn stuck(&self, message: String) {
+        self.0.stuck.lock().push(message.clone());
+        self.fatal(message);
     }
     fn fatal(&self, message: String) {
         if std::env::var_os("QUORATE_TEST_LOG").is_some() {

@@ -177,75 +177,9 @@ impl Observer for NodeObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::Group;
     use crate::host::Deaf;
-    use crate::link::Link;
     use crate::local::Local;
     use crate::settings::Settings;
-    use quorate_consensus::{Index, Primaries};
-    use quorate_live::{EventKind, GroupError, GroupStatus, ViewMember};
-    use std::time::Duration;
-
-    /// Of which nothing is asked.
-    struct Silent;
-
-    impl Group for Silent {
-        fn group_id(&self) -> u128 {
-            7
-        }
-        fn propose(&self, _serial: u64, _data: Bytes) -> Result<(), GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn decided(&self, _serial: u64) {}
-        fn barrier(&self, _timeout: Duration) -> Result<Index, GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn read(&self, _from: Index, _bytes: usize) -> Result<Vec<Bytes>, GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn stands(&self, _standing: Standing) {}
-        fn await_applied(&self, _: i64, _: Option<u8>, _: Duration) -> Result<(), GroupError> {
-            Err(GroupError::Closed)
-        }
-        fn reachable(&self) -> Vec<ViewMember> {
-            Vec::new()
-        }
-        fn refresh_view(&self) {}
-        fn status(&self) -> GroupStatus {
-            GroupStatus::default()
-        }
-        fn happened(&self, _kind: EventKind, _what: String) {}
-        fn leave(&self, _timeout: Duration) -> Result<(), GroupError> {
-            Ok(())
-        }
-        fn close(&self) {}
-    }
-
-    #[test]
-    fn a_primary_that_applies_its_backlog_first_is_ready_and_takes_no_writes_yet() {
-        let config = Local::for_tests().config;
-        let node = Arc::new(Node::new(Box::<Deaf>::default(), config, Settings::default()));
-        let observer = NodeObserver::new(&node);
-        let told = || {
-            let report = observer.server().unwrap();
-            (report.ready, report.writes)
-        };
-        assert_eq!(told(), (false, Some(false)), "it has no group");
-
-        let single = Rules { primaries: Primaries::Single, ..Rules::default() };
-        node.primary.rules_changed(Rules { failover_waits: true, ..single });
-        // Without a connection nobody waits for the backlog: it stays.
-        node.primary.leader_changed(Some(3));
-        let genesis = Genesis::of_group(7, &Constants::default());
-        let link = Link::new(Arc::new(Silent), genesis, MemberId(1), 1, Some(4));
-        node.local.set_link(Some(Arc::new(link)));
-        node.local.set_state(LocalState::Synced);
-        assert_eq!(told(), (true, Some(false)));
-        node.primary.rules_changed(single);
-        assert_eq!(told(), (true, Some(true)));
-        node.primary.leader_changed(None);
-        assert_eq!(told(), (true, Some(false)), "it is no primary");
-    }
 
     #[test]
     fn a_large_commit_gives_time_to_those_that_are_under_way_with_it_and_to_no_others() {

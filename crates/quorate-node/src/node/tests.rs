@@ -1,3 +1,4 @@
+mod observed;
 mod unlogged;
 mod votes;
 
@@ -20,8 +21,7 @@ use quorate_certify::{
 };
 use quorate_consensus::{Index, MemberId, LEVEL};
 use quorate_live::{
-    Committed, EventKind, GroupError, GroupStatus, Observer as _, Standing, StateMachine, View,
-    ViewMember,
+    Committed, EventKind, GroupError, GroupStatus, Standing, StateMachine, View, ViewMember,
 };
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -421,16 +421,4 @@ fn what_is_behind_a_last_fragment_that_was_given_up_is_neither_voted_on_nor_sent
     };
     sequencer.apply(message(4, Kind::STATE_REQUEST, &request.encode())).unwrap();
     assert_eq!(node.queued().now, queued, "it would wait for seqno 2 for ever");
-}
-
-/// As a member it would have a vote, and might lead, without a server that follows.
-#[test]
-fn a_node_that_the_log_does_not_get_through_to_leaves_its_group() {
-    let node = Arc::new(at_four());
-    let _sequencer = attached(&node, 4);
-    node.local.set_state(LocalState::Synced);
-    NodeObserver::new(&node).stuck("node n cannot go on after log index 7: a planted error".into());
-    assert_eq!(node.local_state(), LocalState::Error);
-    assert!(node.local.commit.enter(5, false).is_err(), "nothing is committed after it");
-    assert!(node.link().unwrap().closing());
 }

@@ -134,7 +134,7 @@ impl World {
             Some(Plant::ViewOnSomeOnly) if m == 0 => process.feed.view().members.clone(),
             _ => Vec::new(),
         };
-        let committed = process.feed.entry(entry)?;
+        let committed = process.feed.entry(entry).map_err(|error| error.to_string())?;
         let is_view = matches!(committed, Some(Committed::View { .. }));
         let decision = match committed {
             Some(Committed::View { view, .. }) => {
