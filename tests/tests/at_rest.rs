@@ -6,6 +6,7 @@ use quorate_live::DiskKey;
 use quorate_tests::cluster::shown;
 use quorate_tests::TestCluster;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{chown, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,20 +18,26 @@ const ROWS: u32 = 300;
 /// Whether any file of the node's log directory has this text in it.
 fn shows(cluster: &TestCluster, node: u16, text: &str) -> Result<bool> {
     let dir = cluster.node_dir(node).join("log");
-    let files = fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))?;
-    let mut segments = 0;
-    for file in files {
-        let path = file?.path();
-        let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        segments += u32::from(
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-")),
-        );
-        if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
-            return Ok(true);
+    'listing: loop {
+        let files = fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))?;
+        let mut segments = 0;
+        for file in files {
+            let path = file?.path();
+            let bytes = match fs::read(&path) {
+                // It got another name since it was listed.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue 'listing,
+                read => read.with_context(|| format!("reading {}", path.display()))?,
+            };
+            segments += u32::from(
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-")),
+            );
+            if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
+                return Ok(true);
+            }
         }
+        ensure!(segments > 0, "{} holds no log", dir.display());
+        return Ok(false);
     }
-    ensure!(segments > 0, "{} holds no log", dir.display());
-    Ok(false)
 }
 
 /// Names of files below a folder that have this text in them.

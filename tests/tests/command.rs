@@ -9,6 +9,8 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+const LIMIT: Duration = Duration::from_secs(60);
+
 fn exit_code(cluster: &TestCluster, arguments: &[&str]) -> Result<Option<i32>> {
     Ok(cluster.try_quorate(arguments)?.status.code())
 }
@@ -45,6 +47,8 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     reader.query_drop("SET SESSION wsrep_sync_wait = 1")?;
     assert_eq!(reader.query_first("SELECT node FROM t.t")?, Some(3));
 
+    // Nothing is left to be applied.
+    cluster.wait_level(&cluster.all(), LIMIT)?;
     let watched = cluster.quorate(&["watch", "--count", "2", "--interval", "0.2"])?;
     assert_eq!(watched.matches("Synced").count(), 6, "{watched}");
     assert!(watched.contains("applied: node1 0/s, node2 0/s, node3 0/s"), "{watched}");
@@ -69,7 +73,7 @@ fn a_cluster_from_birth_to_wipe() -> Result<()> {
     cluster.quorate(&["down"])?;
     assert_eq!(exit_code(&cluster, &["status"])?, Some(2));
     cluster.quorate(&["up"])?;
-    cluster.wait_level(&cluster.all(), Duration::from_secs(30))?;
+    cluster.wait_level(&cluster.all(), LIMIT)?;
     for node in cluster.all() {
         assert_eq!(cluster.connect(node)?.query_first("SELECT COUNT(*) FROM t.t")?, Some(1));
     }
@@ -105,10 +109,11 @@ fn leadership_is_handed_over_on_command() -> Result<()> {
     assert_eq!(exit_code(&cluster, &["switchover", "--to", "nobody"])?, Some(64));
 
     let last = ["history", "--json", "--kind", "leader", "--last", "1"];
-    let history: Value = serde_json::from_str(&cluster.quorate(&last)?)?;
-    let what = history["history"][0]["what"].as_str().unwrap_or_default();
     let handed = format!("node{before} handed leadership over");
-    ensure!(what.ends_with(&handed), "{history}");
+    await_that("the history to say why another leads", || {
+        let history: Value = serde_json::from_str(&cluster.quorate(&last)?)?;
+        Ok(history["history"][0]["what"].as_str().is_some_and(|what| what.ends_with(&handed)))
+    })?;
 
     // Told by SQL: who does not lead refuses, and says who does.
     let (leader, other) = (cluster.leader()?, cluster.followers()?[0]);

@@ -58,7 +58,9 @@ fn a_held_server_lags_in_bounded_memory_and_catches_up() -> Result<()> {
     );
     let grown = resident(&cluster, held)?.saturating_sub(before);
     println!("{queued} wait, the first for {lag} s; memory grew by {} MiB", grown >> 20);
-    assert!(queued > 100.0 * seconds as f64, "{queued} wait");
+    // All that the others wrote meanwhile, but for what was still on its way.
+    let written = beside * seconds as f64;
+    assert!(queued > 0.5 * written, "{queued} of {written} wait");
     assert!((seconds as f64 - 1.0..seconds as f64 + 30.0).contains(&lag), "{lag} s");
     assert!(grown <= GROWTH_MAX + (1 << 20), "it grew by {grown} bytes");
     let let_go = Instant::now();

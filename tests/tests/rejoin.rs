@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = "Running: 'wsrep_sst_";
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_node_killed_under_load_needs_no_state_transfer() -> Result<()> {
@@ -126,7 +127,9 @@ fn ddl_waits_on_the_donor_alone_and_does_not_keep_it_from_stopping() -> Result<(
             let waiting = "SELECT COUNT(*) FROM information_schema.processlist \
                            WHERE info = 'CREATE DATABASE test_late'";
             let mut connection = cluster.connect(donor)?;
+            let end = Instant::now() + LIMIT;
             while connection.query_first(waiting)? != Some(1) {
+                ensure!(Instant::now() < end, "the DDL on the donor does not wait");
                 thread::sleep(Duration::from_millis(20));
             }
             assert_eq!(tables(donor)?, Vec::<String>::new());
@@ -170,7 +173,7 @@ fn during_transfer<T>(
     thread::scope(|scope| {
         // Ends with an error, as its server does.
         let start = scope.spawn(|| cluster.try_quorate(&["start", &name]));
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + LIMIT;
         let donor = loop {
             if let Some(donor) = donor()? {
                 break donor;
@@ -186,7 +189,7 @@ fn during_transfer<T>(
 
 /// A script that moves the state ends a moment after its server.
 fn start_when_scripts_have_ended(cluster: &TestCluster, node: u16) -> Result<()> {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + LIMIT;
     while let Err(error) = cluster.quorate(&["start", &node.to_string()]) {
         let text = format!("{error:#}");
         ensure!(text.contains("is in use by") && Instant::now() < end, "{text}");

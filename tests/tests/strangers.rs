@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A pause that no client notices, on a machine with two busy cores.
-const GAP: Duration = Duration::from_secs(1);
+/// What nobody takes for an outage, on a machine with two busy cores and a busy disk.
+const GAP: Duration = Duration::from_secs(3);
 
 fn secret_file(cluster: &TestCluster) -> Result<PathBuf> {
     secret_in(&cluster.dir).context("the cluster has no secret")
@@ -42,6 +42,8 @@ fn without_the_secret_nothing_is_heard_and_nobody_is_disturbed() -> Result<()> {
     ensure!(known.iter().any(|(name, _)| name == "voters"), "{known:?}");
 
     let writers = writers::start(&cluster, &cluster.all(), 2, 1);
+    writers.wait_acked(Instant::now(), LIMIT)?;
+    let begun = Instant::now();
     for security in [by(&other), Security::ThisHost, Security::Insecure] {
         let refused = query_status(&port, &security);
         ensure!(refused.is_err(), "{security:?}: {refused:?}");
@@ -70,8 +72,10 @@ fn without_the_secret_nothing_is_heard_and_nobody_is_disturbed() -> Result<()> {
     ensure!(heard.is_ok(), "the flood keeps those out who have the secret: {heard:?}");
     drop(flood);
     writers.wait_acked(Instant::now(), LIMIT)?;
+    let ended = Instant::now();
     let acks = writers.stop();
-    ensure!(acks.longest_gap() < GAP, "a pause of {:?}", acks.longest_gap());
+    let gap = acks.longest_gap_in(begun, ended);
+    ensure!(gap < GAP, "a pause of {gap:?}");
     ensure!(acks.failed.is_empty(), "{:?}", acks.failed);
     cluster.wait_level(&cluster.all(), LIMIT)?;
     ensure!(cluster.leader()? == leader, "leadership moved");
@@ -92,6 +96,8 @@ fn the_secret_is_changed_under_load() -> Result<()> {
     fs::copy(&file, &former)?;
     let leader = cluster.leader()?;
     let writers = writers::start(&cluster, &cluster.all(), 2, 1);
+    writers.wait_acked(Instant::now(), LIMIT)?;
+    let begun = Instant::now();
 
     cluster.quorate(&["secret", "add", &file.display().to_string()])?;
     let both = fs::read_to_string(&file)?;
@@ -114,9 +120,11 @@ fn the_secret_is_changed_under_load() -> Result<()> {
     fs::write(&file, kept)?;
     writers.wait_acked(Instant::now(), LIMIT)?;
 
+    let ended = Instant::now();
     let acks = writers.stop();
+    let gap = acks.longest_gap_in(begun, ended);
     ensure!(acks.failed.is_empty(), "{:?}", acks.failed);
-    ensure!(acks.longest_gap() < GAP, "a pause of {:?}", acks.longest_gap());
+    ensure!(gap < GAP, "a pause of {gap:?}");
     ensure!(cluster.leader()? == leader, "leadership moved");
     cluster.wait_level(&cluster.all(), LIMIT)?;
     // And after a restart of all.
@@ -135,7 +143,7 @@ fn the_servers_allow_list_is_honoured() -> Result<()> {
     ensure!(query_status(&port, &secret).is_ok(), "an empty list lets everybody in");
     // What the server said of an address is remembered for a second.
     let becomes = |admitted: bool, why: &str| {
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + LIMIT;
         while query_status(&port, &secret).is_ok() != admitted {
             ensure!(Instant::now() < end, "{why}");
             std::thread::sleep(Duration::from_millis(50));

@@ -22,6 +22,7 @@ fn served() -> BTreeSet<String> {
     let mut all = report(true, "single");
     all.own.certificate_days = Some(90);
     all.own.log.age_s = Some(60);
+    all.own.log.max = Some(1 << 30);
     all.own.log.sync_latency = Some(LatencyReport::default());
     let standing = Some(StandingReport::default());
     all.members =

@@ -140,6 +140,9 @@ fn of_report(report: &Report, gauge: &mut impl FnMut(&str, &str, f64)) {
         own.proposals_pending as f64,
     );
     gauge("log_bytes", "Size of its log.", own.log.bytes as f64);
+    if let Some(max) = own.log.max {
+        gauge("log_max_bytes", "Size that its log may have at most.", max as f64);
+    }
     gauge("log_first_index", "First index of its log.", own.log.first_index as f64);
     if let Some(age) = own.log.age_s {
         gauge("log_age_seconds", "How far back its log reaches at least.", age as f64);

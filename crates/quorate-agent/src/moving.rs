@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use tokio::io::{duplex, AsyncReadExt, AsyncWriteExt};
 
-    const SILENCE: Duration = Duration::from_millis(300);
+    const SILENCE: Duration = Duration::from_millis(1500);
 
     #[tokio::test]
     async fn silence_ends_it_and_each_byte_puts_that_off() {

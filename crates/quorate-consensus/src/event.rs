@@ -146,4 +146,14 @@ pub enum StepError {
     /// `to` is not known while a member that may not lead looks for one that may.
     #[error("leadership is being transferred to {to:?}: proposals wait for the new leader")]
     Transferring { to: Option<MemberId> },
+    /// The others may have what its disk has not, and the layer above go on; its memory holds all of it.
+    #[error("the leader's own disk is {bytes} bytes behind: proposals wait for it")]
+    DiskBehind { bytes: usize },
+}
+
+impl StepError {
+    /// Whether a proposal is to be given again, to this leader or the next one.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, StepError::Transferring { .. } | StepError::DiskBehind { .. })
+    }
 }

@@ -195,6 +195,11 @@ impl Log {
         true
     }
 
+    /// Cost of the entries that are not persisted.
+    pub fn unsynced_bytes(&self) -> usize {
+        self.unsynced_bytes
+    }
+
     /// The end of the first `entries_max` entries that are not persisted, and of `bytes_max` bytes of them, but at
     /// least of one.
     pub fn unsynced_end(&self, entries_max: Index, bytes_max: usize) -> Index {

@@ -7,6 +7,8 @@ use quorate_wire::Standing;
 #[derive(Clone, Debug, Default)]
 pub struct LogFigures {
     pub bytes: u64,
+    /// How many there may be; `None`: as many as the disk takes.
+    pub max: Option<u64>,
     pub first_index: Index,
     pub syncs: u64,
     pub sync_us_avg: f64,
@@ -56,6 +58,8 @@ pub struct GroupStatus {
     /// The others, as far as they were ever heard of.
     pub peers: Vec<PeerLook>,
     pub log_bytes: u64,
+    /// See [`LogFigures::max`].
+    pub log_max: Option<u64>,
     pub first_index: Index,
     pub syncs: u64,
     pub sync_us_avg: f64,
@@ -114,6 +118,7 @@ impl GroupStatus {
             ("proposals_pending", self.proposals_pending.to_string()),
             ("rejected", self.rejections()),
             ("log_bytes", self.log_bytes.to_string()),
+            ("log_max", self.log_max.map(|max| max.to_string()).unwrap_or_default()),
             ("syncs", self.syncs.to_string()),
             ("sync_us_avg", format!("{:.1}", self.sync_us_avg)),
             ("sync_us_max", self.sync_us_max.to_string()),

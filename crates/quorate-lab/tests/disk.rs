@@ -186,10 +186,10 @@ fn a_frozen_disk_goes_on_when_thawed_and_ends_at_a_power_cut() {
         assert!(wait.recv_timeout(200 * MS).is_err());
         if power_cut {
             disk.power_off();
-            assert!(wait.recv_timeout(5000 * MS).unwrap().is_err());
+            assert!(wait.recv_timeout(20_000 * MS).unwrap().is_err());
         } else {
             disk.set_faults(Faults::default());
-            wait.recv_timeout(5000 * MS).unwrap().unwrap();
+            wait.recv_timeout(20_000 * MS).unwrap().unwrap();
         }
         worker.join().unwrap();
     }
@@ -209,14 +209,14 @@ fn a_killed_program_whose_write_hangs_is_ending_until_the_write_returns() {
     assert!(!process.is_ending());
 
     disk.set_faults(Faults { frozen: true, ..Faults::default() });
-    assert!(disk.wait_held(5000 * MS));
+    assert!(disk.wait_held(20_000 * MS));
     writer.kill().unwrap();
     assert!(process.is_alive() && process.is_ending());
     assert!(!process.wait_gone(100 * MS).unwrap());
     assert!(process.is_alive() && process.is_ending());
 
     disk.set_faults(Faults::default());
-    assert!(process.wait_gone(5000 * MS).unwrap());
+    assert!(process.wait_gone(20_000 * MS).unwrap());
     writer.wait().unwrap();
     assert!(!process.is_alive() && !process.is_ending());
 }

@@ -47,6 +47,12 @@ pub enum GroupError {
          it out of one of them; nothing was changed"
     )]
     TwoRoles { name: String },
+    #[error(
+        "quorate.operators would no longer list {names}, and with quorate.ssl_names=* whoever the CA signed is a member if it is \
+         no operator: what is taken from an operator here would make a member of it. Name the members in \
+         quorate.ssl_names first, or revoke the certificate (socket.ssl_crl); nothing was changed"
+    )]
+    OperatorAsMember { names: String },
     #[error("the others would not take this certificate: {reason}. The former one stays in use")]
     OtherName { reason: String },
     #[error("{reason}")]

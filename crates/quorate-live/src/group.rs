@@ -192,6 +192,11 @@ impl Group {
         self.live.reload_security()
     }
 
+    /// An error if [`Group::set_operators`] would refuse the list.
+    pub fn check_operators(&self, operators: &Operators) -> Result<(), GroupError> {
+        self.live.check_revoked(operators)
+    }
+
     /// Takes these operators from now on, and no others. With certificates their files are read again; on
     /// an error only rights that are taken have gone.
     pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {

@@ -183,11 +183,28 @@ impl Live {
     /// the list has no right any more, and whoever was added has none yet.
     pub fn set_operators(&self, operators: Operators) -> Result<(), GroupError> {
         let _one_at_a_time = self.reloading.lock();
+        self.check_revoked(&operators)?;
         let former = mem::replace(&mut *self.operators.write(), operators.clone());
         if former == operators || !matches!(self.options.security, Security::Certificates(_)) {
             return Ok(());
         }
         self.reload()
+    }
+
+    /// Where all are members that are no operators, none stops being one.
+    pub fn check_revoked(&self, operators: &Operators) -> Result<(), GroupError> {
+        match &self.options.security {
+            Security::Certificates(files) if files.lets_in_all() => {}
+            _ => return Ok(()),
+        }
+        let stays = |name: &str| operators.listed().iter().any(|other| other.name == name);
+        let former = self.operators.read();
+        let gone = former.listed().iter().map(|operator| operator.name.as_str());
+        let gone: Vec<&str> = gone.filter(|name| !stays(name)).collect();
+        match gone.is_empty() {
+            true => Ok(()),
+            false => Err(GroupError::OperatorAsMember { names: gone.join(", ") }),
+        }
     }
 
     /// As [`Live::order`], by an operator: noted, with its author and the time.
@@ -229,6 +246,7 @@ impl Live {
         let stats = self.hands.wal.stats();
         LogFigures {
             bytes: stats.bytes,
+            max: Some(self.hands.log_max).filter(|max| *max < u64::MAX),
             first_index: self.hands.wal.base().index + 1,
             syncs: stats.syncs,
             sync_us_avg: stats.sync_us_avg(),

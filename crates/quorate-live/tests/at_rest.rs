@@ -5,13 +5,24 @@ mod common;
 use common::Cluster;
 use quorate_live::{AtRest, DiskKey};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Whether any file in there has this text in it.
 fn shows(dir: &Path, text: &str) -> bool {
-    let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
-    let files = files.map(|path| fs::read(path).unwrap());
-    files.into_iter().any(|bytes| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+    'listing: loop {
+        for file in fs::read_dir(dir).unwrap() {
+            let bytes = match fs::read(file.unwrap().path()) {
+                // It got another name since it was listed.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue 'listing,
+                read => read.unwrap(),
+            };
+            if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
+                return true;
+            }
+        }
+        return false;
+    }
 }
 
 fn at_rest(keys: &[&DiskKey]) -> AtRest {

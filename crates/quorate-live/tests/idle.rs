@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Cluster;
+use common::{in_time, Cluster, PATIENCE};
 use parking_lot::Mutex;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -64,6 +64,9 @@ fn a_dead_connection_between_followers_is_noticed_before_it_is_needed() {
         cluster.nodes[at].joined();
     }
     cluster.await_members(&[0, 1, 2]);
+    // The other two are to be followers.
+    let hand_over = || cluster.nodes[cluster.leader()].operator().switchover(Some("n0"), PATIENCE);
+    in_time(hand_over).unwrap();
     assert_eq!(cluster.leader(), 0);
     let lost = format!("connection to member {} lost", cluster.nodes[2].id());
     let idle = &cluster.nodes[1];

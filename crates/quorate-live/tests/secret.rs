@@ -62,7 +62,7 @@ fn who_does_not_have_it_stays_outside_and_both_logs_say_why() {
     }
     let proposal = cluster.nodes[0].propose();
     cluster.nodes[0].await_applied(&[proposal]);
-    assert!(cluster.nodes[0].has_line("does not have the group's secret"));
+    cluster.nodes[0].wait("the reason", |node| node.has_line("does not have the group's secret"));
 }
 
 #[test]

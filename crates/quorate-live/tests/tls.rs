@@ -66,9 +66,7 @@ fn strangers_stay_outside_and_the_log_says_why() {
     }
     let proposal = cluster.nodes[0].propose();
     cluster.nodes[0].await_applied(&[proposal]);
-    let lines = cluster.nodes[0].shared.lines.lock().clone();
-    let complaints: Vec<_> = lines.iter().filter(|(_, line)| line.contains("TLS")).collect();
-    assert!(!complaints.is_empty(), "{lines:?}");
+    cluster.nodes[0].wait("the complaint", |node| node.has_line("TLS"));
 }
 
 #[test]
@@ -283,11 +281,16 @@ fn a_certificate_of_the_first_version_is_refused_with_the_remedy() {
         .args(["x509", "-noout", "-text", "-in", text(&tls.cert)])
         .output()
         .unwrap();
-    if String::from_utf8_lossy(&version.stdout).contains("Version: 1 ") {
-        cluster.nodes[0].options.security = Security::Certificates(tls);
-        let error = cluster.nodes[0].start().unwrap_err();
-        assert!(error.to_string().contains("-extfile"), "{error}");
+    let shown = String::from_utf8_lossy(&version.stdout);
+    if shown.contains("Version: 3 ") {
+        // As of 3.2 it makes no others.
+        eprintln!("not tested: this openssl makes no certificate of the first version");
+        return;
     }
+    assert!(shown.contains("Version: 1 "), "{shown}");
+    cluster.nodes[0].options.security = Security::Certificates(tls);
+    let error = cluster.nodes[0].start().unwrap_err();
+    assert!(error.to_string().contains("-extfile"), "{error}");
 }
 
 #[test]
@@ -335,8 +338,13 @@ fn an_operators_certificate_makes_no_member_and_a_members_no_operator() {
     cluster.nodes[1].options.operators = operators;
     let error = cluster.nodes[1].start().unwrap_err().to_string();
     assert!(error.contains("ops.example") && error.contains("nobody is both"), "{error}");
-    // Taken off the list, it is a member's certificate like all others of this CA.
-    cluster.nodes[0].group().set_operators("look.example".parse().unwrap()).unwrap();
-    let answered = ask(&named("ops.example"));
-    assert!(matches!(answered, Err(Unanswered::Forbidden(_))), "{answered:?}");
+    // Taken off the list, it would be a member's certificate like all others of this CA.
+    let taken_off = cluster.nodes[0].group().set_operators("look.example".parse().unwrap());
+    let error = taken_off.unwrap_err().to_string();
+    assert!(error.contains("no longer list ops.example"), "{error}");
+    let answered = ask(&named("ops.example")).unwrap().answer;
+    assert!(matches!(answered, Answer::Status(_)), "{answered:?}");
+    let less =
+        cluster.nodes[0].group().set_operators("ops.example:read,look.example".parse().unwrap());
+    less.unwrap();
 }

@@ -16,7 +16,7 @@ use crate::fate::trx::Fate;
 use crate::host::Level;
 use crate::link::giving_up::is_last_fragment;
 use crate::link::{process_ids, Link};
-use crate::local::{Caused, Local};
+use crate::local::{Caused, Local, LocalState};
 use crate::order::{Event, Place, WriteSetEvent, DUMMY};
 use crate::proposals::Proposals;
 use crate::rehearsal::Rehearsed;
@@ -160,14 +160,15 @@ impl Sequencer {
             return;
         }
         let own = header.origin == link.node;
-        let mine = match verdict.outcome {
-            // A copy does not say what became of the first, which may have passed with a log that was
-            // replaced: whoever waits for that goes on to, until it gives up.
-            Outcome::Duplicate if own => {
+        // A copy does not say what became of the first, which may have passed with a log that was
+        // replaced (then it may be too old): whoever waits for that goes on to, until it gives up.
+        let withdrawn = || self.parts.local.state() == LocalState::Error;
+        let mine = match verdict.outcome == Outcome::Duplicate || !certified && withdrawn() {
+            true if own => {
                 link.group.decided(header.serial);
                 None
             }
-            _ if own => link.settle(header.serial),
+            false if own => link.settle(header.serial),
             _ => None,
         };
         if let Some(parts) = header.parts.filter(|_| own) {

@@ -3,6 +3,7 @@
 use quorate_consensus::{Entry, EntryKind};
 use quorate_wal::{Wal, WalError, WalOptions};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -130,7 +131,6 @@ fn a_file_in_place_of_the_directory_is_named() {
 #[test]
 fn damage_to_the_last_entry_of_an_idle_log_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
-    let copy = tempfile::tempdir().unwrap();
     let (send, reports) = channel();
     let options = WalOptions { segment_bytes: 1 << 20, ..WalOptions::new(dir.path()) };
     let on_sync = Box::new(move |report: Result<_, _>| {
@@ -155,10 +155,18 @@ fn damage_to_the_last_entry_of_an_idle_log_is_noticed() {
         std::thread::yield_now();
     };
     // As a crash would leave it: without closing.
-    for file in fs::read_dir(dir.path()).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
-    }
+    let copy = 'copying: loop {
+        let copy = tempfile::tempdir().unwrap();
+        for file in fs::read_dir(dir.path()).unwrap() {
+            let file = file.unwrap();
+            match fs::copy(file.path(), copy.path().join(file.file_name())) {
+                // It got another name since it was listed.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue 'copying,
+                copied => copied.unwrap(),
+            };
+        }
+        break copy;
+    };
     let mut damaged = bytes;
     damaged[at] ^= 1;
     fs::write(copy.path().join(name), damaged).unwrap();

@@ -24,6 +24,8 @@ pub const CLIENTS: usize = 8;
 const CALM: Duration = Duration::from_secs(2);
 const LEVEL_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+/// Until somebody takes writes again. Far above what is measured: it is to be seen how long that takes.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -106,12 +108,18 @@ impl Failover {
         thread::sleep(CALM / 4);
         let calm = Instant::now();
         thread::sleep(CALM);
-        let times = self.fault_and_return(fault, victim, calm)?;
+        let times = self.fault_and_return(fault, victim, calm, &writers)?;
         let acks = writers.stop();
         self.judge(victim, fault, &acks, &times)
     }
 
-    fn fault_and_return(&self, fault: Fault, victim: usize, calm: Instant) -> Result<Times> {
+    fn fault_and_return(
+        &self,
+        fault: Fault,
+        victim: usize,
+        calm: Instant,
+        writers: &Writers,
+    ) -> Result<Times> {
         let begin = Instant::now();
         self.happen(fault, victim)?;
         if fault == Fault::JoinOther {
@@ -119,6 +127,10 @@ impl Failover {
             self.wait_synced(victim)?;
         }
         thread::sleep(fault.lasts().saturating_sub(begin.elapsed()));
+        if fault.hits_leader() {
+            // Mended sooner, it would hide that nobody took over.
+            writers.wait_acked(Instant::now(), WRITE_LIMIT)?;
+        }
         let mended = Instant::now();
         self.mend(fault, victim)?;
         let back = fault.ends_server().then(|| self.wait_synced(victim)).transpose()?;

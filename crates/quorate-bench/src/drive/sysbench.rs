@@ -136,7 +136,10 @@ pub fn run_events(fleet: &Fleet, tables: Tables, load: &Load, events: u64) -> Re
 fn run_with(fleet: &Fleet, tables: Tables, load: &Load, option: Option<String>) -> Result<Report> {
     let mut command = of_fleet(fleet, tables, load.members);
     command.arg("--report-interval=1").args(option);
-    report(&mut command, load.script, load.clients, load.seconds)
+    let mut report = report(&mut command, load.script, load.clients, load.seconds)?;
+    // Clients that still wait when the time is over are waited for, and nobody begins anything then.
+    report.curve.retain(|(second, _)| *second <= load.seconds.into());
+    Ok(report)
 }
 
 pub(super) fn of_fleet(fleet: &Fleet, tables: Tables, members: &[usize]) -> Command {

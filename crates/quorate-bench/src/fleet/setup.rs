@@ -58,6 +58,12 @@ impl Fleet {
             let values = read(&mut connections, name)?;
             read_back.push(((*name).to_owned(), values.join(MEMBERS_SEPARATOR)));
         }
+        let mut told = Vec::new();
+        for name in self.system.tells() {
+            let values = read(&mut connections[..1], name)?;
+            told.push(((*name).to_owned(), values.concat()));
+        }
+        let folder = self.folder.path();
         let first = &mut connections[0];
         let server: Option<String> = first.query_first("SELECT VERSION()")?;
         let provider = self.system.provider_version(first)?;
@@ -66,8 +72,9 @@ impl Fleet {
             name: self.system.name().to_owned(),
             title: self.system.title().to_owned(),
             version: versions.join(", "),
-            options: portable(self.options(0)?, self.folder.path()),
+            options: portable(self.options(0)?, folder),
             read_back,
+            told: portable(told, folder),
             encrypted: self.system.encrypts(),
         })
     }

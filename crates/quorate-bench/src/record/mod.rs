@@ -34,6 +34,9 @@ pub struct Run {
     pub machine: Machine,
     pub systems: Vec<Setup>,
     pub networks: Vec<Measured>,
+    /// What is to be known of a run that was put together of several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -94,6 +97,9 @@ pub struct Setup {
     pub options: Vec<(String, String)>,
     /// What decides on durability, read back from the running server.
     pub read_back: Vec<(String, String)>,
+    /// What else decides on figures, read back from the first member.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<(String, String)>,
     pub encrypted: bool,
 }
 
@@ -122,6 +128,9 @@ pub struct Cell {
     /// The same as it was before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_with: Option<String>,
+    /// When it was begun, in seconds since 1970. 0: not recorded.
+    #[serde(default)]
+    pub began_s: u64,
     /// With the start of servers and the filling of tables, where it was the first to need them.
     #[serde(default)]
     pub took_s: f64,

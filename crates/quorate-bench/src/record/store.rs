@@ -3,7 +3,7 @@
 //! Invariant: a line of `cells.jsonl` is whole or it is the last one. A cell that was measured again
 //! stands further down, and counts in place of the earlier one.
 
-use super::{Cell, Machine, Place, Run, Settings};
+use super::{Cell, Machine, Place, Run, Settings, Setup};
 use anyhow::{bail, ensure, Context, Result};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ pub struct Results {
     pub run: Run,
     /// In the order of their keys.
     pub cells: Vec<Cell>,
-    /// What readers have to know: a torn line, runs on other settings.
+    /// What readers have to know: a torn line, cells that were measured twice or have failed.
     pub warnings: Vec<String>,
 }
 
@@ -147,6 +147,10 @@ impl Results {
                 let (first, next) = (first.display(), folder.display());
                 format!("{first} and {next} cannot be compared: report each of them by itself")
             })?;
+            all.check_systems(&next.run.systems).with_context(|| {
+                let (first, next) = (first.display(), folder.display());
+                format!("{first} and {next} cannot be compared: report each of them by itself")
+            })?;
             all.add(next, folder);
         }
         Ok(all)
@@ -160,13 +164,17 @@ impl Results {
             match self.run.systems.iter().find(|known| known.name == setup.name) {
                 None => self.run.systems.push(setup),
                 Some(known) if *known == setup => {}
-                Some(_) => self.warnings.push(format!(
-                    "{} ran with other options in {}",
-                    setup.name,
-                    folder.display()
-                )),
+                Some(_) => {
+                    let (name, folder) = (&setup.name, folder.display());
+                    self.run.notes.push(format!("{name} ran with other options in {folder}"));
+                }
             }
         }
+        for (what, one, other) in self.run.machine.changes(&next.run.machine) {
+            let folder = folder.display();
+            self.run.notes.push(format!("{what} was {other} in {folder}, and {one} elsewhere"));
+        }
+        self.run.notes.extend(next.run.notes);
         for network in next.run.networks {
             if !self.run.networks.iter().any(|known| known.name == network.name) {
                 self.run.networks.push(network);
@@ -200,6 +208,19 @@ impl Results {
         for (test, here) in self.settings() {
             let differ = settings.get(&test).map_or(Vec::new(), |there| here.differences(there));
             ensure!(differ.is_empty(), "{test} has other settings there: {}", differ.join(", "));
+        }
+        Ok(())
+    }
+
+    /// An error if a system here is of another version there, or has read back other settings.
+    fn check_systems(&self, setups: &[Setup]) -> Result<()> {
+        for here in &self.run.systems {
+            // What has not run has nothing to compare.
+            let ran = |setup: &&Setup| setup.name == here.name && !setup.read_back.is_empty();
+            let there = setups.iter().find(ran).filter(|_| !here.read_back.is_empty());
+            let differ = there.map_or(Vec::new(), |there| here.differences(there));
+            let name = &here.name;
+            ensure!(differ.is_empty(), "{name} ran otherwise there: {}", differ.join(", "));
         }
         Ok(())
     }
@@ -260,6 +281,17 @@ impl Machine {
         };
         let (here, there) = (self.memory_bytes as f64, other.memory_bytes as f64);
         what(self) == what(other) && (here - there).abs() <= MEMORY_TOLERANCE * here.max(there)
+    }
+
+    /// What may have changed between runs that are compared: each with what it is here and there.
+    fn changes(&self, other: &Machine) -> Vec<(String, String, String)> {
+        let tool = |name: &String| {
+            let (here, there) = (self.tools.get(name)?, other.tools.get(name)?);
+            Some((name.clone(), here.clone(), there.clone()))
+        };
+        let kernel = ("the kernel".to_owned(), self.kernel.clone(), other.kernel.clone());
+        let all = self.tools.keys().filter_map(tool).chain([kernel]);
+        all.filter(|(_, here, there)| here != there).collect()
     }
 
     /// `2 × AMD EPYC, 8 GB, Linux 6.1, ext4`.

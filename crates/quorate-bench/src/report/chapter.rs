@@ -2,6 +2,7 @@
 
 use crate::record::figure;
 use crate::record::figure::{Figure, COMMIT_PARTS, COSTS, LAB, SWITCHES};
+use crate::record::Place;
 
 /// A test in the report.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +158,8 @@ pub const CHAPTERS: &[Chapter] = &[
     Chapter {
         test: "flow",
         title: "A slow secondary",
-        what: "Thresholds of flow control, where a system has it.",
+        what: "Thresholds of flow control, where a system has it. A primary that slows down less is further ahead of \
+               its secondary: throughput and lag belong together, and these points are not counted in the headline.",
         clients: "at the primary",
         main: Some("tps"),
         beside: &["worst_tps", "lag_p50_ms", "lag_p99_ms", "lag_max_ms", BEHIND, CONFLICTS],
@@ -168,6 +170,13 @@ pub const CHAPTERS: &[Chapter] = &[
 impl Chapter {
     pub fn main(&self) -> Option<&'static Figure> {
         self.main.and_then(figure::named)
+    }
+
+    /// Whether a point counts for the run as a whole: not where nobody syncs, and not where throughput is bought with
+    /// lag.
+    pub fn counts(&self, place: &Place) -> bool {
+        let is_relaxed = ["unsynced", "relaxed"].iter().any(|how| place.load.ends_with(how));
+        !is_relaxed && self.test != "flow"
     }
 
     /// All figures, the compared one first.

@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub points: usize,
     /// Of them, those at which Quorate has failed while what it is compared with has not.
     pub points_failed: usize,
+    /// Points that reach it in the median, and not in every round.
+    pub points_doubtful: usize,
     /// The value farthest from the goal, and where it is; none: Quorate failed there.
     pub worst: Option<f64>,
     pub worst_at: String,
@@ -44,20 +46,22 @@ fn outcome(goal: &Goal, told: &Told) -> Option<Outcome> {
     })?;
     let points_met = points.iter().filter(is_met).count();
     let points_failed = points.iter().filter(|point| point.value.is_none()).count();
+    let points_doubtful = points.iter().filter(|point| point.is_doubtful).count();
     Some(Outcome {
         goal: goal.words(told),
         met: points_met == points.len(),
         points_met,
         points: points.len(),
         points_failed,
+        points_doubtful,
         worst: worst.value,
         worst_at: worst.at.clone(),
-        here: here(goal, worst, points_met, points.len()),
+        here: here(goal, worst, (points_met, points_doubtful), points.len()),
     })
 }
 
 /// `at 4 of 5 points; lowest 1.12× with 64 clients`.
-fn here(goal: &Goal, worst: &Point, met: usize, points: usize) -> String {
+fn here(goal: &Goal, worst: &Point, (met, doubtful): (usize, usize), points: usize) -> String {
     let told = match worst.value {
         Some(value) => format!("{} with {}", goal.shown(value), worst.at),
         None => format!("Quorate failed with {}", worst.at),
@@ -67,17 +71,22 @@ fn here(goal: &Goal, worst: &Point, met: usize, points: usize) -> String {
         Bound::AtLeast(_) => "lowest ",
         Bound::AtMost(_) => "highest ",
     };
-    match points {
-        1 => told,
-        _ => format!("at {met} of {points} points; {farthest}{told}"),
+    match (points, doubtful) {
+        (1, 0) => told,
+        (1, _) => format!("{told}, but not in every round"),
+        (_, 0) => format!("at {met} of {points} points; {farthest}{told}"),
+        _ => format!(
+            "at {met} of {points} points, {doubtful} of them not in every round; {farthest}{told}"
+        ),
     }
 }
 
 impl Outcome {
     fn verdict(&self) -> (Tone, &'static str) {
-        match self.met {
-            true => (Tone::Good, "met"),
-            false => (Tone::Bad, "missed"),
+        match (self.met, self.points_doubtful) {
+            (true, 0) => (Tone::Good, "met"),
+            (true, _) => (Tone::Warn, "met in the median"),
+            (false, _) => (Tone::Bad, "missed"),
         }
     }
 }

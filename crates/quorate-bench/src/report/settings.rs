@@ -34,6 +34,7 @@ fn system(setup: &Setup) -> Markup {
         p.faint { code { (setup.name) } " · " (setup.version) " · connections between members " (encrypted) }
         h4 { "Read back" }
         @if setup.read_back.is_empty() { p.faint { "It was not run." } } @else { (all(&setup.read_back)) }
+        @if !setup.told.is_empty() { details { summary { "What else its first member says" } (all(&setup.told)) } }
         details { summary { "Its " (setup.options.len()) " options" } (all(&setup.options)) }
     }
 }
@@ -76,7 +77,7 @@ fn machine(told: &Told) -> Markup {
         ]))
         (invocations(told))
         (measured(told))
-        @for warning in &told.results.warnings { p { (page::badge(page::Tone::Warn, "note")) " " (warning) } }
+        @for warning in told.results.run.notes.iter().chain(&told.results.warnings) { p { (page::badge(page::Tone::Warn, "note")) " " (warning) } }
     }
 }
 

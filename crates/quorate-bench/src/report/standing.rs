@@ -44,9 +44,19 @@ pub struct Standing {
 
 /// Beside all peers that have cells at the same points.
 pub fn standings(chapter: &Chapter, summary: &Summary, peers: &[String]) -> Vec<Standing> {
+    standings_at(|_| true, chapter, summary, peers)
+}
+
+/// The same at some of the points.
+pub fn standings_at(
+    is_meant: impl Fn(&Place) -> bool,
+    chapter: &Chapter,
+    summary: &Summary,
+    peers: &[String],
+) -> Vec<Standing> {
     let beside = |peer: &String| {
         let figure = chapter.main()?;
-        let places = summary.places(chapter.test);
+        let places = summary.places(chapter.test).filter(|place| is_meant(place));
         let points: Vec<(&Place, Spread)> = places
             .filter_map(|place| Some((place, summary.advantage(place, QUORATE, peer, figure)?)))
             .collect();

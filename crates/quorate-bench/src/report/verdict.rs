@@ -2,41 +2,54 @@
 
 use super::chapter::Chapter;
 use super::grid::{Entry, Grid};
-use super::standing::{standings, Standing, QUORATE};
+use super::standing::{standings, standings_at, Standing, QUORATE};
 use super::Told;
 use crate::published::{judge, setups, Judgement, Shape};
-use crate::record::Cell;
+use crate::record::{Cell, Place};
 use crate::system::PEERS;
 use maud::{html, Markup};
 use quorate_report::page::{self, Tone};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How systems of the other server are named.
+const MYSQL: &str = "gr-";
+
+/// Points at which Quorate is ahead, level and behind.
+type Counts = [usize; 3];
 
 /// Of the whole run.
 pub(super) struct Overall {
-    ahead: usize,
-    level: usize,
-    behind: usize,
+    /// Beside the peers of the same server.
+    mariadb: Counts,
+    /// Beside Group Replication, in all settings that were measured: they are one product.
+    mysql: Counts,
     failed: usize,
     /// Of them, those of Quorate: no point at which it has no figure is counted as behind.
     failed_ours: usize,
     /// Cells in which another member led at the end.
     moved: usize,
-    /// Whether Group Replication was measured.
-    mysql: bool,
     /// Tests whose published shape was judged, and those of them that show it, in whole or in part.
     judged: usize,
     reproduced: usize,
     partly: usize,
     /// Of each peer, over all tests.
-    peers: Vec<(String, [usize; 3])>,
+    peers: Vec<(String, Counts)>,
     rounds: usize,
+    builds: usize,
+    /// Points with systems that were measured at other times in one round.
+    apart: usize,
 }
+
+/// What was measured within so many seconds is of one time.
+const APART_S: u64 = 3600;
 
 impl Overall {
     pub(super) fn of(told: &Told) -> Overall {
-        let mut peers: Vec<(String, [usize; 3])> = Vec::new();
+        let mut peers: Vec<(String, Counts)> = Vec::new();
         let (mut judged, mut reproduced, mut partly) = (0, 0, 0);
         for chapter in told.chapters() {
-            for standing in standings(chapter, &told.summary, &told.order) {
+            let counts = |place: &Place| chapter.counts(place);
+            for standing in standings_at(counts, chapter, &told.summary, &told.order) {
                 let known = peers.iter().position(|(peer, _)| *peer == standing.peer);
                 let at = known.unwrap_or_else(|| {
                     peers.push((standing.peer.clone(), [0; 3]));
@@ -55,27 +68,35 @@ impl Overall {
             }
         }
         let failed = || told.results.cells.iter().filter(|cell| cell.failed.is_some());
-        let counted = || peers.iter().filter(|(peer, _)| PEERS.contains(&peer.as_str()));
-        let sum = |at: usize| counted().map(|(_, counts)| counts[at]).sum();
+        let sum = |of_mysql: bool| {
+            let counted = peers.iter().filter(|(peer, _)| {
+                PEERS.contains(&peer.as_str()) && peer.starts_with(MYSQL) == of_mysql
+            });
+            counted.fold(Counts::default(), |sum, (_, counts)| {
+                [0, 1, 2].map(|at| sum[at] + counts[at])
+            })
+        };
+        let builds = told.results.run.settings.values().map(|settings| &settings.build);
         let moved = |cell: &&Cell| cell.facts.contains_key("primary moved");
         Overall {
-            ahead: sum(0),
-            level: sum(1),
-            behind: sum(2),
+            mariadb: sum(false),
+            mysql: sum(true),
             failed: failed().count(),
             moved: told.results.cells.iter().filter(moved).count(),
-            mysql: told.order.iter().any(|system| system.starts_with("gr-")),
             failed_ours: failed().filter(|cell| cell.system == QUORATE).count(),
             judged,
             reproduced,
             partly,
             peers: peers.into_iter().map(|(peer, counts)| (told.title(&peer), counts)).collect(),
             rounds: told.rounds.values().copied().max().unwrap_or(0),
+            builds: builds.collect::<BTreeSet<_>>().len(),
+            apart: apart(&told.results.cells),
         }
     }
 
     pub(super) fn tone(&self) -> Tone {
-        match (self.ahead + self.level + self.behind, self.behind, self.failed) {
+        let [ahead, level, behind] = [0, 1, 2].map(|at| self.mariadb[at] + self.mysql[at]);
+        match (ahead + level + behind, behind, self.failed) {
             (0, ..) => Tone::Plain,
             (_, 0, 0) => Tone::Good,
             _ => Tone::Warn,
@@ -83,13 +104,22 @@ impl Overall {
     }
 
     pub(super) fn headline(&self) -> String {
-        match self.ahead + self.level + self.behind {
-            0 => "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned(),
-            all => format!(
-                "Beside systems that replicate and sync their commits, Quorate is ahead at {} of {all} \
-                 points, level at {} and behind at {}.",
-                self.ahead, self.level, self.behind
-            ),
+        let stands = |[ahead, level, behind]: Counts| match ahead + level + behind {
+            0 => None,
+            all => Some(format!(
+                "ahead at {ahead} of {all} points, level at {level} and behind at {behind}"
+            )),
+        };
+        let of_mariadb = stands(self.mariadb).map(|stands| {
+            format!("Beside MariaDB's ways to replicate with synced commits, Quorate is {stands}.")
+        });
+        let of_mysql = stands(self.mysql)
+            .map(|stands| format!("Beside MySQL Group Replication it is {stands}."));
+        match (of_mariadb, of_mysql) {
+            (None, None) => {
+                "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned()
+            }
+            (mariadb, mysql) => mariadb.into_iter().chain(mysql).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -127,7 +157,7 @@ impl Overall {
             _ => "",
         };
         let level = "Level: the rounds disagree, or it is less than 3 %.";
-        let mysql = match self.mysql {
+        let mysql = match self.mysql != Counts::default() {
             true => {
                 "Group Replication is part of MySQL, and all others are of MariaDB: its ratios are of the servers \
                  also."
@@ -138,8 +168,19 @@ impl Overall {
             0 => String::new(),
             moved => format!("Cells in which another member led at the end: {moved}."),
         };
+        let builds = match self.builds {
+            0 | 1 => String::new(),
+            builds => format!("The tests were measured with {builds} builds of Quorate: the table of settings says which."),
+        };
+        let apart = match self.apart {
+            0 => String::new(),
+            apart => format!(
+                "Points at which systems of one round were measured more than an hour apart: {apart}; their ratios are \
+                 not of one time."
+            ),
+        };
         let said = [level, mysql, one_round].map(str::to_owned);
-        let mut remarks = vec![self.shapes(), self.failures(), moved];
+        let mut remarks = vec![self.shapes(), self.failures(), moved, builds, apart];
         remarks.extend(said);
         remarks.retain(|remark| !remark.is_empty());
         remarks.join(" ")
@@ -152,6 +193,18 @@ impl Overall {
             p { (self.remarks()) }
         }
     }
+}
+
+/// Of the cells that say when they were measured.
+fn apart(cells: &[Cell]) -> usize {
+    let mut times: BTreeMap<(&Place, u32), (u64, u64)> = BTreeMap::new();
+    for cell in cells.iter().filter(|cell| cell.failed.is_none() && cell.began_s > 0) {
+        let at = cell.began_s;
+        let (first, last) = times.entry((&cell.place, cell.round)).or_insert((at, at));
+        (*first, *last) = (at.min(*first), at.max(*last));
+    }
+    let apart = times.into_iter().filter(|(_, (first, last))| last - first > APART_S);
+    apart.map(|((place, _), _)| place).collect::<BTreeSet<_>>().len()
 }
 
 fn tone(shape: Shape) -> Tone {

@@ -24,7 +24,7 @@ use quorate_lab::process::Syncs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What to do about a folder that has figures which were measured otherwise.
 const ELSEWHERE: &str = "choose another --out (make bench: OUT=DIR), or remove that folder";
@@ -199,7 +199,9 @@ pub fn run(wish: &Wish, run: &mut Run, folder: &Path, live: &dyn Fn(&Live)) -> R
             let words = place.words();
             at.now = format!("round {}: {}, {words}, {}", visit.round, place.test, visit.system);
             live(&at);
-            let cell = fleets.measure(visit, place, run)?;
+            let began = SystemTime::now().duration_since(UNIX_EPOCH).context("the time of day")?;
+            let mut cell = fleets.measure(visit, place, run)?;
+            cell.began_s = began.as_secs();
             // A cell that a signal has cut short is none.
             leftovers::wait_if_ending();
             store.append(&cell)?;

@@ -19,7 +19,7 @@ mod tpcc;
 
 pub use found::Found;
 
-use crate::drive::sysbench::{self, Load, Tables, CATCH_UP_LIMIT};
+use crate::drive::sysbench::{self, Load, Outcome, Tables, CATCH_UP_LIMIT};
 use crate::fleet::Fleet;
 use crate::meter::Meter;
 use crate::plan::{Asked, Grid, Point};
@@ -174,13 +174,14 @@ impl Scale {
 /// Of what was published with sysbench.
 const PUBLISHED_TABLES: Tables = Tables { count: 16, rows: 10_000_000 };
 
-/// What is otherwise in a load of sysbench: its tables, and how long a cell takes.
+/// What is otherwise in a load of sysbench: its tables, how long a cell takes, which rows are chosen, and what they are
+/// on.
 fn differ_tables(scale: &Scale, time: Duration) -> Option<String> {
-    let (tables, published) = (scale.tables, PUBLISHED_TABLES);
-    (tables != published).then(|| {
-        let seconds = time.as_secs();
-        format!("{tables} rows, {seconds} s a cell; published with {published} rows")
-    })
+    let (tables, published, seconds) = (scale.tables, PUBLISHED_TABLES, time.as_secs());
+    Some(format!(
+        "{tables} rows, {seconds} s a cell, all rows equally often, a buffer pool of 128 MiB, all members on one machine; \
+         published with {published} rows"
+    ))
 }
 
 /// Each load with each number of clients, on three members.
@@ -241,14 +242,29 @@ impl Site<'_> {
         clients: u32,
         time: Duration,
     ) -> Result<Found> {
-        let tables = self.tables()?;
-        let script = format!("oltp_{load}");
-        let load = Load { script: &script, clients, seconds: time.as_secs() as u32, members };
-        let outcome = sysbench::run(self.fleet, &Meter::new(self.fleet), tables, &load)?;
+        let outcome = self.outcome_at(members, load, clients, time)?;
         let mut found = Found::default();
         found.set_report(&outcome.report);
         found.set_behind(outcome.behind, CATCH_UP_LIMIT, &outcome.used, &outcome.report);
         Ok(found)
+    }
+
+    /// A load by sysbench, through the primary, as sysbench tells it.
+    fn outcome(&self, load: &str, clients: u32, time: Duration) -> Result<Outcome> {
+        self.outcome_at(&[self.fleet.primary()?], load, clients, time)
+    }
+
+    fn outcome_at(
+        &self,
+        members: &[usize],
+        load: &str,
+        clients: u32,
+        time: Duration,
+    ) -> Result<Outcome> {
+        let tables = self.tables()?;
+        let script = format!("oltp_{load}");
+        let load = Load { script: &script, clients, seconds: time.as_secs() as u32, members };
+        sysbench::run(self.fleet, &Meter::new(self.fleet), tables, &load)
     }
 }
 

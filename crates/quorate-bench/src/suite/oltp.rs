@@ -67,8 +67,9 @@ impl Test for Oltp {
         let mut found = site.steady(&place.load, place.clients, site.scale.time)?;
         found.curves.clear();
         site.profile(place, &mut found, || {
-            let again = site.steady(&place.load, place.clients, site.scale.time)?;
-            Ok((again.figures["tps"] * site.scale.time.as_secs_f64()) as usize)
+            let again = site.outcome(&place.load, place.clients, site.scale.time)?;
+            // The threads are looked at in the warm-up, too.
+            Ok((again.report.transactions + again.warm_up) as usize)
         })?;
         Ok(found)
     }

@@ -219,6 +219,16 @@ impl System for GroupReplication {
         ]
     }
 
+    fn tells(&self) -> &'static [&'static str] {
+        &[
+            "innodb_buffer_pool_size",
+            "replica_parallel_workers",
+            "group_replication_single_primary_mode",
+            "group_replication_paxos_single_leader",
+            "group_replication_flow_control_mode",
+        ]
+    }
+
     fn roles(&self) -> &'static [&'static str] {
         &["super_read_only"]
     }

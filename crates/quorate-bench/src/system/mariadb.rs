@@ -199,6 +199,13 @@ impl System for MariaDb {
         vec![("innodb_flush_log_at_trx_commit", "0"), ("sync_binlog", "0")]
     }
 
+    fn tells(&self) -> &'static [&'static str] {
+        match self.replication {
+            Replication::None => &["innodb_buffer_pool_size"],
+            _ => &["innodb_buffer_pool_size", "slave_parallel_mode", "slave_parallel_threads"],
+        }
+    }
+
     fn roles(&self) -> &'static [&'static str] {
         match self.replication {
             Replication::None => &[],

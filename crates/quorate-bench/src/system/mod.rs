@@ -130,6 +130,9 @@ pub trait System: Send + Sync {
         &[]
     }
 
+    /// Variables that decide on figures, besides durability: what the first member has of them is shown.
+    fn tells(&self) -> &'static [&'static str];
+
     /// Whether another member takes the primary's place by itself.
     fn fails_over(&self) -> bool;
 

@@ -229,6 +229,10 @@ impl System for Wsrep {
         ]
     }
 
+    fn tells(&self) -> &'static [&'static str] {
+        &["innodb_buffer_pool_size", "wsrep_slave_threads", "wsrep_provider_options"]
+    }
+
     fn fails_over(&self) -> bool {
         true
     }

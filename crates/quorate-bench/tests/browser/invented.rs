@@ -190,6 +190,7 @@ fn run() -> Run {
             ("wsrep_provider_options", "gcache.size=512M;gcs.fc_limit=256;evs.keepalive_period=PT1S;evs.suspect_timeout=PT5S"),
         ]),
         read_back: pairs(&[("innodb_flush_log_at_trx_commit", "1"), ("sync_binlog", "1")]),
+        told: pairs(&[("innodb_buffer_pool_size", "134217728"), ("wsrep_slave_threads", "4")]),
         encrypted: name == "quorate",
     }
     };
@@ -222,5 +223,6 @@ fn run() -> Run {
             network("two-regions", [1.0, 30.0, 30.0]),
             network("three-regions", [5.0, 30.0, 30.0]),
         ],
+        notes: vec!["galera ran with other options in the second folder".to_owned()],
     }
 }

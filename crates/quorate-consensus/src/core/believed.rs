@@ -120,7 +120,8 @@ impl Consensus {
         if message.term <= self.hard.term || self.configs.possible(self.commit).any(is_voter) {
             return None;
         }
-        Some(if self.knows(message.from) { Objection::Ahead } else { Objection::Stranger })
+        // Who was removed may still be sent the log that says so, and is awaited by nobody.
+        Some(if self.is_among(message.from) { Objection::Ahead } else { Objection::Stranger })
     }
 
     /// Whether this is no voter, as far as this member knows any, and it hears a leader, or did a moment ago: it knows
@@ -143,8 +144,12 @@ impl Consensus {
             Role::Leader(leadership) => leadership.peers.contains_key(&from),
             _ => false,
         };
-        let is_among = |config: &crate::Config| config.everybody().any(|id| id == from);
-        sent_to || self.configs.possible(self.commit).any(is_among)
+        sent_to || self.is_among(from)
+    }
+
+    fn is_among(&self, id: MemberId) -> bool {
+        let has = |config: &crate::Config| config.everybody().any(|other| other == id);
+        self.configs.possible(self.commit).any(has)
     }
 
     /// A term that nothing since this member's own can have led to.

@@ -13,6 +13,10 @@ use crate::progress::{Progress, State};
 use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Proposal, Term};
 use bytes::Bytes;
 
+/// What the leader's own disk does not have yet is in memory, however many others have it: so many times of it what is
+/// sent to a follower ahead of its acknowledgements. Where leadership can go to another member, it goes there long before.
+const BEHIND_WINDOWS: usize = 4;
+
 impl Consensus {
     /// With its first entry, which is a membership if that was installed by force.
     pub(super) fn become_leader(&mut self, forced: Option<Config>, fx: &mut Effects) {
@@ -58,6 +62,12 @@ impl Consensus {
         if batch.iter().any(|proposal| proposal.kind == EntryKind::Config) {
             let hint = "a membership entry is proposed by a ChangeMembership event, not as data";
             return Err(StepError::BadChange(hint.into()));
+        }
+        // Views and notes are few, and others wait for them.
+        let is_data = |proposal: &Proposal| proposal.kind == EntryKind::Data;
+        let bytes = self.log.unsynced_bytes();
+        if bytes >= BEHIND_WINDOWS * self.options.inflight_bytes_max && batch.iter().any(is_data) {
+            return Err(StepError::DiskBehind { bytes });
         }
         self.append_own(batch, fx);
         self.awaits(from, self.log.last().index);

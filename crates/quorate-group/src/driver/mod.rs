@@ -85,8 +85,7 @@ pub(crate) struct Driver {
     consensus: Consensus,
     commit: Index,
     apply_limit: Index,
-    /// Others' proposals that came while leadership was on its way to somebody who may not take
-    /// it: proposed as soon as that is settled.
+    /// Others' proposals that cannot be proposed yet.
     deferred: Deferred,
     pub writes: Writes,
     /// What the observer knows.

@@ -1,13 +1,13 @@
 //! Proposals into the core of a leader, or to the leader there is.
 //!
-//! The core holds proposals back while leadership is on its way to somebody else: they stay queued
-//! here and go to whoever leads next, so that no client sees an error.
+//! The core holds proposals back while leadership is on its way to somebody else, or the leader's disk is behind:
+//! they stay queued here, in their order, and go to whoever leads next, so that no client sees an error.
 
 use super::deferred::Room;
 use super::Driver;
 use crate::output::{Link, Output};
 use crate::rejected::Cause;
-use quorate_consensus::{Event, MemberId, Proposal, StepError};
+use quorate_consensus::{Event, LogPosition, MemberId, Proposal};
 use quorate_wire::Packet;
 
 impl Driver {
@@ -36,10 +36,11 @@ impl Driver {
             return;
         }
         let is_member = self.config.members.contains_key(&from);
-        if is_member {
+        if is_member && !self.deferred.waits(from) {
             let event = Event::ProposeFor(from, batch.clone());
-            if !matches!(self.step(event, out), Err(StepError::Transferring { .. })) {
-                return;
+            match self.step(event, out) {
+                Err(refusal) if refusal.is_passing() => self.deferred.note(&refusal),
+                _ => return,
             }
         }
         let room = if is_member { Room::Member } else { Room::Guest };
@@ -50,9 +51,25 @@ impl Driver {
         }
     }
 
-    /// Tries again what a transfer of leadership, or an admission, held up.
+    /// More of the log is on disk.
+    pub fn persisted(&mut self, position: LogPosition, out: &mut Output) {
+        self.ignore_refusal(Event::Persisted(position), out);
+        self.due |= self.deferred.disk_moved();
+    }
+
+    /// It has connected anew, and sends everything again that is not decided.
+    pub fn begins_again(&mut self, from: MemberId) {
+        self.deferred.forget(from);
+    }
+
+    /// Tries again what a transfer of leadership, an admission or the disk held up.
     pub fn retry_deferred(&mut self, out: &mut Output) {
-        for (from, batch) in self.deferred.take() {
+        let (others, own_first) = self.deferred.take();
+        if own_first && self.leadership.is_leader {
+            self.pending.retry();
+            self.send_pending(out);
+        }
+        for (from, batch) in others {
             // Who is no member and has gone sends everything again, if it comes back.
             if self.config.members.contains_key(&from) || self.peers.is_connected(from) {
                 self.propose_or_defer(from, batch, out);
@@ -69,11 +86,12 @@ impl Driver {
             if batch.is_empty() {
                 return;
             }
-            self.writes.note(self.id, batch.len(), self.now_ms);
+            let count = batch.len();
             match self.step(Event::Propose(batch), out) {
-                Ok(()) => {}
-                Err(StepError::Transferring { .. }) => {
+                Ok(()) => self.writes.note(self.id, count, self.now_ms),
+                Err(refusal) if refusal.is_passing() => {
                     // For the next leader, or for `retry_deferred` if none comes.
+                    self.deferred.note(&refusal);
                     self.pending.put_back();
                     return;
                 }

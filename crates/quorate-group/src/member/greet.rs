@@ -80,6 +80,7 @@ impl Member {
         }
         match driver.peers.incoming_opened(hello.from.clone(), driver.now_ms, out) {
             Ok(connection) => {
+                driver.begins_again(from);
                 self.standings.forget(from, driver, out);
                 Ok(connection)
             }

@@ -122,6 +122,7 @@ impl Member {
             },
             peers: self.peers(&core),
             log_bytes: log.bytes,
+            log_max: log.max,
             first_index: log.first_index,
             syncs: log.syncs,
             sync_us_avg: log.sync_us_avg,

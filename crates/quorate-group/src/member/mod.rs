@@ -229,7 +229,7 @@ impl Member {
             }
             Input::Persisted(position) => {
                 self.disk.moved(driver.now_ms);
-                driver.ignore_refusal(Event::Persisted(position), out);
+                driver.persisted(position, out);
             }
             Input::LogFailed(error) => driver.log_failed(error, out),
             Input::Broken(what) => driver.broken(&what, out),

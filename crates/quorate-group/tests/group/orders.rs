@@ -189,6 +189,51 @@ fn more_proposals_than_an_outbox_takes_wait_for_room_and_keep_their_order() {
     assert!(world.nodes[follower].waited_for_room >= 2);
 }
 
+/// The parts of a transaction come before its write set, or that fails.
+#[test]
+fn what_a_transfer_that_fails_has_held_up_is_not_overtaken() {
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let [to, elsewhere] = [1, 2].map(|step| (leader + step) % 3);
+    world.cut.extend([(leader, to), (to, leader), (to, elsewhere), (elsewhere, to)]);
+    let id = world.begin(leader, Order::Switchover { to: Some(format!("n{to}")) }, 5_000);
+    let mut proposed = Vec::new();
+    while !world.nodes[leader].answers.contains_key(&id) {
+        proposed.push(format!("{:04}", proposed.len()));
+        world.propose(elsewhere, proposed.last().unwrap());
+        world.run_ms(1);
+    }
+    assert!(proposed.len() > 100, "it was given up, and that takes time");
+    world.until("all", |world| world.nodes[leader].applied.len() == proposed.len());
+    assert!(world.nodes[leader].applied == proposed);
+}
+
+/// It may be the only one that may lead; the others commit without its disk.
+#[test]
+fn a_leader_whose_disk_stands_still_holds_back_what_it_has_no_memory_for() {
+    const ALL: usize = 80;
+    let mut world = World::started(3);
+    let leader = world.leader();
+    let others = [1, 2].map(|step| (leader + step) % 3);
+    for at in others {
+        let alteration = Alteration { priority: Some(0), ..Alteration::default() };
+        world.order(leader, Order::Alter { name: format!("n{at}"), alteration }, 1_000).unwrap();
+    }
+    world.stalled.insert(leader);
+    let megabytes: Vec<String> = (0..ALL).map(|at| format!("{at:02}").repeat(1 << 19)).collect();
+    megabytes.iter().for_each(|text| world.propose(others[0], text));
+    world.run_ms(10_000);
+    world.propose(leader, "its own");
+    world.run_ms(1_000);
+    let applied = world.nodes[others[1]].applied.len();
+    assert!((60..=66).contains(&applied), "{applied}");
+    world.stalled.clear();
+    world.until("all", |world| world.nodes.iter().all(|node| node.applied.len() == ALL + 1));
+    let mut applied = world.nodes[leader].applied.clone();
+    applied.retain(|text| text != "its own");
+    assert!(applied == megabytes);
+}
+
 #[test]
 fn in_a_pause_nobody_leads_in_anybodys_place_and_nobody_is_expelled() {
     const LONG_MS: u64 = 10_000;

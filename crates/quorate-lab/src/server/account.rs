@@ -51,6 +51,11 @@ impl Account {
         }
     }
 
+    /// Than the one that this process runs as.
+    pub fn is_another(&self) -> bool {
+        self.switch
+    }
+
     /// Lets a program that does not switch by itself run as this account.
     pub fn run_as(&self, command: &mut Command) {
         if self.switch {

@@ -93,7 +93,18 @@ pub fn make_folders(node: &Node, account: &Account) -> Result<()> {
 /// Makes a folder that is the account's alone.
 pub fn make_folder(folder: &Path, account: &Account) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    account.own(folder, 0o700)
+    if !account.is_another() {
+        return account.own(folder, 0o700);
+    }
+    // The account owns what it is in, and could put a link there to what is none of its business.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32)
+        .open(folder);
+    let opened = opened.with_context(|| {
+        format!("opening {} (it has to be a directory, and no link to one)", folder.display())
+    })?;
+    account.own_file(&opened, folder, 0o700)
 }
 
 /// Opens a node's error log for a server to be started. Made here and given away: the server

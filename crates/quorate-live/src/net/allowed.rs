@@ -1,8 +1,10 @@
 //! What the layer above says of an address, remembered for a moment: it may have to look into a table, and
 //! whoever reaches the port can make as many connections as it likes.
 //!
-//! Invariant: at most [`LOOKS_MAX`] threads look at once, so a server that hangs holds no more of them.
+//! Invariant: at most [`LOOKS_MAX`] threads look at once, so a server that hangs holds no more of them; and few of them for
+//! one host, so one with many addresses leaves the others their looks.
 
+use super::connections::host_of;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 const REMEMBERED: Duration = Duration::from_secs(1);
 const ADDRESSES_MAX: usize = 256;
 const LOOKS_MAX: usize = 16;
+const LOOKS_OF_HOST_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Allowed(Mutex<State>);
@@ -19,8 +22,38 @@ pub(crate) struct Allowed(Mutex<State>);
 #[derive(Default)]
 struct State {
     known: BTreeMap<IpAddr, (Instant, bool)>,
-    /// Under way.
-    looks: usize,
+    /// Under way, of each host that has any.
+    looks: BTreeMap<IpAddr, usize>,
+}
+
+/// One of them. It is over with this, whatever comes of it.
+struct Look<'a> {
+    state: &'a Mutex<State>,
+    host: IpAddr,
+}
+
+impl<'a> Look<'a> {
+    /// `None`: there are too many.
+    fn begin(state: &'a Mutex<State>, host: IpAddr) -> Option<Self> {
+        let looks = &mut state.lock().looks;
+        let (all, here) = (looks.values().sum::<usize>(), looks.get(&host).copied());
+        if all >= LOOKS_MAX || here >= Some(LOOKS_OF_HOST_MAX) {
+            return None;
+        }
+        looks.insert(host, here.unwrap_or(0) + 1);
+        Some(Look { state, host })
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        let looks = &mut self.state.lock().looks;
+        let left = looks.get(&self.host).map_or(0, |count| count - 1);
+        match left {
+            0 => looks.remove(&self.host),
+            left => looks.insert(self.host, left),
+        };
+    }
 }
 
 impl Allowed {
@@ -28,19 +61,15 @@ impl Allowed {
     /// look already that nobody can tell.
     pub fn admits(&self, addr: IpAddr, now: Instant, look: impl FnOnce() -> bool) -> Option<bool> {
         let is_fresh = |since: &Instant| now.saturating_duration_since(*since) < REMEMBERED;
-        {
-            let mut state = self.0.lock();
-            if let Some((_, answer)) = state.known.get(&addr).filter(|(since, _)| is_fresh(since)) {
-                return Some(*answer);
-            }
-            if state.looks == LOOKS_MAX {
-                return None;
-            }
-            state.looks += 1;
+        let remembered =
+            self.0.lock().known.get(&addr).filter(|(since, _)| is_fresh(since)).copied();
+        if let Some((_, answer)) = remembered {
+            return Some(answer);
         }
+        let under_way = Look::begin(&self.0, host_of(addr))?;
         let answer = look();
-        let State { known, looks } = &mut *self.0.lock();
-        *looks -= 1;
+        drop(under_way);
+        let known = &mut self.0.lock().known;
         if known.len() >= ADDRESSES_MAX {
             known.retain(|_, (since, _)| is_fresh(since));
         }
@@ -91,6 +120,28 @@ mod tests {
         assert_eq!(known(), ADDRESSES_MAX);
         assert_eq!(allowed.admits([127, 0, 0, 1].into(), now + REMEMBERED, || true), Some(true));
         assert_eq!(known(), 1, "what is too old has gone");
+    }
+
+    #[test]
+    fn a_host_with_many_addresses_leaves_others_their_looks() {
+        let (allowed, now) = (Allowed::default(), Instant::now());
+        let of_network = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, number]);
+        fn nested(allowed: &Allowed, addr: &dyn Fn(u16) -> IpAddr, now: Instant, left: u16) {
+            let other = IpAddr::from([10, 0, 0, 1]);
+            let look = || {
+                match left {
+                    0 => {
+                        assert_eq!(allowed.admits(addr(99), now, || true), None);
+                        assert_eq!(allowed.admits(other, now, || true), Some(true));
+                    }
+                    _ => nested(allowed, addr, now, left - 1),
+                }
+                true
+            };
+            assert_eq!(allowed.admits(addr(left), now, look), Some(true));
+        }
+        nested(&allowed, &of_network, now, LOOKS_OF_HOST_MAX as u16 - 1);
+        assert_eq!(allowed.admits(of_network(99), now, || true), Some(true), "all are over");
     }
 
     #[test]

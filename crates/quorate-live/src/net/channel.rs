@@ -10,6 +10,7 @@ use rustls::{
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
 /// The first byte of a TLS handshake; frames begin otherwise.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -32,7 +33,7 @@ pub(crate) struct Channel {
 pub(crate) enum NoChannel {
     Failed(io::Error),
     /// One side encrypts, the other one does not. The plain connection is good for saying so.
-    Mismatch(Channel, &'static str),
+    Mismatch(Box<Channel>, &'static str),
 }
 
 impl From<io::Error> for NoChannel {
@@ -42,17 +43,30 @@ impl From<io::Error> for NoChannel {
 }
 
 impl Channel {
-    /// On the side that dials.
-    pub fn dial(stream: TcpStream, tls: Option<&Tls>) -> Result<Channel, NoChannel> {
-        let Some(tls) = tls else { return Ok(Channel::plain(stream)) };
+    /// On the side that dials. All reads together end at `deadline`, until [`Channel::is_greeted`].
+    pub fn dial(
+        stream: TcpStream,
+        tls: Option<&Tls>,
+        deadline: Instant,
+    ) -> Result<Channel, NoChannel> {
+        let Some(tls) = tls else {
+            let mut channel = Channel::plain(stream);
+            channel.socket.deadline = Some(deadline);
+            return Ok(channel);
+        };
         let nameless = ServerName::try_from("quorate").map_err(io::Error::other)?;
         let session = ClientConnection::new(tls.client.clone(), nameless);
         let mut channel = Channel::beginning(stream, session.map_err(io::Error::other)?.into());
+        channel.socket.deadline = Some(deadline);
         channel.send_waiting()?;
         let mut first = [0];
         if channel.socket().peek(&mut first)? == 1 && !TLS_RECORDS.contains(&first[0]) {
-            let plain = Channel::plain(channel.socket.0.into_inner());
-            return Err(NoChannel::Mismatch(plain, "it does not encrypt its connections"));
+            let mut plain = Channel::plain(channel.socket.stream.into_inner());
+            plain.socket.deadline = Some(deadline);
+            return Err(NoChannel::Mismatch(
+                Box::new(plain),
+                "it does not encrypt its connections",
+            ));
         }
         Ok(channel.agreed(tls, "it may have no certificate, or another kind of security")?)
     }
@@ -69,13 +83,13 @@ impl Channel {
                 Ok(channel.agreed(tls, "its certificate or ours, or another kind of security")?)
             }
             (true, None) => Err(NoChannel::Mismatch(
-                Channel::plain(stream),
+                Box::new(Channel::plain(stream)),
                 "the dialling node encrypts its connections, this one does not: set \
                  quorate.secret_file (or socket.ssl_cert, socket.ssl_key and socket.ssl_ca) on all \
                  nodes alike",
             )),
             (false, Some(_)) if !trust.dynamic => Err(NoChannel::Mismatch(
-                Channel::plain(stream),
+                Box::new(Channel::plain(stream)),
                 "the dialling side does not encrypt its connections, which this node demands: \
                  nothing it said was believed. Set quorate.secret_file (or socket.ssl_*) on all \
                  nodes alike, or socket.dynamic=yes while the group is switched over",
@@ -114,6 +128,12 @@ impl Channel {
         Ok(self)
     }
 
+    /// The other side has answered: from here on a read waits for so long, and all reads together until the deadline.
+    pub fn is_greeted(&mut self, patience: Duration, deadline: Option<Instant>) -> io::Result<()> {
+        self.socket.deadline = deadline;
+        self.socket().set_read_timeout(Some(patience))
+    }
+
     /// Which operator the other side has shown to be.
     pub fn operator(&self) -> Option<&OperatorId> {
         self.operator.as_deref()
@@ -129,24 +149,25 @@ impl Channel {
     }
 
     pub fn socket(&self) -> &TcpStream {
-        self.socket.0.get_ref()
+        self.socket.stream.get_ref()
     }
 
     /// For writing only from here on.
     pub fn into_writer(self) -> (TcpStream, Option<Box<Connection>>) {
-        (self.socket.0.into_inner(), self.session)
+        (self.socket.stream.into_inner(), self.session)
     }
 
     fn plain(stream: TcpStream) -> Channel {
         // Frames are read through a buffer of their own.
-        let socket = Socket(BufReader::with_capacity(0, stream));
+        let socket = Socket { stream: BufReader::with_capacity(0, stream), deadline: None };
         Channel { socket, session: None, peer: KeyId::default(), operator: None }
     }
 
     fn beginning(stream: TcpStream, mut session: Connection) -> Channel {
         // What is written at once is bounded by the caller.
         session.set_buffer_limit(None);
-        let socket = Socket(BufReader::with_capacity(READ_BUFFER, stream));
+        let stream = BufReader::with_capacity(READ_BUFFER, stream);
+        let socket = Socket { stream, deadline: None };
         Channel { socket, session: Some(Box::new(session)), peer: KeyId::default(), operator: None }
     }
 
@@ -213,21 +234,41 @@ pub(crate) fn encrypt(
     Ok(())
 }
 
-struct Socket(BufReader<TcpStream>);
+const LATE: &str = "it took too long to answer";
+
+struct Socket {
+    stream: BufReader<TcpStream>,
+    /// When the greeting is to be over, however slowly it comes.
+    deadline: Option<Instant>,
+}
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, LATE));
+            }
+            let patience = self.stream.get_ref().read_timeout()?;
+            if patience.is_none_or(|patience| patience > left) {
+                self.stream.get_ref().set_read_timeout(Some(left))?;
+            }
+        }
+        self.stream.read(buffer).map_err(|error| match (error.kind(), self.deadline) {
+            // As a read ends whose time is over.
+            (io::ErrorKind::WouldBlock, Some(_)) => io::Error::new(io::ErrorKind::TimedOut, LATE),
+            _ => error,
+        })
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.get_mut().write(bytes)
+        self.stream.get_mut().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.get_mut().flush()
+        self.stream.get_mut().flush()
     }
 }
 

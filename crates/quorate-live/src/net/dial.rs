@@ -12,11 +12,13 @@ use quorate_wire::{
 use std::io::{self, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a host may take to answer a connection attempt, and a process a question.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long all of a greeting may take: whoever answers byte by byte keeps nobody from asking others.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest packet before both sides know each other.
 pub(crate) const GREETING_BYTES_MAX: usize = 32 << 10;
 
@@ -64,7 +66,10 @@ impl Dialled {
 
     /// One question, one answer.
     pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
-        write_packet(self.reader.stream_mut(), question).map_err(DialError::Handshake)?;
+        let deadline = Some(Instant::now() + GREETING_TIMEOUT);
+        let channel = self.reader.stream_mut();
+        channel.is_greeted(ANSWER_TIMEOUT, deadline).map_err(DialError::Handshake)?;
+        write_packet(channel, question).map_err(DialError::Handshake)?;
         read_packet(&mut self.reader, self.welcome.from.member, own)
     }
 }
@@ -105,9 +110,10 @@ fn attempt(
         .and_then(|()| stream.set_read_timeout(Some(ANSWER_TIMEOUT)))
         .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
     prepared.map_err(DialError::Handshake)?;
-    let mut channel = Channel::dial(stream, tls).map_err(|error| match error {
+    let deadline = Instant::now() + GREETING_TIMEOUT;
+    let mut channel = Channel::dial(stream, tls, deadline).map_err(|error| match error {
         NoChannel::Failed(error) => DialError::Handshake(error),
-        NoChannel::Mismatch(plain, what) => unencrypted(plain, what),
+        NoChannel::Mismatch(plain, what) => unencrypted(*plain, what),
     })?;
     let versions = (PROTOCOL_MIN, PROTOCOL_MAX);
     let own = caller.identity.member;
@@ -117,6 +123,7 @@ fn attempt(
     match read_packet(&mut reader, MemberId(0), own)? {
         Packet::Welcome(mut welcome) => {
             welcome.from.key = reader.stream().peer();
+            reader.stream_mut().is_greeted(ANSWER_TIMEOUT, None).map_err(DialError::Handshake)?;
             Ok(Dialled { reader, welcome, plain: false, trust: caller.trust.clone() })
         }
         Packet::Refuse(refusal) => Err(DialError::Refused { refusal, key: reader.stream().peer() }),

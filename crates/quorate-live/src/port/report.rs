@@ -132,6 +132,8 @@ pub struct OwnReport {
 #[serde(default)]
 pub struct LogReport {
     pub bytes: u64,
+    /// How many there may be. `None`: as many as the disk takes, or of a release that does not say.
+    pub max: Option<u64>,
     pub first_index: Index,
     /// How far back the log reaches at least, in seconds.
     pub age_s: Option<u64>,
@@ -211,6 +213,7 @@ impl OwnReport {
             proposals_pending: status.proposals_pending as u64,
             log: LogReport {
                 bytes: status.log_bytes,
+                max: status.log_max,
                 first_index: status.first_index,
                 age_s: seen.log_age_s,
                 syncs: status.syncs,

@@ -147,13 +147,16 @@ impl Served<'_> {
     fn answer(&self, request: Request) -> Answer {
         let node = &self.live.options.name;
         let Some(operator) = self.live.admit(&self.shown) else {
-            return Answer::refused(Why::Permission, not_admitted(self.live, &self.shown));
+            let reason = not_admitted(self.live, &self.shown);
+            self.live.complain(&format!("refused a request from {}", self.from), &reason);
+            return Answer::refused(Why::Permission, reason);
         };
         if operator.privilege < request.needs() {
             let (name, may) = (&operator.name, Privilege::Read.word());
             let reason = format!(
                 "operator {name} may only look at node {node} ({may}), not give orders; nothing was done"
             );
+            self.live.complain(&format!("refused an order from {}", self.from), &reason);
             return Answer::refused(Why::Permission, reason);
         }
         if request.is_leaders() {

@@ -16,6 +16,7 @@ use quorate_live::{
     View,
 };
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,18 @@ use std::time::{Duration, Instant};
 static FORKS: RwLock<()> = RwLock::new(());
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Gives an order of switchover, and gives it again while nobody takes over in time: the machine is busy.
+pub fn in_time<T: Debug>(order: impl Fn() -> T) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = order();
+        let is_late = format!("{answer:?}").contains("did not take over in time");
+        if !is_late || Instant::now() >= deadline {
+            return answer;
+        }
+    }
+}
 
 /// Below the ports that the kernel hands out for outgoing connections, and given out once only: a
 /// node that is down keeps its address.
@@ -103,8 +116,6 @@ impl Cluster {
         cluster
     }
 
-    /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
-    /// view), and all are voters, with no change under way.
     /// One by one, each in its own security, until all are members.
     pub fn secured(name: &str, count: usize, security: impl Fn(usize) -> Security) -> Self {
         let mut cluster = Self::new(name, count);
@@ -132,6 +143,8 @@ impl Cluster {
         }
     }
 
+    /// Waits until each of these shows a view of exactly them (but for loggers, which are in no
+    /// view), and all are voters, with no change under way.
     pub fn await_members(&self, nodes: &[usize]) {
         let ids: BTreeSet<_> = nodes.iter().map(|at| self.nodes[*at].id()).collect();
         for at in nodes {

@@ -4,6 +4,7 @@
 
 use crate::common::authority::Authority;
 use crate::common::{Cluster, Node};
+use parking_lot::{Mutex, MutexGuard};
 use quorate_consensus::MemberRole;
 use quorate_live::guest::Guest;
 use quorate_live::{GroupStatus, LogLevel, Secret, SecretOptions, Security};
@@ -20,12 +21,18 @@ const ATTACK: Duration = Duration::from_secs(4);
 const TRIES: usize = 3;
 /// What all lies of a test may cost in memory.
 const BYTES_MAX: u64 = 256 << 20;
+/// A lie that succeeds causes an election at once; a machine that is busy with other tests causes none so soon.
+const ELECTION: Duration = Duration::from_secs(3);
+
+/// Memory is measured of the whole process: one scene at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A group of three, and a fourth that was in it, and whose directory somebody has.
 pub struct Scene {
     pub cluster: Cluster,
     pub security: Security,
     safe: PathBuf,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Scene {
@@ -54,9 +61,12 @@ impl Scene {
         safe: PathBuf,
         security: impl Fn(usize) -> Security,
     ) -> Self {
+        let alone = ALONE.lock();
         let mut cluster = Cluster::new(name, 4);
         for (at, node) in cluster.nodes.iter_mut().enumerate() {
             node.options.security = security(at);
+            node.options.election_timeout = ELECTION;
+            node.options.suspect_timeout = 2 * ELECTION;
         }
         let security = cluster.nodes[3].options.security.clone();
         cluster.nodes[3].options.role = role;
@@ -66,7 +76,7 @@ impl Scene {
         }
         cluster.nodes[0].wait("all", |node| node.status().config.members.len() == 4);
         cluster.nodes[3].kill();
-        Scene { cluster, security, safe }
+        Scene { cluster, security, safe, _alone: alone }
     }
 
     /// As the fourth, after so many more starts than it had.
@@ -94,8 +104,7 @@ impl Scene {
     }
 
     pub fn leader(&self) -> usize {
-        let nodes = self.cluster.nodes[..3].iter();
-        nodes.map(Node::status).position(|status| status.is_leader).expect("a leader")
+        self.cluster.leader()
     }
 
     /// Down to a level; of the node that has most of them.

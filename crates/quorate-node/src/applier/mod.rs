@@ -223,6 +223,10 @@ impl Appliers {
         self.local.host.view(ctx, &shown).map_err(|()| refused("a non-primary view"))?;
         self.catch_up.cut_off(self.local.apply.last_left());
         self.local.set_state(LocalState::Undefined);
+        if link.primary() {
+            // Contact is back, and the view that would say so may have been before this one.
+            link.group.refresh_view();
+        }
         Ok(())
     }
 

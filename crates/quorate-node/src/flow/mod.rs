@@ -243,7 +243,7 @@ mod tests {
         // 45 a second.
         assert!((0..10).all(|_| flow.pass(|| false)));
         let took = now().saturating_duration_since(began);
-        assert!(took > Duration::from_millis(100) && took < Duration::from_secs(2), "{took:?}");
+        assert!(took > Duration::from_millis(100) && took < Duration::from_secs(20), "{took:?}");
         assert!(flow.report().paused > Duration::from_millis(100));
         flow.configure(None);
         assert!(flow.try_pass() && !flow.report().active);

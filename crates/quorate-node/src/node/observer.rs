@@ -135,8 +135,11 @@ impl Observer for NodeObserver {
         link.set_primary(primary);
         node.proposals.send_ends(&link);
         node.exit.contact_changed(primary);
-        if !primary {
-            node.local.queue.push(Event::NonPrimary);
+        match primary {
+            false => node.local.queue.push(Event::NonPrimary),
+            // Shown as cut off, maybe after the view that contact has brought.
+            true if node.local_state() == LocalState::Undefined => link.group.refresh_view(),
+            true => {}
         }
     }
 

@@ -200,7 +200,9 @@ impl CommitOrder {
         let mut inner = self.inner.lock();
         let bound = seqno.max(inner.inside.unwrap_or(inner.last_left));
         inner.gates[GateHolder::Donor as usize] = bound;
-        inner.isolated_gate = bound;
+        // A pause waits for all up to its own place; its holder may be the one that sends the state.
+        let paused = inner.gates[GateHolder::Pause as usize];
+        inner.isolated_gate = if paused == i64::MAX { bound } else { bound.max(paused) };
         bound
     }
 

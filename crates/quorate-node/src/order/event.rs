@@ -8,6 +8,9 @@ use quorate_live::View;
 /// Flags of a write set that only advances the position.
 pub const DUMMY: u32 = flags::TRX_START | flags::TRX_END | flags::ROLLBACK;
 
+/// About half of what is received in one piece.
+const LONG: usize = 512 << 10;
+
 /// A write set to apply (or to record as failed).
 #[derive(Clone, Debug)]
 pub struct WriteSetEvent {
@@ -58,6 +61,18 @@ impl Event {
             Event::WriteSet(w) => Some(w.place.seqno),
             Event::View { seqno, .. } => Some(*seqno),
             _ => None,
+        }
+    }
+
+    /// With memory of its own: what came over the network, or was read, is one piece with all that came with it, and
+    /// as long as any of it waits, all stays. What is long is much of its piece.
+    pub(super) fn detached(self) -> Event {
+        match self {
+            Event::WriteSet(w) if w.entry.len() < LONG => {
+                let entry = Bytes::copy_from_slice(&w.entry);
+                Event::WriteSet(WriteSetEvent { entry, ..w })
+            }
+            event => event,
         }
     }
 

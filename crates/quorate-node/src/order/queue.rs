@@ -16,6 +16,9 @@ use std::collections::VecDeque;
 
 pub use super::read_back::Reading;
 
+/// So many that wait are soon gone, and nothing is copied for them.
+const AT_HAND: usize = 32;
+
 pub struct EventQueue {
     inner: Mutex<Inner>,
     ready: Condvar,
@@ -112,6 +115,7 @@ impl EventQueue {
             Event::WriteSet(w) if no_room || inner.in_log > 0 => inner.leave_in_log(w.place),
             event => {
                 inner.bytes += bytes;
+                let event = if inner.len < AT_HAND { event } else { event.detached() };
                 inner.waiting.push_back(Waiting::Event(event));
             }
         }

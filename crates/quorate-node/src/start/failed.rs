@@ -13,10 +13,10 @@
 //! (`docs/guarantees.md`, "Not promised").
 
 use crate::blocking::Mutex;
-use crate::start::{read_note, UnusableNote};
+use crate::start::{read_note, replace_note, UnusableNote};
 use quorate_certify::votes::Ballot;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -101,11 +101,7 @@ impl FailedNotes {
     }
 
     fn write(&self, inner: &Inner) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let mut file = File::create(&new)?;
-        file.write_all(render(inner).as_bytes())?;
-        file.sync_data()?;
-        fs::rename(new, &self.path)
+        replace_note(&self.path, &render(inner))
     }
 }
 

@@ -15,8 +15,8 @@
 
 use crate::blocking::Mutex;
 use crate::fnv::Fnv;
-use crate::start::{read_note, UnusableNote};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::start::{read_note, replace_note, UnusableNote};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -26,8 +26,11 @@ use std::path::{Path, PathBuf};
 pub type Stream = (u128, u64);
 
 const NAME: &str = "quorate_isolated.dat";
-/// Past this the file is begun anew: positions are never that far behind an executed DDL.
-const BYTES_MAX: u64 = 64 << 10;
+/// Past this the file is begun anew, with the last of its notes.
+const BYTES_MAX: usize = 64 << 10;
+/// So many bytes of them: some hundred statements. A position is behind an executed DDL by what InnoDB writes within a
+/// second at most.
+const KEPT_BYTES: usize = 16 << 10;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Note {
@@ -45,7 +48,10 @@ pub struct IsolatedNotes {
 #[derive(Default)]
 struct Inner {
     file: Option<File>,
-    bytes: u64,
+    bytes: usize,
+    /// The last lines of this run, by seqno.
+    recent: VecDeque<(i64, String)>,
+    recent_bytes: usize,
     former: HashMap<i64, Note>,
     /// The action that runs now, and the streaming transactions that it is noted to end.
     running: Option<(i64, BTreeSet<Stream>)>,
@@ -101,7 +107,7 @@ impl IsolatedNotes {
         let fingerprint = self.fingerprint(tables);
         let mut inner = self.inner.lock();
         inner.running = Some((seqno, BTreeSet::new()));
-        self.write(&mut inner, &format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
+        self.write(&mut inner, seqno, format!("{history:032x} {seqno} begun {fingerprint:016x}\n"))
     }
 
     /// Notes, durably, that the action that runs, if any, may end the streaming transactions that `met`
@@ -122,7 +128,7 @@ impl IsolatedNotes {
             fresh.iter().map(|(origin, trx)| format!(" {origin:032x}:{trx:x}")).collect();
         noted.extend(fresh);
         // Whoever asks for the same meanwhile waits until it is on disk.
-        self.write(&mut inner, &format!("{history:032x} {seqno} severs{words}\n"))
+        self.write(&mut inner, seqno, format!("{history:032x} {seqno} severs{words}\n"))
             .map_err(|error| (seqno, error))
     }
 
@@ -130,31 +136,38 @@ impl IsolatedNotes {
     pub fn done(&self, history: u128, seqno: i64) -> io::Result<()> {
         let mut inner = self.inner.lock();
         inner.running = None;
-        self.write(&mut inner, &format!("{history:032x} {seqno} done\n"))
+        self.write(&mut inner, seqno, format!("{history:032x} {seqno} done\n"))
     }
 
-    fn write(&self, inner: &mut Inner, line: &str) -> io::Result<()> {
-        if inner.file.is_none() || inner.bytes > BYTES_MAX {
-            let mut options = OpenOptions::new();
+    fn write(&self, inner: &mut Inner, seqno: i64, line: String) -> io::Result<()> {
+        let path = self.path();
+        if inner.file.is_some() && inner.bytes + line.len() > BYTES_MAX {
+            inner.remember(seqno, line);
+            let text: String = inner.recent.iter().map(|(_, line)| line.as_str()).collect();
+            replace_note(&path, &text)?;
+            (inner.file, inner.bytes) = (None, text.len());
+            inner.file = Some(OpenOptions::new().append(true).open(path)?);
+            return Ok(());
+        }
+        if inner.file.is_none() {
             // The notes of the former run are needed until its last DDL is behind the position.
-            let keep = inner.file.is_none() && !inner.former.is_empty();
+            let keep = !(inner.former.is_empty() && inner.recent.is_empty());
+            let mut options = OpenOptions::new();
             options.create(true).write(!keep).append(keep).truncate(!keep);
-            let mut file = options.open(self.path())?;
+            let mut file = options.open(path)?;
             if keep {
                 // Its last line may be torn.
                 file.write_all(b"\n")?;
             }
             inner.file = Some(file);
-            inner.bytes = 0;
         }
-        inner.bytes += line.len() as u64;
-        match &mut inner.file {
-            Some(file) => {
-                file.write_all(line.as_bytes())?;
-                file.sync_data()
-            }
-            None => Ok(()),
+        if let Some(file) = &mut inner.file {
+            file.write_all(line.as_bytes())?;
+            file.sync_data()?;
         }
+        inner.bytes += line.len();
+        inner.remember(seqno, line);
+        Ok(())
     }
 
     /// Which definition files the tables have: renamed, rewritten and removed ones all differ.
@@ -169,6 +182,20 @@ impl IsolatedNotes {
             facts.hash(&mut hasher);
         }
         hasher.finish()
+    }
+}
+
+impl Inner {
+    /// All lines of this action are kept.
+    fn remember(&mut self, seqno: i64, line: String) {
+        self.recent_bytes += line.len();
+        self.recent.push_back((seqno, line));
+        while self.recent_bytes > KEPT_BYTES {
+            if self.recent.front().is_none_or(|(other, _)| *other >= seqno) {
+                return;
+            }
+            self.recent_bytes -= self.recent.pop_front().map_or(0, |(_, old)| old.len());
+        }
     }
 }
 
@@ -322,6 +349,28 @@ mod tests {
         assert!(again.open(7, None).unwrap().is_empty(), "other data");
         let text = fs::read_to_string(dir.join(NAME)).unwrap();
         assert_eq!(text.matches("severs").count(), 4, "each is noted once");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_begun_anew_still_has_the_last_notes() {
+        let dir = temp_dir("anew");
+        let notes = reopened(&dir, 7, Some(0));
+        let (mut bytes, mut shrunk) = (0, 0);
+        for seqno in 1..=1000 {
+            notes.begun(7, seqno, &[]).unwrap();
+            let after = IsolatedNotes::new(&dir);
+            after.open(7, Some(seqno - 4)).unwrap();
+            for earlier in (seqno - 3).max(1)..seqno {
+                assert!(after.was_executed(earlier, &[]), "{earlier} when {seqno} runs");
+            }
+            assert_eq!(after.last_noted(), Some(seqno));
+            notes.done(7, seqno).unwrap();
+            let now = fs::metadata(notes.path()).unwrap().len();
+            shrunk += u32::from(now < bytes);
+            bytes = now;
+        }
+        assert!(shrunk > 0 && bytes < 80 << 10, "{shrunk}, {bytes}");
         fs::remove_dir_all(&dir).unwrap();
     }
 

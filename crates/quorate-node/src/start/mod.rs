@@ -9,8 +9,9 @@ pub mod isolated;
 pub mod refused;
 pub mod resume;
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// A file beside the database that says what the database is, and cannot be used. To go on as if it were missing could
 /// replace the database, or take a failed write set for one that succeeded.
@@ -38,6 +39,16 @@ pub(crate) fn read_note(path: &Path) -> Result<Option<String>, UnusableNote> {
                      another one",
         }),
     }
+}
+
+/// Puts a file with this text in the place of the one that is there, durably: after a crash it is the one or the other.
+pub(crate) fn replace_note(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(new, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 /// A uuid as files have it, with hyphens or without.

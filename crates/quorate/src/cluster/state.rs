@@ -4,9 +4,11 @@ use super::Ports;
 use crate::server::ProcessId;
 use anyhow::{bail, Context, Result};
 use clap::ValueEnum;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "quorate.json";
@@ -105,7 +107,7 @@ impl State {
     /// `None`: the directory holds no cluster.
     pub fn read(dir: &Path) -> Result<Option<State>> {
         let path = dir.join(FILE);
-        let text = match fs::read(&path) {
+        let text = match read_trusted(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -138,4 +140,19 @@ impl State {
     pub fn exists(dir: &Path) -> bool {
         dir.join(FILE).exists()
     }
+}
+
+/// The file names the programs that are started. As root nobody else's are.
+fn read_trusted(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let owner = file.metadata()?.uid();
+    if geteuid().is_root() && owner != 0 {
+        let reason = format!(
+            "it belongs to user {owner}, and root runs no programs that others name: give the command as that user"
+        );
+        return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
 }

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_bench::drive::sysbench::Tables;
 use quorate_bench::drive::tools::tools;
 use quorate_bench::plan::{Grid, PUBLISHED};
-use quorate_bench::record::{Invocation, Machine, Results, Run};
+use quorate_bench::record::{Invocation, Machine, Results, Run, Store};
 use quorate_bench::run::{self, Live, Wish};
 use quorate_bench::suite::{self, Scale, Test};
 use quorate_bench::system::{self, Sources, System, PEERS, VARIANTS};
@@ -57,8 +57,12 @@ fn measure(args: &Bench) -> Result<u8> {
     let bar = progress()?;
     let measured = run::run(&wish, &mut about, &args.out, &|live| show(&bar, live));
     bar.iter().for_each(ProgressBar::finish_and_clear);
+    let drawn = match measured.is_ok() || Store::exists(&args.out) {
+        true => draw(std::slice::from_ref(&args.out), &args.out),
+        false => Ok(failure::FAILED),
+    };
     measured?;
-    draw(std::slice::from_ref(&args.out), &args.out)
+    drawn
 }
 
 /// Of what is measured: this command, and Quorate's library where there is one.
@@ -183,7 +187,7 @@ fn draw(runs: &[PathBuf], out: &Path) -> Result<u8> {
     }
     report::write(&results, out)?;
     print!("{}", report::terminal(&results));
-    for warning in &results.warnings {
+    for warning in results.run.notes.iter().chain(&results.warnings) {
         eprintln!("{warning}");
     }
     println!("{}", out.join("report.html").display());

@@ -6,7 +6,7 @@
 
 use super::super::standing::{times, QUORATE};
 use super::super::Told;
-use crate::record::{clients_words, Place};
+use crate::record::{clients_words, Place, Spread};
 
 /// How a value stands to its limit.
 #[derive(Clone, Copy)]
@@ -20,6 +20,8 @@ pub(super) struct Point {
     pub at: String,
     /// None: Quorate failed there.
     pub value: Option<f64>,
+    /// Whether the median keeps the limit, and a round does not.
+    pub is_doubtful: bool,
 }
 
 pub(super) struct Goal {
@@ -205,11 +207,16 @@ impl Goal {
     fn point(&self, told: &Told, place: &Place) -> Option<Point> {
         let beside = self.beside(told, place)?;
         let has_failed = has_failed(told, place) || has_failed(told, &self.base(place));
-        let value = match has_failed {
+        let spread = match has_failed {
             true => None,
             false => Some(self.value(told, place, beside)?),
         };
-        Some(Point { at: clients_words(place.clients), value })
+        let is_doubtful = spread.is_some_and(|Spread { low, median, high, .. }| {
+            let [least, median, most] = [low, median, high].map(|value| self.bound.is_kept(value));
+            median && !(least && most)
+        });
+        let value = spread.map(|spread| spread.median);
+        Some(Point { at: clients_words(place.clients), value, is_doubtful })
     }
 
     /// Where Quorate is compared with itself; elsewhere the place is its own.
@@ -242,31 +249,36 @@ impl Goal {
         }
     }
 
-    /// None: Quorate, or what it is compared with, was not measured, or never in one round.
-    fn value(&self, told: &Told, place: &Place, beside: f64) -> Option<f64> {
+    /// Over the rounds; of what is never to happen, the worst one alone. None: Quorate, or what it is compared with, was
+    /// not measured, or never in one round.
+    fn value(&self, told: &Told, place: &Place, beside: f64) -> Option<Spread> {
         let ours = |name: &str| told.summary.figure(place, QUORATE, name);
-        let median = |name: &str| ours(name).map(|spread| spread.median);
-        let most = |name: &str| ours(name).map(|spread| spread.high);
+        let less = |spread: Spread, by: f64| each(spread, |value| value - by);
+        let most = |name: &str| ours(name).map(|spread| each(spread, |_| spread.high));
         let ratio = |system: &str, name: &str| {
             let base = self.base(place);
-            let ratio = told.summary.ratio_between((place, QUORATE), (&base, system), name);
-            ratio.map(|spread| spread.median)
+            told.summary.ratio_between((place, QUORATE), (&base, system), name)
         };
         match self.kind {
             OverPeer(peer) => ratio(peer, "tps"),
             OverNetwork(_) => ratio(QUORATE, "tps"),
-            CommitBeyond(_) => median("commit_us").map(|here| here - beside),
+            CommitBeyond(_) => ours("commit_us").map(|spread| less(spread, beside)),
             CommitOver(_) => ratio(QUORATE, "commit_us"),
-            Commit => median("commit_us").map(|us| us / 1e3),
+            Commit => ours("commit_us").map(|spread| each(spread, |us| us / 1e3)),
             Variation(peer) => ratio(peer, "cv_percent"),
             Gap => most("primary_gap_s"),
-            GapBeyond(_) => most("gap_s").map(|gap| gap - beside),
-            MemoryBeyond(_) => most("primary_memory_mb").map(|memory| memory - beside),
+            GapBeyond(_) => most("gap_s").map(|spread| less(spread, beside)),
+            MemoryBeyond(_) => most("primary_memory_mb").map(|spread| less(spread, beside)),
             Failed => most("small_failed"),
-            WorstSecond => ours("worst_tps").map(|spread| spread.low),
-            Applied => median("apply_over_write"),
+            WorstSecond => ours("worst_tps").map(|spread| each(spread, |_| spread.low)),
+            Applied => ours("apply_over_write"),
         }
     }
+}
+
+fn each(spread: Spread, change: impl Fn(f64) -> f64) -> Spread {
+    let Spread { low, median, high, rounds } = spread;
+    Spread { low: change(low), median: change(median), high: change(high), rounds }
 }
 
 /// Whether a round of Quorate's has.

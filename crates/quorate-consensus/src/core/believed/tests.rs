@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::{Config, MemberInfo, MemberRole};
+use crate::config::{Config, ConfigChange, MemberInfo, MemberRole};
 use crate::core::tests::{id, leader_of_three, member, step, voters};
 use crate::event::Event;
 use crate::message::TERM_MAX;
@@ -125,6 +125,26 @@ fn leader_with_learner() -> Consensus {
     step(&mut leader, 5000, from(2, 1, MessageBody::VoteReply { granted: true }));
     assert!(leader.is_leader());
     leader
+}
+
+/// It is sent the entry that says so as long as it may be there, and is followed nowhere meanwhile.
+#[test]
+fn nobody_outgrows_the_term_of_a_member_that_was_removed() {
+    let mut leader = leader_with_learner();
+    let settle = |leader: &mut Consensus| {
+        let last = leader.last();
+        step(leader, 5000, Event::Persisted(last));
+        step(leader, 5000, from(2, 1, MessageBody::AppendReply { matched: last.index }));
+        assert_eq!(leader.status(5000).commit, last.index);
+    };
+    settle(&mut leader);
+    let change = ConfigChange::Update { put: Vec::new(), remove: vec![id(4)] };
+    step(&mut leader, 5000, Event::ChangeMembership(change));
+    settle(&mut leader);
+    assert!(leader.leadership().is_some_and(|leadership| leadership.peers.contains_key(&id(4))));
+    for body in answers() {
+        assert_eq!(rejected(&mut leader, 5001, from(4, 2, body)), Objection::Stranger);
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! What a snapshot that does not help costs the leader.
+//! What a snapshot that does not help costs the leader, and a disk that does not sync.
 
 use super::super::tests::{elected, from_peer, id, step, voters};
 use crate::core::Consensus;
-use crate::event::{Event, Options, Restored};
+use crate::effects::Effects;
+use crate::event::{Event, Options, Restored, StepError};
 use crate::message::MessageBody;
-use crate::types::{LogPosition, SnapshotMeta};
+use crate::types::{EntryKind, LogPosition, Proposal, SnapshotMeta};
 
 const BASE: LogPosition = LogPosition { term: 1, index: 50 };
 
@@ -40,4 +41,23 @@ fn no_second_snapshot_before_a_later_heartbeat_was_answered() {
     let helped = from_second(MessageBody::SnapshotReply { matched: BASE.index });
     let after = step(&mut leader, 5_405, helped);
     assert!(after.snapshots.is_empty() && !after.messages.is_empty(), "what follows is sent");
+}
+
+/// Its followers commit without its disk, and it may be the only one that may lead.
+#[test]
+fn a_leader_whose_disk_stands_still_takes_no_more_data_than_its_memory_may_hold() {
+    let mut leader = leader();
+    let propose = |leader: &mut Consensus, kind| {
+        let batch = vec![Proposal::new(kind, vec![7; 1 << 20].into())];
+        leader.step(5000, Event::Propose(batch), &mut Effects::default())
+    };
+    let taken = (0..1000).take_while(|_| propose(&mut leader, EntryKind::Data).is_ok()).count();
+    assert_eq!(taken, 64);
+    let refused = propose(&mut leader, EntryKind::Data).unwrap_err();
+    assert!(matches!(refused, StepError::DiskBehind { bytes } if bytes >= 64 << 20), "{refused}");
+    assert!(refused.is_passing());
+    assert_eq!(propose(&mut leader, EntryKind::View), Ok(()));
+    let synced = LogPosition { term: 2, index: BASE.index + 3 };
+    step(&mut leader, 5000, Event::Persisted(synced));
+    assert_eq!(propose(&mut leader, EntryKind::Data), Ok(()));
 }

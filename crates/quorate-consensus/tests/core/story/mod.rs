@@ -154,6 +154,7 @@ fn check_refusal(outcome: Result<(), StepError>, refusal: Option<&str>) -> Outco
         StepError::ChangePending { .. } => "pending",
         StepError::BadChange(_) => "bad",
         StepError::Transferring { .. } => "transferring",
+        StepError::DiskBehind { .. } => "disk-behind",
     });
     if reason == refusal {
         return Ok(());

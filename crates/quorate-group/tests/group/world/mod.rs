@@ -30,6 +30,8 @@ pub struct World {
     pub messages: BTreeMap<(usize, usize), usize>,
     /// How long a disk takes.
     pub sync_ms: u64,
+    /// Whose disks stand still.
+    pub stalled: BTreeSet<usize>,
     next_order: u64,
 }
 
@@ -61,6 +63,7 @@ impl World {
             cut,
             messages,
             sync_ms: 1,
+            stalled: BTreeSet::new(),
             next_order: 0,
         };
         for at in 0..count {
@@ -285,6 +288,9 @@ impl World {
                 }
                 let from = self.nodes[from].id;
                 self.step(to, Input::Packet { from, packet });
+            }
+            Event::Synced(at, position) if self.stalled.contains(&at) => {
+                self.later(self.sync_ms, Event::Synced(at, position));
             }
             Event::Synced(at, position) => {
                 let position = position.min(self.nodes[at].log.synced());

@@ -162,10 +162,15 @@ impl TlsOptions {
         }
     }
 
+    /// Whether every certificate that the CA has signed is a member's, if it is no operator's.
+    pub(crate) fn lets_in_all(&self) -> bool {
+        self.ca.is_some() && self.listed_names().is_empty()
+    }
+
     /// What whoever runs a member with these is to be told at its start.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = Vec::new();
-        if self.ca.is_some() && self.listed_names().is_empty() {
+        if self.lets_in_all() {
             cautions.push(
                 "Any certificate that the CA of socket.ssl_ca has signed is let in as a member: unless that CA is \
                  for this group alone, list the members' names in quorate.ssl_names"

@@ -9,7 +9,7 @@ use quorate_consensus::KeyId;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn trust(secrets: &[&Secret]) -> Trust {
     let secrets = Secrets::of(secrets.iter().map(|secret| (*secret).clone()).collect());
@@ -42,7 +42,11 @@ fn failed(error: NoChannel) -> io::Error {
 }
 
 fn dial(socket: TcpStream, trust: &Trust) -> io::Result<Channel> {
-    Channel::dial(socket, trust.tls.as_ref()).map_err(failed)
+    dial_until(Instant::now() + Duration::from_secs(10), socket, trust)
+}
+
+fn dial_until(deadline: Instant, socket: TcpStream, trust: &Trust) -> io::Result<Channel> {
+    Channel::dial(socket, trust.tls.as_ref(), deadline).map_err(failed)
 }
 
 fn accept(socket: TcpStream, trust: &Trust) -> io::Result<Channel> {
@@ -71,6 +75,26 @@ fn who_has_the_secret_is_let_in_and_both_hear_each_other() {
     accepted.write_all(b"hello").unwrap();
     dialled.read_exact(&mut heard).unwrap();
     assert_eq!(&heard, b"hello");
+}
+
+/// Each byte comes long before a read would be given up, and others are to be asked meanwhile.
+#[test]
+fn who_answers_byte_by_byte_is_not_waited_for() {
+    let (here, mut there) = pair();
+    let trust = trust(&[&Secret::new().unwrap()]);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // The head of a long message of a handshake.
+            let mut told = there.write_all(&[0x16, 3, 3, 0x40, 0]);
+            while told.is_ok() {
+                thread::sleep(Duration::from_millis(5));
+                told = there.write_all(&[2]);
+            }
+        });
+        let deadline = Instant::now() + Duration::from_millis(300);
+        let error = dial_until(deadline, here, &trust).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+    });
 }
 
 #[test]

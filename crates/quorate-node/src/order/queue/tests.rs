@@ -210,3 +210,22 @@ fn reading_behind_the_first(queue: &EventQueue) -> Reading {
     queue.set_gate(|| 1);
     first
 }
+
+/// A packet, or what was read at once, is one piece of memory, however little of it waits.
+#[test]
+fn what_waits_behind_others_does_not_keep_what_came_with_it() {
+    let queue = EventQueue::new(1 << 20);
+    queue.open();
+    let packet = Bytes::from(vec![7; 1 << 20]);
+    for seqno in 1..=2 * AT_HAND as i64 {
+        let Event::WriteSet(w) = write_set(seqno, 0) else { panic!() };
+        queue.push(Event::WriteSet(WriteSetEvent { entry: packet.slice(..200), ..w }));
+    }
+    for seqno in 1..=2 * AT_HAND {
+        let Event::WriteSet(w) = take(&queue) else { panic!() };
+        assert_eq!(w.entry, packet.slice(..200));
+        let shares = w.entry.as_ptr() == packet.as_ptr();
+        assert_eq!(shares, seqno <= AT_HAND, "{seqno}");
+        queue.finish_shared();
+    }
+}

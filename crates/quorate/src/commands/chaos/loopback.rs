@@ -13,8 +13,9 @@ use quorate_lab::leftovers::clear;
 use quorate_lab::target::Target;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +46,9 @@ struct Shared {
 impl Loopback {
     pub fn start(nodes: u16, server_options: &str, provider_options: Option<&str>) -> Result<Self> {
         let dir = Path::new(PARENT).join(format!("quorate-chaos-{}", std::process::id()));
-        fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+        // Of nobody else: what another user has put there would be run as this one.
+        let made = DirBuilder::new().mode(0o755).create(&dir);
+        made.with_context(|| format!("making {}", dir.display()))?;
         let extra = dir.join("extra.cnf");
         fs::write(&extra, server_options)
             .with_context(|| format!("writing {}", extra.display()))?;
