@@ -11,6 +11,7 @@ use quorate_live::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// The file is replaced as a whole, by way of another one.
@@ -20,24 +21,36 @@ pub struct Records {
     local: Arc<Local>,
     isolated: IsolatedNotes,
     errors: FailedNotes,
+    /// Streaming transactions of this process that DDL found open, as long as their ends are not in the log.
+    met: parking_lot::Mutex<BTreeSet<u64>>,
+    /// The data is not what a position would say of it.
+    unusable: AtomicBool,
 }
 
 impl Records {
     pub fn new(local: Arc<Local>) -> Self {
         let isolated = IsolatedNotes::new(&local.config.data_dir);
         let errors = FailedNotes::new(&local.config.data_dir);
-        Self { local, isolated, errors }
+        let (met, unusable) = (parking_lot::Mutex::default(), AtomicBool::new(false));
+        Self { local, isolated, errors, met, unusable }
     }
 
     /// Marks the database as the group's; before it takes in anything of it. While the server
     /// runs, the file has no seqno (-1).
     pub fn note_group(&self, link: &Link) -> Result<(), String> {
+        self.begin();
         self.save(link.history, -1, false, link).map_err(|e| self.unwritable(&e))
     }
 
     /// The database is about to be replaced: until that has ended it has no position.
     pub fn note_transfer(&self, link: &Link) -> Result<(), String> {
+        self.begin();
         self.save(0, -1, false, link).map_err(|e| self.unwritable(&e))
+    }
+
+    fn begin(&self) {
+        self.met.lock().clear();
+        self.unusable.store(false, Ordering::Release);
     }
 
     pub fn note_view(&self, link: &Link, view: &View) {
@@ -47,6 +60,7 @@ impl Records {
     /// Without a seqno nothing is recorded: a state transfer has not ended, and the file says so.
     /// Nor is it as long as sessions have not ended what was ordered: they note it when they have.
     pub fn note_closed(&self, link: &Link, seqno: i64) {
+        self.look_at_ends(link);
         if seqno < 0 || seqno < link.progress.seqno() {
             return;
         }
@@ -57,6 +71,7 @@ impl Records {
 
     /// The data is not what its position says: the next start has to fetch the state.
     pub fn note_unusable(&self) {
+        self.unusable.store(true, Ordering::Release);
         let position = Position { uuid: 0, seqno: -1 };
         let state = Grastate { position, safe_to_bootstrap: false, group: 0, gtid_domain: None };
         let data_dir = &self.local.config.data_dir;
@@ -79,7 +94,7 @@ impl Records {
     /// Not over the mark of a node whose data is not to be gone on with.
     fn replace(&self, link: &Link, seqno: i64, safe_to_bootstrap: bool) {
         let _one_at_a_time = WRITING.lock();
-        if self.local.state() == LocalState::Error {
+        if self.local.state() == LocalState::Error || self.unusable.load(Ordering::Acquire) {
             return;
         }
         self.grastate_written(self.save(link.history, seqno, safe_to_bootstrap, link));
@@ -166,6 +181,32 @@ impl Records {
         let history = link.as_ref().map_or(0, |l| l.history);
         self.noted(seqno, self.isolated.begun(history, seqno, tables));
         self.isolated_severs(|origin| link.as_ref().is_some_and(|l| l.node == *origin));
+        if let Some(link) = &link {
+            let own = link.severed.met(seqno, |origin| *origin == link.node);
+            let open = link.ends.open();
+            let mut met = self.met.lock();
+            met.retain(|trx_id| open.contains(trx_id));
+            met.extend(own.into_iter().map(|(_, trx_id)| trx_id));
+            drop(met);
+            self.look_at_ends(link);
+        }
+    }
+
+    /// A streaming transaction of this process has ended here, its end is not in the log, and the connection closes.
+    /// The server may find it again when it is started. Where DDL was in between, others may have ended it in the place
+    /// of that, and written its rows: then the next start fetches the state.
+    pub fn look_at_ends(&self, link: &Link) {
+        if !link.closing() || link.ends.are_ordered() {
+            return;
+        }
+        let open = link.ends.open();
+        if self.met.lock().iter().any(|trx_id| open.contains(trx_id)) {
+            self.local.info(
+                "A streaming transaction was rolled back here while this node was closing, and DDL has passed it: the next \
+                 start fetches the state from another node",
+            );
+            self.note_unusable();
+        }
     }
 
     /// The one that runs, if any, aborts a transaction, which may be any streaming one.

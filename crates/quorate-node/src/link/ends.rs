@@ -11,7 +11,7 @@
 //! - Each is proposed, once there is a majority, until it is in the log: see [`Ends::unproposed`].
 
 use crate::blocking::{Condvar, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 #[derive(Default)]
@@ -39,6 +39,11 @@ impl Ends {
         open.remove(&trx_id);
         self.any.store(!open.is_empty(), SeqCst);
         self.changed.notify_all();
+    }
+
+    /// Those whose end is not in the log.
+    pub fn open(&self) -> BTreeSet<u64> {
+        self.open.lock().keys().copied().collect()
     }
 
     /// Those that the group was not given yet; they count as given from now on.

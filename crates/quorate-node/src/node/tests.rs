@@ -1,4 +1,5 @@
 mod observed;
+mod severed;
 mod unlogged;
 mod votes;
 

@@ -267,6 +267,7 @@ impl Sessions {
         let answer = self.order_rollback(&link, trx_id);
         if answer != Answer::Done {
             link.ends.note(trx_id, false);
+            self.records.look_at_ends(&link);
             // Contact may be back by now, and who came to see to that has found nothing to do.
             self.proposals.send_ends(&link);
         }
