@@ -48,9 +48,10 @@ pub enum GroupError {
     )]
     TwoRoles { name: String },
     #[error(
-        "quorate.operators would no longer list {names}, and with quorate.ssl_names=* whoever the CA signed is a member if it is \
-         no operator: what is taken from an operator here would make a member of it. Name the members in \
-         quorate.ssl_names first, or revoke the certificate (socket.ssl_crl); nothing was changed"
+        "quorate.operators would no longer list {names}. With quorate.ssl_names=*, whoever the CA signed is a member if it \
+         is no operator: taken off the list, they would count as members. To take their rights away now, revoke their \
+         certificates (socket.ssl_crl, then FLUSH SSL), or leave them :read. To take them off the list, restart all nodes \
+         with the members' names in quorate.ssl_names; nothing was changed"
     )]
     OperatorAsMember { names: String },
     #[error("the others would not take this certificate: {reason}. The former one stays in use")]

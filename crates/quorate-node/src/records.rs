@@ -194,16 +194,18 @@ impl Records {
 
     /// A streaming transaction of this process has ended here, its end is not in the log, and the connection closes.
     /// The server may find it again when it is started. Where DDL was in between, others may have ended it in the place
-    /// of that, and written its rows: then the next start fetches the state.
+    /// of that, and written its rows: then the next start fetches the state. Without others nobody has.
     pub fn look_at_ends(&self, link: &Link) {
-        if !link.closing() || link.ends.are_ordered() {
+        let is_alone = || self.local.counters.view_members.lock().len() == 1;
+        let is_noted = self.unusable.load(Ordering::Acquire);
+        if is_noted || !link.closing() || link.ends.are_ordered() || is_alone() {
             return;
         }
         let open = link.ends.open();
         if self.met.lock().iter().any(|trx_id| open.contains(trx_id)) {
-            self.local.info(
-                "A streaming transaction was rolled back here while this node was closing, and DDL has passed it: the next \
-                 start fetches the state from another node",
+            self.local.warn(
+                "A streaming transaction was rolled back here while this node was closing. DDL ran at the same time, and \
+                 may have ended it on the other nodes before: the next start fetches the state from one of them",
             );
             self.note_unusable();
         }
@@ -225,8 +227,13 @@ impl Records {
 
     /// Notes that it has run.
     pub fn isolated_is_done(&self, seqno: i64) {
-        let history = self.local.link().map_or(0, |l| l.history);
-        self.noted(seqno, self.isolated.done(history, seqno));
+        let link = self.local.link();
+        if let Some(link) = &link {
+            // What goes on here behind it was in nobody's way, here or elsewhere.
+            let open = link.ends.open();
+            self.met.lock().retain(|trx_id| open.contains(trx_id));
+        }
+        self.noted(seqno, self.isolated.done(link.map_or(0, |l| l.history), seqno));
     }
 
     fn noted(&self, seqno: i64, result: std::io::Result<()>) {

@@ -160,8 +160,8 @@ impl Sequencer {
             return;
         }
         let own = header.origin == link.node;
-        // A copy does not say what became of the first, which may have passed with a log that was
-        // replaced (then it may be too old): whoever waits for that goes on to, until it gives up.
+        // A copy does not say what became of the first one. That may have passed with a log that was replaced;
+        // then the copy may be too old. Whoever waits for the first one waits on, until it gives up.
         let withdrawn = || self.parts.local.state() == LocalState::Error;
         let mine = match verdict.outcome == Outcome::Duplicate || !certified && withdrawn() {
             true if own => {

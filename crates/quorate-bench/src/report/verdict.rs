@@ -114,7 +114,7 @@ impl Overall {
             format!("Beside MariaDB's ways to replicate with synced commits, Quorate is {stands}.")
         });
         let of_mysql = stands(self.mysql)
-            .map(|stands| format!("Beside MySQL Group Replication it is {stands}."));
+            .map(|stands| format!("Beside MySQL Group Replication, Quorate is {stands}."));
         match (of_mariadb, of_mysql) {
             (None, None) => {
                 "Nothing to compare: no point has figures of Quorate and of a peer.".to_owned()

@@ -178,10 +178,13 @@ const PUBLISHED_TABLES: Tables = Tables { count: 16, rows: 10_000_000 };
 /// on.
 fn differ_tables(scale: &Scale, time: Duration) -> Option<String> {
     let (tables, published, seconds) = (scale.tables, PUBLISHED_TABLES, time.as_secs());
-    Some(format!(
-        "{tables} rows, {seconds} s a cell, all rows equally often, a buffer pool of 128 MiB, all members on one machine; \
-         published with {published} rows"
-    ))
+    let how = "all rows equally often, a buffer pool of 128 MiB, all members on one machine";
+    Some(match tables == published {
+        true => format!("{seconds} s a cell, {how}"),
+        false => {
+            format!("{tables} rows, {seconds} s a cell, {how}; published with {published} rows")
+        }
+    })
 }
 
 /// Each load with each number of clients, on three members.

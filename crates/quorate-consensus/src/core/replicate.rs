@@ -14,7 +14,8 @@ use crate::types::{Entry, EntryKind, Index, LogPosition, MemberId, Proposal, Ter
 use bytes::Bytes;
 
 /// What the leader's own disk does not have yet is in memory, however many others have it: so many times of it what is
-/// sent to a follower ahead of its acknowledgements. Where leadership can go to another member, it goes there long before.
+/// sent to a follower ahead of its acknowledgements. From a disk that stands still leadership goes elsewhere, if it can;
+/// not from one that is only slow.
 const BEHIND_WINDOWS: usize = 4;
 
 impl Consensus {

@@ -48,6 +48,8 @@ pub(crate) struct Dialled {
     pub plain: bool,
     /// What was in force when it was dialled.
     pub trust: Arc<Trust>,
+    /// When one question is to be answered, if it is asked at once.
+    deadline: Instant,
 }
 
 /// Who dials.
@@ -66,9 +68,8 @@ impl Dialled {
 
     /// One question, one answer.
     pub fn ask(&mut self, own: MemberId, question: &Packet) -> Result<Packet, DialError> {
-        let deadline = Some(Instant::now() + GREETING_TIMEOUT);
         let channel = self.reader.stream_mut();
-        channel.is_greeted(ANSWER_TIMEOUT, deadline).map_err(DialError::Handshake)?;
+        channel.is_greeted(ANSWER_TIMEOUT, Some(self.deadline)).map_err(DialError::Handshake)?;
         write_packet(channel, question).map_err(DialError::Handshake)?;
         read_packet(&mut self.reader, self.welcome.from.member, own)
     }
@@ -124,7 +125,7 @@ fn attempt(
         Packet::Welcome(mut welcome) => {
             welcome.from.key = reader.stream().peer();
             reader.stream_mut().is_greeted(ANSWER_TIMEOUT, None).map_err(DialError::Handshake)?;
-            Ok(Dialled { reader, welcome, plain: false, trust: caller.trust.clone() })
+            Ok(Dialled { reader, welcome, plain: false, trust: caller.trust.clone(), deadline })
         }
         Packet::Refuse(refusal) => Err(DialError::Refused { refusal, key: reader.stream().peer() }),
         other => {

@@ -374,6 +374,23 @@ mod tests {
         assert_eq!(order.last_left(), 14);
     }
 
+    /// Its holder may be the one that sends the state.
+    #[test]
+    fn a_donor_holds_no_ddl_that_a_pause_waits_for() {
+        let order = CommitOrder::new();
+        order.set_position(4);
+        order.note_isolated(8);
+        assert_eq!(order.close_gates_of_donor(5), 5);
+        assert!(order.holds_isolated(9));
+        order.open_isolated_gate();
+        order.close_gate(GateHolder::Pause, 9);
+        assert_eq!(order.close_gates_of_donor(5), 5);
+        assert!(!order.holds_isolated(9));
+        order.open_gate(GateHolder::Pause);
+        order.close_gates_of_donor(5);
+        assert!(order.holds_isolated(9), "the pause is over");
+    }
+
     #[test]
     fn a_seqno_that_comes_twice_halts_the_order_and_all_who_wait_in_it() {
         let order = Arc::new(CommitOrder::new());

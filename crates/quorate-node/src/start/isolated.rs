@@ -30,7 +30,7 @@ const NAME: &str = "quorate_isolated.dat";
 const BYTES_MAX: usize = 64 << 10;
 /// So many bytes of them: some hundred statements. A position is behind an executed DDL by what InnoDB writes within a
 /// second at most.
-const KEPT_BYTES: usize = 16 << 10;
+const KEPT_BYTES: usize = BYTES_MAX / 2;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Note {
@@ -49,6 +49,8 @@ pub struct IsolatedNotes {
 struct Inner {
     file: Option<File>,
     bytes: usize,
+    /// The file is of this data: its notes are needed until their DDL is behind the position.
+    keeps: bool,
     /// The last lines of this run, by seqno.
     recent: VecDeque<(i64, String)>,
     recent_bytes: usize,
@@ -78,6 +80,7 @@ impl IsolatedNotes {
         let mut inner = self.inner.lock();
         *inner = Inner::default();
         let Some(position) = position else { return Ok(severed) };
+        inner.keeps = true;
         let text = read_note(&self.path())?.unwrap_or_default();
         for (seqno, note) in parse(&text, history).filter(|(seqno, _)| *seqno > position) {
             match note {
@@ -150,8 +153,7 @@ impl IsolatedNotes {
             return Ok(());
         }
         if inner.file.is_none() {
-            // The notes of the former run are needed until its last DDL is behind the position.
-            let keep = !(inner.former.is_empty() && inner.recent.is_empty());
+            let keep = inner.keeps || !inner.recent.is_empty();
             let mut options = OpenOptions::new();
             options.create(true).write(!keep).append(keep).truncate(!keep);
             let mut file = options.open(path)?;

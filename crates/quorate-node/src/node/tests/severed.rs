@@ -5,8 +5,16 @@ use super::*;
 const STREAM: u64 = 7;
 const DDL: i64 = 3;
 
+#[derive(Clone, Copy, PartialEq)]
+enum Ddl {
+    /// Begins before the end of the transaction, and runs when that comes.
+    Runs,
+    RanBefore,
+    Follows,
+}
+
 /// What the data directory says after all of it: whether the next start goes on from there.
-fn goes_on(closes: bool, ends: bool, ddl_first: bool) -> bool {
+fn goes_on(closes: bool, ends: bool, ddl: Ddl) -> bool {
     let (node, data_dir) = with_data_dir("severed");
     let mut sequencer = attached(&node, 0);
     let link = node.link().unwrap();
@@ -20,8 +28,11 @@ fn goes_on(closes: bool, ends: bool, ddl_first: bool) -> bool {
     assert_eq!(link.progress.seqno(), DDL);
     assert_eq!(link.severed.met(DDL, |_| true).len(), 1);
     let run_ddl = || node.records.isolated_begins(DDL, &[]);
-    if ddl_first {
+    if ddl != Ddl::Follows {
         run_ddl();
+    }
+    if ddl == Ddl::RanBefore {
+        node.records.isolated_is_done(DDL);
     }
     if closes {
         link.begin_closing();
@@ -30,7 +41,7 @@ fn goes_on(closes: bool, ends: bool, ddl_first: bool) -> bool {
         link.ends.note(STREAM, false);
         node.records.look_at_ends(&link);
     }
-    if !ddl_first {
+    if ddl == Ddl::Follows {
         run_ddl();
     }
     node.records.note_closed(&link, DDL);
@@ -43,12 +54,10 @@ fn goes_on(closes: bool, ends: bool, ddl_first: bool) -> bool {
 /// Others may have ended it in the place of the DDL, and written its rows; the server finds it again at its next start.
 #[test]
 fn a_stream_that_ends_here_while_the_node_closes_is_not_gone_on_with_behind_ddl() {
-    for ddl_first in [false, true] {
-        assert!(!goes_on(true, true, ddl_first));
-        assert!(goes_on(true, false, ddl_first), "the next view ends it");
-        assert!(
-            goes_on(false, true, ddl_first),
-            "its end is proposed as soon as there is a majority"
-        );
+    for ddl in [Ddl::Runs, Ddl::Follows] {
+        assert!(!goes_on(true, true, ddl));
+        assert!(goes_on(true, false, ddl), "the next view ends it");
+        assert!(goes_on(false, true, ddl), "its end is proposed as soon as there is a majority");
     }
+    assert!(goes_on(true, true, Ddl::RanBefore), "it was in nobody's way");
 }

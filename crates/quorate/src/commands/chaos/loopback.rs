@@ -48,7 +48,9 @@ impl Loopback {
         let dir = Path::new(PARENT).join(format!("quorate-chaos-{}", std::process::id()));
         // Of nobody else: what another user has put there would be run as this one.
         let made = DirBuilder::new().mode(0o755).create(&dir);
-        made.with_context(|| format!("making {}", dir.display()))?;
+        made.with_context(|| {
+            format!("making {} (if a killed run has left it: remove it)", dir.display())
+        })?;
         let extra = dir.join("extra.cnf");
         fs::write(&extra, server_options)
             .with_context(|| format!("writing {}", extra.display()))?;
