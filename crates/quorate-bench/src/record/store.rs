@@ -143,11 +143,8 @@ impl Results {
         let mut all = Results::read(first)?;
         for folder in folders {
             let next = Results::read(folder)?;
-            all.check(&next.run.machine, &next.settings()).with_context(|| {
-                let (first, next) = (first.display(), folder.display());
-                format!("{first} and {next} cannot be compared: report each of them by itself")
-            })?;
-            all.check_systems(&next.run.systems).with_context(|| {
+            let alike = all.check(&next.run.machine, &next.settings());
+            alike.and_then(|()| all.check_systems(&next.run.systems)).with_context(|| {
                 let (first, next) = (first.display(), folder.display());
                 format!("{first} and {next} cannot be compared: report each of them by itself")
             })?;

@@ -252,11 +252,7 @@ impl Site<'_> {
         Ok(found)
     }
 
-    /// A load by sysbench, through the primary, as sysbench tells it.
-    fn outcome(&self, load: &str, clients: u32, time: Duration) -> Result<Outcome> {
-        self.outcome_at(&[self.fleet.primary()?], load, clients, time)
-    }
-
+    /// The same, as sysbench tells it.
     fn outcome_at(
         &self,
         members: &[usize],

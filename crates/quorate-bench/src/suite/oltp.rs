@@ -67,7 +67,8 @@ impl Test for Oltp {
         let mut found = site.steady(&place.load, place.clients, site.scale.time)?;
         found.curves.clear();
         site.profile(place, &mut found, || {
-            let again = site.outcome(&place.load, place.clients, site.scale.time)?;
+            let primary = [site.fleet.primary()?];
+            let again = site.outcome_at(&primary, &place.load, place.clients, site.scale.time)?;
             // The threads are looked at in the warm-up, too.
             Ok((again.report.transactions + again.warm_up) as usize)
         })?;

@@ -8,14 +8,13 @@
 //!   gone from it before a state transfer begins to replace the database;
 //! - the file is replaced whole: a crash leaves the old or the new one.
 
-use crate::start::{parse_uuid, read_note, Position, UnusableNote};
+use crate::start::{parse_uuid, read_note, replace_note, Position, UnusableNote};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 pub const NAME: &str = "grastate.dat";
-const NEW_NAME: &str = "grastate.dat.new";
 pub const MARK: &str = "# Quorate group";
 const DOMAIN: &str = "# Quorate GTID domain";
 
@@ -78,12 +77,7 @@ impl Grastate {
     }
 
     pub fn write(&self, data_dir: &Path) -> io::Result<()> {
-        let new = data_dir.join(NEW_NAME);
-        let mut file = fs::File::create(&new)?;
-        file.write_all(self.render().as_bytes())?;
-        file.sync_data()?;
-        fs::rename(new, data_dir.join(NAME))?;
-        fs::File::open(data_dir)?.sync_all()
+        replace_note(&data_dir.join(NAME), &self.render())
     }
 
     /// What is not there is removed.

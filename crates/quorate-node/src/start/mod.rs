@@ -43,7 +43,8 @@ pub(crate) fn read_note(path: &Path) -> Result<Option<String>, UnusableNote> {
 
 /// Puts a file with this text in the place of the one that is there, durably: after a crash it is the one or the other.
 pub(crate) fn replace_note(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
     let mut file = File::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_data()?;
